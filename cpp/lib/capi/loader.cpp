@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/capi/loader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <unordered_map>
+
+#if defined(__linux__)
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace hlotag::capi {
+
+std::optional<std::uintptr_t> loadedBase(const std::string &path) {
+  std::optional<LoadedLibrary> library = findLoaded(path);
+  if (!library)
+    return std::nullopt;
+  return library->base;
+}
+
+#if defined(__linux__)
+
+namespace {
+
+[[noreturn]] void fail(const std::string &path, const std::string &reason) {
+  throw LoaderError(path + ": " + reason);
+}
+
+/// Owns a file descriptor.
+class File {
+public:
+  explicit File(const std::string &path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd < 0)
+      fail(path, std::string("cannot be opened: ") + std::strerror(errno));
+    struct stat info;
+    bool known = ::fstat(fd, &info) == 0;
+    if (known && S_ISREG(info.st_mode)) {
+      size = static_cast<std::uint64_t>(info.st_size);
+      return;
+    }
+    ::close(fd);
+    fail(path, "is not a regular file");
+  }
+  ~File() { ::close(fd); }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+
+  int fd;
+  std::uint64_t size = 0;
+};
+
+/// Maps a whole file for reading. The mapping costs nothing until a page is touched, and of 350 MB
+/// only the symbol and string tables are.
+class Mapping {
+public:
+  Mapping(const std::string &path, const File &file) : size(file.size) {
+    if (size == 0)
+      fail(path, "is empty");
+    void *address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+    if (address == MAP_FAILED)
+      fail(path, std::string("cannot be mapped: ") + std::strerror(errno));
+    data = static_cast<const unsigned char *>(address);
+  }
+  ~Mapping() { ::munmap(const_cast<unsigned char *>(data), size); }
+  Mapping(const Mapping &) = delete;
+  Mapping &operator=(const Mapping &) = delete;
+
+  const unsigned char *data;
+  std::uint64_t size;
+};
+
+/// A view of an ELF64 file in which every access is checked against the file's size first.
+class ElfFile {
+public:
+  ElfFile(const std::string &path, const Mapping &mapping) : path(path), mapping(mapping) {
+    if (mapping.size < EI_NIDENT || std::memcmp(mapping.data, ELFMAG, SELFMAG) != 0)
+      fail(path, "is not an ELF file");
+    if (mapping.data[EI_CLASS] != ELFCLASS64)
+      fail(path, "is not a 64-bit ELF file");
+    if (mapping.data[EI_DATA] != ELFDATA2LSB)
+      fail(path, "is not a little-endian ELF file");
+    header = read<Elf64_Ehdr>(0, "ELF header");
+    if (header.e_type != ET_DYN)
+      fail(path, "is not a shared library (ELF type " + std::to_string(header.e_type) + ")");
+    if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr))
+      fail(path, "has program headers of an unknown size");
+    if (header.e_shoff != 0 && header.e_shentsize != sizeof(Elf64_Shdr))
+      fail(path, "has section headers of an unknown size");
+  }
+
+  /// The bytes [offset, offset + size), or a LoaderError that names `what` they should have been.
+  const unsigned char *bytes(std::uint64_t offset, std::uint64_t size, const char *what) const {
+    if (offset > mapping.size || size > mapping.size - offset)
+      fail(path, std::string("is truncated: its ") + what + " lies beyond the end of the file");
+    return mapping.data + offset;
+  }
+
+  /// Copies out, because nothing promises that a table in the file is aligned.
+  template <class T> T read(std::uint64_t offset, const char *what) const {
+    T value;
+    std::memcpy(&value, bytes(offset, sizeof(T), what), sizeof(T));
+    return value;
+  }
+
+  std::vector<Elf64_Phdr> segments() const {
+    return table<Elf64_Phdr>(header.e_phoff, header.e_phnum, "program header table");
+  }
+
+  std::vector<Elf64_Shdr> sections() const {
+    if (header.e_shoff == 0)
+      return {};
+    std::uint64_t count = header.e_shnum;
+    // More sections than 16 bits can say: the first header's size field holds the number.
+    if (count == 0)
+      count = read<Elf64_Shdr>(header.e_shoff, "section header table").sh_size;
+    return table<Elf64_Shdr>(header.e_shoff, count, "section header table");
+  }
+
+  const std::string &path;
+  Elf64_Ehdr header;
+
+private:
+  template <class T>
+  std::vector<T> table(std::uint64_t offset, std::uint64_t count, const char *what) const {
+    if (count > mapping.size / sizeof(T))
+      fail(path, std::string("is truncated: its ") + what + " is larger than the file");
+    std::vector<T> entries(count);
+    const unsigned char *data = bytes(offset, count * sizeof(T), what);
+    if (count != 0)
+      std::memcpy(entries.data(), data, count * sizeof(T));
+    return entries;
+  }
+
+  const Mapping &mapping;
+};
+
+std::vector<LoadedLibrary::Range> executableRanges(const Elf64_Phdr *begin, std::size_t count) {
+  std::vector<LoadedLibrary::Range> ranges;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Elf64_Phdr &segment = begin[i];
+    if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
+      continue;
+    if (segment.p_memsz > UINT64_MAX - segment.p_vaddr)
+      continue;
+    ranges.push_back({segment.p_vaddr, segment.p_vaddr + segment.p_memsz});
+  }
+  return ranges;
+}
+
+/// The symbol table and the strings its names are in.
+struct SymbolTable {
+  const unsigned char *symbols;
+  std::uint64_t count;
+  const char *strings;
+  std::uint64_t stringsSize;
+};
+
+SymbolTable findSymbolTable(const ElfFile &elf) {
+  std::vector<Elf64_Shdr> sections = elf.sections();
+  for (const Elf64_Shdr &section : sections) {
+    if (section.sh_type != SHT_SYMTAB)
+      continue;
+    if (section.sh_entsize != sizeof(Elf64_Sym))
+      fail(elf.path, "has symbols of an unknown size");
+    if (section.sh_link >= sections.size() || sections[section.sh_link].sh_type != SHT_STRTAB)
+      fail(elf.path, "has a symbol table without a string table");
+    const Elf64_Shdr &strings = sections[section.sh_link];
+    SymbolTable table;
+    table.symbols = elf.bytes(section.sh_offset, section.sh_size, "symbol table");
+    table.count = section.sh_size / sizeof(Elf64_Sym);
+    table.strings = reinterpret_cast<const char *>(
+        elf.bytes(strings.sh_offset, strings.sh_size, "string table"));
+    table.stringsSize = strings.sh_size;
+    return table;
+  }
+  fail(elf.path, "has no symbol table (it was stripped)");
+}
+
+/// Walks the note records of a PT_NOTE segment; empty if there is no build id among them.
+std::string buildIdInNotes(const unsigned char *notes, std::uint64_t size) {
+  auto padded = [](std::uint64_t n) { return (n + 3) & ~std::uint64_t{3}; };
+  while (size >= sizeof(Elf64_Nhdr)) {
+    Elf64_Nhdr note;
+    std::memcpy(&note, notes, sizeof(note));
+    std::uint64_t nameSize = padded(note.n_namesz);
+    std::uint64_t total = sizeof(note) + nameSize + padded(note.n_descsz);
+    if (total > size)
+      return {};
+    const unsigned char *name = notes + sizeof(note);
+    bool isGnu = note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0;
+    if (isGnu && note.n_type == NT_GNU_BUILD_ID && note.n_descsz != 0) {
+      static const char digits[] = "0123456789abcdef";
+      std::string text;
+      for (std::uint64_t i = 0; i < note.n_descsz; ++i) {
+        unsigned char byte = name[nameSize + i];
+        text += digits[byte >> 4];
+        text += digits[byte & 15];
+      }
+      return text;
+    }
+    notes += total;
+    size -= total;
+  }
+  return {};
+}
+
+class Fnv1a {
+public:
+  void add(const void *data, std::size_t size) {
+    const auto *bytes = static_cast<const unsigned char *>(data);
+    for (std::size_t i = 0; i < size; ++i)
+      hash = (hash ^ bytes[i]) * 0x100000001b3u;
+  }
+  std::string hex() const {
+    static const char digits[] = "0123456789abcdef";
+    std::string text(16, '0');
+    for (int i = 0; i < 16; ++i)
+      text[i] = digits[(hash >> (60 - 4 * i)) & 15];
+    return text;
+  }
+
+private:
+  std::uint64_t hash = 0xcbf29ce484222325u;
+};
+
+} // namespace
+
+std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
+                                                 const std::vector<std::string_view> &names) {
+  File file(path);
+  Mapping mapping(path, file);
+  ElfFile elf(path, mapping);
+  std::vector<Elf64_Phdr> segments = elf.segments();
+  LoadedLibrary layout;
+  layout.executable = executableRanges(segments.data(), segments.size());
+  SymbolTable table = findSymbolTable(elf);
+
+  struct Found {
+    std::uint64_t offset = 0;
+    int definitions = 0;
+  };
+  std::unordered_map<std::string_view, Found> wanted;
+  // Of 700,000 names only those that share the wanted ones' common prefix ("mlir") are hashed.
+  std::string_view prefix = names.empty() ? std::string_view() : names.front();
+  std::size_t longest = 0;
+  for (std::string_view name : names) {
+    wanted.emplace(name, Found());
+    longest = std::max(longest, name.size());
+    std::size_t common = 0;
+    while (common < prefix.size() && common < name.size() && prefix[common] == name[common])
+      ++common;
+    prefix = prefix.substr(0, common);
+  }
+
+  for (std::uint64_t i = 0; i < table.count; ++i) {
+    Elf64_Sym symbol;
+    std::memcpy(&symbol, table.symbols + i * sizeof(symbol), sizeof(symbol));
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF)
+      continue;
+    if (symbol.st_name >= table.stringsSize)
+      continue;
+    const char *text = table.strings + symbol.st_name;
+    std::uint64_t room = table.stringsSize - symbol.st_name;
+    if (room <= prefix.size() || std::string_view(text, prefix.size()) != prefix)
+      continue;
+    std::size_t length = ::strnlen(text, std::min<std::uint64_t>(room, longest + 1));
+    if (length > longest || length == room)
+      continue;
+    auto it = wanted.find(std::string_view(text, length));
+    if (it == wanted.end() || !layout.isExecutable(symbol.st_value))
+      continue;
+    Found &found = it->second;
+    if (found.definitions != 0 && found.offset == symbol.st_value)
+      continue;
+    found.offset = symbol.st_value;
+    ++found.definitions;
+  }
+
+  std::map<std::string, std::uint64_t> offsets;
+  for (const auto &[name, found] : wanted)
+    if (found.definitions == 1)
+      offsets.emplace(name, found.offset);
+  return offsets;
+}
+
+std::string buildId(const std::string &path) {
+  File file(path);
+  Mapping mapping(path, file);
+  ElfFile elf(path, mapping);
+  std::vector<Elf64_Phdr> segments = elf.segments();
+  for (const Elf64_Phdr &segment : segments) {
+    if (segment.p_type != PT_NOTE)
+      continue;
+    const unsigned char *notes = elf.bytes(segment.p_offset, segment.p_filesz, "note segment");
+    std::string id = buildIdInNotes(notes, segment.p_filesz);
+    if (!id.empty())
+      return id;
+  }
+  // The sizes and places of all segments and sections: two builds of a library of this size
+  // practically never agree in all of them.
+  std::vector<Elf64_Shdr> sections = elf.sections();
+  Fnv1a hash;
+  hash.add(&elf.header, sizeof(elf.header));
+  hash.add(segments.data(), segments.size() * sizeof(Elf64_Phdr));
+  hash.add(sections.data(), sections.size() * sizeof(Elf64_Shdr));
+  return "layout-" + hash.hex();
+}
+
+namespace {
+
+struct Search {
+  const struct stat *wanted;
+  std::optional<LoadedLibrary> result;
+};
+
+int visitLibrary(dl_phdr_info *info, std::size_t, void *data) {
+  auto *search = static_cast<Search *>(data);
+  if (!info->dlpi_name || info->dlpi_name[0] == '\0')
+    return 0;
+  // By inode: the dynamic linker's spelling of the path may go through links and "..".
+  struct stat status;
+  if (::stat(info->dlpi_name, &status) != 0)
+    return 0;
+  if (status.st_dev != search->wanted->st_dev || status.st_ino != search->wanted->st_ino)
+    return 0;
+  LoadedLibrary library;
+  library.base = info->dlpi_addr;
+  library.executable = executableRanges(info->dlpi_phdr, info->dlpi_phnum);
+  search->result = std::move(library);
+  return 1;
+}
+
+} // namespace
+
+std::optional<LoadedLibrary> findLoaded(const std::string &path) {
+  struct stat wanted;
+  if (::stat(path.c_str(), &wanted) != 0)
+    return std::nullopt;
+  Search search{&wanted, std::nullopt};
+  ::dl_iterate_phdr(visitLibrary, &search);
+  return std::move(search.result);
+}
+
+#else
+
+std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
+                                                 const std::vector<std::string_view> &) {
+  throw LoaderError(path + ": symbol tables are read on Linux only");
+}
+
+std::string buildId(const std::string &path) {
+  throw LoaderError(path + ": symbol tables are read on Linux only");
+}
+
+std::optional<LoadedLibrary> findLoaded(const std::string &) { return std::nullopt; }
+
+#endif
+
+} // namespace hlotag::capi
