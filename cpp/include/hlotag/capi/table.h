@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C functions of MLIR, reached through pointers that are filled once per process from the
+// MLIR that the running jaxlib carries.
+#pragma once
+
+#include "hlotag/capi/types.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hlotag::capi {
+
+struct Table {
+#define HLOTAG_REQUIRED(ret, name, args) ret(*name) args = nullptr;
+#define HLOTAG_OPTIONAL(ret, name, args) ret(*name) args = nullptr;
+#include "hlotag/capi/functions.def"
+};
+
+extern Table functions;
+
+/// The table. Valid to call through once `isInstalled()`.
+inline const Table &fn() { return functions; }
+
+std::vector<std::string_view> requiredNames();
+std::vector<std::string_view> optionalNames();
+
+bool isInstalled();
+
+/// Gives the address of a function by its name, or null.
+using Resolver = std::function<void *(std::string_view name)>;
+
+/// Fills the table. All or nothing: when required functions are missing their names are returned
+/// and the table stays as it was. Installing again replaces the table; do so only while nothing runs.
+std::vector<std::string> install(const Resolver &resolve);
+
+} // namespace hlotag::capi

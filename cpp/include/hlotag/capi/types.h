@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of MLIR's C API types that hlotag uses, declared here so that building needs no MLIR
+// headers. Names and layouts are upstream's. With HLOTAG_UPSTREAM_MLIR_C defined the upstream
+// headers are used instead: that is how the plugin build and the signature check see them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef HLOTAG_UPSTREAM_MLIR_C
+
+#include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/Diagnostics.h>
+#include <mlir-c/IR.h>
+#include <mlir-c/Pass.h>
+#include <mlir-c/Support.h>
+
+#else
+
+extern "C" {
+
+struct MlirStringRef {
+  const char *data;
+  size_t length;
+};
+struct MlirLogicalResult {
+  int8_t value;
+};
+using MlirStringCallback = void (*)(MlirStringRef, void *);
+
+#define HLOTAG_CAPI_STRUCT(name, storage)                                                          \
+  struct name {                                                                                    \
+    storage *ptr;                                                                                  \
+  }
+
+HLOTAG_CAPI_STRUCT(MlirTypeID, const void);
+HLOTAG_CAPI_STRUCT(MlirTypeIDAllocator, void);
+HLOTAG_CAPI_STRUCT(MlirAsmState, void);
+HLOTAG_CAPI_STRUCT(MlirContext, void);
+HLOTAG_CAPI_STRUCT(MlirOperation, void);
+HLOTAG_CAPI_STRUCT(MlirOpOperand, void);
+HLOTAG_CAPI_STRUCT(MlirOpPrintingFlags, void);
+HLOTAG_CAPI_STRUCT(MlirBlock, void);
+HLOTAG_CAPI_STRUCT(MlirRegion, void);
+HLOTAG_CAPI_STRUCT(MlirAttribute, const void);
+HLOTAG_CAPI_STRUCT(MlirIdentifier, const void);
+HLOTAG_CAPI_STRUCT(MlirLocation, const void);
+HLOTAG_CAPI_STRUCT(MlirType, const void);
+HLOTAG_CAPI_STRUCT(MlirValue, const void);
+HLOTAG_CAPI_STRUCT(MlirDiagnostic, void);
+HLOTAG_CAPI_STRUCT(MlirDialectHandle, const void);
+HLOTAG_CAPI_STRUCT(MlirPass, void);
+HLOTAG_CAPI_STRUCT(MlirExternalPass, void);
+HLOTAG_CAPI_STRUCT(MlirPassManager, void);
+HLOTAG_CAPI_STRUCT(MlirOpPassManager, void);
+
+#undef HLOTAG_CAPI_STRUCT
+
+struct MlirNamedAttribute {
+  MlirIdentifier name;
+  MlirAttribute attribute;
+};
+
+struct MlirOperationState {
+  MlirStringRef name;
+  MlirLocation location;
+  intptr_t nResults;
+  MlirType *results;
+  intptr_t nOperands;
+  MlirValue *operands;
+  intptr_t nRegions;
+  MlirRegion *regions;
+  intptr_t nSuccessors;
+  MlirBlock *successors;
+  intptr_t nAttributes;
+  MlirNamedAttribute *attributes;
+  bool enableResultTypeInference;
+};
+
+enum MlirDiagnosticSeverity {
+  MlirDiagnosticError,
+  MlirDiagnosticWarning,
+  MlirDiagnosticNote,
+  MlirDiagnosticRemark
+};
+using MlirDiagnosticHandlerID = uint64_t;
+using MlirDiagnosticHandler = MlirLogicalResult (*)(MlirDiagnostic, void *userData);
+
+struct MlirExternalPassCallbacks {
+  void (*construct)(void *userData);
+  void (*destruct)(void *userData);
+  MlirLogicalResult (*initialize)(MlirContext ctx, void *userData);
+  void *(*clone)(void *userData);
+  void (*run)(MlirOperation op, MlirExternalPass pass, void *userData);
+};
+
+} // extern "C"
+
+#endif // HLOTAG_UPSTREAM_MLIR_C
