@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions and warnings that hlotag raises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class HlotagError(Exception):
+    """Base class of all errors that hlotag raises on purpose."""
+
+
+class IncompatibleJaxlibError(HlotagError):
+    """The installed jaxlib cannot run hlotag's passes.
+
+    Raised before anything is touched: when jaxlib's library does not define all C functions of MLIR that hlotag calls, or when
+    a trial run of them in a child process gave a wrong answer.
+
+    Attributes:
+        missing: The names of the C functions that jaxlib lacks; empty when that is not the reason.
+    """
+
+    def __init__(self, message: str, missing: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
+
+
+class PipelineError(HlotagError, ValueError):
+    """The text of a pass pipeline is malformed, or names a pass or an option that does not exist."""
+
+
+class ParseError(HlotagError, ValueError):
+    """The text or bytecode given as a module is not one."""
+
+
+class TagError(HlotagError, ValueError):
+    """A tag's name or value is not allowed; raised where the tag is written, with the reason."""
+
+
+class TagDropped(UserWarning):
+    """A tag could not be honoured; the message names the line that set it."""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message that a pass emitted.
+
+    Attributes:
+        severity: "error", "warning", "remark" or "note".
+        message: The text.
+        location: Where in the module, as MLIR prints it; may be empty.
+        notes: Further messages attached to this one.
+    """
+
+    severity: str
+    message: str
+    location: str = ""
+    notes: tuple[Diagnostic, ...] = ()
+
+    def __str__(self) -> str:
+        """The message as `mlir-opt` prints it, its notes below it."""
+        place = f"{self.location}: " if self.location else ""
+        lines = [f"{place}{self.severity}: {self.message}"]
+        lines += [f"  {line}" for note in self.notes for line in str(note).splitlines()]
+        return "\n".join(lines)
+
+
+class PassError(HlotagError):
+    """A pass failed. The module is as it was before the pipeline ran.
+
+    Attributes:
+        pass_name: The argument of the failing pass, or an empty string when it is not known (a pass of jaxlib's).
+        diagnostics: What the passes reported, in order.
+        next_step: What to do about it.
+    """
+
+    def __init__(self, pass_name: str, diagnostics: Sequence[Diagnostic | str] = (), next_step: str = "") -> None:
+        self.pass_name = pass_name
+        self.diagnostics = tuple(diagnostics)
+        self.next_step = next_step or (
+            "The module was left unchanged. To see it right before the failure, save it to a file and run "
+            "`hlotag-opt --mlir-print-ir-after-failure` on it with the same passes."
+        )
+        # All arguments, so that the error survives pickling (a worker process reports it).
+        super().__init__(pass_name, self.diagnostics, self.next_step)
+
+    def __str__(self) -> str:
+        """The pass, one paragraph per diagnostic, then the next step."""
+        lines = [f"pass '{self.pass_name}' failed" if self.pass_name else "a pass of the pipeline failed"]
+        for diagnostic in self.diagnostics:
+            lines += [f"  {line}" for line in str(diagnostic).splitlines()]
+        if not self.diagnostics:
+            lines.append("  it gave no reason")
+        lines.append(self.next_step)
+        return "\n".join(lines)
