@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every use of JAX's private API, each with the reason for it.
+
+Nothing else in the package imports `jax._src`. Two JAX lines are supported: 0.10.2 and 0.12.x. Where they differ, the function
+here says how; the rest of the package sees one interface.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+from jax._src import config, core, source_info_util, xla_metadata, xla_metadata_lib
+from jax._src.interpreters import ad, batching, mlir
+from jax._src.interpreters import partial_eval as pe
+
+# hlotag's frames are not the user's: locations and warnings must name the user's line. Public: jax.extend.source_info_util.
+source_info_util.register_exclusion(__file__)
+
+Metadata = Mapping[str, Any]
+
+# 0.10.2 has open and closed jaxprs; in 0.12 a jaxpr carries its own constants and the closed class is gone.
+_ClosedJaxpr: type | None = getattr(core, "ClosedJaxpr", None)
+if _ClosedJaxpr is core.Jaxpr:
+    _ClosedJaxpr = None
+
+
+# --- Equation contexts -------------------------------------------------------------------------------------------------------
+# JAX carries `JaxprEqnContext.xla_metadata` through every transformation (autodiff, batching, partial evaluation); there is no
+# public way to read it, or to give one equation another.
+
+
+def ambient_metadata() -> dict[str, Any]:
+    """The XLA metadata of the enclosing blocks, as set by `set_xla_metadata` used as a context manager."""
+    return dict(xla_metadata_lib.current_xla_metadata() or {})
+
+
+def swap_ambient_metadata(metadata: Metadata) -> object:
+    """Sets this thread's block metadata; returns what `restore_ambient_metadata` needs to undo it."""
+    previous = config.xla_metadata_context_manager.get_local()
+    config.xla_metadata_context_manager.set_local(xla_metadata_lib.XlaMetadata(dict(metadata)) if metadata else None)
+    return previous
+
+
+def restore_ambient_metadata(previous: object) -> None:
+    """Undoes `swap_ambient_metadata`."""
+    config.xla_metadata_context_manager.set_local(previous)
+
+
+@contextmanager
+def ambient_metadata_is(metadata: Metadata) -> Iterator[None]:
+    """Within the block, the block metadata is exactly `metadata`."""
+    previous = swap_ambient_metadata(metadata)
+    try:
+        yield
+    finally:
+        restore_ambient_metadata(previous)
+
+
+def with_metadata(context: Any, metadata: Metadata) -> Any:
+    """The equation context that equals `context` but for its XLA metadata, which is `metadata`."""
+    # The manager merges the context's own metadata into the ambient one, so it is set after entering; every other part of the
+    # context (mesh, compute type, ...) comes from the manager, whatever this JAX version keeps there.
+    outer = config.xla_metadata_context_manager.get_local()
+    try:
+        with context.manager, ambient_metadata_is(metadata):
+            return core.JaxprEqnContext()
+    finally:
+        config.xla_metadata_context_manager.set_local(outer)
+
+
+# --- Tracers and the equations behind them -----------------------------------------------------------------------------------
+# A value tag is applied after its value was made. What has to be tagged are the equations that the tracer came from, which only
+# the tracer knows.
+
+
+def equations_behind(value: Any) -> tuple[list[Any], list[Any]]:
+    """The equations still being traced whose outputs make up `value`.
+
+    Args:
+      value: a tracer of any transformation, or a concrete array.
+
+    Returns:
+      (equations, recipes): mutable equations of jaxpr traces, and tracers of the older partial evaluation, whose equation is
+      an immutable recipe (`retag_recipe`). A linearize or jvp tracer has equations on its primal and on its tangent side.
+    """
+    equations: list[Any] = []
+    recipes: list[Any] = []
+    pending = [value]
+    while pending:
+        x = pending.pop()
+        if isinstance(x, pe.DynamicJaxprTracer):
+            if x.parent is not None:
+                equations.append(x.parent)
+        elif isinstance(x, (ad.LinearizeTracer, ad.JVPTracer)):
+            pending += [x.tangent, x.primal]
+        elif isinstance(x, batching.BatchTracer):
+            pending.append(x.val)
+        elif isinstance(x, pe.JaxprTracer) and isinstance(x.recipe, pe.JaxprEqnRecipe):
+            recipes.append(x)
+    return equations, recipes
+
+
+def retag_recipe(tracer: Any, update: Callable[[Any], Any]) -> None:
+    """Gives the equation behind a partial-evaluation tracer the context `update(old context)`."""
+    recipe = tracer.recipe
+    new = recipe._replace(ctx=update(recipe.ctx))
+    for ref in recipe.out_tracer_refs:
+        if (out := ref()) is not None:
+            out.recipe = new
+
+
+def is_tracing() -> bool:
+    """Whether JAX is tracing (or transforming) in this thread, as opposed to running op by op."""
+    return not core.trace_state_clean()
+
+
+# --- Hooks -------------------------------------------------------------------------------------------------------------------
+
+
+class Patch:
+    """Replaces an attribute by a wrapper around what it was, and puts it back.
+
+    Args:
+      owner: the object that has the attribute.
+      name: the attribute.
+      wrap: from the original to its replacement.
+    """
+
+    def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any]):
+        self._owner, self._name, self._wrap = owner, name, wrap
+        self._inherited = name not in vars(owner)
+        self._original: Any = None
+
+    def install(self) -> None:
+        self._original = getattr(self._owner, self._name)
+        setattr(self._owner, self._name, self._wrap(self._original))
+
+    def remove(self) -> None:
+        if self._inherited:
+            delattr(self._owner, self._name)
+        else:
+            setattr(self._owner, self._name, self._original)
+
+
+def bind_patch(on_bind: Callable[[], Callable[[], None]]) -> Patch:
+    """Calls `on_bind()` before every `Primitive.bind`, and what it returned afterwards.
+
+    One bind by user code is one primal equation; whatever rules of autodiff and batching emit for it, they emit before the bind
+    returns. There is no other place where the two can be told apart from an equal operation on the same line.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def bind(self, *args, **params):
+            if self is xla_metadata.xla_metadata_value_p:  # A tag belongs to the operation before it.
+                return original(self, *args, **params)
+            done = on_bind()
+            try:
+                return original(self, *args, **params)
+            finally:
+                done()
+
+        return bind
+
+    return Patch(core.Primitive, "bind", wrap)
+
+
+def equation_patch(on_equation: Callable[[Any], None]) -> Patch:
+    """Calls `on_equation(equation)` for every equation that a jaxpr trace makes."""
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def make_eqn(self, *args, **kwargs):
+            equation, tracers = original(self, *args, **kwargs)
+            on_equation(equation)
+            return equation, tracers
+
+        return make_eqn
+
+    return Patch(pe.DynamicJaxprTrace, "make_eqn", wrap)
+
+
+def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
+    """Intercepts JAX's own value tag, `set_xla_metadata(x, ...)`, however user code imported it.
+
+    `on_value(value, metadata)` returns whether it took the tag over; if not, JAX's primitive runs as ever.
+    """
+    primitive = xla_metadata.xla_metadata_value_p
+
+    def wrap(original: Callable) -> Callable:
+        def bind_with_trace(trace, args, avals, params, /):
+            with core.set_current_trace(trace):
+                taken = on_value(args[0], dict(params["xla_metadata_kvs"]))
+            return args[0] if taken else original(trace, args, avals, params)
+
+        return bind_with_trace
+
+    return Patch(primitive, "bind_with_trace", wrap)
+
+
+def lowering_patch(lower: Callable[..., Any]) -> Patch:
+    """Routes JAX's lowering of a whole jaxpr to a module through `lower(original, module_name, jaxpr, *args, **kwargs)`.
+
+    What `lower_jaxpr_to_module` returns is what JAX caches, prints, exports and compiles; JAX has no public hook there.
+    0.12 passes `out_avals` besides; both versions' further arguments are handed through unread.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def lower_jaxpr_to_module(module_name, jaxpr, *args, **kwargs):
+            return lower(original, module_name, jaxpr, *args, **kwargs)
+
+        return lower_jaxpr_to_module
+
+    return Patch(mlir, "lower_jaxpr_to_module", wrap)
+
+
+# --- Jaxprs ------------------------------------------------------------------------------------------------------------------
+# `jax.extend.core` has the classes but not `JaxprEqn.ctx`, and no way to replace the equations of either version's jaxpr.
+
+
+def is_jaxpr(x: Any) -> bool:
+    """Whether `x` is a jaxpr, open or closed."""
+    return isinstance(x, core.Jaxpr) or (_ClosedJaxpr is not None and isinstance(x, _ClosedJaxpr))
+
+
+def with_equations(jaxpr: Any, rewrite: Callable[[Any], list[Any] | None]) -> Any:
+    """`jaxpr` with the equations `rewrite(open jaxpr)` gives, or `jaxpr` itself where that is None."""
+    if _ClosedJaxpr is not None and isinstance(jaxpr, _ClosedJaxpr):
+        inner = with_equations(jaxpr.jaxpr, rewrite)  # pyright: ignore[reportAttributeAccessIssue]
+        return jaxpr if inner is jaxpr.jaxpr else jaxpr.replace(jaxpr=inner)  # pyright: ignore[reportAttributeAccessIssue]
+    equations = rewrite(jaxpr)
+    return jaxpr if equations is None else jaxpr.replace(eqns=equations)
+
+
+class _MarkElement:
+    """An element of a name stack that is a prefix of the element after it, so that removing the text leaves JAX's own name."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def wrap(self, names: list[str]) -> None:
+        if names:
+            names[-1] = self.text + names[-1]
+        else:
+            names.append(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _MarkElement) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def marked(equation: Any, text: str, context: Any, params: dict[str, Any]) -> Any:
+    """A copy of `equation` with `text` as the innermost element of its name stack, and with this context and these parameters."""
+    source = equation.source_info
+    stack = source_info_util.NameStack((*source.name_stack.stack, _MarkElement(text)))
+    return equation.replace(source_info=source.replace(name_stack=stack), ctx=context, params=params)
+
+
+# --- MLIR --------------------------------------------------------------------------------------------------------------------
+
+
+def user_frame() -> Any | None:
+    """The innermost frame of user code on this thread's stack, with `file_name` and `start_line`; None outside of any."""
+    return source_info_util.user_frame(source_info_util.current().traceback)
+
+
+# Serializes installing and removing patches: they change what all threads call.
+patch_lock = threading.RLock()
+
+
+def jax_value_tag(value: Any, metadata: Metadata) -> Any:
+    """JAX's own value tag on every leaf of `value`, with any string as a key.
+
+    `jax.experimental.xla_metadata.set_xla_metadata` takes keys as keyword arguments, so that `x` cannot be one.
+    """
+    entries = tuple(sorted(metadata.items()))
+    return jax.tree.map(lambda leaf: xla_metadata.xla_metadata_value_p.bind(leaf, xla_metadata_kvs=entries), value)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules: tags for operations that are found by what they are and where they come from, in programs that are not the user's to edit."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlotag.errors import PipelineError, TagError
+from hlotag.marks import as_text
+
+_PATTERNS = ("op", "scope", "source", "function")
+_PHASES = ("forward", "backward", "both")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Tags the operations that match all of its patterns; `*` matches any text, `?` one character.
+
+    Attributes:
+      attrs: keys and values to attach; strings, bools, ints or floats.
+      op: the operation, with or without its dialect: "dot_general", "stablehlo.*".
+      scope: the path of named scopes, transformations unwrapped and composed through callers: "decoder/layer_*/attention".
+      source: file and line, "model.py:42"; a pattern without a directory matches the end of the path.
+      function: the function of the module that holds the operation.
+      phase: "forward", "backward" or "both".
+      grad: what operations derived by autodiff get: "same", "drop", or a mapping of their own.
+
+    Raises:
+      TagError: no pattern is given, a field has the wrong type or value, or a key is reserved.
+    """
+
+    attrs: Mapping[str, Any]
+    op: str | None = None
+    scope: str | None = None
+    source: str | None = None
+    function: str | None = None
+    phase: str = "both"
+    grad: str | Mapping[str, Any] = "same"
+    _text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        patterns = {name: getattr(self, name) for name in _PATTERNS if getattr(self, name) is not None}
+        if not patterns:
+            raise TagError(f"{self!r}: a rule needs at least one of {', '.join(_PATTERNS)}")
+        for name, pattern in patterns.items():
+            if not isinstance(pattern, str) or not pattern:
+                raise TagError(f"rule field {name!r} must be a non-empty string, got {pattern!r}")
+        if self.phase not in _PHASES:
+            raise TagError(f"rule field 'phase' must be one of {', '.join(_PHASES)}, got {self.phase!r}")
+        if not self.attrs:
+            raise TagError("a rule needs attrs: the keys and values to attach")
+        fields = [f"{name} = {_quote(pattern)}" for name, pattern in patterns.items()]
+        fields += [f'phase = "{self.phase}"', f"attrs = {_dictionary(self.attrs)}"]
+        if isinstance(self.grad, Mapping):
+            fields.append(f"grad = {_dictionary(self.grad)}")
+        elif self.grad == "drop":
+            fields.append("grad = {}")
+        elif self.grad != "same":
+            raise TagError(f"rule field 'grad' must be 'same', 'drop' or a mapping, got {self.grad!r}")
+        object.__setattr__(self, "_text", "{" + ", ".join(fields) + "}")
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def as_attribute(self) -> str:
+        """The rule as an MLIR dictionary attribute, which is how `hlotag-attach` takes it."""
+        return self._text
+
+
+def as_option(rules: Sequence[Rule]) -> str:
+    """The value of `hlotag-attach`'s option `rules` for these rules: an MLIR array attribute."""
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            raise TagError(f"rules must be hlotag.Rule objects, got {type(rule).__name__}; hlotag.load_rules reads a file")
+    return "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"
+
+
+def with_rules(pipeline: str, rules: Sequence[Rule]) -> str:
+    """`pipeline` with these rules given to its `hlotag-attach`, after any that its text already gives.
+
+    Raises:
+      PipelineError: there are rules, and no `hlotag-attach` that would apply them.
+    """
+    if not rules:
+        return pipeline
+    attach = f"hlotag-attach{{rules='{as_option(rules)}'}}"
+    text, count = re.subn(r"hlotag-attach(?![\w-])(\{)?", lambda m: f"{attach},{m[0]}" if m[1] else attach, pipeline, count=1)
+    if count == 0:
+        raise PipelineError(f"rules need the pass hlotag-attach, which is not in the pipeline {pipeline!r}")
+    return text
+
+
+def load_rules(path: str | Path) -> tuple[Rule, ...]:
+    """Reads rules from a TOML file: a list of tables `[[rule]]` whose keys are the fields of `Rule`.
+
+    Args:
+      path: the file.
+
+    Returns:
+      The rules, in the file's order.
+
+    Raises:
+      TagError: the file is not TOML, or a table is not a rule; the message names the file and the table.
+      OSError: the file cannot be read.
+    """
+    path = Path(path)
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TagError(f"{path}: not a TOML file: {error}") from error
+    unknown = sorted(set(document) - {"rule"})
+    if unknown or not isinstance(document.get("rule", []), list):
+        raise TagError(f"{path}: expected a list of tables [[rule]], found {', '.join(unknown) or 'rule as a single value'}")
+    rules = []
+    for number, table in enumerate(document.get("rule", []), 1):
+        try:
+            rules.append(Rule(**table))
+        except (TagError, TypeError) as error:
+            raise TagError(f"{path}: rule {number}: {error}") from error
+    return tuple(rules)
+
+
+def _dictionary(attrs: Mapping[str, Any]) -> str:
+    if not isinstance(attrs, Mapping):
+        raise TagError(f"expected a mapping of keys to values, got {attrs!r}")
+    entries = []
+    for key, value in sorted(attrs.items()):
+        if not isinstance(key, str) or not key:
+            raise TagError(f"a key must be a non-empty string, got {key!r}")
+        if key.startswith("hlotag."):
+            raise TagError(f"key {key!r}: the prefix 'hlotag.' is reserved; choose another name")
+        if not isinstance(value, (str, bool, int, float)):
+            raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}")
+        entries.append(f"{_quote(key)} = {_quote(as_text(value))}")
+    return "{" + ", ".join(entries) + "}"
+
+
+def _quote(text: str) -> str:
+    """`text` as an MLIR string literal that also survives within the quotes of a pipeline option."""
+    plain = set(b" !#$%&()*+,-./:;<=>?@[]^_`{|}~")
+    return '"' + "".join(chr(b) if b < 128 and (chr(b).isalnum() or b in plain) else f"\\{b:02X}" for b in text.encode()) + '"'

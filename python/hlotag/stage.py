@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stage: hlotag's passes between JAX's lowering and everything that reads its result.
+
+What is on is part of JAX's own cache keys (a user context), so a program traced, lowered or compiled under one stage is never
+taken for another's, and toggling back finds what was there before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from hlotag import _compat, marks, tracing
+from hlotag.errors import PipelineError
+from hlotag.pipeline import DEFAULT_PIPELINE, run_passes
+from hlotag.rules import Rule, with_rules
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What runs on every module that JAX lowers; all of it is in JAX's cache keys.
+
+    Attributes:
+      pipeline: pass pipeline in MLIR's syntax, the rules included.
+      version: of hlotag, since another version may give another module.
+    """
+
+    pipeline: str
+    version: str
+
+    def run(self, module: ir.Module) -> None:
+        """Runs the passes on `module`, in place.
+
+        Raises:
+          PassError: a pass failed; the module is as it was.
+        """
+        run_passes(module, self.pipeline)
+
+
+# Its value: a Stage; OFF inside `stage(None)`; None where nothing was said, and the global default holds.
+_context = jax.make_user_context(None)
+_users = 0
+_lock = threading.Lock()
+
+
+def active() -> Stage | None:
+    """The stage that programs traced in this thread now go through, or None."""
+    return _context.value
+
+
+def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> None:
+    """Turns the stage on for the whole process, all threads included.
+
+    Programs that were traced before stay as they were; calling them again traces them anew, with their tags.
+
+    Args:
+      pipeline: passes to run on every module; MLIR's syntax.
+      rules: ops to tag by kind, scope or source, besides those that the program tags itself.
+
+    Raises:
+      PipelineError: the pipeline names a pass or an option that does not exist.
+      IncompatibleJaxlibError: this jaxlib cannot run the passes.
+    """
+    new = _make(pipeline, rules)
+    if _global() is None:
+        _retain()
+    _set_global(new)
+
+
+def disable() -> None:
+    """Turns the process-wide stage off and takes hlotag's hooks out of JAX, unless a `stage(...)` block is still using them."""
+    if _global() is None:
+        return
+    _set_global(None)
+    _release()
+
+
+@contextmanager
+def stage(pipeline: str | None = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> Iterator[Stage | None]:
+    """The stage for this thread and this block only; blocks nest.
+
+    Args:
+      pipeline: as for `enable`; None turns the stage off within the block.
+      rules: as for `enable`.
+
+    Raises:
+      PipelineError, IncompatibleJaxlibError: as for `enable`.
+    """
+    new = None if pipeline is None else _make(pipeline, rules)
+    _retain()
+    try:
+        with _context(new):
+            yield new
+    finally:
+        _release()
+
+
+def _make(pipeline: str, rules: Sequence[Rule]) -> Stage:
+    from hlotag import __version__
+
+    if not isinstance(pipeline, str):
+        raise PipelineError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
+    return Stage(with_rules(pipeline, rules), __version__)
+
+
+def _global() -> Stage | None:
+    return _context.get_global()
+
+
+def _set_global(new: Stage | None) -> None:
+    _context.set_global(new)
+
+
+def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
+    """Lowers `jaxpr` by JAX's own function and runs the stage on the module."""
+    now = active()
+    if now is None:
+        return original(module_name, jaxpr, *args, **kwargs)
+    marker = marks.Marker()
+    jaxpr = marker.mark(jaxpr)
+    # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
+    with _compat.ambient_metadata_is({}):
+        result = original(module_name, jaxpr, *args, **kwargs)
+    if marker.table:
+        marks.attach_table(result.module, marker.table)
+    now.run(result.module)
+    return result
+
+
+def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
+    """JAX's own value tag, when the stage is on: the equations behind the value get it, and no marker is staged."""
+    if active() is None:
+        return False
+    from hlotag.tags import tag_equations
+
+    tag_equations(value, metadata)
+    return True
+
+
+_PATCHES = (*tracing.PATCHES, _compat.value_tag_patch(_tag_value), _compat.lowering_patch(_lower))
+
+
+def _retain() -> None:
+    global _users
+    with _lock:
+        if _users == 0:
+            for patch in _PATCHES:
+                patch.install()
+        _users += 1
+
+
+def _release() -> None:
+    global _users
+    with _lock:
+        _users -= 1
+        if _users == 0:
+            for patch in reversed(_PATCHES):
+                patch.remove()

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to tag: values, blocks and functions.
+
+A tag travels in the contexts of JAX's equations, which JAX carries through every transformation. A block sets the context that
+its equations are traced in; a value tag is written into the contexts of the equations that its value came from.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from hlotag import _compat, tracing
+from hlotag.errors import TagDropped, TagError
+from hlotag.marks import DROP, GRAD, KEEP, as_text
+
+Grad = Literal["same", "drop"] | Mapping[str, Any]
+
+
+def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
+    """Tags operations, as `jax.experimental.xla_metadata.set_xla_metadata` does, and keeps the tags under autodiff.
+
+    Args:
+      x: value form: a pytree; the operations that made its leaves are tagged, and so is what autodiff derives from them.
+        Left out: block form.
+      **attrs: string keys to strings, bools, ints or floats. None removes a key within a block.
+
+    Returns:
+      `x` itself in the value form; otherwise a context manager that is also a decorator.
+
+    Raises:
+      TagError: a key is reserved, or a value has no text form.
+    """
+    if x is None:
+        return tagged(attrs)
+    return tag(x, attrs)
+
+
+def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = "same") -> Any:
+    """Tags the operations that made `value`.
+
+    Args:
+      value: a pytree of arrays; it is returned unchanged.
+      attrs: keys and values of the tag.
+      grad: what operations that autodiff derives from them get: "same", "drop" for nothing, or a mapping of their own.
+
+    Returns:
+      `value`.
+
+    Raises:
+      TagError: a key is reserved, a value has no text form, or `grad` is none of the three.
+    """
+    from hlotag import stage
+
+    metadata = _metadata(attrs, removable=False)
+    if stage.active() is None:
+        return _compat.jax_value_tag(value, metadata)
+    metadata = metadata | _phases(metadata, grad)
+    for leaf in jax.tree.leaves(value):
+        tag_equations(leaf, metadata)
+    return value
+
+
+def tagged(attrs: Mapping[str, Any], *, grad: Grad = "same") -> Block:
+    """Tags every operation traced within a block, or within a function when used as a decorator.
+
+    Args:
+      attrs: keys and values of the tag; None as a value removes the key within the block.
+      grad: as for `tag`.
+
+    Returns:
+      A context manager that is also a decorator. It may be entered again, from any thread and while it is entered.
+
+    Raises:
+      TagError: as for `tag`.
+    """
+    metadata = _metadata(attrs, removable=True)
+    return Block(metadata, _phases(metadata, grad))
+
+
+class Block:
+    """The block and decorator form of a tag; made by `tagged` and `set_xla_metadata`."""
+
+    def __init__(self, metadata: dict[str, str | None], phases: dict[str, str]):
+        self._metadata = metadata
+        self._phases = phases
+        # Per thread and per entry: one object may be entered many times at once.
+        self._entries = threading.local()
+
+    def __enter__(self) -> None:
+        from hlotag import stage
+
+        ambient = _compat.ambient_metadata()
+        for key, value in self._metadata.items():
+            ambient.pop(GRAD + key, None)
+            if value is None:
+                ambient.pop(key, None)
+            else:
+                ambient[key] = value
+        if stage.active() is not None:  # Without the stage nobody would take the reserved keys out again.
+            ambient |= self._phases
+        if not hasattr(self._entries, "stack"):
+            self._entries.stack = []
+        self._entries.stack.append(_compat.swap_ambient_metadata(ambient))
+
+    def __exit__(self, *exc_info: object) -> None:
+        _compat.restore_ambient_metadata(self._entries.stack.pop())
+
+    def __call__(self, function: Callable) -> Callable:
+        return _Tagged(function, self)
+
+
+class _Tagged:
+    """A function whose calls, and whose methods' calls (`.lower` of a jitted function), run within a block."""
+
+    def __init__(self, function: Callable, block: Block):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._block = block
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self._block:
+            return self._function(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        return functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._function, name)
+        return _Tagged(attribute, self._block) if callable(attribute) else attribute
+
+
+def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
+    """Adds `metadata` to the contexts of all equations that the operation behind `value` made.
+
+    Args:
+      value: one array or tracer.
+      metadata: as in an equation context; reserved keys included.
+    """
+    equations, recipes = tracing.equations_of(value)
+    if not equations and not recipes:
+        if _compat.is_tracing():
+            _warn_dropped(metadata)
+        return
+    for equation in equations:
+        equation.ctx = _retagged(equation.ctx, metadata)
+    for tracer in recipes:
+        _compat.retag_recipe(tracer, lambda context: _retagged(context, metadata))
+
+
+def _retagged(context: Any, metadata: Mapping[str, Any]) -> Any:
+    old = {k: v for k, v in (context.xla_metadata or {}).items() if k.removeprefix(GRAD) not in metadata}
+    return _compat.with_metadata(context, old | {k: as_text(v) for k, v in metadata.items()})
+
+
+def _warn_dropped(metadata: Mapping[str, Any]) -> None:
+    keys = ", ".join(f"{k}={v!r}" for k, v in metadata.items() if not k.startswith(GRAD))
+    frame = _compat.user_frame()
+    text = (
+        f"tag {keys} has no operation to go to: the value is an argument, a carry or a constant, which no operation of this trace "
+        "made. Tag the value where it is computed, or tag a block around its uses."
+    )
+    if frame is None:
+        warnings.warn(text, TagDropped, stacklevel=2)
+    else:
+        warnings.warn_explicit(text, TagDropped, frame.file_name, frame.start_line)
+
+
+def _metadata(attrs: Mapping[str, Any], *, removable: bool) -> dict[str, Any]:
+    """`attrs` with values as text, since JAX compares contexts with `==`, and True, 1 and 1.0 are equal."""
+    if not isinstance(attrs, Mapping):
+        raise TagError(f"attrs must be a mapping of keys to values, got {type(attrs).__name__}")
+    metadata: dict[str, str | None] = {}
+    for key, value in attrs.items():
+        if not isinstance(key, str) or not key:
+            raise TagError(f"a key must be a non-empty string, got {key!r} of type {type(key).__name__}")
+        if key.startswith("hlotag."):
+            raise TagError(f"key {key!r}: the prefix 'hlotag.' is reserved; choose another name")
+        if value is None and removable:
+            metadata[key] = None
+            continue
+        if isinstance(value, np.generic):
+            value = value.item()
+        if not isinstance(value, (str, bool, int, float)):
+            raise TagError(
+                f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}; convert it with str()"
+            )
+        metadata[key] = as_text(value)
+    return metadata
+
+
+def _phases(metadata: Mapping[str, str | None], grad: Grad) -> dict[str, str]:
+    """The reserved entries that say what derived operations get."""
+    if grad == "same":
+        return {}
+    kept: Mapping[str, str] = {}
+    if grad != "drop":
+        if not isinstance(grad, Mapping):
+            raise TagError(f"grad must be 'same', 'drop' or a mapping of keys to values, got {grad!r}")
+        kept = _metadata(grad, removable=False)
+    dropped = {GRAD + key: DROP for key, value in metadata.items() if value is not None}
+    return dropped | {GRAD + key: KEEP + value for key, value in kept.items()}

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which equations belong together: the ones that one operation of the user's program put into the traces.
+
+User code makes a value by one `bind` of a primitive. Under `grad`, `vmap` and the like that bind runs the rules of the
+transformations, and they put several equations into several traces: the primal one, residuals, the linear ones that
+become the backward pass. All of them are made before the bind returns, so a *group*, opened when a bind starts and closed when it
+returns, holds exactly the equations that derive from that one operation, without a guess by name or line.
+
+Groups nest: a bind that runs user code (the function of a `custom_jvp`) holds the binds of that code.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+from hlotag import _compat
+
+
+class Group:
+    """The equations made during one bind.
+
+    Attributes:
+      parent: the group that was open when this one was opened; None for the operations of user code at the top.
+      equations: weak references to the equations; a dead one was dropped by JAX's own dead-code elimination.
+    """
+
+    __slots__ = ("equations", "parent")
+
+    def __init__(self, parent: Group | None):
+        self.parent = parent
+        self.equations: list[_EquationRef] = []
+
+
+class _EquationRef(weakref.ref):
+    """A weak reference to an equation that knows the group; equations are slotted and unhashable, so `id` has to be the key."""
+
+    __slots__ = ("group", "key")
+
+    def __init__(self, equation: Any, group: Group):
+        super().__init__(equation, _forget)
+        self.key = id(equation)
+        self.group = group
+
+    def __new__(cls, equation: Any, group: Group):
+        return super().__new__(cls, equation, _forget)
+
+
+def _forget(ref: _EquationRef) -> None:
+    if _refs.get(ref.key) is ref:
+        del _refs[ref.key]
+
+
+class _Open(threading.local):
+    group: Group | None = None
+
+
+_open = _Open()
+_refs: dict[int, _EquationRef] = {}
+
+
+def _open_group():
+    outer = _open.group
+    group = _open.group = Group(outer)
+
+    def close() -> None:
+        _open.group = outer
+        if outer is not None:
+            outer.equations += group.equations
+
+    return close
+
+
+def _record(equation: Any) -> None:
+    group = _open.group
+    if group is None:
+        return
+    ref = _refs[id(equation)] = _EquationRef(equation, group)
+    group.equations.append(ref)
+
+
+def equations_of(value: Any) -> tuple[list[Any], list[Any]]:
+    """All equations that derive from the operation that made `value`, as the calling code sees it.
+
+    Args:
+      value: one array or tracer.
+
+    Returns:
+      (equations, recipes), as `_compat.equations_behind`; both empty for a value that no operation of a trace made (an argument,
+      a constant, a concrete array).
+    """
+    roots, recipes = _compat.equations_behind(value)
+    enclosing: set[Group | None] = {None}
+    caller = _open.group
+    while caller is not None:
+        enclosing.add(caller)
+        caller = caller.parent
+    found: dict[int, Any] = {}
+    for equation in roots:
+        found[id(equation)] = equation
+        ref = _refs.get(id(equation))
+        group = None if ref is None else ref.group
+        if group is None or group in enclosing:
+            continue
+        while group.parent not in enclosing:
+            assert group.parent is not None  # None encloses everything.
+            group = group.parent
+        for other in group.equations:
+            if (live := other()) is not None:
+                found[id(live)] = live
+    return list(found.values()), recipes
+
+
+PATCHES = (_compat.bind_patch(_open_group), _compat.equation_patch(_record))
