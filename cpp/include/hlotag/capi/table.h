@@ -33,7 +33,8 @@ bool isInstalled();
 using Resolver = std::function<void *(std::string_view name)>;
 
 /// Fills the table. All or nothing: when required functions are missing their names are returned
-/// and the table stays as it was. Installing again replaces the table; do so only while nothing runs.
+/// and the table stays as it was. Installing again replaces the table; do so only while nothing
+/// runs.
 std::vector<std::string> install(const Resolver &resolve);
 
 } // namespace hlotag::capi

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Views of identifiers and attributes.
+#pragma once
+
+#include "hlotag/ir/support.h"
+
+#include <vector>
+
+namespace hlotag::ir {
+
+/// An interned string (operation or attribute name): compare by pointer, never by text.
+class Identifier : public Handle<Identifier, MlirIdentifier> {
+public:
+  using Handle::Handle;
+  static Identifier get(MlirContext context, std::string_view text) {
+    return capi::fn().mlirIdentifierGet(context, toRef(text));
+  }
+  std::string_view str() const { return toView(capi::fn().mlirIdentifierStr(raw_)); }
+};
+
+class Attribute : public Handle<Attribute, MlirAttribute> {
+public:
+  using Handle::Handle;
+  MlirContext context() const { return capi::fn().mlirAttributeGetContext(raw_); }
+  std::string str() const {
+    std::string text;
+    capi::fn().mlirAttributePrint(raw_, appendToString, &text);
+    return text;
+  }
+  static bool classof(Attribute) { return true; }
+};
+
+/// `attr` as a `T`, or null when it is null or something else.
+template <class T> T dynCast(Attribute attr) {
+  return attr && T::classof(attr) ? T(attr.raw()) : T();
+}
+template <class T> bool isa(Attribute attr) { return attr && T::classof(attr); }
+
+class StringAttr : public Attribute {
+public:
+  using Attribute::Attribute;
+  static StringAttr get(MlirContext context, std::string_view text) {
+    return capi::fn().mlirStringAttrGet(context, toRef(text));
+  }
+  static bool classof(Attribute attr) { return capi::fn().mlirAttributeIsAString(attr.raw()); }
+  std::string_view value() const { return toView(capi::fn().mlirStringAttrGetValue(raw_)); }
+};
+
+class FlatSymbolRefAttr : public Attribute {
+public:
+  using Attribute::Attribute;
+  static FlatSymbolRefAttr get(MlirContext context, std::string_view symbol) {
+    return capi::fn().mlirFlatSymbolRefAttrGet(context, toRef(symbol));
+  }
+  static bool classof(Attribute attr) {
+    return capi::fn().mlirAttributeIsAFlatSymbolRef(attr.raw());
+  }
+  std::string_view value() const { return toView(capi::fn().mlirFlatSymbolRefAttrGetValue(raw_)); }
+};
+
+class UnitAttr : public Attribute {
+public:
+  using Attribute::Attribute;
+  static UnitAttr get(MlirContext context) { return capi::fn().mlirUnitAttrGet(context); }
+};
+
+struct NamedAttribute {
+  Identifier name;
+  Attribute value;
+};
+
+/// Iterates `size()` elements that `derived[i]` makes; for views whose C API is by index.
+template <class Owner> class IndexIterator {
+public:
+  IndexIterator(const Owner *owner, intptr_t index) : owner_(owner), index_(index) {}
+  auto operator*() const { return (*owner_)[index_]; }
+  IndexIterator &operator++() { return ++index_, *this; }
+  bool operator!=(const IndexIterator &other) const { return index_ != other.index_; }
+
+private:
+  const Owner *owner_;
+  intptr_t index_;
+};
+
+/// Entries are sorted by name and unique.
+class DictionaryAttr : public Attribute {
+public:
+  using Attribute::Attribute;
+  static DictionaryAttr get(MlirContext context, const std::vector<NamedAttribute> &entries) {
+    static_assert(sizeof(NamedAttribute) == sizeof(MlirNamedAttribute));
+    return capi::fn().mlirDictionaryAttrGet(
+        context, intptr_t(entries.size()),
+        reinterpret_cast<const MlirNamedAttribute *>(entries.data()));
+  }
+  static bool classof(Attribute attr) { return capi::fn().mlirAttributeIsADictionary(attr.raw()); }
+  intptr_t size() const { return capi::fn().mlirDictionaryAttrGetNumElements(raw_); }
+  bool empty() const { return size() == 0; }
+  NamedAttribute operator[](intptr_t index) const {
+    MlirNamedAttribute entry = capi::fn().mlirDictionaryAttrGetElement(raw_, index);
+    return {entry.name, entry.attribute};
+  }
+  /// The value of `key`, or null.
+  Attribute lookup(std::string_view key) const {
+    return capi::fn().mlirDictionaryAttrGetElementByName(raw_, toRef(key));
+  }
+  IndexIterator<DictionaryAttr> begin() const { return {this, 0}; }
+  IndexIterator<DictionaryAttr> end() const { return {this, size()}; }
+};
+
+class ArrayAttr : public Attribute {
+public:
+  using Attribute::Attribute;
+  static ArrayAttr get(MlirContext context, const std::vector<Attribute> &elements) {
+    static_assert(sizeof(Attribute) == sizeof(MlirAttribute));
+    return capi::fn().mlirArrayAttrGet(context, intptr_t(elements.size()),
+                                       reinterpret_cast<const MlirAttribute *>(elements.data()));
+  }
+  static bool classof(Attribute attr) { return capi::fn().mlirAttributeIsAArray(attr.raw()); }
+  intptr_t size() const { return capi::fn().mlirArrayAttrGetNumElements(raw_); }
+  bool empty() const { return size() == 0; }
+  Attribute operator[](intptr_t index) const {
+    return capi::fn().mlirArrayAttrGetElement(raw_, index);
+  }
+  IndexIterator<ArrayAttr> begin() const { return {this, 0}; }
+  IndexIterator<ArrayAttr> end() const { return {this, size()}; }
+};
+
+} // namespace hlotag::ir

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All of the IR layer, for passes.
+#pragma once
+
+#include "hlotag/ir/attributes.h"
+#include "hlotag/ir/diagnostics.h"
+#include "hlotag/ir/location.h"
+#include "hlotag/ir/op_ids.h"
+#include "hlotag/ir/operation.h"
+#include "hlotag/ir/pointer_map.h"
+#include "hlotag/ir/rewriter.h"
+#include "hlotag/ir/tag_writer.h"
+#include "hlotag/ir/walk.h"

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every change to a module goes through here, so that it can be undone.
+#pragma once
+
+#include "hlotag/ir/operation.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace hlotag::ir {
+
+/// Changes a module and remembers how to change it back. A transaction: what is not committed
+/// when this is destroyed is rolled back.
+///
+/// Erased operations are only taken out of their block until `commit()`; their operands still
+/// count as uses until then. Nothing else may change the module between the first change and
+/// commit or rollback.
+class Rewriter {
+public:
+  explicit Rewriter(MlirContext context) : context_(context) {}
+  ~Rewriter() { rollback(); }
+  Rewriter(const Rewriter &) = delete;
+  Rewriter &operator=(const Rewriter &) = delete;
+
+  MlirContext context() const { return context_; }
+
+  /// Sets an attribute; a null `value` removes it. Returns whether that changed anything.
+  bool setAttr(Operation op, Identifier name, Attribute value);
+  bool removeAttr(Operation op, Identifier name) { return setAttr(op, name, Attribute()); }
+  /// The same for a caller that has just read the present value.
+  bool replaceAttr(Operation op, Identifier name, Attribute present, Attribute value);
+  /// Points the symbol reference `name` of `op` (e.g. `callee`) to `symbol`.
+  bool setSymbolUse(Operation op, Identifier name, std::string_view symbol);
+
+  bool setLocation(Operation op, Location location);
+  bool setLocation(Value blockArgument, Location location);
+  bool setOperand(Operation op, intptr_t index, Value value);
+
+  /// Puts `op` into `block` before `before`, at the end if that is null.
+  Operation insert(OwnedOperation op, Block block, Operation before);
+  /// Inserts a copy of `op` (its regions, attributes and locations) after it, and returns it.
+  Operation cloneAfter(Operation op);
+  /// Removes `op`. Its results must have no uses: otherwise throws IRError.
+  void erase(Operation op);
+
+  /// Changes since the last commit.
+  size_t numChanges() const { return journal_.size(); }
+
+  /// Takes the changes back, newest first. With `mark` (a former `numChanges()`), back to then.
+  void rollback(size_t mark = 0);
+  /// Keeps the changes for good.
+  void commit();
+
+private:
+  enum class Kind : unsigned char { Attr, Location, ArgLocation, Operand, Insert, Erase };
+  struct Change {
+    Kind kind;
+    unsigned index;      // Operand
+    const void *subject; // MlirOperation, or MlirValue for ArgLocation
+    const void *where;   // Attr: the name; Erase: the block
+    const void *former;  // value, location, operand; Erase: the operation that came next
+  };
+
+  void record(Kind kind, const void *subject, const void *where, const void *former,
+              unsigned index = 0) {
+    journal_.push_back({kind, index, subject, where, former});
+  }
+  void undo(const Change &change);
+
+  MlirContext context_;
+  std::vector<Change> journal_;
+};
+
+} // namespace hlotag::ir

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading and extending the frontend attributes of operations.
+#pragma once
+
+#include "hlotag/ir/pointer_map.h"
+#include "hlotag/ir/rewriter.h"
+
+#include <string_view>
+#include <unordered_map>
+
+namespace hlotag::ir {
+
+inline constexpr std::string_view kFrontendAttributes = "mhlo.frontend_attributes";
+/// In-flight record of the entries that rules put on an operation; never leaves the pipeline.
+inline constexpr std::string_view kAttached = "hlotag.attached";
+/// Prefix of everything in flight: attribute names and frontend-attribute keys.
+inline constexpr std::string_view kReservedPrefix = "hlotag.";
+
+inline bool startsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+/// Adds entries to dictionaries that hang on operations. Many operations get the same entries, so
+/// each distinct (existing, entries) pair is merged once and looked up by pointer afterwards.
+class TagWriter {
+public:
+  explicit TagWriter(Rewriter &rewriter);
+
+  /// The frontend attributes of `op`, or null. Throws IRError if they are no dictionary.
+  DictionaryAttr get(Operation op) const { return dictionary(op, frontendAttributes_); }
+
+  /// Adds `entries` to the frontend attributes; those that the operation has under the same key
+  /// stay as they are unless `overwrite`. Returns whether the operation changed.
+  bool add(Operation op, DictionaryAttr entries, bool overwrite = false) {
+    return addTo(op, frontendAttributes_, entries, overwrite);
+  }
+  /// The same for `hlotag.attached`.
+  bool addAttached(Operation op, DictionaryAttr entries) {
+    return addTo(op, attached_, entries, /*overwrite=*/true);
+  }
+  DictionaryAttr getAttached(Operation op) const { return dictionary(op, attached_); }
+
+  /// Puts exactly `entries` there; null or empty removes the attribute.
+  bool set(Operation op, DictionaryAttr entries);
+
+  /// `existing` with what `entries` adds; either may be null.
+  DictionaryAttr merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite = false);
+
+  Identifier frontendAttributes() const { return frontendAttributes_; }
+  Identifier attached() const { return attached_; }
+
+private:
+  DictionaryAttr dictionary(Operation op, Identifier name) const;
+  bool addTo(Operation op, Identifier name, DictionaryAttr entries, bool overwrite);
+  DictionaryAttr mergeUncached(DictionaryAttr existing, DictionaryAttr entries, bool overwrite);
+
+  Rewriter &rewriter_;
+  Identifier frontendAttributes_;
+  Identifier attached_;
+  struct Key {
+    const void *existing, *entries;
+    bool overwrite;
+    bool operator==(const Key &o) const {
+      return existing == o.existing && entries == o.entries && overwrite == o.overwrite;
+    }
+  };
+  struct KeyHash {
+    size_t operator()(const Key &key) const {
+      auto a = reinterpret_cast<uintptr_t>(key.existing),
+           b = reinterpret_cast<uintptr_t>(key.entries);
+      return ((a >> 4) * 0x9E3779B97F4A7C15ull) ^ (b >> 4) ^ size_t(key.overwrite);
+    }
+  };
+  std::unordered_map<Key, DictionaryAttr, KeyHash> merged_;
+};
+
+} // namespace hlotag::ir

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/ir/diagnostics.h"
+
+namespace hlotag::ir {
+
+namespace {
+
+Severity fromRaw(MlirDiagnosticSeverity severity) {
+  switch (severity) {
+  case MlirDiagnosticWarning:
+    return Severity::Warning;
+  case MlirDiagnosticNote:
+    return Severity::Note;
+  case MlirDiagnosticRemark:
+    return Severity::Remark;
+  case MlirDiagnosticError:
+    break;
+  }
+  return Severity::Error;
+}
+
+Diagnostic fromRaw(MlirDiagnostic raw) {
+  const capi::Table &fn = capi::fn();
+  std::string message;
+  fn.mlirDiagnosticPrint(raw, appendToString, &message);
+  Diagnostic result = makeDiagnostic(fromRaw(fn.mlirDiagnosticGetSeverity(raw)),
+                                     fn.mlirDiagnosticGetLocation(raw), std::move(message));
+  intptr_t numNotes = fn.mlirDiagnosticGetNumNotes(raw);
+  for (intptr_t i = 0; i < numNotes; ++i)
+    result.notes.push_back(fromRaw(fn.mlirDiagnosticGetNote(raw, i)));
+  return result;
+}
+
+} // namespace
+
+std::string_view toString(Severity severity) {
+  switch (severity) {
+  case Severity::Warning:
+    return "warning";
+  case Severity::Remark:
+    return "remark";
+  case Severity::Note:
+    return "note";
+  case Severity::Error:
+    break;
+  }
+  return "error";
+}
+
+std::string Diagnostic::str() const {
+  std::string text = location + ": ";
+  text.append(toString(severity)).append(": ").append(message);
+  for (const Diagnostic &note : notes)
+    text.append("\n").append(note.str());
+  return text;
+}
+
+Diagnostic makeDiagnostic(Severity severity, Location location, std::string message) {
+  Diagnostic result;
+  result.severity = severity;
+  result.message = std::move(message);
+  result.location = render(location);
+  if (FileLoc file = findFile(location)) {
+    result.file = std::string(file.filename().str());
+    result.line = file.line();
+    result.column = file.column();
+  }
+  return result;
+}
+
+DiagnosticScope::DiagnosticScope(MlirContext context)
+    : context_(context), owner_(std::this_thread::get_id()),
+      id_(capi::fn().mlirContextAttachDiagnosticHandler(context, handle, this, nullptr)) {}
+
+DiagnosticScope::~DiagnosticScope() {
+  capi::fn().mlirContextDetachDiagnosticHandler(context_, id_);
+}
+
+bool DiagnosticScope::hasErrors() const {
+  for (const Diagnostic &diagnostic : diagnostics_)
+    if (diagnostic.severity == Severity::Error)
+      return true;
+  return false;
+}
+
+MlirLogicalResult DiagnosticScope::handle(MlirDiagnostic diagnostic, void *self) {
+  constexpr MlirLogicalResult handled{1}, passOn{0};
+  auto *scope = static_cast<DiagnosticScope *>(self);
+  if (scope->owner_ != std::this_thread::get_id())
+    return passOn;
+  // No exception may enter MLIR; when memory is out the next handler (stderr) may do better.
+  try {
+    scope->diagnostics_.push_back(fromRaw(diagnostic));
+  } catch (...) {
+    return passOn;
+  }
+  return handled;
+}
+
+} // namespace hlotag::ir

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/ir/location.h"
+
+namespace hlotag::ir {
+
+FileLoc findFile(Location loc) {
+  // Iterative: names and call sites chain as deep as the user's stack.
+  std::vector<Location> pending{loc};
+  while (!pending.empty()) {
+    Location at = pending.back();
+    pending.pop_back();
+    if (!at)
+      continue;
+    if (FileLoc file = dynCast<FileLoc>(at))
+      return file;
+    if (NameLoc name = dynCast<NameLoc>(at)) {
+      pending.push_back(name.child());
+    } else if (CallSiteLoc call = dynCast<CallSiteLoc>(at)) {
+      pending.push_back(call.caller());
+      pending.push_back(call.callee());
+    } else if (FusedLoc fused = dynCast<FusedLoc>(at)) {
+      std::vector<Location> parts = fused.parts();
+      pending.insert(pending.end(), parts.rbegin(), parts.rend());
+    }
+  }
+  return {};
+}
+
+std::string render(Location loc) {
+  if (FileLoc file = findFile(loc))
+    return std::string(file.filename().str()) + ":" + std::to_string(file.line()) + ":" +
+           std::to_string(file.column());
+  if (NameLoc name = dynCast<NameLoc>(loc))
+    return '"' + std::string(name.name().str()) + '"';
+  return "<unknown>";
+}
+
+} // namespace hlotag::ir

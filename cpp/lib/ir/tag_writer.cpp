@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/ir/tag_writer.h"
+
+namespace hlotag::ir {
+
+TagWriter::TagWriter(Rewriter &rewriter)
+    : rewriter_(rewriter),
+      frontendAttributes_(Identifier::get(rewriter.context(), kFrontendAttributes)),
+      attached_(Identifier::get(rewriter.context(), kAttached)) {}
+
+DictionaryAttr TagWriter::dictionary(Operation op, Identifier name) const {
+  Attribute attr = op.attr(name.str());
+  if (!attr)
+    return {};
+  if (DictionaryAttr entries = dynCast<DictionaryAttr>(attr))
+    return entries;
+  throw IRError(op.location().raw(), "attribute '" + std::string(name.str()) +
+                                         "' must be a dictionary, but is " + attr.str());
+}
+
+bool TagWriter::addTo(Operation op, Identifier name, DictionaryAttr entries, bool overwrite) {
+  if (!entries)
+    return false;
+  DictionaryAttr present = dictionary(op, name);
+  DictionaryAttr wanted = merge(present, entries, overwrite);
+  return rewriter_.replaceAttr(op, name, present, wanted);
+}
+
+bool TagWriter::set(Operation op, DictionaryAttr entries) {
+  if (entries && entries.empty())
+    entries = {};
+  return rewriter_.replaceAttr(op, frontendAttributes_, get(op), entries);
+}
+
+DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite) {
+  if (!entries || existing == entries)
+    return existing;
+  auto [slot, isNew] = merged_.try_emplace({existing.opaque(), entries.opaque(), overwrite});
+  if (isNew)
+    slot->second = mergeUncached(existing, entries, overwrite);
+  return slot->second;
+}
+
+DictionaryAttr TagWriter::mergeUncached(DictionaryAttr existing, DictionaryAttr entries,
+                                        bool overwrite) {
+  if (entries.empty())
+    return existing;
+  if (!existing)
+    return entries;
+  std::vector<NamedAttribute> result;
+  for (NamedAttribute entry : existing)
+    if (!overwrite || !entries.lookup(entry.name.str()))
+      result.push_back(entry);
+  for (NamedAttribute entry : entries)
+    if (overwrite || !existing.lookup(entry.name.str()))
+      result.push_back(entry);
+  return DictionaryAttr::get(rewriter_.context(), result);
+}
+
+} // namespace hlotag::ir
