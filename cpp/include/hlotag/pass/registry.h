@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The passes that pipeline text can name.
+#pragma once
+
+#include "hlotag/pass/pass.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hlotag::pass {
+
+using PassFactory = std::unique_ptr<Pass> (*)();
+
+/// Adds a pass; one already there under the same argument is replaced.
+void registerPass(PassFactory create);
+
+/// A new object of the pass of that name with default options, or null.
+std::unique_ptr<Pass> lookup(std::string_view argument);
+
+/// One object of each pass, sorted by argument.
+std::vector<std::unique_ptr<Pass>> allPasses();
+
+/// At most `limit` of `names` that are spelled like `word`, nearest first.
+std::vector<std::string> nearest(std::string_view word, const std::vector<std::string> &names,
+                                 size_t limit = 3);
+
+} // namespace hlotag::pass

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Factories of all passes, one a source file.
+#pragma once
+
+#include "hlotag/pass/pass.h"
+
+#include <memory>
+
+namespace hlotag::passes {
+
+std::unique_ptr<pass::Pass> createResolvePass();
+std::unique_ptr<pass::Pass> createStripPass();
+
+/// Registers the above; once per process is enough, more does no harm.
+void registerAllPasses();
+
+} // namespace hlotag::passes
