@@ -17,7 +17,8 @@ from hlotag.errors import (
 )
 from hlotag.pipeline import DEFAULT_PIPELINE, list_passes, run_passes
 from hlotag.rules import Rule, load_rules
-from hlotag.stage import Stage, active, disable, enable, stage
+from hlotag.stage import disable, enable, stage
+from hlotag.state import Stage, active
 from hlotag.tags import set_xla_metadata, tag, tagged
 
 __version__ = _version("hlotag")

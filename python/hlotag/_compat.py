@@ -8,9 +8,9 @@ here says how; the rest of the package sees one interface.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,8 +18,8 @@ from jax._src import config, core, source_info_util, xla_metadata, xla_metadata_
 from jax._src.interpreters import ad, batching, mlir
 from jax._src.interpreters import partial_eval as pe
 
-# hlotag's frames are not the user's: locations and warnings must name the user's line. Public: jax.extend.source_info_util.
-source_info_util.register_exclusion(__file__)
+# hlotag's frames are not the user's: locations and warnings name the user's line, and are the same with the stage on and off.
+source_info_util.register_exclusion(str(Path(__file__).parent))
 
 Metadata = Mapping[str, Any]
 
@@ -272,10 +272,6 @@ def marked(equation: Any, text: str, context: Any, params: dict[str, Any]) -> An
 def user_frame() -> Any | None:
     """The innermost frame of user code on this thread's stack, with `file_name` and `start_line`; None outside of any."""
     return source_info_util.user_frame(source_info_util.current().traceback)
-
-
-# Serializes installing and removing patches: they change what all threads call.
-patch_lock = threading.RLock()
 
 
 def jax_value_tag(value: Any, metadata: Metadata) -> Any:

@@ -1,59 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stage: hlotag's passes between JAX's lowering and everything that reads its result.
-
-What is on is part of JAX's own cache keys (a user context), so a program traced, lowered or compiled under one stage is never
-taken for another's, and toggling back finds what was there before.
-"""
+"""The stage: hlotag's passes between JAX's lowering and everything that reads its result."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import jax
+from typing import Any
 
 from hlotag import _compat, marks, tracing
 from hlotag.errors import PipelineError
 from hlotag.pipeline import DEFAULT_PIPELINE, run_passes
 from hlotag.rules import Rule, with_rules
+from hlotag.state import Stage, active, context
+from hlotag.tags import tag_equations
 
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What runs on every module that JAX lowers; all of it is in JAX's cache keys.
-
-    Attributes:
-      pipeline: pass pipeline in MLIR's syntax, the rules included.
-      version: of hlotag, since another version may give another module.
-    """
-
-    pipeline: str
-    version: str
-
-    def run(self, module: ir.Module) -> None:
-        """Runs the passes on `module`, in place.
-
-        Raises:
-          PassError: a pass failed; the module is as it was.
-        """
-        run_passes(module, self.pipeline)
-
-
-# Its value: a Stage; OFF inside `stage(None)`; None where nothing was said, and the global default holds.
-_context = jax.make_user_context(None)
 _users = 0
 _lock = threading.Lock()
-
-
-def active() -> Stage | None:
-    """The stage that programs traced in this thread now go through, or None."""
-    return _context.value
 
 
 def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> None:
@@ -70,16 +33,16 @@ def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> None
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
     """
     new = _make(pipeline, rules)
-    if _global() is None:
+    if context.get_global() is None:
         _retain()
-    _set_global(new)
+    context.set_global(new)
 
 
 def disable() -> None:
     """Turns the process-wide stage off and takes hlotag's hooks out of JAX, unless a `stage(...)` block is still using them."""
-    if _global() is None:
+    if context.get_global() is None:
         return
-    _set_global(None)
+    context.set_global(None)
     _release()
 
 
@@ -97,7 +60,7 @@ def stage(pipeline: str | None = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -
     new = None if pipeline is None else _make(pipeline, rules)
     _retain()
     try:
-        with _context(new):
+        with context(new):
             yield new
     finally:
         _release()
@@ -109,14 +72,6 @@ def _make(pipeline: str, rules: Sequence[Rule]) -> Stage:
     if not isinstance(pipeline, str):
         raise PipelineError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
     return Stage(with_rules(pipeline, rules), __version__)
-
-
-def _global() -> Stage | None:
-    return _context.get_global()
-
-
-def _set_global(new: Stage | None) -> None:
-    _context.set_global(new)
 
 
 def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
@@ -131,7 +86,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
         result = original(module_name, jaxpr, *args, **kwargs)
     if marker.table:
         marks.attach_table(result.module, marker.table)
-    now.run(result.module)
+    run_passes(result.module, now.pipeline)
     return result
 
 
@@ -139,8 +94,6 @@ def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
     """JAX's own value tag, when the stage is on: the equations behind the value get it, and no marker is staged."""
     if active() is None:
         return False
-    from hlotag.tags import tag_equations
-
     tag_equations(value, metadata)
     return True
 

@@ -19,6 +19,7 @@ import numpy as np
 from hlotag import _compat, tracing
 from hlotag.errors import TagDropped, TagError
 from hlotag.marks import DROP, GRAD, KEEP, as_text
+from hlotag.state import active
 
 Grad = Literal["same", "drop"] | Mapping[str, Any]
 
@@ -56,10 +57,8 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = "same") -> Any:
     Raises:
       TagError: a key is reserved, a value has no text form, or `grad` is none of the three.
     """
-    from hlotag import stage
-
     metadata = _metadata(attrs, removable=False)
-    if stage.active() is None:
+    if active() is None:
         return _compat.jax_value_tag(value, metadata)
     metadata = metadata | _phases(metadata, grad)
     for leaf in jax.tree.leaves(value):
@@ -94,8 +93,6 @@ class Block:
         self._entries = threading.local()
 
     def __enter__(self) -> None:
-        from hlotag import stage
-
         ambient = _compat.ambient_metadata()
         for key, value in self._metadata.items():
             ambient.pop(GRAD + key, None)
@@ -103,7 +100,7 @@ class Block:
                 ambient.pop(key, None)
             else:
                 ambient[key] = value
-        if stage.active() is not None:  # Without the stage nobody would take the reserved keys out again.
+        if active() is not None:  # Without the stage nobody would take the reserved keys out again.
             ambient |= self._phases
         if not hasattr(self._entries, "stack"):
             self._entries.stack = []

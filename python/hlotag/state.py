@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which stage is on, kept where JAX's caches see it.
+
+A user context is part of JAX's own cache keys, so a program traced, lowered or compiled under one stage is never taken for
+another's, and toggling back finds what was there before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What runs on every module that JAX lowers: all that changes the result, and so a key of JAX's caches.
+
+    Attributes:
+      pipeline: pass pipeline in MLIR's syntax, the rules included.
+      version: of hlotag, since another version may give another module.
+    """
+
+    pipeline: str
+    version: str
+
+
+# None outside of any stage, and within `stage(None)`.
+context = jax.make_user_context(None)
+
+
+def active() -> Stage | None:
+    """The stage that programs traced in this thread now go through, or None."""
+    return context.value
