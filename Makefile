@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# make test    everything, for every supported Python found (3.11, 3.12, 3.13), set-up included
+# make demo    the example, in an environment of its own
+# make lint    format, style and types; make format repairs what can be repaired
+# make bench   the benchmarks; make tidy: clang-tidy; make asan: C++ unit tests under sanitizers
+# make clean   removes all that was built
+SHELL := bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+python_sources := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.typed')
+sources := CMakeLists.txt pyproject.toml $(python_sources) \
+  $(shell find cpp -name '*.cpp' -o -name '*.h' -o -name '*.def' -o -name CMakeLists.txt)
+
+# The environment for work that is done once: of the newest Python found.
+newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
+newest_venv := .venv/$(or $(newest),none)
+
+.PHONY: help test demo lint format tidy bench asan clean
+.SECONDARY:
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+test:
+	@bash tools/test.sh
+
+demo: .venv/demo/.installed
+	.venv/demo/bin/python examples/train_step.py
+
+bench: $(newest_venv)/.installed
+	$(newest_venv)/bin/python benchmarks/passes.py
+
+lint: $(newest_venv)/.lint-deps
+	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/lint.sh
+
+format: $(newest_venv)/.lint-deps
+	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/lint.sh --fix
+
+tidy: $(newest_venv)/.lint-deps
+	@mkdir -p build
+	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" cmake --preset dev >build/configure.log
+	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" clang-tidy --quiet -p build/dev $$(find cpp/lib -name '*.cpp')
+
+asan: $(newest_venv)/.deps
+	@mkdir -p build
+	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/unittests.sh asan
+
+clean:
+	rm -rf .venv build dist out .pytest_cache .ruff_cache
+
+# Environments. The stamp files make a second run quick.
+.venv/none/%:
+	@echo "hlotag: needs Python 3.11, 3.12 or 3.13, and none was found" >&2; exit 1
+
+.venv/demo/.deps: pyproject.toml tools/make_venv.sh tools/requirements.py
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "hlotag: make demo needs python3 to be 3.11 or newer; it is $$(python3 --version)" >&2; exit 1; }
+	bash tools/make_venv.sh python3 .venv/demo build run
+	@touch $@
+
+.venv/%/.deps: pyproject.toml tools/make_venv.sh tools/requirements.py tools/constraints-%.txt
+	bash tools/make_venv.sh "$$(bash tools/find_python.sh $*)" .venv/$* build run test
+	@touch $@
+
+.venv/%/.lint-deps: .venv/%/.installed
+	bash tools/make_venv.sh "$$(bash tools/find_python.sh $*)" .venv/$* dev
+	@touch $@
+
+.venv/%/.installed: .venv/%/.deps $(sources)
+	PATH="$(CURDIR)/.venv/$*/bin:$$PATH" .venv/$*/bin/python -m pip install --quiet --no-build-isolation --no-deps \
+	  --force-reinstall .
+	@touch $@

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How lit runs the tests: `lit lit_tests` from an environment that hlotag is installed in."""
+
+import glob
+import os
+import re
+import shutil
+import sys
+
+import lit.formats
+
+config.name = "hlotag"
+# lit's own shell: no bash needed, and `not` is built in.
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".py"]
+config.excludes = ["lit.cfg.py", "Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(os.path.dirname(config.test_source_root), "build", "lit")
+
+
+def find_filecheck() -> str:
+    """LLVM's FileCheck if there is one, else its clone from PyPI in this environment."""
+    by_version = sorted(
+        glob.glob("/usr/lib/llvm-*/bin/FileCheck"), key=lambda path: int(re.findall(r"llvm-(\d+)", path)[0]), reverse=True
+    )
+    for candidate in ["FileCheck", "FileCheck-22", *by_version, os.path.join(os.path.dirname(sys.executable), "filecheck")]:
+        found = shutil.which(candidate)
+        if found:
+            return found
+    lit_config.fatal("no FileCheck: install LLVM's, or `pip install filecheck`")
+    raise AssertionError("fatal() does not return")
+
+
+def quoted(path: str) -> str:
+    return f'"{path}"' if " " in path else path
+
+
+scripts = os.path.dirname(sys.executable)
+config.substitutions += [
+    (r"\bhlotag-opt\b", quoted(os.path.join(scripts, "hlotag-opt"))),
+    # A variable without a leading $ is forgotten at the next CHECK-LABEL, so no test matches by what another one left.
+    (r"\bFileCheck\b", f"{quoted(find_filecheck())} --enable-var-scope"),
+    ("%python", quoted(sys.executable)),
+]
+config.environment["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+# What the tests print must not depend on the machine.
+config.environment.update({"PYTHONHASHSEED": "0", "JAX_PLATFORMS": "cpu"})
+for name in ("HLOTAG_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]

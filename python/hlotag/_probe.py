@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trial of an unseen jaxlib: runs in a child process, which may crash, and checks every answer it gets.
+
+The module is in MLIR's generic form and of an unregistered dialect, so that nothing but MLIR's core is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+SUCCESS = "hlotag probe: ok"
+
+# A marked op, an op in a region, one without a mark, an entry that is already there, a dead op that `canonicalize` removes.
+_MODULE = r"""
+#file = loc("probe.py":3:7)
+#marked = loc("f/\01hlotag#0/mul"(#file))
+#transposed = loc("transpose(f/\01hlotag#0)/mul"(#file))
+#plain = loc("f/add"(#file))
+#called = loc(callsite(#marked at #plain))
+module attributes {hlotag.tags = [{forward = {probe = "forward"}, derived = {probe = "derived"}}]} {
+  %0 = "probe.source"() : () -> i32 loc(#plain)
+  %1 = "probe.marked"(%0) : (i32) -> i32 loc(#marked)
+  %2 = "probe.transposed"(%1) {mhlo.frontend_attributes = {old = "kept"}} : (i32) -> i32 loc(#transposed)
+  "probe.region"(%2) ({
+    %3 = "probe.inner"(%2) : (i32) -> i32 loc(#called)
+    "probe.end"(%3) : (i32) -> () loc(#plain)
+  }) : (i32) -> () loc(#plain)
+} loc(#plain)
+"""
+
+_EXPECTED = {
+    "probe.source": None,
+    "probe.marked": {"probe": "forward"},
+    "probe.transposed": {"probe": "derived", "old": "kept"},
+    "probe.region": None,
+    "probe.inner": {"probe": "forward"},
+    "probe.end": None,
+}
+
+# Entries have to be strings: `hlotag-verify` refuses this one.
+_BAD_MODULE = """
+module {
+  "probe.bad"() {mhlo.frontend_attributes = {probe = 1 : i32}} : () -> () loc("probe.py":5:1)
+}
+"""
+
+
+def main(job: dict[str, Any]) -> None:
+    """Installs the table and exercises it; prints `SUCCESS` as the last thing when every answer was right.
+
+    Args:
+        job: "library", the path of jaxlib's library, and "offsets", those of the functions in it.
+
+    Raises:
+        RuntimeError: An answer was wrong.
+    """
+    from jaxlib.mlir import ir
+
+    from hlotag import _core, _host
+
+    missing = _core.install(job["library"], job["offsets"])
+    _expect(not missing, f"these functions could not be resolved: {missing}")
+    registry = _host.dialect_registry()
+    with ir.Context() as context:
+        context.append_dialect_registry(registry)
+        context.allow_unregistered_dialects = True
+        _check_success(_core, ir)
+        _check_failure(_core, ir)
+    print(SUCCESS, flush=True)
+
+
+def _check_success(core: Any, ir: Any) -> None:
+    module = ir.Module.parse(_MODULE)
+    result = core.run(module.operation._CAPIPtr, "hlotag-resolve,canonicalize,hlotag-verify")
+    _expect(result.ok, f"the pipeline failed: {_texts(result)}")
+    found = {op.name: _entries(ir, op) for op in _walk(module.operation) if op.name != "builtin.module"}
+    _expect(found == _EXPECTED, f"wrong entries: {found}")
+    _expect("hlotag" not in module.operation.get_asm(enable_debug_info=True), "marks were left in the module")
+    _expect(module.operation.verify(), "the module is no longer valid")
+
+    result = core.run(module.operation._CAPIPtr, "hlotag-strip")
+    _expect(result.ok, f"hlotag-strip failed: {_texts(result)}")
+    _expect("frontend_attributes" not in str(module), "hlotag-strip left entries in the module")
+
+
+def _check_failure(core: Any, ir: Any) -> None:
+    module = ir.Module.parse(_BAD_MODULE)
+    before = module.operation.get_asm(enable_debug_info=True)
+    result = core.run(module.operation._CAPIPtr, "hlotag-verify")
+    _expect(not result.ok, "a pass that has to fail succeeded")
+    _expect(result.failing_pass == "hlotag-verify", f"the wrong pass failed: {result.failing_pass!r}")
+    _expect("probe.py:5:1" in _texts(result), f"the diagnostic does not name the place: {_texts(result)}")
+    _expect(module.operation.get_asm(enable_debug_info=True) == before, "a failing pass changed the module")
+
+
+def _walk(op: Any) -> list[Any]:
+    found = [op]
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                found += _walk(inner.operation)
+    return found
+
+
+def _entries(ir: Any, op: Any) -> dict[str, str] | None:
+    if "mhlo.frontend_attributes" not in op.attributes:
+        return None
+    dictionary = ir.DictAttr(op.attributes["mhlo.frontend_attributes"])
+    return {entry.name: ir.StringAttr(entry.attr).value for entry in dictionary}
+
+
+def _texts(result: Any) -> str:
+    return "; ".join(str(diagnostic) for diagnostic in result.diagnostics)
+
+
+def _expect(condition: bool, problem: str) -> None:
+    if not condition:
+        raise RuntimeError(problem)

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs all checks for every supported Python found here; says at the end what failed and what was
+# skipped. With CI=true a Python that is missing is a failure.
+set -u
+cd "$(dirname "$0")/.."
+
+failed=()
+skipped=()
+ran=()
+
+step() { # step NAME COMMAND...: runs the command and goes on whatever it says
+  local name=$1
+  shift
+  printf '\n=== %s\n' "$name"
+  if "$@"; then ran+=("$name"); else failed+=("$name"); fi
+}
+
+bash tools/get_filecheck.sh
+# Tests leave the user's own cache alone.
+export HLOTAG_CACHE_DIR=$PWD/build/cache
+
+newest=
+for version in 3.11 3.12 3.13; do
+  if ! bash tools/find_python.sh "$version" >/dev/null; then
+    if [[ ${CI:-} == true ]]; then failed+=("Python $version: not found"); else skipped+=("Python $version: not found"); fi
+    continue
+  fi
+  step "Python $version: install" make --no-print-directory ".venv/$version/.installed"
+  [[ -e .venv/$version/.installed ]] || continue
+  newest=$version
+  step "Python $version: pytest" ".venv/$version/bin/python" -m pytest -q -n auto --maxprocesses=8
+  step "Python $version: lit" ".venv/$version/bin/lit" -q lit_tests
+done
+
+if [[ -n $newest ]]; then
+  export PATH="$PWD/.venv/$newest/bin:$PATH"
+  step "C++ unit tests" bash tools/unittests.sh dev
+  step "lint" make --no-print-directory lint
+else
+  failed+=("nothing could be installed")
+fi
+
+printf '\n=== summary\n'
+for name in "${ran[@]:+${ran[@]}}"; do echo "ok       $name"; done
+for name in "${skipped[@]:+${skipped[@]}}"; do echo "skipped  $name"; done
+for name in "${failed[@]:+${failed[@]}}"; do echo "FAILED   $name"; done
+[[ ${#failed[@]} == 0 ]]
