@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures that more than one test file uses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# Before anything imports JAX: tests mean the same on every machine.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Runs code in a fresh interpreter: run_python(code, ENVIRONMENT_VARIABLE="value") -> the finished process."""
+
+    def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connection to jaxlib: symbol table, cache, probe, and what happens when any of them is not as it should be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hlotag import _core, _host, _probe, errors
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
+
+CONNECT = """
+import json, os, sys
+from hlotag import _core, _host
+calls = []
+for owner, name in ((_host, "_read_offsets"), (_host, "_probe")):
+    def spy(*args, _name=name, _function=getattr(owner, name)):
+        calls.append(_name)
+        return _function(*args)
+    setattr(owner, name, spy)
+_host.ensure()
+print(json.dumps({"calls": calls, "installed": _core.is_installed()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def good_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache file that a first use writes."""
+    directory = tmp_path_factory.mktemp("cache") / "made" / "by" / "hlotag"
+    subprocess.run([sys.executable, "-c", CONNECT], env={**os.environ, "HLOTAG_CACHE_DIR": str(directory)}, check=True)
+    (file,) = directory.iterdir()
+    return file
+
+
+@pytest.fixture
+def cache(good_cache: Path, tmp_path: Path) -> Path:
+    """A copy of the cache file, in a directory of its own."""
+    directory = tmp_path / "cache"
+    directory.mkdir(mode=0o700)
+    copy = directory / good_cache.name
+    copy.write_bytes(good_cache.read_bytes())
+    copy.chmod(0o600)
+    return copy
+
+
+@pytest.fixture
+def host() -> _host.Host:
+    return _host.find_host()
+
+
+def connect(run_python: RunPython, directory: Path | str, code: str = CONNECT) -> list[str]:
+    """Connects in a new process; returns what it had to do beyond reading the cache."""
+    done = run_python(code, HLOTAG_CACHE_DIR=str(directory))
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["installed"]
+    return answer["calls"]
+
+
+def sign(document: dict[str, Any]) -> str:
+    """The document with a checksum that fits: damage that only the checks of the content can see."""
+    text = json.dumps(document["content"], sort_keys=True, separators=(",", ":"))
+    return json.dumps({**document, "sha256": hashlib.sha256(text.encode()).hexdigest()})
+
+
+def test_import_does_not_read_the_library(run_python: RunPython) -> None:
+    done = run_python("import hlotag._host, hlotag._core; print(hlotag._core.is_installed())")
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_first_use_writes_a_private_file(good_cache: Path) -> None:
+    assert stat.S_IMODE(good_cache.stat().st_mode) == 0o600
+    assert stat.S_IMODE(good_cache.parent.stat().st_mode) == 0o700
+    content = json.loads(good_cache.read_text())["content"]
+    assert content["verdict"] == "ok"
+    assert set(_core.required_symbols()) <= set(content["offsets"])
+
+
+def test_second_use_reads_the_cache_only(run_python: RunPython, cache: Path) -> None:
+    before = cache.read_bytes()
+    assert connect(run_python, cache.parent) == []
+    assert cache.read_bytes() == before
+
+
+def _truncated(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+def _empty(text: str) -> str:
+    return ""
+
+
+def _garbage(text: str) -> str:
+    return "\udcff\x00 not json"
+
+
+def _other_type(text: str) -> str:
+    return "[1, 2]"
+
+
+def _deep(text: str) -> str:
+    return "[" * 100_000
+
+
+def _bad_checksum(text: str) -> str:
+    document = json.loads(text)
+    document["content"]["offsets"][_core.required_symbols()[0]] += 16
+    return json.dumps(document)
+
+
+def _edited(change: Callable[[dict[str, Any]], object]) -> Callable[[str], str]:
+    def damage(text: str) -> str:
+        document = json.loads(text)
+        change(document["content"])
+        return sign(document)
+
+    return damage
+
+
+FIRST = _core.required_symbols()[0]
+
+DAMAGES: dict[str, Callable[[str], str]] = {
+    "truncated": _truncated,
+    "empty": _empty,
+    "garbage": _garbage,
+    "other type": _other_type,
+    "deeply nested": _deep,
+    "bad checksum": _bad_checksum,
+    "other size": _edited(lambda c: c["identity"].update(size=1)),
+    "other mtime": _edited(lambda c: c["identity"].update(mtime_ns=1)),
+    "other build": _edited(lambda c: c["identity"].update(build_id="00")),
+    "other path": _edited(lambda c: c["identity"].update(library="/elsewhere")),
+    "other schema": _edited(lambda c: c["identity"].update(schema=0)),
+    "other list": _edited(lambda c: c["identity"].update(functions="")),
+    "bad verdict": _edited(lambda c: c.update(verdict="crashed")),
+    "no verdict": _edited(lambda c: c.pop("verdict")),
+    "missing function": _edited(lambda c: c["offsets"].pop(FIRST)),
+    "unknown function": _edited(lambda c: c["offsets"].update(system=4096)),
+    "offset zero": _edited(lambda c: c["offsets"].update({FIRST: 0})),
+    "offset negative": _edited(lambda c: c["offsets"].update({FIRST: -4096})),
+    "offset huge": _edited(lambda c: c["offsets"].update({FIRST: 1 << 70})),
+    "offset beyond the code": _edited(lambda c: c["offsets"].update({FIRST: 1 << 40})),
+    "offset before the code": _edited(lambda c: c["offsets"].update({FIRST: 64})),
+    "offset no number": _edited(lambda c: c["offsets"].update({FIRST: "4096"})),
+    "offset a bool": _edited(lambda c: c["offsets"].update({FIRST: True})),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_cache_is_rebuilt(run_python: RunPython, cache: Path, damage: str) -> None:
+    good = cache.read_text()
+    cache.write_text(DAMAGES[damage](good), errors="surrogateescape")
+    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert cache.read_text() == good
+    assert [file.name for file in cache.parent.iterdir()] == [cache.name]
+
+
+def test_world_writable_cache_is_rebuilt(run_python: RunPython, cache: Path) -> None:
+    cache.chmod(0o666)
+    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_foreign_cache_is_rebuilt(run_python: RunPython, cache: Path) -> None:
+    os.chown(cache, 12345, -1)
+    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert cache.stat().st_uid == os.geteuid()
+
+
+def test_cache_that_is_a_link_is_replaced(run_python: RunPython, cache: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    cache.rename(target)
+    cache.symlink_to(target)
+    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert not cache.is_symlink()
+
+
+def test_cache_that_is_no_file_is_ignored(run_python: RunPython, cache: Path) -> None:
+    cache.unlink()
+    cache.mkdir()
+    (cache / "something").touch()
+    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+
+
+def test_fifo_does_not_hang(run_python: RunPython, cache: Path) -> None:
+    cache.unlink()
+    os.mkfifo(cache)
+    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+
+
+@pytest.mark.parametrize("directory", ["/proc/hlotag", "/dev/null/hlotag"])
+def test_no_place_for_a_cache(run_python: RunPython, directory: str) -> None:
+    assert connect(run_python, directory) == ["_read_offsets", "_probe"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
+def test_read_only_cache_directory(run_python: RunPython, tmp_path: Path) -> None:
+    directory = tmp_path / "read-only"
+    directory.mkdir(mode=0o500)
+    assert connect(run_python, directory) == ["_read_offsets", "_probe"]
+
+
+def test_cache_directory_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLOTAG_CACHE_DIR", "/a")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/b")
+    monkeypatch.setenv("HOME", "/c")
+    assert _host.cache_directory() == "/a"
+    monkeypatch.setenv("HLOTAG_CACHE_DIR", "")
+    assert _host.cache_directory() == "/b/hlotag"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert _host.cache_directory() == "/c/.cache/hlotag"
+    monkeypatch.setenv("HOME", "")
+    assert _host.cache_directory() is None
+
+
+def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
+    code = CONNECT.replace(
+        "_host.ensure()\n",
+        "import threading\n"
+        "connects = []\n"
+        "connect = _host._connect\n"
+        "_host._connect = lambda: (connects.append(1), connect())\n"
+        "threads = [threading.Thread(target=_host.ensure) for _ in range(16)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "assert len(connects) == 1\n",
+    )
+    assert connect(run_python, cache.parent, code) == []
+
+
+def test_missing_symbols_are_all_named(run_python: RunPython, tmp_path: Path) -> None:
+    code = """
+from hlotag import _core, _host, errors
+gone = _core.required_symbols()[:3]
+offsets = {name: offset for name, offset in _core.read_symbols(_host.find_host().library).items() if name not in gone}
+class Core:
+    read_symbols = staticmethod(lambda path: offsets)
+    def __getattr__(self, name): return getattr(_core, name)
+import hlotag; hlotag._core = Core()
+try:
+    _host.ensure()
+except errors.IncompatibleJaxlibError as error:
+    assert set(error.missing) == set(gone), error.missing
+    assert all(name in str(error) for name in gone)
+    print(error)
+"""
+    done = run_python(code, HLOTAG_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    for text in ("3 functions", "found: jaxlib", "supported:", "what to do:"):
+        assert text in done.stdout
+    assert not (tmp_path / "cache").exists()
+
+
+def test_stripped_library(host: _host.Host) -> None:
+    # jaxlib's small extension modules are stripped of all but their dynamic symbols.
+    import jaxlib
+
+    stripped = os.path.join(os.path.dirname(str(jaxlib.__file__)), "_jax.so")
+    with pytest.raises(RuntimeError, match="no symbol table"):
+        _core.read_symbols(stripped)
+    with pytest.raises(errors.IncompatibleJaxlibError, match=r"_jax\.so: has no symbol table \(it was stripped\)"):
+        _host._read_offsets(_host.Host(host.version, stripped, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "is empty"),
+        (b"text", "not an ELF"),
+        (b"\x7fELF\1\1" + bytes(60), "not a 64-bit"),
+        (b"\x7fELF\x02\x01", "not an"),
+    ],
+)
+def test_reader_refuses_garbage(tmp_path: Path, content: bytes, text: str) -> None:
+    file = tmp_path / "library.so"
+    file.write_bytes(content)
+    for read in (_core.read_symbols, _core.build_id):
+        with pytest.raises(RuntimeError, match=text):
+            read(str(file))
+    with pytest.raises(RuntimeError, match="cannot be opened"):
+        _core.read_symbols(str(tmp_path / "absent"))
+
+
+def test_truncated_library(host: _host.Host, tmp_path: Path) -> None:
+    file = tmp_path / "library.so"
+    with open(host.library, "rb") as library:
+        file.write_bytes(library.read(1 << 16))
+    with pytest.raises(RuntimeError, match="truncated"):
+        _core.read_symbols(str(file))
+
+
+def test_install_refuses_offsets_outside_of_the_code(host: _host.Host) -> None:
+    offsets = _core.read_symbols(host.library)
+    for wrong in (1, host.size * 2, 1 << 62):
+        assert _host._install(host, {**offsets, FIRST: wrong}) is not None
+
+
+def test_install_refuses_a_library_that_is_not_loaded(host: _host.Host) -> None:
+    other = _host.Host(host.version, sys.executable + ".absent", 1, 1)
+    assert _host._install(other, _core.read_symbols(host.library)) is not None
+
+
+def probe_with(monkeypatch: pytest.MonkeyPatch, host: _host.Host, code: str) -> str:
+    monkeypatch.setattr(_host, "_PROBE_CODE", code)
+    with pytest.raises(errors.IncompatibleJaxlibError) as caught:
+        _host._probe(host, _core.read_symbols(host.library))
+    return str(caught.value)
+
+
+def test_probe_accepts_this_jaxlib(host: _host.Host) -> None:
+    _host._probe(host, _core.read_symbols(host.library))
+
+
+def test_probe_notices_a_wrong_function(host: _host.Host) -> None:
+    # Two functions of one type, exchanged: the first wrong answer is seen, whether it crashes or not.
+    offsets = dict(_core.read_symbols(host.library))
+    a, b = "mlirLocationCallSiteGetCallee", "mlirLocationNameGetChildLoc"
+    offsets[a], offsets[b] = offsets[b], offsets[a]
+    with pytest.raises(errors.IncompatibleJaxlibError, match=r"trial of its MLIR in a child process (failed|crashed)"):
+        _host._probe(host, offsets)
+
+
+def test_probe_reports_a_crash(monkeypatch: pytest.MonkeyPatch, host: _host.Host) -> None:
+    assert "crashed (SIGABRT)" in probe_with(monkeypatch, host, "import os; os.abort()")
+
+
+def test_probe_reports_a_wrong_answer(monkeypatch: pytest.MonkeyPatch, host: _host.Host) -> None:
+    assert "exit status 1" in probe_with(monkeypatch, host, "raise RuntimeError('wrong entries')")
+    assert "wrong entries" in probe_with(monkeypatch, host, "raise RuntimeError('wrong entries')")
+    assert "exit status 0" in probe_with(monkeypatch, host, "print('something else')")
+
+
+def test_probe_reports_a_hang(monkeypatch: pytest.MonkeyPatch, host: _host.Host) -> None:
+    monkeypatch.setattr(_host, "_PROBE_TIMEOUT_S", 0.5)
+    assert "did not finish" in probe_with(monkeypatch, host, "import time; time.sleep(60)")
+
+
+def test_probe_without_an_interpreter(monkeypatch: pytest.MonkeyPatch, host: _host.Host) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    assert "no Python interpreter" in probe_with(monkeypatch, host, "")
+
+
+def test_no_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jaxlib", None)
+    with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
+        _host.find_host()
+
+
+def test_ensure_again_is_free() -> None:
+    _host.ensure()
+    threads = [threading.Thread(target=_host.ensure) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert _core.is_installed()
+
+
+def test_pass_error_reads_well() -> None:
+    note = errors.Diagnostic("note", "set here", "y.py:2:1")
+    diagnostic = errors.Diagnostic("error", "entry 'k' is no string", "x.py:1:1", (note,))
+    error = errors.PassError("hlotag-verify", [diagnostic], "Fix it.")
+    assert str(error).splitlines() == [
+        "pass 'hlotag-verify' failed",
+        "  x.py:1:1: error: entry 'k' is no string",
+        "    y.py:2:1: note: set here",
+        "Fix it.",
+    ]
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error)
+    assert copy.diagnostics == (diagnostic,)
+    assert "gave no reason" in str(errors.PassError(""))
+
+
+def test_probe_success_is_the_last_word() -> None:
+    done = subprocess.CompletedProcess([], 0, f"noise\n{_probe.SUCCESS}\n", "")
+    assert _host._probe_problem(done) is None
+    assert _host._probe_problem(subprocess.CompletedProcess([], 0, "", "")) is not None
