@@ -222,7 +222,7 @@ def test_cache_directory_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _host.cache_directory() == "/b/hlotag"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert _host.cache_directory() == "/c/.cache/hlotag"
-    monkeypatch.setenv("HOME", "")
+    monkeypatch.setenv("HOME", "relative")
     assert _host.cache_directory() is None
 
 
@@ -263,15 +263,23 @@ except errors.IncompatibleJaxlibError as error:
     assert not (tmp_path / "cache").exists()
 
 
-def test_stripped_library(host: _host.Host) -> None:
-    # jaxlib's small extension modules are stripped of all but their dynamic symbols.
-    import jaxlib
-
-    stripped = os.path.join(os.path.dirname(str(jaxlib.__file__)), "_jax.so")
+def test_stripped_library(host: _host.Host, tmp_path: Path) -> None:
+    small = Path(host.library).parent / "_jax.so"
+    content = bytearray(small.read_bytes())
+    content[0x28:0x30] = bytes(8)  # e_shoff: no sections, as after `strip --strip-section-headers`
+    stripped = tmp_path / "stripped.so"
+    stripped.write_bytes(content)
     with pytest.raises(RuntimeError, match="no symbol table"):
-        _core.read_symbols(stripped)
-    with pytest.raises(errors.IncompatibleJaxlibError, match=r"_jax\.so: has no symbol table \(it was stripped\)"):
-        _host._read_offsets(_host.Host(host.version, stripped, 1, 1))
+        _core.read_symbols(str(stripped))
+    with pytest.raises(errors.IncompatibleJaxlibError, match=r"stripped\.so: has no symbol table \(it was stripped\)"):
+        _host._read_offsets(_host.Host(host.version, str(stripped), 1, 1))
+
+
+def test_library_without_the_functions(host: _host.Host) -> None:
+    small = str(Path(host.library).parent / "_jax.so")
+    with pytest.raises(errors.IncompatibleJaxlibError) as caught:
+        _host._read_offsets(_host.Host(host.version, small, 1, 1))
+    assert set(caught.value.missing) == set(_core.required_symbols())
 
 
 @pytest.mark.parametrize(
