@@ -78,31 +78,33 @@ def with_metadata(context: Any, metadata: Metadata) -> Any:
 # the tracer knows.
 
 
-def equations_behind(value: Any) -> tuple[list[Any], list[Any]]:
-    """The equations still being traced whose outputs make up `value`.
+def equation_behind(value: Any) -> Any | None:
+    """What is being traced and has `value` as an output.
 
     Args:
       value: a tracer of any transformation, or a concrete array.
 
     Returns:
-      (equations, recipes): mutable equations of jaxpr traces, and tracers of the older partial evaluation, whose equation is
-      an immutable recipe (`retag_recipe`). A linearize or jvp tracer has equations on its primal and on its tangent side.
+      A mutable equation of a jaxpr trace; a tracer of the older partial evaluation, whose equation is an immutable recipe
+      (`is_recipe`, `retag_recipe`); or None, for arguments, constants and concrete arrays.
     """
-    equations: list[Any] = []
-    recipes: list[Any] = []
-    pending = [value]
-    while pending:
-        x = pending.pop()
-        if isinstance(x, pe.DynamicJaxprTracer):
-            if x.parent is not None:
-                equations.append(x.parent)
-        elif isinstance(x, (ad.LinearizeTracer, ad.JVPTracer)):
-            pending += [x.tangent, x.primal]
-        elif isinstance(x, batching.BatchTracer):
-            pending.append(x.val)
-        elif isinstance(x, pe.JaxprTracer) and isinstance(x.recipe, pe.JaxprEqnRecipe):
-            recipes.append(x)
-    return equations, recipes
+    if isinstance(value, pe.DynamicJaxprTracer):
+        return value.parent
+    if isinstance(value, (ad.LinearizeTracer, ad.JVPTracer)):
+        # The primal side decides: an operation may hand an operand's tangent through (x + constant). Outside of jit only the tangent
+        # side is traced.
+        found = equation_behind(value.primal)
+        return equation_behind(value.tangent) if found is None else found
+    if isinstance(value, batching.BatchTracer):
+        return equation_behind(value.val)
+    if isinstance(value, pe.JaxprTracer) and isinstance(value.recipe, pe.JaxprEqnRecipe):
+        return value
+    return None
+
+
+def is_recipe(equation: Any) -> bool:
+    """Whether `equation_behind` gave a tracer of the older partial evaluation."""
+    return isinstance(equation, pe.JaxprTracer)
 
 
 def retag_recipe(tracer: Any, update: Callable[[Any], Any]) -> None:

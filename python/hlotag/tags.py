@@ -142,15 +142,14 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
       value: one array or tracer.
       metadata: as in an equation context; reserved keys included.
     """
-    equations, recipes = tracing.equations_of(value)
-    if not equations and not recipes:
-        if _compat.is_tracing():
-            _warn_dropped(metadata)
-        return
+    equations = tracing.equations_of(value)
+    if not equations and _compat.is_tracing():
+        _warn_dropped(metadata)
     for equation in equations:
-        equation.ctx = _retagged(equation.ctx, metadata)
-    for tracer in recipes:
-        _compat.retag_recipe(tracer, lambda context: _retagged(context, metadata))
+        if _compat.is_recipe(equation):
+            _compat.retag_recipe(equation, lambda context: _retagged(context, metadata))
+        else:
+            equation.ctx = _retagged(equation.ctx, metadata)
 
 
 def _retagged(context: Any, metadata: Mapping[str, Any]) -> Any:

@@ -80,36 +80,34 @@ def _record(equation: Any) -> None:
     group.equations.append(ref)
 
 
-def equations_of(value: Any) -> tuple[list[Any], list[Any]]:
+def equations_of(value: Any) -> list[Any]:
     """All equations that derive from the operation that made `value`, as the calling code sees it.
 
     Args:
       value: one array or tracer.
 
     Returns:
-      (equations, recipes), as `_compat.equations_behind`; both empty for a value that no operation of a trace made (an argument,
-      a constant, a concrete array).
+      Equations (or the one recipe) of `_compat.equation_behind`; none for a value that no operation of a trace made: an argument, a
+      constant, a concrete array.
     """
-    roots, recipes = _compat.equations_behind(value)
+    equation = _compat.equation_behind(value)
+    if equation is None:
+        return []
+    ref = _refs.get(id(equation))
+    if ref is None:  # Made before hlotag was enabled, or by the older partial evaluation.
+        return [equation]
     enclosing: set[Group | None] = {None}
     caller = _open.group
     while caller is not None:
         enclosing.add(caller)
         caller = caller.parent
-    found: dict[int, Any] = {}
-    for equation in roots:
-        found[id(equation)] = equation
-        ref = _refs.get(id(equation))
-        group = None if ref is None else ref.group
-        if group is None or group in enclosing:
-            continue
-        while group.parent not in enclosing:
-            assert group.parent is not None  # None encloses everything.
-            group = group.parent
-        for other in group.equations:
-            if (live := other()) is not None:
-                found[id(live)] = live
-    return list(found.values()), recipes
+    group = ref.group
+    if group in enclosing:
+        return [equation]
+    while group.parent not in enclosing:
+        assert group.parent is not None  # None encloses everything.
+        group = group.parent
+    return [live for other in group.equations if (live := other()) is not None]
 
 
 PATCHES = (_compat.bind_patch(_open_group), _compat.equation_patch(_record))
