@@ -26,12 +26,26 @@ FileLoc findFile(Location loc) {
   return {};
 }
 
+/// Names may hold control characters (marks do); MLIR writes them as two hexadecimal digits.
+static std::string printable(std::string_view text) {
+  static constexpr char hex[] = "0123456789ABCDEF";
+  std::string result;
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F)
+      result += c;
+    else
+      result.append({'\\', hex[byte >> 4], hex[byte & 15]});
+  }
+  return result;
+}
+
 std::string render(Location loc) {
   if (FileLoc file = findFile(loc))
     return std::string(file.filename().str()) + ":" + std::to_string(file.line()) + ":" +
            std::to_string(file.column());
   if (NameLoc name = dynCast<NameLoc>(loc))
-    return '"' + std::string(name.name().str()) + '"';
+    return '"' + printable(name.name().str()) + '"';
   return "<unknown>";
 }
 

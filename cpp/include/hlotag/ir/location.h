@@ -28,6 +28,8 @@ public:
 
 template <class T> T dynCast(Location loc) { return loc && T::classof(loc) ? T(loc.raw()) : T(); }
 
+template <class T> bool isa(Location loc) { return loc && T::classof(loc); }
+
 /// `"name"(child)`
 class NameLoc : public Location {
 public:

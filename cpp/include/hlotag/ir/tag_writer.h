@@ -17,6 +17,10 @@ inline constexpr std::string_view kAttached = "hlotag.attached";
 /// Prefix of everything in flight: attribute names and frontend-attribute keys.
 inline constexpr std::string_view kReservedPrefix = "hlotag.";
 
+/// Whether `key` belongs to hlotag's in-flight data, or to a partitioner or exporter for which it
+/// is part of what the program means: not for rules to set or to touch.
+bool isReservedKey(std::string_view key);
+
 inline bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }

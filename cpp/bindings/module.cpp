@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// hlotag._core: what Python sees of the C++ side. No logic lives here.
+#include "hlotag/capi/loader.h"
+#include "hlotag/capi/table.h"
+#include "hlotag/pass/pipeline.h"
+#include "hlotag/pass/registry.h"
+#include "hlotag/pass/run.h"
+#include "hlotag/passes/passes.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace hlotag;
+
+namespace {
+
+constexpr const char *kOperationCapsule = "jaxlib.mlir.ir.Operation._CAPIPtr";
+
+nb::list toList(const std::vector<std::string_view> &names) {
+  nb::list list;
+  for (std::string_view name : names)
+    list.append(nb::str(name.data(), name.size()));
+  return list;
+}
+
+std::vector<std::string> install(const std::string &path,
+                                 const std::map<std::string, uint64_t> &offsets) {
+  auto library = capi::findLoaded(path);
+  if (!library)
+    throw capi::LoaderError(path + ": this process has not loaded it");
+  return capi::install([&](std::string_view name) -> void * {
+    auto found = offsets.find(std::string(name));
+    // An offset outside of the library's code (a stale or foreign table) counts as missing.
+    if (found == offsets.end() || !library->isExecutable(found->second))
+      return nullptr;
+    return reinterpret_cast<void *>(library->base + found->second);
+  });
+}
+
+MlirOperation operationOf(nb::handle capsule) {
+  void *pointer = PyCapsule_GetPointer(capsule.ptr(), kOperationCapsule);
+  if (!pointer)
+    throw nb::python_error();
+  return {pointer};
+}
+
+pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOptions &options) {
+  if (!capi::isInstalled())
+    throw std::runtime_error("the table of MLIR functions is not installed");
+  MlirOperation module = operationOf(capsule);
+  // The caller holds the operation; passes need no Python, so other threads may have it.
+  nb::gil_scoped_release release;
+  return pass::run(module, pass::Pipeline::parse(text), options);
+}
+
+nb::dict describe(const pass::Pass &pass) {
+  nb::list options;
+  for (const pass::OptionBase *option : pass.options()) {
+    nb::dict entry;
+    entry["name"] = option->name();
+    entry["type"] = option->type();
+    entry["default"] = option->print();
+    entry["description"] = option->description();
+    options.append(entry);
+  }
+  nb::dict result;
+  result["argument"] = pass.info().argument;
+  result["name"] = pass.info().name;
+  result["summary"] = pass.info().summary;
+  result["description"] = pass.info().description;
+  result["options"] = options;
+  return result;
+}
+
+nb::list listPasses() {
+  nb::list passes;
+  for (const auto &pass : pass::allPasses())
+    passes.append(describe(*pass));
+  return passes;
+}
+
+void bindDiagnostic(nb::module_ &m) {
+  using ir::Diagnostic;
+  nb::class_<Diagnostic>(m, "Diagnostic", "One report of a pass or of MLIR.")
+      .def_prop_ro("severity",
+                   [](const Diagnostic &d) { return std::string(ir::toString(d.severity)); })
+      .def_ro("file", &Diagnostic::file, "Innermost source file, or empty.")
+      .def_ro("line", &Diagnostic::line)
+      .def_ro("column", &Diagnostic::column)
+      .def_ro("location", &Diagnostic::location)
+      .def_ro("message", &Diagnostic::message)
+      .def_ro("notes", &Diagnostic::notes)
+      .def("__str__", &Diagnostic::str)
+      .def("__repr__", [](const Diagnostic &d) { return "<Diagnostic " + d.str() + ">"; });
+}
+
+void bindRunResult(nb::module_ &m) {
+  using pass::RunResult;
+  nb::class_<RunResult>(m, "RunResult", "What a run did.")
+      .def_ro("ok", &RunResult::ok)
+      .def_ro("failing_pass", &RunResult::failingPass)
+      .def_ro("diagnostics", &RunResult::diagnostics)
+      .def_ro("changed_passes", &RunResult::changedPasses)
+      .def_ro("num_changes", &RunResult::numChanges);
+}
+
+void bindRun(nb::module_ &m) {
+  using Names = std::vector<std::string>;
+  m.def(
+      "run",
+      [](nb::handle module, std::string_view pipeline, bool verify, Names printBefore,
+         Names printAfter, bool printAfterChange, bool printAfterFailure, bool timing,
+         bool printModuleScope, bool printDebugInfo, bool printLocalScope, bool printGeneric) {
+        pass::RunOptions options;
+        options.verify = verify;
+        options.printBefore = std::move(printBefore);
+        options.printAfter = std::move(printAfter);
+        options.printAfterChange = printAfterChange;
+        options.printAfterFailure = printAfterFailure;
+        options.timing = timing;
+        options.printModuleScope = printModuleScope;
+        options.printDebugInfo = printDebugInfo;
+        options.printLocalScope = printLocalScope;
+        options.printGeneric = printGeneric;
+        return run(module, pipeline, options);
+      },
+      nb::arg("module"), nb::arg("pipeline"), nb::kw_only(), nb::arg("verify") = true,
+      nb::arg("print_before") = Names(), nb::arg("print_after") = Names(),
+      nb::arg("print_after_change") = false, nb::arg("print_after_failure") = false,
+      nb::arg("timing") = false, nb::arg("print_module_scope") = false,
+      nb::arg("print_debug_info") = false, nb::arg("print_local_scope") = false,
+      nb::arg("print_generic") = false,
+      "Runs a pipeline on the builtin.module behind a capsule of jaxlib's.");
+}
+
+} // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "hlotag's MLIR passes.";
+  passes::registerAllPasses();
+
+  nb::exception<capi::LoaderError>(m, "LoaderError", PyExc_RuntimeError);
+  // PipelineError of Python is made from ValueError, so that one definition serves.
+  nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const pass::PipelineError &error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    }
+  });
+
+  m.def("required_symbols", [] { return toList(capi::requiredNames()); });
+  m.def("optional_symbols", [] { return toList(capi::optionalNames()); });
+  m.def("read_symbols", [](const std::string &path) {
+    std::vector<std::string_view> names = capi::requiredNames();
+    for (std::string_view name : capi::optionalNames())
+      names.push_back(name);
+    return capi::readSymbols(path, names);
+  });
+  m.def("build_id", &capi::buildId);
+  m.def("install", &install, nb::arg("path"), nb::arg("offsets"),
+        "Fills the table; returns the names of required functions that are missing.");
+  m.def("is_installed", &capi::isInstalled);
+  m.def("list_passes", &listPasses);
+  m.def("parse_pipeline", [](std::string_view text) { return pass::Pipeline::parse(text).str(); });
+  m.def("pipeline_elements", [](std::string_view text) {
+    pass::Pipeline pipeline = pass::Pipeline::parse(text);
+    nb::list elements;
+    for (const pass::PipelineElement &element : pipeline.elements())
+      elements.append(nb::make_tuple(element.name(), element.str(), bool(element.pass)));
+    return elements;
+  });
+  bindDiagnostic(m);
+  bindRunResult(m);
+  bindRun(m);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/pass/pass.h"
+
+namespace hlotag::pass {
+
+PassContext::PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics)
+    : module_(module), diagnostics_(diagnostics), rewriter_(module.context()), tags_(rewriter_),
+      ids_(module.context()) {}
+
+LogicalResult PassContext::emitError(ir::Location location, const std::string &message) {
+  ++numErrors_;
+  capi::fn().mlirEmitError(location.raw(), message.c_str());
+  return failure();
+}
+
+void PassContext::emitWarning(ir::Location location, const std::string &message) {
+  diagnostics_.add(ir::makeDiagnostic(ir::Severity::Warning, location, message));
+}
+
+void PassContext::emitRemark(ir::Location location, const std::string &message) {
+  diagnostics_.add(ir::makeDiagnostic(ir::Severity::Remark, location, message));
+}
+
+OptionBase *Pass::findOption(std::string_view name) const {
+  for (OptionBase *option : options_)
+    if (option->name() == name)
+      return option;
+  return nullptr;
+}
+
+std::string Pass::str() const {
+  std::string body;
+  for (const OptionBase *option : options_) {
+    if (option->isDefault())
+      continue;
+    body.append(body.empty() ? "" : " ").append(option->name()).append("=");
+    body.append(option->print());
+  }
+  std::string text(info().argument);
+  return body.empty() ? text : text + "{" + body + "}";
+}
+
+void Pass::copyOptionsFrom(const Pass &other) {
+  for (size_t i = 0; i < options_.size(); ++i)
+    options_[i]->copyFrom(*other.options_[i]);
+}
+
+} // namespace hlotag::pass

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/pass/pipeline.h"
+#include "hlotag/pass/registry.h"
+
+namespace hlotag::pass {
+
+namespace {
+
+constexpr std::string_view kOurPrefix = "hlotag-";
+constexpr std::string_view kAnchor = "builtin.module";
+
+bool startsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool isDelimiter(char c) { return c == ',' || c == '{' || c == '}' || c == '(' || c == ')'; }
+
+/// The line of `text` around `offset`, and a caret under it.
+std::string showPlace(std::string_view text, size_t offset) {
+  offset = std::min(offset, text.size());
+  size_t newline = offset ? text.rfind('\n', offset - 1) : std::string_view::npos;
+  size_t start = newline == std::string_view::npos ? 0 : newline + 1;
+  std::string_view line = text.substr(start, text.find('\n', offset) - start);
+  // Long pipelines: only the neighbourhood.
+  constexpr size_t margin = 60;
+  size_t column = offset - start;
+  size_t skip = column > margin ? column - margin : 0;
+  return "  " + std::string(line.substr(skip, 2 * margin)) + "\n  " +
+         std::string(column - skip, ' ') + "^";
+}
+
+std::string join(const std::vector<std::string> &words, const char *separator = ", ") {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : separator) + word;
+  return text;
+}
+
+std::string describeOptions(const Pass &pass) {
+  std::vector<std::string> known;
+  for (const OptionBase *option : pass.options())
+    known.push_back(std::string(option->name()) + " (" + option->type() + ")");
+  return known.empty() ? "it has no options" : "its options: " + join(known);
+}
+
+class Parser {
+public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  std::vector<PipelineElement> parse() {
+    skipSpace();
+    size_t end = contentEnd();
+    bool anchored = takeAnchor(end);
+    if (anchored)
+      --end;
+    std::vector<PipelineElement> elements = parseList(end);
+    return elements;
+  }
+
+private:
+  [[noreturn]] void fail(const std::string &reason, size_t offset) const {
+    throw PipelineError(reason, text_, offset);
+  }
+
+  size_t contentEnd() const {
+    size_t end = text_.size();
+    while (end > at_ && isSpace(text_[end - 1]))
+      --end;
+    return end;
+  }
+
+  void skipSpace() {
+    while (at_ < text_.size() && isSpace(text_[at_]))
+      ++at_;
+  }
+
+  /// Steps into `builtin.module(`, if its bracket closes at the very end.
+  bool takeAnchor(size_t end) {
+    if (!startsWith(text_.substr(at_), kAnchor))
+      return false;
+    size_t open = at_ + kAnchor.size();
+    while (open < end && isSpace(text_[open]))
+      ++open;
+    if (open >= end || text_[open] != '(' || skipBalanced(open) != end)
+      return false;
+    at_ = open + 1;
+    return true;
+  }
+
+  std::vector<PipelineElement> parseList(size_t end) {
+    std::vector<PipelineElement> elements;
+    skipSpace();
+    if (at_ >= end)
+      return elements;
+    while (true) {
+      elements.push_back(parseElement(end));
+      skipSpace();
+      if (at_ >= end)
+        return elements;
+      if (text_[at_] != ',')
+        fail(std::string("expected ',' or the end of the pipeline, found '") + text_[at_] + "'",
+             at_);
+      ++at_;
+    }
+  }
+
+  PipelineElement parseElement(size_t end) {
+    skipSpace();
+    size_t start = at_;
+    while (at_ < end && !isDelimiter(text_[at_]) && !isSpace(text_[at_]))
+      ++at_;
+    std::string_view name = text_.substr(start, at_ - start);
+    if (name.empty())
+      fail("expected the name of a pass", start);
+    skipSpace();
+    if (startsWith(name, kOurPrefix))
+      return parseOurs(name, start, end);
+    while (at_ < end && (text_[at_] == '{' || text_[at_] == '(')) {
+      size_t close = skipBalanced(at_);
+      if (text_[at_] == '(')
+        rejectNested(at_ + 1, close - 1);
+      at_ = close;
+      skipSpace();
+    }
+    size_t stop = std::min(at_, end);
+    while (isSpace(text_[stop - 1]))
+      --stop;
+    return {nullptr, std::string(text_.substr(start, stop - start))};
+  }
+
+  PipelineElement parseOurs(std::string_view name, size_t start, size_t end) {
+    std::unique_ptr<Pass> pass = lookup(name);
+    if (!pass)
+      fail(unknownPass(name), start);
+    if (at_ < end && text_[at_] == '(')
+      fail("'" + std::string(name) + "' is a pass; options are written in '{...}'", at_);
+    if (at_ < end && text_[at_] == '{') {
+      size_t close = skipBalanced(at_);
+      parseOptions(*pass, at_ + 1, close - 1);
+      at_ = close;
+    }
+    return {std::move(pass), {}};
+  }
+
+  static std::string unknownPass(std::string_view name) {
+    std::vector<std::string> known;
+    for (const auto &pass : allPasses())
+      known.emplace_back(pass->info().argument);
+    std::vector<std::string> near = nearest(name, known);
+    std::string text = "unknown pass '" + std::string(name) + "'";
+    return near.empty() ? text + "; hlotag's passes: " + join(known)
+                        : text + "; did you mean " + join(near, " or ") + "?";
+  }
+
+  /// Our passes work on the whole module: refuse them inside `func.func(...)` and the like.
+  void rejectNested(size_t from, size_t to) const {
+    for (size_t i = from; i < to; ++i) {
+      if (text_[i] == '{') {
+        i = skipBalanced(i) - 1;
+        continue;
+      }
+      bool starts = i == from || isDelimiter(text_[i - 1]) || isSpace(text_[i - 1]);
+      if (starts && startsWith(text_.substr(i), kOurPrefix))
+        fail("hlotag's passes run on the top-level builtin.module, not nested in another operation",
+             i);
+    }
+  }
+
+  /// One past the bracket that closes the one at `open`. Quotes protect what is in them.
+  size_t skipBalanced(size_t open) const {
+    std::vector<size_t> brackets;
+    for (size_t i = open; i < text_.size(); ++i) {
+      char c = text_[i];
+      bool inOptions = !brackets.empty() && text_[brackets.back()] == '{';
+      if (inOptions && (c == '"' || c == '\'')) {
+        i = skipQuoted(i) - 1;
+      } else if (c == '{' || c == '(') {
+        // Parentheses are nothing special inside options.
+        if (c == '{' || !inOptions)
+          brackets.push_back(i);
+      } else if (c == '}' || (c == ')' && !inOptions)) {
+        if (text_[brackets.back()] != (c == '}' ? '{' : '('))
+          fail(std::string("'") + c + "' closes nothing", i);
+        brackets.pop_back();
+        if (brackets.empty())
+          return i + 1;
+      }
+    }
+    fail(std::string("'") + text_[brackets.back()] + "' is not closed", brackets.back());
+  }
+
+  size_t skipQuoted(size_t open) const {
+    char quote = text_[open];
+    for (size_t i = open + 1; i < text_.size(); ++i) {
+      if (text_[i] == quote)
+        return i + 1;
+      bool escape = quote == '"' && text_[i] == '\\' && i + 1 < text_.size() &&
+                    (text_[i + 1] == '"' || text_[i + 1] == '\\');
+      i += escape;
+    }
+    fail("the quote is not closed", open);
+  }
+
+  void parseOptions(Pass &pass, size_t from, size_t to) {
+    size_t i = from;
+    while (true) {
+      while (i < to && isSpace(text_[i]))
+        ++i;
+      if (i >= to)
+        return;
+      size_t start = i;
+      while (i < to && text_[i] != '=' && !isSpace(text_[i]))
+        ++i;
+      std::string_view key = text_.substr(start, i - start);
+      if (key.empty())
+        fail("expected the name of an option", start);
+      std::string_view value = "true"; // a bare name switches a bool on
+      size_t valueAt = start;
+      if (i < to && text_[i] == '=') {
+        valueAt = ++i;
+        i = endOfValue(i, to);
+        value = text_.substr(valueAt, i - valueAt);
+      }
+      setOption(pass, key, start, value, valueAt);
+    }
+  }
+
+  size_t endOfValue(size_t i, size_t to) const {
+    while (i < to && !isSpace(text_[i])) {
+      if (text_[i] == '"' || text_[i] == '\'')
+        i = skipQuoted(i);
+      else if (text_[i] == '{')
+        i = skipBalanced(i);
+      else
+        ++i;
+    }
+    return i;
+  }
+
+  void setOption(Pass &pass, std::string_view key, size_t keyAt, std::string_view value,
+                 size_t valueAt) const {
+    std::string where = " of " + std::string(pass.info().argument) + "; " + describeOptions(pass);
+    OptionBase *option = pass.findOption(key);
+    if (!option)
+      fail("unknown option '" + std::string(key) + "'" + where, keyAt);
+    if (keyAt == valueAt && option->type() != "bool")
+      fail("option '" + std::string(key) + "' needs a value of type " + option->type() + where,
+           keyAt);
+    if (!option->parse(value))
+      fail("'" + std::string(value) + "' is not a value of type " + option->type() +
+               " for the option '" + std::string(key) + "'" + where,
+           valueAt);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+} // namespace
+
+PipelineError::PipelineError(const std::string &reason, std::string_view text, size_t offset)
+    : std::runtime_error("at offset " + std::to_string(offset) + ": " + reason + "\n" +
+                         showPlace(text, offset)) {}
+
+std::string PipelineElement::name() const {
+  if (pass)
+    return std::string(pass->info().argument);
+  return foreign.substr(0, foreign.find_first_of("({ \t\n"));
+}
+
+Pipeline Pipeline::parse(std::string_view text) {
+  Pipeline pipeline;
+  pipeline.elements_ = Parser(text).parse();
+  return pipeline;
+}
+
+bool Pipeline::hasForeign() const {
+  for (const PipelineElement &element : elements_)
+    if (!element.pass)
+      return true;
+  return false;
+}
+
+std::string Pipeline::str() const {
+  std::string text;
+  for (const PipelineElement &element : elements_)
+    text += (text.empty() ? "" : ",") + element.str();
+  return text;
+}
+
+} // namespace hlotag::pass

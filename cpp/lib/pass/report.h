@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run writes to stderr for people: modules and times.
+#pragma once
+
+#include "hlotag/pass/run.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hlotag::pass {
+
+/// Prints modules as RunOptions says, under headers like MLIR's. MLIR's own IR printing is not
+/// used: its C function takes different parameters in different builds.
+class IRPrinter {
+public:
+  IRPrinter(ir::Operation module, const RunOptions &options) : module_(module), options_(options) {}
+
+  void before(const PipelineElement &element) const;
+  void after(const PipelineElement &element, bool changed) const;
+  void afterFailure(const PipelineElement &element) const;
+
+  /// The module as text with all locations, to tell whether a foreign pass changed it.
+  std::string fingerprint() const { return module_.str(/*debugInfo=*/true); }
+
+private:
+  void print(const char *when, const PipelineElement &element, const char *outcome) const;
+
+  ir::Operation module_;
+  const RunOptions &options_;
+};
+
+/// Wall times, in the order of their first appearance.
+class TimingReport {
+public:
+  using Clock = std::chrono::steady_clock;
+  void add(const std::string &name, Clock::duration time) { rows_.emplace_back(name, time); }
+  /// Adds what `total` has beyond the rows.
+  void addRest(const std::string &name, Clock::duration total);
+  void print() const;
+
+private:
+  std::vector<std::pair<std::string, Clock::duration>> rows_;
+};
+
+} // namespace hlotag::pass

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pipeline is cut into segments, each of which runs in a pass manager of its own: a row of our
+// passes folded into one external pass (so that the verifier runs once for all of them), or one
+// foreign element. That tells which element failed without instrumentation, for which the C API
+// has no stable functions.
+#include "hlotag/pass/run.h"
+#include "report.h"
+#include "snapshot.h"
+
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace hlotag::pass {
+
+namespace {
+
+using Clock = TimingReport::Clock;
+constexpr std::string_view kModule = "builtin.module";
+
+/// MLIR wants one TypeID per pass class for as long as the process lives. `key` is the address of
+/// the class's PassInfo.
+MlirTypeID typeIdOf(const void *key) {
+  static std::mutex mutex;
+  static MlirTypeIDAllocator allocator = capi::fn().mlirTypeIDAllocatorCreate();
+  static std::map<const void *, MlirTypeID> ids;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto [slot, isNew] = ids.try_emplace(key, MlirTypeID{nullptr});
+  if (isNew)
+    slot->second = capi::fn().mlirTypeIDAllocatorAllocateTypeID(allocator);
+  return slot->second;
+}
+
+class PassManager {
+public:
+  PassManager(MlirContext context, bool verify)
+      : manager_(capi::fn().mlirPassManagerCreate(context)) {
+    capi::fn().mlirPassManagerEnableVerifier(manager_, verify);
+  }
+  ~PassManager() {
+    if (manager_.ptr)
+      capi::fn().mlirPassManagerDestroy(manager_);
+  }
+  PassManager(PassManager &&other) noexcept : manager_(other.manager_) {
+    other.manager_.ptr = nullptr;
+  }
+  PassManager &operator=(PassManager &&) = delete;
+
+  void addOwned(MlirPass pass) { capi::fn().mlirPassManagerAddOwnedPass(manager_, pass); }
+
+  /// The reason if MLIR does not accept `text`.
+  std::optional<std::string> addText(const std::string &text) {
+    std::string reason;
+    MlirLogicalResult result = capi::fn().mlirOpPassManagerAddPipeline(
+        capi::fn().mlirPassManagerGetAsOpPassManager(manager_), ir::toRef(text), ir::appendToString,
+        &reason);
+    return result.value ? std::nullopt : std::optional<std::string>(reason);
+  }
+
+  bool run(ir::Operation module) {
+    return capi::fn().mlirPassManagerRunOnOp(manager_, module.raw()).value != 0;
+  }
+
+private:
+  MlirPassManager manager_;
+};
+
+/// Neighbours in the pipeline that run in one pass manager.
+struct Segment {
+  std::vector<const PipelineElement *> elements;
+  PassManager manager;
+
+  bool isForeign() const { return !elements.front()->pass; }
+};
+
+class Executor {
+public:
+  Executor(ir::Operation module, const Pipeline &pipeline, const RunOptions &options)
+      : module_(module), options_(options), diagnostics_(module.context()),
+        context_(module, diagnostics_), printer_(module, options), mixed_(pipeline.hasForeign()) {
+    bool fold = !options.prints() && !options.timing;
+    for (const PipelineElement &element : pipeline.elements())
+      addElement(element, fold);
+  }
+
+  RunResult run();
+
+private:
+  /// What MLIR's external pass carries: the passes of one segment. MLIR copies a pass before it
+  /// runs it on several operations at once, hence `isCopy`; the original belongs to the executor.
+  struct Group {
+    Executor *executor;
+    std::vector<const PipelineElement *> elements;
+    bool isCopy = false;
+  };
+
+  void addElement(const PipelineElement &element, bool fold);
+  void addExternalPass(Segment &segment);
+  static void *cloneGroup(void *userData);
+  static void destroyGroup(void *userData);
+  static void runGroup(MlirOperation op, MlirExternalPass self, void *userData);
+
+  bool runElements(const std::vector<const PipelineElement *> &elements);
+  bool runPass(const PipelineElement &element);
+  bool runGuarded(Pass &pass);
+  bool runSegment(Segment &segment);
+  bool runForeign(const PipelineElement &element, Segment &segment);
+  void fail(const PipelineElement &element);
+  void takeBack();
+
+  ir::Operation module_;
+  const RunOptions &options_;
+  ir::DiagnosticScope diagnostics_;
+  PassContext context_;
+  IRPrinter printer_;
+  TimingReport timing_;
+  bool mixed_;
+  std::optional<Snapshot> snapshot_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<Segment> segments_;
+  RunResult result_;
+};
+
+void Executor::addElement(const PipelineElement &element, bool fold) {
+  bool extend = fold && element.pass && !segments_.empty() && !segments_.back().isForeign();
+  if (extend) {
+    segments_.back().elements.push_back(&element);
+    groups_.back()->elements.push_back(&element);
+    return;
+  }
+  segments_.push_back({{&element}, PassManager(module_.context(), options_.verify)});
+  if (element.pass) {
+    addExternalPass(segments_.back());
+  } else if (auto reason = segments_.back().manager.addText(element.foreign)) {
+    throw PipelineError("MLIR rejects '" + element.foreign + "': " + *reason);
+  }
+}
+
+void Executor::addExternalPass(Segment &segment) {
+  groups_.push_back(std::make_unique<Group>(Group{this, segment.elements}));
+  const PassInfo &info = segment.elements.front()->pass->info();
+  MlirExternalPassCallbacks callbacks{};
+  callbacks.construct = [](void *) {};
+  callbacks.destruct = destroyGroup;
+  callbacks.initialize = nullptr;
+  callbacks.clone = cloneGroup;
+  callbacks.run = runGroup;
+  segment.manager.addOwned(capi::fn().mlirCreateExternalPass(
+      typeIdOf(&info), ir::toRef(info.name), ir::toRef(info.argument), ir::toRef(info.summary),
+      ir::toRef(kModule), 0, nullptr, callbacks, groups_.back().get()));
+}
+
+void *Executor::cloneGroup(void *userData) {
+  auto *copy = new Group(*static_cast<Group *>(userData));
+  copy->isCopy = true;
+  return copy;
+}
+
+void Executor::destroyGroup(void *userData) {
+  auto *group = static_cast<Group *>(userData);
+  if (group->isCopy)
+    delete group;
+}
+
+void Executor::runGroup(MlirOperation op, MlirExternalPass self, void *userData) {
+  auto *group = static_cast<Group *>(userData);
+  bool ok = false;
+  // Last line of defence: an exception must not travel through MLIR's frames.
+  try {
+    ok = ir::Operation(op) == group->executor->module_ &&
+         group->executor->runElements(group->elements);
+  } catch (...) {
+  }
+  if (!ok)
+    capi::fn().mlirExternalPassSignalFailure(self);
+}
+
+bool Executor::runElements(const std::vector<const PipelineElement *> &elements) {
+  for (const PipelineElement *element : elements)
+    if (!runPass(*element))
+      return false;
+  return true;
+}
+
+bool Executor::runPass(const PipelineElement &element) {
+  size_t changesBefore = context_.rewriter().numChanges();
+  Clock::time_point start = Clock::now();
+  // A copy: passes keep nothing between runs, and a pipeline may be run by several threads.
+  std::unique_ptr<Pass> pass = element.pass->clone();
+  bool ok = runGuarded(*pass);
+  if (options_.timing)
+    timing_.add(element.name(), Clock::now() - start);
+  if (!ok) {
+    fail(element);
+    return false;
+  }
+  bool changed = context_.rewriter().numChanges() != changesBefore;
+  if (changed)
+    result_.changedPasses.push_back(element.name());
+  result_.numChanges += context_.rewriter().numChanges() - changesBefore;
+  return true;
+}
+
+bool Executor::runGuarded(Pass &pass) {
+  size_t errorsBefore = context_.numErrors();
+  bool ok = false;
+  try {
+    ok = succeeded(pass.run(context_));
+  } catch (const ir::IRError &error) {
+    (void)context_.emitError(ir::Location(error.location), error.what());
+  } catch (const std::exception &error) {
+    (void)context_.emitError(module_, std::string(pass.info().argument) +
+                                          " failed unexpectedly: " + error.what());
+  }
+  bool silent = !ok && context_.numErrors() == errorsBefore;
+  if (silent)
+    (void)context_.emitError(module_, std::string(pass.info().argument) + " failed");
+  return ok && context_.numErrors() == errorsBefore;
+}
+
+bool Executor::runForeign(const PipelineElement &element, Segment &segment) {
+  std::string before = options_.printAfterChange ? printer_.fingerprint() : std::string();
+  bool ok = segment.manager.run(module_);
+  if (ok && options_.printAfterChange && printer_.fingerprint() != before)
+    result_.changedPasses.push_back(element.name());
+  return ok;
+}
+
+bool Executor::runSegment(Segment &segment) {
+  const PipelineElement &first = *segment.elements.front();
+  printer_.before(first);
+  size_t changedBefore = result_.changedPasses.size();
+  Clock::time_point start = Clock::now();
+  bool ok = segment.isForeign() ? runForeign(first, segment) : segment.manager.run(module_);
+  if (options_.timing && segment.isForeign())
+    timing_.add(first.name(), Clock::now() - start);
+  if (!ok) {
+    // No pass of ours said it failed: the verifier did, on what the last of them left.
+    if (result_.failingPass.empty())
+      fail(*segment.elements.back());
+    printer_.afterFailure(first);
+    return false;
+  }
+  printer_.after(first, result_.changedPasses.size() != changedBefore);
+  // Foreign passes may destroy what the journal points to.
+  if (mixed_)
+    context_.rewriter().commit();
+  return true;
+}
+
+void Executor::fail(const PipelineElement &element) {
+  result_.ok = false;
+  result_.failingPass = element.name();
+}
+
+void Executor::takeBack() {
+  context_.rewriter().rollback();
+  if (snapshot_)
+    snapshot_->restore();
+  result_.changedPasses.clear();
+  result_.numChanges = 0;
+}
+
+RunResult Executor::run() {
+  if (mixed_)
+    snapshot_.emplace(module_);
+  Clock::time_point start = Clock::now();
+  for (Segment &segment : segments_)
+    if (!runSegment(segment))
+      break;
+  if (result_.ok)
+    context_.rewriter().commit();
+  else
+    takeBack();
+  if (options_.timing) {
+    timing_.addRest("(verifier and rest)", Clock::now() - start);
+    timing_.print();
+  }
+  result_.diagnostics = diagnostics_.take();
+  return std::move(result_);
+}
+
+} // namespace
+
+RunResult run(ir::Operation module, const Pipeline &pipeline, const RunOptions &options) {
+  if (module.name().str() != kModule)
+    throw std::invalid_argument("a pipeline runs on a '" + std::string(kModule) +
+                                "' operation, not on '" + std::string(module.name().str()) + "'");
+  return Executor(module, pipeline, options).run();
+}
+
+} // namespace hlotag::pass

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Marks: elements of a location's name that stand for a tag.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hlotag::passes {
+
+struct Mark {
+  size_t index;      ///< into the module's `hlotag.tags`
+  bool isTransposed; ///< inside `transpose(...)`
+};
+
+struct ParsedName {
+  std::vector<Mark> marks; ///< outermost first
+  std::string stripped;    ///< the name without marks, and without the separators they needed
+  std::string error;       ///< not empty if a mark is malformed
+};
+
+/// Whether it is worth parsing `name`; one scan, no allocation.
+bool hasMark(std::string_view name);
+
+/// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3))/mul`.
+ParsedName parseName(std::string_view name);
+
+} // namespace hlotag::passes

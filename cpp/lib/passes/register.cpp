@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/pass/registry.h"
+#include "hlotag/passes/passes.h"
+
+namespace hlotag::passes {
+
+void registerAllPasses() {
+  pass::registerPass(createResolvePass);
+  pass::registerPass(createStripPass);
+}
+
+} // namespace hlotag::passes

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+#include "marks.h"
+
+#include <algorithm>
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+
+class Resolve final : public PassBase<Resolve> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+};
+
+const PassInfo &Resolve::staticInfo() {
+  static const PassInfo info{
+      "hlotag-resolve", "HlotagResolve", "Turn the marks in locations into frontend attributes",
+      R"(Tracing leaves a mark in the name of every location that a tagged equation lowers to: the
+escape character 1, `hlotag#` and an index into the module's `hlotag.tags`. Each operation whose
+location has marks, at any depth, gets the entries of those tags in `mhlo.frontend_attributes`:
+`derived` for a mark inside `transpose(...)`, else `forward`. The inner mark wins over the outer (in a
+name from left to right; a callee over its caller; a name over what it is wrapped around), and an
+entry that the operation already has wins over both. Then the marks leave all locations, of
+operations and of block arguments, and `hlotag.tags` leaves the module.
+
+Modules, functions and terminators get no entries. A module without `hlotag.tags` is not looked at.
+
+Before:
+
+```mlir
+module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "w"}}]} {
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/jvp(\01hlotag#0)/sin")
+    %1 = stablehlo.negate %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0))/neg")
+    return %1 : tensor<f32>
+  }
+}
+```
+
+After:
+
+```mlir
+module {
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("jit(f)/jvp()/sin")
+    %1 = stablehlo.negate %0 {mhlo.frontend_attributes = {k = "w"}} : tensor<f32> loc("jit(f)/transpose(jvp())/neg")
+    return %1 : tensor<f32>
+  }
+}
+```)"};
+  return info;
+}
+
+/// One element of `hlotag.tags`.
+struct Tag {
+  ir::DictionaryAttr forward;
+  ir::DictionaryAttr derived;
+};
+
+/// What a location says, worked out once per distinct location.
+struct Resolved {
+  ir::Location stripped;      ///< the location itself when it has no mark
+  ir::DictionaryAttr entries; ///< null for none
+  bool isMarked = false;
+};
+
+/// A mark that cannot be resolved; whoever knows the operation reports it.
+struct BadMark {
+  std::string reason;
+};
+
+class LocationResolver {
+public:
+  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {}
+
+  /// Throws BadMark.
+  const Resolved &resolve(ir::Location root);
+
+private:
+  bool isKnown(ir::Location loc) { return known_.find(loc.opaque()) != nullptr; }
+  const Resolved &known(ir::Location loc) { return *known_.find(loc.opaque()); }
+
+  Resolved compute(ir::Location loc, const std::vector<ir::Location> &parts);
+  Resolved resolveName(ir::NameLoc loc);
+  ir::DictionaryAttr entriesOf(const std::vector<Mark> &marks);
+
+  PassContext &ctx_;
+  std::vector<Tag> tags_;
+  ir::PointerMap<Resolved> known_;
+};
+
+/// The locations that `loc` is made of, the one that wins first.
+std::vector<ir::Location> partsOf(ir::Location loc) {
+  if (auto name = ir::dynCast<ir::NameLoc>(loc))
+    return {name.child()};
+  if (auto call = ir::dynCast<ir::CallSiteLoc>(loc))
+    return {call.callee(), call.caller()};
+  if (auto fused = ir::dynCast<ir::FusedLoc>(loc))
+    return fused.parts();
+  return {};
+}
+
+const Resolved &LocationResolver::resolve(ir::Location root) {
+  if (Resolved *found = known_.find(root.opaque()))
+    return *found;
+  // Parts before wholes, with a stack of our own: call sites chain as deep as the user's stack.
+  std::vector<ir::Location> pending{root};
+  while (!pending.empty()) {
+    ir::Location loc = pending.back();
+    if (isKnown(loc)) {
+      pending.pop_back();
+      continue;
+    }
+    std::vector<ir::Location> parts = partsOf(loc);
+    size_t sizeBefore = pending.size();
+    for (ir::Location part : parts)
+      if (!isKnown(part))
+        pending.push_back(part);
+    if (pending.size() != sizeBefore)
+      continue;
+    pending.pop_back();
+    Resolved resolved = compute(loc, parts);
+    *known_.insert(loc.opaque()).first = resolved;
+  }
+  return known(root);
+}
+
+Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Location> &parts) {
+  if (auto name = ir::dynCast<ir::NameLoc>(loc))
+    return resolveName(name);
+  Resolved result{loc, {}, false};
+  std::vector<ir::Location> stripped;
+  for (ir::Location part : parts) {
+    const Resolved &inner = known(part);
+    result.entries = ctx_.tags().merge(result.entries, inner.entries);
+    result.isMarked |= inner.isMarked;
+    stripped.push_back(inner.stripped);
+  }
+  if (!result.isMarked)
+    return result;
+  if (ir::isa<ir::CallSiteLoc>(loc))
+    result.stripped = ir::CallSiteLoc::get(stripped[0], stripped[1]);
+  else
+    result.stripped =
+        ir::FusedLoc::get(ctx_.context(), stripped, ir::dynCast<ir::FusedLoc>(loc).metadata());
+  return result;
+}
+
+Resolved LocationResolver::resolveName(ir::NameLoc loc) {
+  const Resolved &child = known(loc.child());
+  Resolved result{loc, child.entries, child.isMarked};
+  std::string_view text = loc.name().str();
+  std::string name;
+  if (hasMark(text)) {
+    ParsedName parsed = parseName(text);
+    if (!parsed.error.empty())
+      throw BadMark{parsed.error};
+    result.entries = ctx_.tags().merge(entriesOf(parsed.marks), child.entries);
+    result.isMarked = true;
+    name = std::move(parsed.stripped);
+  } else if (result.isMarked) {
+    name = std::string(text);
+  } else {
+    return result;
+  }
+  result.stripped = name.empty() ? child.stripped : ir::NameLoc::get(name, child.stripped);
+  return result;
+}
+
+ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<Mark> &marks) {
+  ir::DictionaryAttr entries;
+  for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
+    if (mark->index >= tags_.size())
+      throw BadMark{"mark 'hlotag#" + std::to_string(mark->index) + "' has no entry in '" +
+                    std::string(ctx_.ids().tags.str()) + "', which has " +
+                    std::to_string(tags_.size())};
+    const Tag &tag = tags_[mark->index];
+    ir::DictionaryAttr own = mark->isTransposed ? tag.derived : tag.forward;
+    entries = ctx_.tags().merge(entries, own);
+  }
+  return entries;
+}
+
+/// Reads `hlotag.tags`; nothing if it is malformed, which is reported.
+class TagReader {
+public:
+  explicit TagReader(PassContext &ctx) : ctx_(ctx) {}
+
+  bool read(ir::Attribute attr, std::vector<Tag> &tags) {
+    auto list = ir::dynCast<ir::ArrayAttr>(attr);
+    if (!list)
+      return fail("must be an array of dictionaries, but is " + attr.str());
+    for (intptr_t i = 0; i < list.size(); ++i) {
+      tags.emplace_back();
+      if (!readTag(list[i], "element " + std::to_string(i), tags.back()))
+        return false;
+    }
+    return true;
+  }
+
+private:
+  bool fail(const std::string &what) {
+    (void)ctx_.emitError(ctx_.module(), "attribute 'hlotag.tags' " + what);
+    return false;
+  }
+
+  bool readTag(ir::Attribute attr, const std::string &where, Tag &tag) {
+    auto entry = ir::dynCast<ir::DictionaryAttr>(attr);
+    bool isPair = entry && entry.size() == 2 && entry.lookup("forward") && entry.lookup("derived");
+    if (!isPair)
+      return fail("must hold dictionaries with 'forward' and 'derived', but " + where + " is " +
+                  attr.str());
+    return readEntries(entry.lookup("forward"), where + ".forward", tag.forward) &&
+           readEntries(entry.lookup("derived"), where + ".derived", tag.derived);
+  }
+
+  bool readEntries(ir::Attribute attr, const std::string &where, ir::DictionaryAttr &entries) {
+    entries = ir::dynCast<ir::DictionaryAttr>(attr);
+    if (!entries)
+      return fail("must hold dictionaries of strings, but " + where + " is " + attr.str());
+    for (ir::NamedAttribute entry : entries)
+      if (!ir::isa<ir::StringAttr>(entry.value))
+        return fail("must hold strings, but " + where + "." + std::string(entry.name.str()) +
+                    " is " + entry.value.str());
+    return true;
+  }
+
+  PassContext &ctx_;
+};
+
+class Rewrite {
+public:
+  Rewrite(PassContext &ctx, LocationResolver &locations) : ctx_(ctx), locations_(locations) {}
+
+  LogicalResult run() {
+    ir::walk(ctx_.module(), [&](ir::Operation op) {
+      visit(op);
+      return numBad_ < kMaxReports ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
+    });
+    ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
+    return numBad_ == 0 ? success() : failure();
+  }
+
+private:
+  static constexpr size_t kMaxReports = 10;
+
+  void visit(ir::Operation op) {
+    const Resolved *resolved = lookup(op, op.location());
+    if (resolved && resolved->isMarked) {
+      if (resolved->entries && !ctx_.ids().isNeverTagged(op.name()))
+        ctx_.tags().add(op, resolved->entries);
+      ctx_.rewriter().setLocation(op, resolved->stripped);
+    }
+    for (ir::Region region : op.regions())
+      for (ir::Block block : region.blocks())
+        for (ir::Value argument : block.arguments())
+          visitArgument(op, argument);
+  }
+
+  void visitArgument(ir::Operation op, ir::Value argument) {
+    const Resolved *resolved = lookup(op, argument.location());
+    if (resolved && resolved->isMarked)
+      ctx_.rewriter().setLocation(argument, resolved->stripped);
+  }
+
+  /// Null for a bad mark, which is reported at `op`.
+  const Resolved *lookup(ir::Operation op, ir::Location loc) {
+    try {
+      return &locations_.resolve(loc);
+    } catch (const BadMark &bad) {
+      (void)ctx_.emitError(op, bad.reason);
+      ++numBad_;
+      return nullptr;
+    }
+  }
+
+  PassContext &ctx_;
+  LocationResolver &locations_;
+  size_t numBad_ = 0;
+};
+
+LogicalResult Resolve::run(PassContext &ctx) {
+  ir::Attribute attr = ctx.module().attr(ctx.ids().tags.str());
+  if (!attr)
+    return success();
+  std::vector<Tag> tags;
+  if (!TagReader(ctx).read(attr, tags))
+    return failure();
+  LocationResolver locations(ctx, std::move(tags));
+  return Rewrite(ctx, locations).run();
+}
+
+} // namespace
+
+std::unique_ptr<pass::Pass> createResolvePass() { return std::make_unique<Resolve>(); }
+
+} // namespace hlotag::passes

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+
+#include <algorithm>
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+
+class Strip final : public PassBase<Strip> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+
+private:
+  bool isRemoved(std::string_view key) const;
+  /// What stays of `entries`; null when nothing does.
+  ir::DictionaryAttr strip(MlirContext context, ir::DictionaryAttr entries) const;
+
+  Option<std::vector<std::string>> keys_{
+      options(), "keys",
+      "patterns (`*`, `?`) of the keys to remove; by default all but those that XLA, Shardy or "
+      "hlotag reserve"};
+};
+
+const PassInfo &Strip::staticInfo() {
+  static const PassInfo info{
+      "hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries by key",
+      R"(Removes the entries of `mhlo.frontend_attributes` whose key matches one of `keys`. An
+attribute that becomes empty is removed. Without `keys`, everything goes except keys that change
+what a program means (`xla.sdy.*`, `composite.*`, layout modes) and hlotag's own.
+
+Before, with `keys=a*`:
+
+```mlir
+%0 = stablehlo.add %x, %y {mhlo.frontend_attributes = {a1 = "1", b = "2"}} : tensor<f32>
+%1 = stablehlo.sine %0 {mhlo.frontend_attributes = {a2 = "1"}} : tensor<f32>
+```
+
+After:
+
+```mlir
+%0 = stablehlo.add %x, %y {mhlo.frontend_attributes = {b = "2"}} : tensor<f32>
+%1 = stablehlo.sine %0 : tensor<f32>
+```)"};
+  return info;
+}
+
+bool Strip::isRemoved(std::string_view key) const {
+  if (keys_->empty())
+    return !ir::isReservedKey(key);
+  auto matches = [&](std::string_view pattern) { return globMatch(pattern, key); };
+  return std::any_of(keys_->begin(), keys_->end(), matches);
+}
+
+ir::DictionaryAttr Strip::strip(MlirContext context, ir::DictionaryAttr entries) const {
+  std::vector<ir::NamedAttribute> kept;
+  for (ir::NamedAttribute entry : entries)
+    if (!isRemoved(entry.name.str()))
+      kept.push_back(entry);
+  return kept.empty() ? ir::DictionaryAttr() : ir::DictionaryAttr::get(context, kept);
+}
+
+LogicalResult Strip::run(PassContext &ctx) {
+  ir::PointerMap<ir::DictionaryAttr> stripped;
+  ir::walk(ctx.module(), [&](ir::Operation op) {
+    ir::DictionaryAttr entries = ctx.tags().get(op);
+    if (!entries)
+      return;
+    auto [result, isNew] = stripped.insert(entries.opaque());
+    if (isNew)
+      *result = strip(ctx.context(), entries);
+    ctx.rewriter().replaceAttr(op, ctx.ids().frontendAttributes, entries, *result);
+  });
+  return success();
+}
+
+} // namespace
+
+std::unique_ptr<pass::Pass> createStripPass() { return std::make_unique<Strip>(); }
+
+} // namespace hlotag::passes
