@@ -378,7 +378,7 @@ def test_ensure_again_is_free() -> None:
 
 def test_pass_error_reads_well() -> None:
     note = errors.Diagnostic("note", "set here", "y.py:2:1")
-    diagnostic = errors.Diagnostic("error", "entry 'k' is no string", "x.py:1:1", (note,))
+    diagnostic = errors.Diagnostic("error", "entry 'k' is no string", "x.py:1:1", notes=(note,))
     error = errors.PassError("hlotag-verify", [diagnostic], "Fix it.")
     assert str(error).splitlines() == [
         "pass 'hlotag-verify' failed",

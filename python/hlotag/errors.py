@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class HlotagError(Exception):
@@ -44,19 +45,38 @@ class TagDropped(UserWarning):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message that a pass emitted.
+    """One message of a pass or of MLIR.
 
     Attributes:
         severity: "error", "warning", "remark" or "note".
         message: The text.
-        location: Where in the module, as MLIR prints it; may be empty.
+        location: Where, for people: `file:line:column`, a name, or empty.
+        file: The source file, or empty.
+        line: The line in it, or 0.
+        column: The column in it, or 0.
         notes: Further messages attached to this one.
     """
 
     severity: str
     message: str
     location: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
     notes: tuple[Diagnostic, ...] = ()
+
+    @classmethod
+    def of(cls, reported: Any) -> Diagnostic:
+        """Copies one that a run reported, so that it can be pickled and compared.
+
+        Args:
+            reported: A `hlotag._core.Diagnostic`.
+
+        Returns:
+            The copy.
+        """
+        notes = tuple(cls.of(note) for note in reported.notes)
+        return cls(reported.severity, reported.message, reported.location, reported.file, reported.line, reported.column, notes)
 
     def __str__(self) -> str:
         """The message as `mlir-opt` prints it, its notes below it."""
