@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where an operation comes from: the user's scopes, the transforms JAX applied, the primitive and
+// the line of source.
+#pragma once
+
+#include "hlotag/ir/ir.h"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace hlotag::analysis {
+
+/// An interned string: equal ids are equal texts. 0 is the empty one.
+using TextId = uint32_t;
+
+/// What is known about an operation. One object is shared by all operations that are alike.
+struct Origin {
+  /// Scopes, outermost first, joined by `/`: transforms unwrapped, `jit(...)`, `checkpoint`,
+  /// `rematted_computation` and `closed_call` left out, JAX's `while/body`, `cond/branch_1_fun`
+  /// kept, composed through callers: `decoder/layer_3/attention`.
+  TextId scope = 0;
+  /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
+  TextId transforms = 0;
+  TextId primitive = 0;      ///< JAX's name of it: `dot_general`, `add_any`; may be empty
+  ir::FileLoc source;        ///< innermost line of user code, or null
+  TextId sourceKey = 0;      ///< interned `file:line:column` of `source`; 0 if there is none
+  bool transposed = false;   ///< computed for a backward pass
+  bool checkpointed = false; ///< in a function under jax.checkpoint, where JAX says so
+  bool rematted = false;     ///< of those, a forward operation that is computed again
+};
+
+/// Answers for the operations of one module. Text is handled once per distinct location and
+/// caller; per operation it is two or three hash look-ups. The module's locations, functions and
+/// calls must not change while it is in use; attributes may.
+///
+/// Names inside a function are relative to its callers. A function that is called from several
+/// places has the scopes and transforms that all callers agree on (their common prefix), and is
+/// transposed or rematted only if all calls are: nothing is said of an operation that is wrong for
+/// one of its runs.
+class Provenance {
+public:
+  explicit Provenance(ir::Operation module);
+  Provenance(const Provenance &) = delete;
+  Provenance &operator=(const Provenance &) = delete;
+
+  const Origin &of(ir::Operation op);
+
+  bool isTransposed(ir::Operation op) { return of(op).transposed; }
+  TextId scopePath(ir::Operation op) { return of(op).scope; }
+  ir::FileLoc source(ir::Operation op) { return of(op).source; }
+  std::string_view primitive(ir::Operation op) { return text(of(op).primitive); }
+
+  /// Stays valid as long as this object.
+  std::string_view text(TextId id) const { return *texts_[id]; }
+  TextId intern(std::string_view text);
+  size_t numTexts() const { return texts_.size(); }
+
+  /// The func.func of that name, or null.
+  ir::Operation function(std::string_view symbol) const;
+  /// The calls of a function of this module.
+  const std::vector<ir::Operation> &callsOf(ir::Operation function) const;
+
+private:
+  /// What a location alone says.
+  struct Named {
+    Origin origin;
+    TextId head = 0;
+  };
+  /// What surrounds an operation: the callers of its function, and the region operation it is in.
+  struct Context {
+    const Origin *function = nullptr;
+    const Origin *region = nullptr;
+    TextId regionHead = 0; ///< 0: directly in the function
+    bool operator==(const Context &o) const {
+      return function == o.function && region == o.region && regionHead == o.regionHead;
+    }
+  };
+  struct Hash {
+    static size_t mix(const void *a, const void *b) {
+      return (reinterpret_cast<uintptr_t>(a) >> 3) * 0x9E3779B97F4A7C15ull +
+             (reinterpret_cast<uintptr_t>(b) >> 3);
+    }
+    size_t operator()(const Context &c) const { return mix(c.function, c.region) + c.regionHead; }
+    size_t operator()(const std::pair<const Context *, const void *> &key) const {
+      return mix(key.first, key.second);
+    }
+  };
+
+  const Named &named(ir::Location loc);
+  Named parse(ir::Location loc);
+  bool isFrame(ir::NameLoc name);
+  const Origin &composed(const Context *context, ir::Location loc);
+  Origin compose(const Origin &outer, const Origin &inner);
+  Origin meet(const Origin &a, const Origin &b);
+  TextId commonPrefix(TextId a, TextId b, char separator);
+
+  const Context *contextIn(ir::Operation parent);
+  const Context *intern(const Context &context);
+  void indexCalls(ir::Operation module);
+  void placeFunctions(ir::Operation module);
+  Origin originOfCallers(ir::Operation function);
+
+  ir::OpIds ids_;
+  std::deque<std::string> storage_;
+  std::vector<const std::string *> texts_;
+  std::unordered_map<std::string_view, TextId> textIds_;
+
+  std::deque<Named> names_;
+  ir::PointerMap<const Named *> namedByLocation_;
+  ir::PointerMap<char> isFrame_;
+
+  std::unordered_set<Context, Hash> contexts_;
+  ir::PointerMap<const Context *> contextByParent_;
+  std::deque<Origin> origins_;
+  std::unordered_map<std::pair<const Context *, const void *>, const Origin *, Hash> composed_;
+
+  std::unordered_map<std::string_view, ir::Operation> functions_;
+  std::vector<ir::Operation> functionsInOrder_;
+  std::unordered_map<const void *, std::vector<ir::Operation>> calls_;
+};
+
+} // namespace hlotag::analysis

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/name_path.h"
+
+#include <algorithm>
+
+namespace hlotag::analysis {
+namespace {
+
+/// `text` without `head` + `(` in front and `)` behind. A missing `)` is forgiven: the user's
+/// scope may have unbalanced parentheses of its own.
+bool unwrap(std::string_view &text, std::string_view head) {
+  if (text.substr(0, head.size()) != head || text.substr(head.size(), 1) != "(")
+    return false;
+  text.remove_prefix(head.size() + 1);
+  if (!text.empty() && text.back() == ')')
+    text.remove_suffix(1);
+  return true;
+}
+
+bool isCallee(std::string_view element) {
+  return (element.substr(0, 4) == "jit(" || element.substr(0, 5) == "pjit(") &&
+         element.back() == ')';
+}
+
+/// Strips transforms off the front of `element` and appends their letters.
+std::string_view unwrapTransforms(std::string_view element, std::string &transforms) {
+  while (true) {
+    if (unwrap(element, "jvp"))
+      transforms += 'j';
+    else if (unwrap(element, "transpose"))
+      transforms += 't';
+    else if (unwrap(element, "vmap"))
+      transforms += 'v';
+    else
+      return element;
+  }
+}
+
+/// Rematerialized code repeats the scopes around it, `transpose(jvp(S))/jvp(S)/...`: drops the
+/// longest run before `restart` that the scopes from there on begin with.
+void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
+  size_t longest = std::min(restart, scopes.size() - restart);
+  for (size_t length = longest; length > 0; --length) {
+    auto middle = scopes.begin() + restart;
+    if (!std::equal(middle - length, middle, middle))
+      continue;
+    scopes.erase(middle, middle + length);
+    return;
+  }
+}
+
+} // namespace
+
+std::vector<std::string_view> splitName(std::string_view name) {
+  std::vector<size_t> open;    // unclosed '(' so far
+  std::vector<size_t> slashes; // not known to be enclosed
+  for (size_t at = 0; at < name.size(); ++at) {
+    if (name[at] == '(') {
+      open.push_back(at);
+    } else if (name[at] == ')' && !open.empty()) {
+      while (!slashes.empty() && slashes.back() > open.back())
+        slashes.pop_back();
+      open.pop_back();
+    } else if (name[at] == '/') {
+      slashes.push_back(at);
+    }
+  }
+  std::vector<std::string_view> elements;
+  size_t begin = 0;
+  for (size_t slash : slashes) {
+    elements.push_back(name.substr(begin, slash - begin));
+    begin = slash + 1;
+  }
+  elements.push_back(name.substr(begin));
+  return elements;
+}
+
+NamePath parseName(std::string_view name) {
+  NamePath path;
+  std::vector<std::string_view> elements = splitName(name);
+  path.head = std::string(elements.front());
+  path.primitive = std::string(unwrapTransforms(elements.back(), path.transforms));
+  // The primitive's own transforms come last, so they are appended after those of the scopes.
+  std::string ofPrimitive = std::move(path.transforms);
+  path.transforms.clear();
+  elements.pop_back();
+
+  size_t restart = 0;
+  for (std::string_view element : elements) {
+    bool isFirst = path.transforms.empty();
+    size_t before = path.transforms.size();
+    std::string_view scope = unwrapTransforms(element, path.transforms);
+    if (!isFirst && path.transforms.size() > before)
+      restart = path.scopes.size();
+    for (std::string_view part : splitName(scope)) {
+      if (part == "checkpoint")
+        path.checkpointed = true;
+      else if (part == "rematted_computation")
+        path.rematted = true;
+      else if (!part.empty() && part != "closed_call" && !isCallee(part))
+        path.scopes.emplace_back(part);
+    }
+  }
+  path.transforms += ofPrimitive;
+  if (restart)
+    dropRepeat(path.scopes, restart);
+  return path;
+}
+
+} // namespace hlotag::analysis

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/provenance.h"
+
+#include "hlotag/analysis/name_path.h"
+
+#include <algorithm>
+
+namespace hlotag::analysis {
+
+using namespace ir;
+
+Provenance::Provenance(Operation module) : ids_(module.context()) {
+  intern(std::string_view());
+  indexCalls(module);
+  placeFunctions(module);
+}
+
+TextId Provenance::intern(std::string_view text) {
+  auto found = textIds_.find(text);
+  if (found != textIds_.end())
+    return found->second;
+  TextId id = TextId(texts_.size());
+  texts_.push_back(&storage_.emplace_back(text));
+  textIds_.emplace(*texts_.back(), id);
+  return id;
+}
+
+Operation Provenance::function(std::string_view symbol) const {
+  auto found = functions_.find(symbol);
+  return found == functions_.end() ? Operation() : found->second;
+}
+
+const std::vector<Operation> &Provenance::callsOf(Operation function) const {
+  static const std::vector<Operation> none;
+  auto found = calls_.find(function.opaque());
+  return found == calls_.end() ? none : found->second;
+}
+
+const Origin &Provenance::of(Operation op) {
+  return composed(contextIn(op.parent()), op.location());
+}
+
+// --- Locations -----------------------------------------------------------------------------------
+
+/// JAX's frames are `"function"("file":3:4 to :9)`; names of scopes without tracebacks are
+/// `"scope"("file":3:4)`. Only the range tells them apart.
+bool Provenance::isFrame(NameLoc name) {
+  FileLoc file = dynCast<FileLoc>(name.child());
+  if (!file)
+    return false;
+  auto [known, isNew] = isFrame_.insert(file.opaque());
+  if (isNew)
+    *known = file.str().find(" to ") != std::string::npos;
+  return *known;
+}
+
+const Provenance::Named &Provenance::named(Location loc) {
+  if (const Named **known = namedByLocation_.find(loc.opaque()))
+    return **known;
+  const Named *result = &names_.emplace_back(parse(loc));
+  *namedByLocation_.insert(loc.opaque()).first = result;
+  return *result;
+}
+
+Provenance::Named Provenance::parse(Location loc) {
+  std::vector<std::string_view> names; // innermost first
+  FileLoc source;
+  std::vector<Location> pending{loc};
+  while (!pending.empty()) {
+    Location at = pending.back();
+    pending.pop_back();
+    if (FileLoc file = dynCast<FileLoc>(at)) {
+      source = source ? source : file;
+    } else if (NameLoc name = dynCast<NameLoc>(at)) {
+      pending.push_back(name.child());
+      std::string_view text = name.name().str();
+      // `"mul:"("jit(f)/mul"(...))` is a hint for profilers and says nothing new.
+      bool isHint = !text.empty() && text.back() == ':' && dynCast<NameLoc>(name.child());
+      if (!isHint && (at == loc || !isFrame(name)))
+        names.push_back(text);
+    } else if (CallSiteLoc call = dynCast<CallSiteLoc>(at)) {
+      // The callers of a frame are frames and have nothing to add.
+      NameLoc callee = dynCast<NameLoc>(call.callee());
+      bool isTraceback = callee ? isFrame(callee) : bool(dynCast<FileLoc>(call.callee()));
+      if (!isTraceback || !source)
+        pending.push_back(call.caller());
+      if (isTraceback)
+        pending.clear(), source = source ? source : findFile(call.callee());
+      else
+        pending.push_back(call.callee());
+    } else if (FusedLoc fused = dynCast<FusedLoc>(at)) {
+      // What was fused has several origins; the first one that names something stands for all.
+      std::vector<Location> parts = fused.parts();
+      auto isNamed = [](Location part) { return bool(dynCast<NameLoc>(part)); };
+      auto first = std::find_if(parts.begin(), parts.end(), isNamed);
+      if (!parts.empty())
+        pending.push_back(first == parts.end() ? parts.front() : *first);
+    }
+  }
+
+  std::string joined;
+  for (auto name = names.rbegin(); name != names.rend(); ++name)
+    joined.append(joined.empty() ? "" : "/").append(*name);
+  NamePath path = parseName(joined);
+  std::string scope;
+  for (const std::string &element : path.scopes)
+    scope.append(scope.empty() ? "" : "/").append(element);
+
+  Named result;
+  result.head = intern(path.head);
+  Origin &origin = result.origin;
+  origin.scope = intern(scope);
+  origin.transforms = intern(path.transforms);
+  origin.primitive = intern(path.primitive);
+  origin.source = source;
+  if (source)
+    origin.sourceKey = intern(render(source));
+  origin.transposed = path.isTransposed();
+  origin.checkpointed = path.checkpointed;
+  origin.rematted = path.rematted;
+  return result;
+}
+
+// --- Composition ---------------------------------------------------------------------------------
+
+const Origin &Provenance::composed(const Context *context, Location loc) {
+  auto [slot, isNew] = composed_.try_emplace({context, loc.opaque()}, nullptr);
+  if (!isNew)
+    return *slot->second;
+  const Named &inner = named(loc);
+  // Inside `while` and `cond` JAX writes the whole name again, inside shard_map it starts anew.
+  bool continues = !context->regionHead || inner.head == context->regionHead;
+  const Origin &outer = continues ? *context->function : *context->region;
+  slot->second = &origins_.emplace_back(compose(outer, inner.origin));
+  return *slot->second;
+}
+
+Origin Provenance::compose(const Origin &outer, const Origin &inner) {
+  Origin result = inner;
+  if (outer.scope)
+    result.scope =
+        inner.scope ? intern(std::string(text(outer.scope)) + '/' + std::string(text(inner.scope)))
+                    : outer.scope;
+  if (outer.transforms)
+    result.transforms =
+        intern(std::string(text(outer.transforms)) + std::string(text(inner.transforms)));
+  result.transposed |= outer.transposed;
+  result.checkpointed |= outer.checkpointed;
+  result.rematted |= outer.rematted;
+  return result;
+}
+
+TextId Provenance::commonPrefix(TextId a, TextId b, char separator) {
+  if (a == b)
+    return a;
+  std::string_view first = text(a), second = text(b);
+  size_t length = 0, end = 0;
+  auto isEnd = [&](std::string_view s, size_t at) {
+    return !separator || at == s.size() || s[at] == separator;
+  };
+  while (true) {
+    if (isEnd(first, length) && isEnd(second, length))
+      end = length;
+    if (length == first.size() || length == second.size() || first[length] != second[length])
+      return intern(std::string(first.substr(0, end)));
+    ++length;
+  }
+}
+
+Origin Provenance::meet(const Origin &a, const Origin &b) {
+  Origin result = a;
+  result.scope = commonPrefix(a.scope, b.scope, '/');
+  result.transforms = commonPrefix(a.transforms, b.transforms, '\0');
+  result.transposed = a.transposed && b.transposed;
+  result.checkpointed = a.checkpointed && b.checkpointed;
+  result.rematted = a.rematted && b.rematted;
+  return result;
+}
+
+// --- Functions and regions -----------------------------------------------------------------------
+
+const Provenance::Context *Provenance::intern(const Context &context) {
+  return &*contexts_.insert(context).first;
+}
+
+const Provenance::Context *Provenance::contextIn(Operation parent) {
+  // Up to what is known, then down again: regions may be nested too deep for recursion.
+  std::vector<Operation> unknown;
+  const Context *context = nullptr;
+  for (; parent; parent = parent.parent()) {
+    if (const Context **known = contextByParent_.find(parent.opaque())) {
+      context = *known;
+      break;
+    }
+    unknown.push_back(parent);
+  }
+  if (!context)
+    context = intern(Context{&origins_.emplace_back(), nullptr, 0});
+  while (!unknown.empty()) {
+    Operation op = unknown.back();
+    unknown.pop_back();
+    if (op.name() != ids_.module && op.name() != ids_.func) {
+      const Origin *region = &composed(context, op.location());
+      context = intern(Context{context->function, region, named(op.location()).head});
+    }
+    *contextByParent_.insert(op.opaque()).first = context;
+  }
+  return context;
+}
+
+void Provenance::indexCalls(Operation module) {
+  walk(module, [&](Operation op) {
+    if (op.name() != ids_.func)
+      return;
+    if (StringAttr symbol = op.attrOf<StringAttr>("sym_name"))
+      functions_.emplace(symbol.value(), op);
+    functionsInOrder_.push_back(op);
+  });
+  walk(module, [&](Operation op) {
+    std::string_view attribute = op.name() == ids_.funcCall    ? "callee"
+                                 : op.name() == ids_.composite ? "decomposition"
+                                                               : "";
+    if (attribute.empty())
+      return;
+    FlatSymbolRefAttr callee = op.attrOf<FlatSymbolRefAttr>(attribute);
+    if (Operation target = callee ? function(callee.value()) : Operation())
+      calls_[target.opaque()].push_back(op);
+  });
+}
+
+/// Gives every function its context, callers before callees, iteratively: chains of calls may be
+/// long. Functions that call each other in a circle (which HLO cannot have) get none.
+void Provenance::placeFunctions(Operation module) {
+  *contextByParent_.insert(module.opaque()).first =
+      intern(Context{&origins_.emplace_back(), nullptr, 0});
+  std::unordered_map<const void *, std::vector<Operation>> callees;
+  std::unordered_map<const void *, size_t> callsLeft;
+  for (Operation function : functionsInOrder_) {
+    for (Operation call : callsOf(function)) {
+      Operation caller = call;
+      while (caller && caller.name() != ids_.func)
+        caller = caller.parent();
+      if (!caller || caller == function)
+        continue;
+      callees[caller.opaque()].push_back(function);
+      ++callsLeft[function.opaque()];
+    }
+  }
+  std::vector<Operation> ready;
+  for (Operation function : functionsInOrder_)
+    if (!callsLeft[function.opaque()])
+      ready.push_back(function);
+  while (!ready.empty()) {
+    Operation function = ready.back();
+    ready.pop_back();
+    const Origin *origin = &origins_.emplace_back(originOfCallers(function));
+    *contextByParent_.insert(function.opaque()).first = intern(Context{origin, nullptr, 0});
+    for (Operation callee : callees[function.opaque()])
+      if (--callsLeft[callee.opaque()] == 0)
+        ready.push_back(callee);
+  }
+}
+
+Origin Provenance::originOfCallers(Operation function) {
+  Origin result;
+  bool isFirst = true;
+  for (Operation call : callsOf(function)) {
+    Origin origin = of(call);
+    origin.primitive = 0;
+    origin.source = FileLoc();
+    origin.sourceKey = 0;
+    result = isFirst ? origin : meet(result, origin);
+    isFirst = false;
+  }
+  return result;
+}
+
+} // namespace hlotag::analysis
