@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs pass pipelines on modules."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hlotag import _host
+from hlotag.errors import Diagnostic, ParseError, PassError, PipelineError, TagDropped
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+DEFAULT_PIPELINE = (
+    "hlotag-resolve,"
+    "hlotag-attach,"
+    "hlotag-complete-lowering{seeds=attached},"
+    "hlotag-propagate-regions,"
+    "hlotag-propagate-calls,"
+    "hlotag-propagate-autodiff{seeds=attached},"
+    "hlotag-verify"
+)
+"""What `hlotag.enable()` runs: marks and rules become frontend attributes, and reach everything they should."""
+
+ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes)
+
+_BYTECODE_MAGIC = b"ML\xefR"
+_FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
+
+
+@dataclass(frozen=True)
+class PassOption:
+    """An option of a pass.
+
+    Attributes:
+        name: As it is written in a pipeline.
+        type: "bool", "int", "float", "string", "list of strings", or the values it can have: "all|attached".
+        default: The value when it is not given, as it would be written.
+        description: One line.
+    """
+
+    name: str
+    type: str
+    default: str
+    description: str
+
+
+@dataclass(frozen=True)
+class PassInfo:
+    """A pass that pipelines can name.
+
+    Attributes:
+        name: As it is written in a pipeline, for example `hlotag-strip`.
+        summary: One line.
+        description: Markdown, with the IR before and after.
+        options: In the order in which they are declared.
+    """
+
+    name: str
+    summary: str
+    description: str
+    options: tuple[PassOption, ...]
+
+
+def list_passes() -> list[PassInfo]:
+    """Lists hlotag's own passes; those of jaxlib can be used too, but MLIR has no list of them.
+
+    Returns:
+        The passes, sorted by name.
+    """
+    from hlotag import _core
+
+    return [
+        PassInfo(
+            name=entry["argument"],
+            summary=entry["summary"],
+            description=entry["description"],
+            options=tuple(PassOption(**option) for option in entry["options"]),
+        )
+        for entry in _core.list_passes()
+    ]
+
+
+def run_passes(module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE, *, verify: bool = True) -> ModuleT:
+    """Runs passes on a module; when one of them fails, the module stays as it was.
+
+    Args:
+        module: An `ir.Module` (of `jax.extend.mlir`), which is changed in place; the text of one; or its MLIR bytecode. Text
+            and bytecode are read with the dialects that JAX uses.
+        pipeline: Passes in MLIR's syntax, `"hlotag-strip{keys=a,b},canonicalize"`, or several such texts to run one after
+            another. Passes that jaxlib registers can be mixed in.
+        verify: Whether to verify the module afterwards.
+
+    Returns:
+        What was given: the same `ir.Module`; text, with locations if the given text had any; or bytecode.
+
+    Raises:
+        PipelineError: `pipeline` is malformed, or names a pass or an option that does not exist.
+        ParseError: `module` is text or bytes and cannot be read.
+        PassError: A pass failed, or what it left is not valid.
+        IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
+        TypeError: `module` is something else.
+    """
+    text = pipeline_text(pipeline)
+    _host.ensure()
+    from jaxlib.mlir import ir
+
+    if isinstance(module, ir.Module):
+        _run_or_raise(module, text, verify=verify)
+        return module
+    if not isinstance(module, str | bytes):
+        raise TypeError(f"module must be an ir.Module, str or bytes, not {type(module).__name__}")
+    with new_context():
+        parsed = parse_module(module)
+        _run_or_raise(parsed, text, verify=verify)
+        if isinstance(module, bytes):
+            return to_bytecode(parsed)
+        return parsed.operation.get_asm(enable_debug_info=_has_locations(module))
+
+
+def pipeline_text(pipeline: str | Sequence[str]) -> str:
+    """Checks a pipeline and brings it into its canonical form.
+
+    Args:
+        pipeline: One text, or several to run one after another.
+
+    Returns:
+        One text, without an enclosing `builtin.module(...)`.
+
+    Raises:
+        PipelineError: It is malformed, or names a pass or an option of hlotag's that does not exist. What is wrong with the
+            names of other passes shows when the pipeline is run.
+    """
+    from hlotag import _core
+
+    texts = [pipeline] if isinstance(pipeline, str) else pipeline
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise PipelineError(f"pipeline must be a string or a sequence of strings, not {pipeline!r}")
+    try:
+        canonical = [_core.parse_pipeline(text) for text in texts]
+    except ValueError as error:
+        raise PipelineError(str(error)) from None
+    return ",".join(filter(None, canonical))
+
+
+def run_on_operation(operation: ir.Operation, pipeline: str, **options: Any) -> Any:
+    """Runs a pipeline on a `builtin.module` operation, and reports instead of raising when a pass fails.
+
+    Args:
+        operation: Changed in place, or left as it was.
+        pipeline: As `pipeline_text` gives it.
+        **options: Those of `_core.run`.
+
+    Returns:
+        A `_core.RunResult`.
+
+    Raises:
+        PipelineError: MLIR rejects a part of the pipeline.
+    """
+    from hlotag import _core
+
+    if not all(ours for _, _, ours in _core.pipeline_elements(pipeline)):
+        _forget_nested(operation)
+    try:
+        return _core.run(operation._CAPIPtr, pipeline, **options)
+    except ValueError as error:
+        raise PipelineError(str(error)) from None
+
+
+def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
+    """Makes a context with the dialects and passes that JAX uses, without importing JAX.
+
+    Args:
+        allow_unregistered_dialects: Whether modules may hold operations of unknown dialects.
+
+    Returns:
+        The context; enter it with `with`.
+    """
+    from jaxlib.mlir import ir
+
+    context = ir.Context()
+    # Starting a thread pool costs more than it gains on one module.
+    context.enable_multithreading(False)
+    context.append_dialect_registry(_host.dialect_registry())
+    context.load_all_available_dialects()
+    context.allow_unregistered_dialects = allow_unregistered_dialects
+    return context
+
+
+def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
+    """Reads a module in the current context.
+
+    Args:
+        source: Text or MLIR bytecode.
+        filename: What error messages call it.
+
+    Returns:
+        The module.
+
+    Raises:
+        ParseError: It cannot be read, or is not valid. The message has the place and the line.
+    """
+    from jaxlib.mlir import ir
+
+    if isinstance(source, bytes) and not source.startswith(_BYTECODE_MAGIC):
+        raise ParseError("the bytes are not MLIR bytecode, which starts with b'ML\\xefR'; give text as str")
+    try:
+        return ir.Module.parse(source)
+    except ir.MLIRError as error:
+        diagnostics = [from_mlir(info) for info in error.error_diagnostics]
+        text = source if isinstance(source, str) else ""
+        raise ParseError("\n".join(_explain(d, text, filename) for d in diagnostics) or str(error)) from None
+
+
+def to_bytecode(module: ir.Module) -> bytes:
+    """Writes a module.
+
+    Args:
+        module: Any module.
+
+    Returns:
+        MLIR bytecode.
+    """
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def from_mlir(info: Any) -> Diagnostic:
+    """Copies a diagnostic of jaxlib's MLIR bindings.
+
+    Args:
+        info: An `ir.DiagnosticInfo`.
+
+    Returns:
+        Ours.
+    """
+    return Diagnostic(
+        severity=info.severity.name.lower(),
+        message=info.message,
+        location=str(info.location),
+        notes=tuple(from_mlir(note) for note in info.notes),
+    )
+
+
+def _run_or_raise(module: ir.Module, pipeline: str, *, verify: bool) -> None:
+    result = run_on_operation(module.operation, pipeline, verify=verify)
+    if not result.ok:
+        raise PassError(result.failing_pass, [_from_core(d) for d in result.diagnostics])
+    for diagnostic in result.diagnostics:
+        if diagnostic.severity == "warning":
+            warnings.warn(f"{diagnostic.location}: {diagnostic.message}", TagDropped, stacklevel=3)
+
+
+def _from_core(diagnostic: Any) -> Diagnostic:
+    return Diagnostic(
+        severity=diagnostic.severity,
+        message=diagnostic.message,
+        location=diagnostic.location,
+        notes=tuple(_from_core(note) for note in diagnostic.notes),
+    )
+
+
+def _forget_nested(operation: ir.Operation) -> None:
+    """Makes Python objects of nested operations unusable before passes may destroy those operations.
+
+    The bindings do so when a pass manager of theirs runs; an empty one costs nothing else.
+    """
+    from jaxlib.mlir.passmanager import PassManager
+
+    with operation.context:
+        manager = PassManager("builtin.module")
+        manager.enable_verifier(False)
+        manager.run(operation)
+
+
+def _has_locations(text: str) -> bool:
+    return "loc(" in text or "#loc" in text
+
+
+def _explain(diagnostic: Diagnostic, text: str, filename: str) -> str:
+    """`file:line:column: error: message`, the line itself and a caret under it."""
+    place = _FILE_LOCATION.fullmatch(diagnostic.location)
+    if place is None:
+        return f"{filename}: {diagnostic.severity}: {diagnostic.message}"
+    line, column = int(place["line"]), int(place["column"])
+    message = f"{filename}:{line}:{column}: {diagnostic.severity}: {diagnostic.message}"
+    lines = text.splitlines()
+    if 1 <= line <= len(lines):
+        message += f"\n{lines[line - 1]}\n{' ' * (column - 1)}^"
+    return "\n".join([message, *(_explain(note, text, filename) for note in diagnostic.notes)])
