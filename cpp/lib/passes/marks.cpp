@@ -8,12 +8,8 @@ namespace hlotag::passes {
 namespace {
 
 constexpr std::string_view kMark = "\x01hlotag#";
+constexpr char kMarkEnd = '\x01';
 constexpr std::string_view kTranspose = "transpose";
-
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
-bool isWord(char c) {
-  return isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
 
 /// Follows the brackets of a name to know what is inside a `transpose(...)`.
 class Nesting {
@@ -40,11 +36,13 @@ private:
 };
 
 /// The separators around a mark that has just been left out: `a/M/b` becomes `a/b`, `t(M)` becomes
-/// `t()`, `a/M` becomes `a`. Returns where to read on.
+/// `t()`, `a/M` becomes `a`. A mark before more text of its element, `t(Mb)`, has none. Returns
+/// where to read on.
 size_t joinAround(std::string_view name, size_t next, std::string &out) {
   if (next < name.size() && name[next] == '/')
     return next + 1;
-  if (!out.empty() && out.back() == '/')
+  bool isWholeElement = next == name.size() || name[next] == ')';
+  if (isWholeElement && !out.empty() && out.back() == '/')
     out.pop_back();
   return next;
 }
@@ -70,13 +68,14 @@ ParsedName parseName(std::string_view name) {
     const char *last = name.data() + name.size();
     size_t index = 0;
     auto [end, status] = std::from_chars(digits, last, index);
-    bool isMalformed = status != std::errc() || (end != last && isWord(*end));
+    bool isMalformed = status != std::errc() || end == last || *end != kMarkEnd;
     if (isMalformed) {
-      result.error = "malformed mark in location name: expected a number after 'hlotag#'";
+      result.error = "malformed mark in location name: expected a number and the escape character 1 "
+                     "after 'hlotag#'";
       return result;
     }
     result.marks.push_back({index, nesting.isTransposed()});
-    at = joinAround(name, size_t(end - name.data()), result.stripped);
+    at = joinAround(name, size_t(end + 1 - name.data()), result.stripped);
   }
   return result;
 }

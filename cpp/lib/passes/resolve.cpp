@@ -21,7 +21,8 @@ const PassInfo &Resolve::staticInfo() {
   static const PassInfo info{
       "hlotag-resolve", "HlotagResolve", "Turn the marks in locations into frontend attributes",
       R"(Tracing leaves a mark in the name of every location that a tagged equation lowers to: the
-escape character 1, `hlotag#` and an index into the module's `hlotag.tags`. Each operation whose
+escape character 1, `hlotag#`, an index into the module's `hlotag.tags` and the escape character
+again, as an element of its own or before the text of one. Each operation whose
 location has marks, at any depth, gets the entries of those tags in `mhlo.frontend_attributes`:
 `derived` for a mark inside `transpose(...)`, else `forward`. The inner mark wins over the outer (in a
 name from left to right; a callee over its caller; a name over what it is wrapped around), and an
@@ -35,8 +36,8 @@ Before:
 ```mlir
 module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "w"}}]} {
   func.func @main(%x: tensor<f32>) -> tensor<f32> {
-    %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/jvp(\01hlotag#0)/sin")
-    %1 = stablehlo.negate %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0))/neg")
+    %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/jvp(\01hlotag#0\01)/sin")
+    %1 = stablehlo.negate %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0\01))/neg")
     return %1 : tensor<f32>
   }
 }
