@@ -13,7 +13,7 @@ step() { # step NAME COMMAND...: runs the command and goes on whatever it says
   local name=$1
   shift
   printf '\n=== %s\n' "$name"
-  if "$@"; then ran+=("$name"); else failed+=("$name"); fi
+  if "$@"; then ran+=("$name"); else failed+=("$name"); return 1; fi
 }
 
 bash tools/get_filecheck.sh
@@ -26,8 +26,7 @@ for version in 3.11 3.12 3.13; do
     if [[ ${CI:-} == true ]]; then failed+=("Python $version: not found"); else skipped+=("Python $version: not found"); fi
     continue
   fi
-  step "Python $version: install" make --no-print-directory ".venv/$version/.installed"
-  [[ -e .venv/$version/.installed ]] || continue
+  step "Python $version: install" make --no-print-directory ".venv/$version/.installed" || continue
   newest=$version
   step "Python $version: pytest" ".venv/$version/bin/python" -m pytest -q -n auto --maxprocesses=8
   step "Python $version: lit" ".venv/$version/bin/lit" -q lit_tests

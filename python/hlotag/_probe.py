@@ -13,8 +13,8 @@ SUCCESS = "hlotag probe: ok"
 # A marked op, an op in a region, one without a mark, an entry that is already there.
 _MODULE = r"""
 #file = loc("probe.py":3:7)
-#marked = loc("f/\01hlotag#0/mul"(#file))
-#transposed = loc("transpose(f/\01hlotag#0)/mul"(#file))
+#marked = loc("f/\01hlotag#0\01/mul"(#file))
+#transposed = loc("transpose(f/\01hlotag#0\01)/mul"(#file))
 #plain = loc("f/add"(#file))
 #called = loc(callsite(#marked at #plain))
 module attributes {hlotag.tags = [{forward = {probe = "forward"}, derived = {probe = "derived"}}]} {
@@ -39,8 +39,8 @@ _EXPECTED = {
 
 # The first op is tagged before the second's mark turns out to name no tag: then everything has to be undone.
 _BAD_MODULE = r"""
-#good = loc("f/\01hlotag#0/mul")
-#bad = loc("f/\01hlotag#7/mul"("probe.py":5:1))
+#good = loc("f/\01hlotag#0\01/mul")
+#bad = loc("f/\01hlotag#7\01/mul"("probe.py":5:1))
 module attributes {hlotag.tags = [{forward = {probe = "forward"}, derived = {probe = "derived"}}]} {
   "probe.good"() : () -> () loc(#good)
   "probe.bad"() : () -> () loc(#bad)
