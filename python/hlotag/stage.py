@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hlotag import _compat, marks, tracing
+from hlotag import _compat, _host, marks, tracing
 from hlotag.errors import PipelineError
-from hlotag.pipeline import DEFAULT_PIPELINE, run_passes
+from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
 from hlotag.rules import Rule, with_rules
 from hlotag.state import Stage, active, context
 from hlotag.tags import tag_equations
@@ -71,7 +71,8 @@ def _make(pipeline: str, rules: Sequence[Rule]) -> Stage:
 
     if not isinstance(pipeline, str):
         raise PipelineError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
-    return Stage(with_rules(pipeline, rules), __version__)
+    _host.ensure()
+    return Stage(pipeline_text(with_rules(pipeline, rules)), __version__)
 
 
 def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 #include "marks.h"
 
-#include <algorithm>
+#include <optional>
 
 namespace hlotag::passes {
 
@@ -24,7 +25,7 @@ const PassInfo &Resolve::staticInfo() {
 escape character 1, `hlotag#`, an index into the module's `hlotag.tags` and the escape character
 again, as an element of its own or before the text of one. Each operation whose
 location has marks, at any depth, gets the entries of those tags in `mhlo.frontend_attributes`:
-`derived` for a mark inside `transpose(...)`, else `forward`. The inner mark wins over the outer (in a
+`derived` for a mark inside `transpose(...)`, or in a function whose calls all are; else `forward`. The inner mark wins over the outer (in a
 name from left to right; a callee over its caller; a name over what it is wrapped around), and an
 entry that the operation already has wins over both. Then the marks leave all locations, of
 operations and of block arguments, and `hlotag.tags` leaves the module.
@@ -67,6 +68,7 @@ struct Tag {
 struct Resolved {
   ir::Location stripped;      ///< the location itself when it has no mark
   ir::DictionaryAttr entries; ///< null for none
+  ir::DictionaryAttr derived; ///< the same where all of the function is transposed
   bool isMarked = false;
 };
 
@@ -88,7 +90,8 @@ private:
 
   Resolved compute(ir::Location loc, const std::vector<ir::Location> &parts);
   Resolved resolveName(ir::NameLoc loc);
-  ir::DictionaryAttr entriesOf(const std::vector<Mark> &marks);
+  /// The entries of `marks`; `derived` for all of them, or for those inside `transpose(...)`.
+  ir::DictionaryAttr entriesOf(const std::vector<Mark> &marks, bool allDerived);
 
   PassContext &ctx_;
   std::vector<Tag> tags_;
@@ -134,11 +137,12 @@ const Resolved &LocationResolver::resolve(ir::Location root) {
 Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Location> &parts) {
   if (auto name = ir::dynCast<ir::NameLoc>(loc))
     return resolveName(name);
-  Resolved result{loc, {}, false};
+  Resolved result{loc, {}, {}, false};
   std::vector<ir::Location> stripped;
   for (ir::Location part : parts) {
     const Resolved &inner = known(part);
     result.entries = ctx_.tags().merge(result.entries, inner.entries);
+    result.derived = ctx_.tags().merge(result.derived, inner.derived);
     result.isMarked |= inner.isMarked;
     stripped.push_back(inner.stripped);
   }
@@ -154,14 +158,15 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
 
 Resolved LocationResolver::resolveName(ir::NameLoc loc) {
   const Resolved &child = known(loc.child());
-  Resolved result{loc, child.entries, child.isMarked};
+  Resolved result{loc, child.entries, child.derived, child.isMarked};
   std::string_view text = loc.name().str();
   std::string name;
   if (hasMark(text)) {
     ParsedName parsed = parseName(text);
     if (!parsed.error.empty())
       throw BadMark{parsed.error};
-    result.entries = ctx_.tags().merge(entriesOf(parsed.marks), child.entries);
+    result.entries = ctx_.tags().merge(entriesOf(parsed.marks, false), child.entries);
+    result.derived = ctx_.tags().merge(entriesOf(parsed.marks, true), child.derived);
     result.isMarked = true;
     name = std::move(parsed.stripped);
   } else if (result.isMarked) {
@@ -173,7 +178,7 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc) {
   return result;
 }
 
-ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<Mark> &marks) {
+ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<Mark> &marks, bool allDerived) {
   ir::DictionaryAttr entries;
   for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
     if (mark->index >= tags_.size())
@@ -181,7 +186,7 @@ ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<Mark> &marks) {
                     std::string(ctx_.ids().tags.str()) + "', which has " +
                     std::to_string(tags_.size())};
     const Tag &tag = tags_[mark->index];
-    ir::DictionaryAttr own = mark->isTransposed ? tag.derived : tag.forward;
+    ir::DictionaryAttr own = allDerived || mark->isTransposed ? tag.derived : tag.forward;
     entries = ctx_.tags().merge(entries, own);
   }
   return entries;
@@ -236,7 +241,9 @@ private:
 
 class Rewrite {
 public:
-  Rewrite(PassContext &ctx, LocationResolver &locations) : ctx_(ctx), locations_(locations) {}
+  /// `provenance` is null if no tag depends on the phase.
+  Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance)
+      : ctx_(ctx), locations_(locations), provenance_(provenance) {}
 
   LogicalResult run() {
     ir::walk(ctx_.module(), [&](ir::Operation op) {
@@ -253,14 +260,21 @@ private:
   void visit(ir::Operation op) {
     const Resolved *resolved = lookup(op, op.location());
     if (resolved && resolved->isMarked) {
-      if (resolved->entries && !ctx_.ids().isNeverTagged(op.name()))
-        ctx_.tags().add(op, resolved->entries);
+      if (!ctx_.ids().isNeverTagged(op.name()))
+        addEntries(op, *resolved);
       ctx_.rewriter().setLocation(op, resolved->stripped);
     }
     for (ir::Region region : op.regions())
       for (ir::Block block : region.blocks())
         for (ir::Value argument : block.arguments())
           visitArgument(op, argument);
+  }
+
+  void addEntries(ir::Operation op, const Resolved &resolved) {
+    // The names in a function do not say that all its calls are inside a `transpose(...)`.
+    bool isDerived = provenance_ && provenance_->isTransposed(op);
+    if (ir::DictionaryAttr entries = isDerived ? resolved.derived : resolved.entries)
+      ctx_.tags().add(op, entries);
   }
 
   void visitArgument(ir::Operation op, ir::Value argument) {
@@ -282,6 +296,7 @@ private:
 
   PassContext &ctx_;
   LocationResolver &locations_;
+  analysis::Provenance *provenance_;
   size_t numBad_ = 0;
 };
 
@@ -292,8 +307,12 @@ LogicalResult Resolve::run(PassContext &ctx) {
   std::vector<Tag> tags;
   if (!TagReader(ctx).read(attr, tags))
     return failure();
+  std::optional<analysis::Provenance> provenance;
+  for (const Tag &tag : tags)
+    if (tag.forward != tag.derived && !provenance)
+      provenance.emplace(ctx.module());
   LocationResolver locations(ctx, std::move(tags));
-  return Rewrite(ctx, locations).run();
+  return Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run();
 }
 
 } // namespace

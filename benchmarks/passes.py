@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cost of the passes, beside a floor and beside other ways of doing such work, in one run on one module.
+
+    python benchmarks/passes.py [--layers 48] [--repeat 15]
+
+Rows:
+  bare walk            one C++ walk through the same table that sets one attribute on every StableHLO operation: the floor
+  default pipeline     what `hlotag.enable()` runs, on the module with its marks, with and without MLIR's verifier
+  each pass            the passes of the default pipeline alone
+  verifier             `Operation.verify()`, which the stage runs once
+  sdy-lift-inlined-meshes   a pass that JAX itself runs on every module, in the same pass manager, with the verifier
+  Python               the walk of the floor through jaxlib's Python bindings
+  text                 the floor's work for a pass in another process: print, parse, walk, print, parse
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+import jax
+from jaxlib.mlir import ir, passmanager
+from train_module import lower
+
+import hlotag
+from hlotag import _core, _host
+
+HERE = pathlib.Path(__file__).parent
+
+
+def build_bare_walk(folder: pathlib.Path):
+    """Compiles the floor against hlotag's headers; returns operation -> number of operations."""
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        raise SystemExit("benchmarks/passes.py needs a C++ compiler (c++, g++ or clang++) for the bare walk")
+    library = folder / "bare_walk.so"
+    source, include = HERE / "bare_walk.cpp", HERE.parent / "cpp" / "include"
+    subprocess.run([compiler, "-O2", "-std=c++17", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(library)], check=True)
+    function = ctypes.CDLL(str(library)).bare_walk
+    function.restype, function.argtypes = ctypes.c_long, [ctypes.c_void_p, ctypes.c_void_p]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = _core.table_address()
+    return lambda module: function(table, pointer(module.operation._CAPIPtr, b"jaxlib.mlir.ir.Operation._CAPIPtr"))
+
+
+def python_walk(module: ir.Module) -> None:
+    value = ir.StringAttr.get("v", module.context)
+
+    def visit(op):
+        if op.name.startswith("stablehlo."):
+            op.attributes["hlotag_bench"] = value
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+
+
+def through_text(module: ir.Module) -> None:
+    there = ir.Module.parse(module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), module.context)
+    python_walk(there)
+    ir.Module.parse(there.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), module.context)
+
+
+def measure(run, fresh, repeat: int) -> float:
+    """Median seconds of `run` on a new copy of the module each time."""
+    times = []
+    for _ in range(repeat):
+        module = fresh()
+        start = time.perf_counter()
+        run(module)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def rows(layers: int, repeat: int):
+    _host.ensure()
+    with hlotag.stage(""):  # Marks and the table of tags, and no pass yet.
+        marked = lower(layers).compiler_ir()
+    with hlotag.stage(None):
+        plain = lower(layers).compiler_ir()
+
+
+    def copies(module):
+        code = hlotag.pipeline.to_bytecode(module)
+        return lambda: ir.Module.parse(code, module.context)
+
+    tagged = hlotag.run_passes(copies(marked)(), hlotag.DEFAULT_PIPELINE)
+
+    def passes(text, verify):
+        return lambda module: hlotag.run_passes(module, text, verify=verify)
+
+    with tempfile.TemporaryDirectory() as folder:
+        bare_walk = build_bare_walk(pathlib.Path(folder))
+        operations = bare_walk(copies(plain)())
+        lift = passmanager.PassManager.parse("builtin.module(sdy-lift-inlined-meshes)", plain.context)
+        yield "operations", operations
+        yield "bare walk", measure(bare_walk, copies(plain), repeat)
+        yield "default pipeline", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(marked), repeat)
+        yield "default pipeline + verifier", measure(passes(hlotag.DEFAULT_PIPELINE, True), copies(marked), repeat)
+        yield "default pipeline, no tags", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(plain), repeat)
+        for text in hlotag.DEFAULT_PIPELINE.split(","):
+            module = marked if "resolve" in text else tagged
+            yield f"  {text}", measure(passes(text, False), copies(module), repeat)
+        yield "verifier", measure(lambda module: module.operation.verify(), copies(plain), repeat)
+        yield "sdy-lift-inlined-meshes + verifier", measure(lambda module: lift.run(module.operation), copies(plain), repeat)
+        yield "Python", measure(python_walk, copies(plain), repeat)
+        yield "text", measure(through_text, copies(plain), max(3, repeat // 5))
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--layers", type=int, default=48)
+    arguments.add_argument("--repeat", type=int, default=15)
+    options = arguments.parse_args()
+    start = time.perf_counter()
+    results = dict(rows(options.layers, options.repeat))
+    operations, floor = results.pop("operations"), results["bare walk"]
+    print(f"{options.layers}-layer transformer training step, {operations} operations; jax {jax.__version__}, Python {platform.python_version()}")
+    print(f"{'':44}{'ms':>10}{'ns/op':>9}{'x bare walk':>13}")
+    for name, seconds in results.items():
+        print(f"{name:44}{seconds * 1e3:>10.2f}{seconds * 1e9 / operations:>9.0f}{seconds / floor:>13.2f}")
+    print(f"\nmedian of {options.repeat}; {time.perf_counter() - start:.0f} s in all")
+
+
+if __name__ == "__main__":
+    main()

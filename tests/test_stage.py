@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stage: what sees the tagged module, JAX's caches, scopes, threads, failure, and that numbers do not change."""
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.xla_metadata import set_xla_metadata
+from modules import ops_of
+from programs import PROGRAMS
+
+import hlotag
+from hlotag.rules import Rule
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+
+
+def gradient():
+    """A new jitted function, so that no other test has traced it."""
+    return jax.jit(jax.grad(lambda x: (set_xla_metadata(jnp.tanh(x), k="v") * 2.0).sum()))
+
+
+def tagged(lowered):
+    return sum("k" in op.entries for op in ops_of(lowered))
+
+
+@pytest.fixture(autouse=True)
+def stage_off_afterwards():
+    yield
+    hlotag.disable()
+    assert hlotag.active() is None
+
+
+def test_every_reader_sees_the_tags():
+    f = gradient()
+    with hlotag.stage():
+        lowered = f.lower(X)
+        assert lowered.as_text().count('k = "v"') == tagged(lowered) > 3
+        assert 'frontend_attributes={k="v"}' in lowered.as_text(dialect="hlo")
+        assert 'frontend_attributes={k="v"}' in lowered.compile().as_text()
+        assert tagged(f.trace(X).lower()) == tagged(lowered)
+        exported = jax.export.export(f)(X)
+        assert exported.mlir_module().count('k = "v"') == tagged(lowered)
+        again = jax.export.deserialize(exported.serialize())
+        assert again.mlir_module().count('k = "v"') == tagged(lowered)
+        np.testing.assert_array_equal(again.call(X), f(X))
+
+
+def test_nothing_in_flight_is_left():
+    with hlotag.stage():
+        text = gradient().lower(X).as_text(debug_info=True)
+    assert "hlotag" not in text.replace(__file__, "") and "\\01" not in text
+
+
+def test_an_untagged_module_is_the_same_with_the_stage_on():
+    f = jax.jit(jax.grad(PROGRAMS["scan_transformer"][0]))
+    texts = []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+        with hlotag.stage(pipeline):
+            texts.append(f.lower(*PROGRAMS["scan_transformer"][1]).as_text(debug_info=True))
+    assert texts[0] == texts[1]
+
+
+def test_names_of_tagged_operations_are_those_jax_writes():
+    def f(x):
+        with jax.named_scope("scope"):
+            y = set_xla_metadata(jnp.sin(x), k="v")
+        return jax.jit(jnp.cos)(y).sum()
+
+    def located(pipeline):
+        with hlotag.stage(pipeline):
+            return [(op.name, op.location) for op in ops_of(jax.jit(jax.grad(f)).lower(X))]
+
+    assert located(hlotag.DEFAULT_PIPELINE) == located(None)
+
+
+def test_toggling_is_never_stale_and_lowers_each_configuration_once(monkeypatch):
+    from jax._src.interpreters import mlir
+
+    count = 0
+    original = mlir.lower_jaxpr_to_module
+
+    def counted(*args, **kwargs):
+        nonlocal count
+        count += 1
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(mlir, "lower_jaxpr_to_module", counted)
+    f = gradient()
+    a, b = hlotag.DEFAULT_PIPELINE, "hlotag-resolve,hlotag-strip"
+    seen = []
+    for pipeline in (None, a, None, b, a):
+        with hlotag.stage(pipeline):
+            seen.append(tagged(f.lower(X)))
+            f(X)
+    assert seen[0] == seen[2] <= 1 and seen[1] == seen[4] > 3 and seen[3] == 0
+    assert count == 3
+
+
+def test_rules_are_part_of_the_key():
+    f = jax.jit(lambda x: jnp.sin(x) + jnp.cos(x))
+    values = []
+    for value in ("1", "2"):
+        with hlotag.stage(rules=[Rule({"k": value}, op="sine")]):
+            values.append([op.entries.get("k") for op in ops_of(f.lower(X)) if op.name == "stablehlo.sine"])
+    assert values == [["1"], ["2"]]
+
+
+def test_scopes_nest_and_end_with_exceptions():
+    assert hlotag.active() is None
+    with hlotag.stage() as outer:
+        assert hlotag.active() is outer
+        with pytest.raises(ValueError, match="planted"), hlotag.stage(None):
+            assert hlotag.active() is None
+            raise ValueError("planted")
+        assert hlotag.active() is outer
+    assert hlotag.active() is None
+
+
+def test_enable_is_seen_by_other_threads_and_stage_is_not():
+    seen = {}
+
+    def look(name):
+        seen[name] = hlotag.active()
+
+    with hlotag.stage():
+        thread = threading.Thread(target=look, args=("stage",))
+        thread.start()
+        thread.join()
+    hlotag.enable()
+    thread = threading.Thread(target=look, args=("enable",))
+    thread.start()
+    thread.join()
+    assert seen["stage"] is None and seen["enable"] is hlotag.active() is not None
+
+
+def test_jax_is_as_it_was_after_disable():
+    from jax._src import core, xla_metadata
+    from jax._src.interpreters import mlir
+    from jax._src.interpreters import partial_eval as pe
+
+    def hooked():
+        return (core.Primitive.bind, pe.DynamicJaxprTrace.make_eqn, mlir.lower_jaxpr_to_module, dict(vars(xla_metadata.xla_metadata_value_p)))
+
+    before = hooked()
+    hlotag.enable()
+    hlotag.enable()
+    with hlotag.stage():
+        hlotag.disable()
+        assert hooked() != before
+    assert hooked() == before
+
+
+def test_enabled_in_the_middle_of_a_trace():
+    @jax.jit
+    def f(x):
+        y = jnp.sin(x)
+        hlotag.enable()
+        return set_xla_metadata(jnp.cos(y), k="v")
+
+    np.testing.assert_array_equal(f(X), jax.jit(lambda x: jnp.cos(jnp.sin(x)))(X))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_numbers_are_bitwise_equal_with_the_stage_on(program):
+    function, args = PROGRAMS[program]
+
+    def step(*args):
+        with set_xla_metadata(k="v"):
+            return jax.value_and_grad(function, (0, 1))(*args)
+
+    results = []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+        with hlotag.stage(pipeline):
+            results.append(jax.tree.leaves(jax.jit(step)(*args)))
+    for off, on in zip(*results, strict=True):
+        np.testing.assert_array_equal(off, on)
+
+
+def test_a_failing_pass_raises_from_the_call_and_nothing_is_cached():
+    f = jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v"))
+    # Without hlotag-resolve, the marks are still there when hlotag-verify looks.
+    for _ in range(2):
+        with hlotag.stage("hlotag-verify"), pytest.raises(hlotag.PassError, match="hlotag-verify"):
+            f(X)
+    with hlotag.stage():
+        assert tagged(f.lower(X)) == 1
+    np.testing.assert_array_equal(f(X), jax.jit(jnp.sin)(X))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [("hlotag-resolv", "hlotag-resolve"), ("hlotag-strip{kez=a}", "keys"), (3, "string"), ("hlotag-strip{", "")],
+)
+def test_a_bad_pipeline_is_refused_when_it_is_given(pipeline, message):
+    with pytest.raises(hlotag.PipelineError, match=message):
+        hlotag.enable(pipeline)
+    assert hlotag.active() is None
+
+
+def test_rules_need_the_pass_that_applies_them():
+    with pytest.raises(hlotag.PipelineError, match="hlotag-attach"):
+        hlotag.enable("hlotag-resolve", rules=[Rule({"k": "v"}, op="sine")])

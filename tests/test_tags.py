@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tagging functions: what each form tags, precedence, values, warnings, and that contexts are left as they were."""
+
+import threading
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import xla_metadata
+from modules import ops_of
+
+import hlotag
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+W = np.eye(4, dtype=np.float32) + 0.1
+
+APIS = {"jax": xla_metadata.set_xla_metadata, "hlotag": hlotag.set_xla_metadata}
+
+
+@pytest.fixture(params=APIS)
+def set_xla_metadata(request):
+    return APIS[request.param]
+
+
+@pytest.fixture
+def staged():
+    with hlotag.stage():
+        yield
+
+
+def lower(function, *args):
+    return jax.jit(function).lower(*(args or (X, W)))
+
+
+def tagged_ops(function, *args, key="k"):
+    """[(op, value)] of the ops that bear `key`, constants aside."""
+    ops = ops_of(lower(function, *args))
+    return [(op.name, op.entries[key]) for op in ops if key in op.entries and op.name != "stablehlo.constant"]
+
+
+def names(function, *args, key="k"):
+    return [name.removeprefix("stablehlo.") for name, _ in tagged_ops(function, *args, key=key)]
+
+
+# --- The value form, the rows of what users expect and JAX does not give ------------------------------------------------------
+
+
+def test_gradient_of_a_tagged_value(staged, set_xla_metadata):
+    loss = lambda x, w: (set_xla_metadata(jnp.tanh(x @ w), k="v") * 2.0).sum()
+    ops = ops_of(lower(jax.grad(loss)))
+    tagged = [op for op in ops if op.entries.get("k") == "v"]
+    others = [op for op in ops if "k" not in op.entries and op.name != "stablehlo.constant"]
+    assert [op.name for op in tagged if op.name == "stablehlo.tanh"] == ["stablehlo.tanh"]
+    assert sum("transpose(" in op.location for op in tagged) == 3, "two multiplications and the sum of tanh's cotangent"
+    assert {op.name for op in others} == {"stablehlo.dot_general", "stablehlo.broadcast_in_dim", "stablehlo.multiply"}
+
+
+def test_gradient_of_a_dead_operation(staged, set_xla_metadata):
+    gradient = jax.grad(lambda x, w: set_xla_metadata(x @ w, k="v").sum())
+    assert names(gradient) == ["dot_general"]
+
+
+@pytest.mark.parametrize("mode", ["jvp", "linearize"])
+def test_forward_mode_tags_primal_and_tangents(staged, set_xla_metadata, mode):
+    product = lambda x, w: set_xla_metadata(x @ w, k="v")
+    if mode == "jvp":
+        found = names(lambda x, w: jax.jvp(product, (x, w), (x, w)))
+    else:
+        found = names(lambda x, w: jax.linearize(product, x, w)[1](x, w))
+    assert found.count("dot_general") == (3 if mode == "jvp" else 2) and "add" in found
+
+
+def test_result_of_the_tag_ignored(staged, set_xla_metadata):
+    def f(x, w):
+        y = x @ w
+        set_xla_metadata(y, k="v")
+        return jnp.sin(y)
+
+    assert names(f) == ["dot_general"]
+
+
+def test_tag_applied_lines_later_on_one_of_two_results(staged, set_xla_metadata):
+    def f(x, w):
+        values, vectors = jnp.sin(x), jnp.cos(w)
+        total = values + vectors
+        tree = set_xla_metadata({"a": values}, k="v")
+        return total, tree
+
+    assert names(f) == ["sine"]
+
+
+def test_one_of_many_equal_operations_of_one_line(staged, set_xla_metadata):
+    def f(x, w):
+        for i in range(6):
+            x = jnp.sin(x) if i != 3 else set_xla_metadata(jnp.sin(x), k="v")
+        return x.sum()
+
+    gradient = ops_of(lower(jax.grad(f)))
+    tagged = [op.name for op in gradient if "k" in op.entries]
+    assert tagged == ["stablehlo.sine", "stablehlo.cosine", "stablehlo.multiply"] or sorted(tagged) == [
+        "stablehlo.cosine",
+        "stablehlo.multiply",
+        "stablehlo.sine",
+    ]
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["forward", "grad"])
+def test_softmax_is_tagged_whole(staged, set_xla_metadata, grad):
+    f = lambda x, w: (set_xla_metadata(jax.nn.softmax(x), k="v") * w).sum()
+    ops = ops_of(lower(jax.grad(f) if grad else f))
+    of_softmax = [op for op in ops if op.name in ("stablehlo.exponential", "stablehlo.divide", "stablehlo.subtract")]
+    assert of_softmax and all(op.entries.get("k") == "v" for op in of_softmax)
+
+
+def test_inner_jit_is_tagged_for_that_call_only(staged, set_xla_metadata):
+    inner = jax.jit(lambda x: jnp.sin(x) * 2.0)
+    f = lambda x, w: set_xla_metadata(inner(x), k="v") + inner(w)
+    sines = [op.entries.get("k") for op in ops_of(lower(f)) if op.name == "stablehlo.sine"]
+    assert sines == ["v", None]
+    sines = [op.entries.get("k") for op in ops_of(lower(jax.grad(lambda x, w: f(x, w).sum(), (0, 1)))) if op.name == "stablehlo.cosine"]
+    assert sorted(sines, key=str) == [None, "v"]
+
+
+@pytest.mark.parametrize("loop", ["scan", "while", "cond"])
+def test_control_flow_is_tagged_with_its_body(staged, set_xla_metadata, loop):
+    def f(x, w):
+        if loop == "scan":
+            y = lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=3)[0]
+        elif loop == "while":
+            y = lax.while_loop(lambda c: c.sum() < 9, jnp.sin, x)
+        else:
+            y = lax.cond(w.sum() > 0, jnp.sin, jnp.cos, x)
+        return set_xla_metadata(y, k="v") + jnp.tan(x)
+
+    ops = ops_of(lower(f))
+    assert all(op.entries.get("k") == "v" for op in ops if op.name in ("stablehlo.sine", "stablehlo.cosine", "stablehlo.while"))
+    assert all("k" not in op.entries for op in ops if op.name in ("stablehlo.tan", "chlo.tan"))
+
+
+# --- Precedence --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda S: lambda x, w: S(S(x @ w, k="a"), k="b"), [("stablehlo.dot_general", "b")]),
+        (lambda S: lambda x, w: _within(S(k="ctx"), lambda: S(x @ w, k="val")), [("stablehlo.dot_general", "val")]),
+        (lambda S: lambda x, w: _within(S(k="outer"), lambda: _within(S(k="inner"), lambda: x @ w)), [("stablehlo.dot_general", "inner")]),
+        (lambda S: lambda x, w: _within(S(k="outer"), lambda: _within(S(k=None), lambda: x @ w)), []),
+    ],
+    ids=["last tag", "value over block", "inner block over outer", "None removes"],
+)
+def test_precedence(staged, set_xla_metadata, f, expected):
+    assert tagged_ops(f(set_xla_metadata)) == expected
+
+
+def _within(block, thunk):
+    with block:
+        return thunk()
+
+
+def test_a_block_around_the_tag_does_not_leak_onto_the_value(staged, set_xla_metadata):
+    def f(x, w):
+        y = x @ w
+        with set_xla_metadata(k="block"):
+            return set_xla_metadata(y, other="v")
+
+    assert names(f) == [] and names(f, key="other") == ["dot_general"]
+
+
+def test_different_keys_of_several_tags_add_up(staged, set_xla_metadata):
+    f = lambda x, w: set_xla_metadata(set_xla_metadata(x @ w, a="1"), b="2")
+    (op,) = [op for op in ops_of(lower(f)) if op.entries]
+    assert op.entries == {"a": "1", "b": "2"}
+
+
+# --- Different tags for the backward pass ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["value", "block"])
+@pytest.mark.parametrize(
+    ("grad", "expected"), [("same", "f"), ("drop", None), ({"k": "b"}, "b")], ids=["same", "drop", "other"]
+)
+@pytest.mark.parametrize("inner", [False, True], ids=["direct", "inner jit"])
+def test_grad_policies(staged, form, grad, expected, inner):
+    multiply = jax.jit(jnp.matmul) if inner else jnp.matmul
+
+    def loss(x, w):
+        if form == "value":
+            y = hlotag.tag(multiply(x, w), {"k": "f"}, grad=grad)
+        else:
+            with hlotag.tagged({"k": "f"}, grad=grad):
+                y = multiply(x, w)
+        return (y**2).sum()
+
+    dots = [op.entries.get("k") for op in ops_of(lower(jax.value_and_grad(loss, (0, 1)))) if op.name == "stablehlo.dot_general"]
+    assert dots == ["f", expected, expected]
+
+
+def test_another_key_for_the_backward_pass(staged):
+    loss = lambda x, w: (hlotag.tag(x @ w, {"k": "f"}, grad={"kb": "b"}) ** 2).sum()
+    dots = [op.entries for op in ops_of(lower(jax.value_and_grad(loss))) if op.name == "stablehlo.dot_general"]
+    assert dots == [{"k": "f"}, {"kb": "b"}]
+
+
+# --- Values and keys ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["value", "block"])
+def test_equal_values_of_different_types_stay_different(staged, form):
+    # JAX interns contexts by ==, where True, 1 and 1.0 are one.
+    def f(value):
+        def g(x, w):
+            if form == "value":
+                return hlotag.set_xla_metadata(x @ w, k=value)
+            with hlotag.set_xla_metadata(k=value):
+                return x @ w
+
+        return g
+
+    got = [tagged_ops(f(value))[0][1] for value in (True, 1, 1.0, False, 0, 0.0, np.int32(7), np.bool_(True))]
+    assert got == ["true", "1", "1.0", "false", "0", "0.0", "7", "true"]
+
+
+@pytest.mark.parametrize("text", ["", 'a"b', "a\nb", "a\\b", "{x}", "é漢", "a'b", "\x01hlotag#0\x01"])
+def test_text_values_survive(staged, text):
+    assert tagged_ops(lambda x, w: hlotag.tag(x @ w, {"k": text})) == [("stablehlo.dot_general", text)]
+
+
+@pytest.mark.parametrize("key", ["x", "self", "two words", "a.b/c", "grad", "é"])
+def test_any_string_is_a_key(staged, key):
+    assert tagged_ops(lambda x, w: hlotag.tag(x @ w, {key: "v"}), key=key) == [("stablehlo.dot_general", "v")]
+    assert tagged_ops(lambda x, w: hlotag.set_xla_metadata(x @ w, **{key: "v"}), key=key) == [("stablehlo.dot_general", "v")]
+
+
+@pytest.mark.parametrize(
+    ("attrs", "message"),
+    [
+        ({"k": [1]}, "'k'.*list"),
+        ({"k": None}, "'k'.*NoneType"),
+        ({"k": {"a": 1}}, "'k'.*dict"),
+        ({3: "v"}, "3.*int"),
+        ({"hlotag.x": "v"}, "reserved"),
+        ("k", "mapping.*str"),
+    ],
+)
+def test_what_cannot_be_a_tag_is_refused_where_it_is_written(attrs, message):
+    with pytest.raises(hlotag.TagError, match=message):
+        hlotag.tag(X, attrs)
+
+
+@pytest.mark.parametrize("grad", ["other", None, 3])
+def test_grad_must_be_one_of_three(staged, grad):
+    with pytest.raises(hlotag.TagError, match="'same', 'drop' or a mapping"):
+        hlotag.tag(X, {"k": "v"}, grad=grad)
+
+
+# --- Values that no operation made -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["argument", "carry", "operand", "inner jit argument", "constant"])
+def test_a_value_that_no_operation_made_warns_once_with_the_users_line(staged, set_xla_metadata, case):
+    tag = lambda v: set_xla_metadata(v, k="v")
+
+    def f(x, w):
+        if case == "argument":
+            return tag(x) @ w
+        if case == "carry":
+            return lax.scan(lambda c, _: (jnp.sin(tag(c)), None), x, None, length=2)[0]
+        if case == "operand":
+            return lax.cond(w.sum() > 0, lambda x: jnp.sin(tag(x)), jnp.cos, x)
+        if case == "inner jit argument":
+            return jax.jit(lambda y: jnp.sin(tag(y)))(x)
+        return jnp.sin(x) + tag(jnp.asarray(W))
+
+    with pytest.warns(hlotag.TagDropped, match="k='v'") as caught:
+        assert names(f) == []
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_concrete_arrays_are_returned_as_they_are(staged, set_xla_metadata):
+    x = jnp.asarray(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert set_xla_metadata(x, k="v") is x
+
+
+# --- Contexts ----------------------------------------------------------------------------------------------------------------
+
+
+def ambient(function=lambda x, w: x @ w):
+    return [entries for op in ops_of(lower(lambda *args: function(*args))) if (entries := op.entries)]
+
+
+def test_a_block_may_be_entered_again_while_it_is_entered(staged):
+    block = hlotag.tagged({"k": "v"})
+
+    @block
+    def factorial(x, n):
+        return x if n == 0 else jnp.sin(factorial(x, n - 1))
+
+    assert names(lambda x, w: factorial(x, 3)) == ["sine"] * 3
+    assert ambient() == []
+
+
+def test_a_block_is_left_as_it_was_after_an_exception(staged):
+    with pytest.raises(ValueError, match="planted"), hlotag.tagged({"k": "v"}):
+        raise ValueError("planted")
+    assert ambient() == []
+
+
+def test_one_block_object_in_two_threads(staged):
+    block, barrier, left = hlotag.tagged({"k": "v"}), threading.Barrier(2), []
+
+    def work():
+        barrier.wait()
+        for _ in range(50):
+            with block:
+                pass
+        with hlotag.stage():
+            left.append(ambient())
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert left == [[], []]
+
+
+def test_a_decorated_jitted_function_can_be_lowered(staged):
+    f = hlotag.set_xla_metadata(k="v")(jax.jit(lambda x, w: x @ w))
+    assert [op.entries for op in ops_of(f.lower(X, W))] == [{"k": "v"}]
+    np.testing.assert_array_equal(f(X, W), jax.jit(jnp.matmul)(X, W))
+
+
+def test_a_decorated_method_is_bound():
+    class Model:
+        @hlotag.tagged({"k": "v"})
+        def __call__(self, x):
+            return self.apply(x)
+
+        @hlotag.tagged({"k": "w"})
+        def apply(self, x):
+            """Doc."""
+            return jnp.sin(x)
+
+    with hlotag.stage():
+        assert tagged_ops(lambda x, w: Model()(x)) == [("stablehlo.sine", "w")]
+    assert Model.apply.__doc__ == "Doc."
+
+
+# --- With the stage off ------------------------------------------------------------------------------------------------------
+
+
+def test_without_the_stage_tags_are_jaxs_own_and_nothing_reserved_is_left():
+    def loss(S):
+        def f(x, w):
+            with S(block="b"):
+                y = x @ w
+            return (S(jnp.tanh(y), k="v") ** 2).sum()
+
+        return jax.value_and_grad(f)
+
+    ours, theirs = (ops_of(lower(loss(S))) for S in APIS.values())
+    assert [(op.name, op.entries) for op in ours] == [(op.name, op.entries) for op in theirs]
+    policies = lambda x, w: (hlotag.tag(x @ w, {"k": "f"}, grad="drop") ** 2).sum()
+    text = lower(jax.grad(policies)).as_text(debug_info=True)
+    assert "hlotag." not in text and "hlotag#" not in text
