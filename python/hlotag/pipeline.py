@@ -30,6 +30,7 @@ DEFAULT_PIPELINE = (
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes)
 
 _BYTECODE_MAGIC = b"ML\xefR"
+_SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
 
 
@@ -91,7 +92,8 @@ def run_passes(module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE
 
     Args:
         module: An `ir.Module` (of `jax.extend.mlir`), which is changed in place; the text of one; or its MLIR bytecode. Text
-            and bytecode are read with the dialects that JAX uses.
+            and bytecode are read with the dialects that JAX uses. As with jaxlib's own pass manager, Python objects for
+            operations inside an `ir.Module` must not be used after passes that may delete those operations.
         pipeline: Passes in MLIR's syntax, `"hlotag-strip{keys=a,b},canonicalize"`, or several such texts to run one after
             another. Passes that jaxlib registers can be mixed in.
         verify: Whether to verify the module afterwards.
@@ -120,7 +122,7 @@ def run_passes(module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE
         _run_or_raise(parsed, text, verify=verify)
         if isinstance(module, bytes):
             return to_bytecode(parsed)
-        return parsed.operation.get_asm(enable_debug_info=_has_locations(module))
+        return str(parsed.operation.get_asm(enable_debug_info=_has_locations(module)))
 
 
 def pipeline_text(pipeline: str | Sequence[str]) -> str:
@@ -164,8 +166,6 @@ def run_on_operation(operation: ir.Operation, pipeline: str, **options: Any) -> 
     """
     from hlotag import _core
 
-    if not all(ours for _, _, ours in _core.pipeline_elements(pipeline)):
-        _forget_nested(operation)
     try:
         return _core.run(operation._CAPIPtr, pipeline, **options)
     except ValueError as error:
@@ -182,12 +182,15 @@ def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
         The context; enter it with `with`.
     """
     from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _chlo, _mlirHlo, _sdy, _stablehlo
 
     context = ir.Context()
     # Starting a thread pool costs more than it gains on one module.
     context.enable_multithreading(False)
     context.append_dialect_registry(_host.dialect_registry())
-    context.load_all_available_dialects()
+    for extension in (_stablehlo, _chlo, _sdy):
+        extension.register_dialect(context)
+    _mlirHlo.register_mhlo_dialect(context)
     context.allow_unregistered_dialects = allow_unregistered_dialects
     return context
 
@@ -205,16 +208,32 @@ def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
     Raises:
         ParseError: It cannot be read, or is not valid. The message has the place and the line.
     """
+    module, diagnostics = try_parse(source)
+    if module is None:
+        text = source if isinstance(source, str) else ""
+        raise ParseError("\n".join(explain(d, text, filename) for d in diagnostics))
+    return module
+
+
+def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
+    """Reads a module in the current context.
+
+    Args:
+        source: Text or MLIR bytecode.
+
+    Returns:
+        The module, or None if it cannot be read; and what was reported about it.
+    """
     from jaxlib.mlir import ir
 
     if isinstance(source, bytes) and not source.startswith(_BYTECODE_MAGIC):
-        raise ParseError("the bytes are not MLIR bytecode, which starts with b'ML\\xefR'; give text as str")
+        return None, [Diagnostic("error", "the bytes are not MLIR bytecode (b'ML\\xefR...'); give text as str")]
     try:
-        return ir.Module.parse(source)
+        return ir.Module.parse(source), []
     except ir.MLIRError as error:
-        diagnostics = [from_mlir(info) for info in error.error_diagnostics]
-        text = source if isinstance(source, str) else ""
-        raise ParseError("\n".join(_explain(d, text, filename) for d in diagnostics) or str(error)) from None
+        # The parser always says something; should it not, the exception does.
+        reported = [_from_mlir(info) for info in error.error_diagnostics]
+        return None, reported or [Diagnostic("error", str(error))]
 
 
 def to_bytecode(module: ir.Module) -> bytes:
@@ -231,66 +250,51 @@ def to_bytecode(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
-def from_mlir(info: Any) -> Diagnostic:
-    """Copies a diagnostic of jaxlib's MLIR bindings.
+def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
+    """Puts a diagnostic into words.
 
     Args:
-        info: An `ir.DiagnosticInfo`.
+        diagnostic: What was reported about a module read from `source`.
+        source: The module's text.
+        filename: What to call it.
 
     Returns:
-        Ours.
+        `file:line:column: error: message`; for a place in the source also that line and a caret under it; then the notes.
     """
-    return Diagnostic(
-        severity=info.severity.name.lower(),
-        message=info.message,
-        location=str(info.location),
-        notes=tuple(from_mlir(note) for note in info.notes),
-    )
+    message = f"{diagnostic.severity}: {diagnostic.message}"
+    if diagnostic.file != _SOURCE_NAME:
+        message = f"{diagnostic.location or filename}: {message}"
+    else:
+        message = f"{filename}:{diagnostic.line}:{diagnostic.column}: {message}"
+        lines = source.splitlines()
+        if 1 <= diagnostic.line <= len(lines):
+            message += f"\n{lines[diagnostic.line - 1]}\n{' ' * (diagnostic.column - 1)}^"
+    return "\n".join([message, *(explain(note, source, filename) for note in diagnostic.notes)])
 
 
 def _run_or_raise(module: ir.Module, pipeline: str, *, verify: bool) -> None:
     result = run_on_operation(module.operation, pipeline, verify=verify)
     if not result.ok:
-        raise PassError(result.failing_pass, [_from_core(d) for d in result.diagnostics])
+        raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics])
     for diagnostic in result.diagnostics:
         if diagnostic.severity == "warning":
             warnings.warn(f"{diagnostic.location}: {diagnostic.message}", TagDropped, stacklevel=3)
-
-
-def _from_core(diagnostic: Any) -> Diagnostic:
-    return Diagnostic(
-        severity=diagnostic.severity,
-        message=diagnostic.message,
-        location=diagnostic.location,
-        notes=tuple(_from_core(note) for note in diagnostic.notes),
-    )
-
-
-def _forget_nested(operation: ir.Operation) -> None:
-    """Makes Python objects of nested operations unusable before passes may destroy those operations.
-
-    The bindings do so when a pass manager of theirs runs; an empty one costs nothing else.
-    """
-    from jaxlib.mlir.passmanager import PassManager
-
-    with operation.context:
-        manager = PassManager("builtin.module")
-        manager.enable_verifier(False)
-        manager.run(operation)
 
 
 def _has_locations(text: str) -> bool:
     return "loc(" in text or "#loc" in text
 
 
-def _explain(diagnostic: Diagnostic, text: str, filename: str) -> str:
-    """`file:line:column: error: message`, the line itself and a caret under it."""
-    place = _FILE_LOCATION.fullmatch(diagnostic.location)
-    if place is None:
-        return f"{filename}: {diagnostic.severity}: {diagnostic.message}"
-    line, column = int(place["line"]), int(place["column"])
-    message = f"{filename}:{line}:{column}: {diagnostic.severity}: {diagnostic.message}"
-    lines = text.splitlines()
-    if 1 <= line <= len(lines):
-        message += f"\n{lines[line - 1]}\n{' ' * (column - 1)}^"
-    return "\n".join([message, *(_explain(note, text, filename) for note in diagnostic.notes)])
+def _from_mlir(info: Any) -> Diagnostic:
+    """Copies an `ir.DiagnosticInfo` of jaxlib's."""
+    location = str(info.location)
+    place = _FILE_LOCATION.fullmatch(location)
+    return Diagnostic(
+        severity=info.severity.name.lower(),
+        message=info.message,
+        location=":".join(place.groups()) if place else location,
+        file=place["file"] if place else "",
+        line=int(place["line"]) if place else 0,
+        column=int(place["column"]) if place else 0,
+        notes=tuple(_from_mlir(note) for note in info.notes),
+    )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--verify-diagnostics`: compares what was reported with the `expected-...` comments of a file, as `mlir-opt` does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_COMMENT = re.compile(
+    r"expected-(?P<severity>error|note|remark|warning)(?P<regex>-re)? *"
+    r"(?:@(?P<place>[+-]\d+|above|below|unknown))? *\{\{(?P<text>.*)\}\}"
+)
+_REGEX_PART = re.compile(r"\{\{(.*?)\}\}")
+
+
+@dataclass
+class Expectation:
+    """One comment.
+
+    Attributes:
+        severity: "error", "note", "remark" or "warning".
+        line: Where it has to be reported; None for `@unknown`, which also covers places outside of the file.
+        comment_line: Where the comment is.
+        text: What the message has to contain.
+        pattern: The same as a regular expression.
+    """
+
+    severity: str
+    line: int | None
+    comment_line: int
+    text: str
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Something that was reported.
+
+    Attributes:
+        severity: As in Expectation.
+        line: None when it is not in the file.
+        message: The text.
+    """
+
+    severity: str
+    line: int | None
+    message: str
+
+
+def find_expectations(source: str) -> list[Expectation]:
+    """Reads the comments of a file.
+
+    Args:
+        source: The file's text.
+
+    Returns:
+        One expectation for each comment.
+    """
+    lines = source.splitlines()
+    holds_comment = [bool(_COMMENT.search(line)) for line in lines]
+    found = []
+    for number, line in enumerate(lines, start=1):
+        for match in _COMMENT.finditer(line):
+            text = match["text"]
+            found.append(
+                Expectation(
+                    severity=match["severity"],
+                    line=_target(match["place"], number, holds_comment),
+                    comment_line=number,
+                    text=text,
+                    pattern=_pattern(text) if match["regex"] else re.compile(re.escape(text)),
+                )
+            )
+    return found
+
+
+def compare(expectations: list[Expectation], reports: list[Report]) -> list[tuple[int | None, str]]:
+    """Pairs expectations and reports.
+
+    Args:
+        expectations: Those of the file.
+        reports: All that was reported.
+
+    Returns:
+        For each that is left over, its line and what is wrong. Empty when all match.
+    """
+    open_ones = list(expectations)
+    problems: list[tuple[int | None, str]] = []
+    for report in reports:
+        match = next((e for e in open_ones if _accepts(e, report)), None)
+        if match is None:
+            problems.append((report.line, f"unexpected {report.severity}: {report.message}"))
+        else:
+            open_ones.remove(match)
+    problems += [(e.comment_line, f'expected {e.severity} "{e.text}" was not produced') for e in open_ones]
+    return problems
+
+
+def _accepts(expectation: Expectation, report: Report) -> bool:
+    same_place = expectation.line == report.line and expectation.severity == report.severity
+    return same_place and expectation.pattern.search(report.message) is not None
+
+
+def _target(place: str | None, number: int, holds_comment: list[bool]) -> int | None:
+    """The line that a comment on line `number` speaks of; `@above` and `@below` skip over other comments."""
+    if place is None:
+        return number
+    if place == "unknown":
+        return None
+    if place not in ("above", "below"):
+        return number + int(place)
+    step = -1 if place == "above" else 1
+    target = number + step
+    while 1 <= target <= len(holds_comment) and holds_comment[target - 1]:
+        target += step
+    return target
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """In an `-re` comment `{{...}}` within the text is a regular expression, the rest stands for itself."""
+    parts = _REGEX_PART.split(text)
+    return re.compile("".join(part if index % 2 else re.escape(part) for index, part in enumerate(parts)))
