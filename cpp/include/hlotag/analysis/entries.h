@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which entries passes hand on from one operation to others, and to which operations.
+#pragma once
+
+#include "hlotag/ir/ir.h"
+
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace hlotag::analysis {
+
+/// Whether passes may copy an entry of that key to operations that did not have it. Not those that
+/// JAX, Shardy and XLA write for the one operation they stand on: `num_batch_dims` of a LAPACK
+/// call, `inlineable` of a call, placements, shardings.
+bool isCarriedKey(std::string_view key);
+
+/// What is handed on: frontend attributes, and which of them stem from rules. Either may be null.
+struct Entries {
+  ir::DictionaryAttr all;
+  ir::DictionaryAttr attached;
+
+  explicit operator bool() const { return bool(all); }
+  friend bool operator==(const Entries &a, const Entries &b) {
+    return a.all == b.all && a.attached == b.attached;
+  }
+};
+
+struct EntriesHash {
+  size_t operator()(const Entries &entries) const {
+    return ir::HandleHash()(entries.all) * 31 + ir::HandleHash()(entries.attached);
+  }
+};
+
+/// Hands entries from operation to operation. All set operations on dictionaries are memoized by
+/// pointer, so nothing is compared or allocated per operation.
+class EntryCarrier {
+public:
+  EntryCarrier(ir::TagWriter &tags, const ir::OpIds &ids, MlirContext context)
+      : tags_(tags), ids_(ids), context_(context) {}
+
+  /// Whether `op` may carry entries: not modules, functions and terminators.
+  bool isTaggable(ir::Operation op) { return isTaggable(op.name()); }
+  bool isTaggable(ir::Identifier opName);
+
+  /// What `op` hands on, now.
+  Entries entriesOf(ir::Operation op);
+
+  /// Adds to `op` those entries whose key it does not have. Returns whether it changed.
+  bool give(ir::Operation op, const Entries &entries);
+
+  /// What an operation with `own` hands on after it was given `entries`.
+  Entries merge(const Entries &own, const Entries &entries);
+
+  /// The carried part of `dictionary`; null if that is empty.
+  ir::DictionaryAttr carried(ir::DictionaryAttr dictionary);
+  /// The entries that `a` and `b` share, key and value; null if there are none.
+  ir::DictionaryAttr common(ir::DictionaryAttr a, ir::DictionaryAttr b);
+  /// The entries of `a` whose key is also in `b`; null if there are none.
+  ir::DictionaryAttr sharedKeys(ir::DictionaryAttr a, ir::DictionaryAttr b);
+  /// The entries of `a` whose key is not in `b`; null if there are none.
+  ir::DictionaryAttr without(ir::DictionaryAttr a, ir::DictionaryAttr b);
+
+private:
+  enum class Filter : unsigned char { Carried, Common, SharedKeys, Without };
+  ir::DictionaryAttr filter(Filter kind, ir::DictionaryAttr a, ir::DictionaryAttr b);
+
+  ir::TagWriter &tags_;
+  const ir::OpIds &ids_;
+  MlirContext context_;
+  ir::PointerMap<bool> taggable_;
+
+  struct Key {
+    const void *a, *b;
+    Filter kind;
+    bool operator==(const Key &o) const { return a == o.a && b == o.b && kind == o.kind; }
+  };
+  struct KeyHash {
+    size_t operator()(const Key &key) const {
+      auto a = reinterpret_cast<uintptr_t>(key.a), b = reinterpret_cast<uintptr_t>(key.b);
+      return ((a >> 4) * 0x9E3779B97F4A7C15ull) ^ (b >> 4) ^ size_t(key.kind);
+    }
+  };
+  std::unordered_map<Key, ir::DictionaryAttr, KeyHash> filtered_;
+};
+
+} // namespace hlotag::analysis

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/entries.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace hlotag::analysis {
+
+using ir::DictionaryAttr;
+using ir::Identifier;
+using ir::Operation;
+
+namespace {
+
+bool endsWith(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+/// Keys that belong to the one operation they stand on, besides the reserved ones.
+constexpr std::string_view kKeptKeys[] = {"_xla_buffer_placement", "_xla_compute_type",
+                                          "inlineable", "kernel_metadata", "num_batch_dims"};
+
+} // namespace
+
+bool isCarriedKey(std::string_view key) {
+  return !ir::isReservedKey(key) &&
+         std::find(std::begin(kKeptKeys), std::end(kKeptKeys), key) == std::end(kKeptKeys);
+}
+
+bool EntryCarrier::isTaggable(Identifier opName) {
+  auto [known, isNew] = taggable_.insert(opName.opaque());
+  if (isNew) {
+    // Terminators of dialects we have no identifier for end like this too.
+    std::string_view text = opName.str();
+    *known = !ids_.isNeverTagged(opName) && !endsWith(text, ".return") && !endsWith(text, ".yield");
+  }
+  return *known;
+}
+
+Entries EntryCarrier::entriesOf(Operation op) {
+  DictionaryAttr all = carried(tags_.get(op));
+  if (!all)
+    return {};
+  return {all, common(tags_.getAttached(op), all)};
+}
+
+bool EntryCarrier::give(Operation op, const Entries &entries) {
+  if (!entries)
+    return false;
+  // Only what is new on the operation is recorded as attached: it may have had the same key before.
+  DictionaryAttr attached =
+      entries.attached ? without(entries.attached, tags_.get(op)) : DictionaryAttr();
+  bool changed = tags_.add(op, entries.all);
+  if (attached)
+    changed |= tags_.addAttached(op, attached);
+  return changed;
+}
+
+Entries EntryCarrier::merge(const Entries &own, const Entries &entries) {
+  if (!entries)
+    return own;
+  if (!own)
+    return entries;
+  return {tags_.merge(own.all, entries.all),
+          tags_.merge(own.attached, without(entries.attached, own.all))};
+}
+
+DictionaryAttr EntryCarrier::carried(DictionaryAttr dictionary) {
+  return filter(Filter::Carried, dictionary, {});
+}
+DictionaryAttr EntryCarrier::common(DictionaryAttr a, DictionaryAttr b) {
+  return a == b ? a : filter(Filter::Common, a, b);
+}
+DictionaryAttr EntryCarrier::sharedKeys(DictionaryAttr a, DictionaryAttr b) {
+  return a == b ? a : filter(Filter::SharedKeys, a, b);
+}
+DictionaryAttr EntryCarrier::without(DictionaryAttr a, DictionaryAttr b) {
+  if (a && !b)
+    return a.empty() ? DictionaryAttr() : a;
+  return filter(Filter::Without, a, b);
+}
+
+DictionaryAttr EntryCarrier::filter(Filter kind, DictionaryAttr a, DictionaryAttr b) {
+  if (!a || (kind != Filter::Carried && !b))
+    return {};
+  auto [slot, isNew] = filtered_.try_emplace({a.opaque(), b.opaque(), kind});
+  if (!isNew)
+    return slot->second;
+  std::vector<ir::NamedAttribute> kept;
+  for (ir::NamedAttribute entry : a) {
+    std::string_view key = entry.name.str();
+    bool keep = kind == Filter::Carried      ? isCarriedKey(key)
+                : kind == Filter::Common     ? b.lookup(key) == entry.value
+                : kind == Filter::SharedKeys ? bool(b.lookup(key))
+                                             : !b.lookup(key);
+    if (keep)
+      kept.push_back(entry);
+  }
+  if (!kept.empty())
+    slot->second = DictionaryAttr::get(context_, kept);
+  return slot->second;
+}
+
+} // namespace hlotag::analysis
