@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/call_graph.h"
+
+#include "hlotag/ir/tag_writer.h"
+
+namespace hlotag::analysis {
+
+using ir::Attribute;
+using ir::Identifier;
+using ir::Operation;
+
+CallGraph::CallGraph(Operation module, const ir::OpIds &ids) {
+  std::vector<Operation> others;
+  for (ir::Block block : module.regions()[0].blocks())
+    for (Operation op : block.operations()) {
+      auto name = op.name() == ids.func ? op.attrOf<ir::StringAttr>("sym_name") : ir::StringAttr();
+      if (!name) {
+        others.push_back(op);
+        continue;
+      }
+      auto visibility = op.attrOf<ir::StringAttr>("sym_visibility");
+      byName_.emplace(name.value(), functions_.size());
+      functions_.push_back({op, name.value(), visibility && visibility.value() == "private"});
+    }
+  for (size_t i = 0; i < functions_.size(); ++i)
+    addBody(i, ids);
+  for (Operation other : others)
+    ir::walk(other, [&](Operation op) {
+      // A nested module resolves names among its own symbols.
+      if (op.name() == ids.module)
+        return ir::WalkResult::Skip;
+      addReferences(op);
+      return ir::WalkResult::Advance;
+    });
+}
+
+void CallGraph::addBody(size_t function, const ir::OpIds &ids) {
+  ir::walk(functions_[function].op, [&](Operation op) {
+    Identifier name = op.name();
+    if (name == ids.module)
+      return ir::WalkResult::Skip;
+    if (name == ids.funcCall) {
+      size_t callee = resolve(op.attr("callee"));
+      size_t site = callSites_.size();
+      callSites_.push_back({op, function, callee});
+      functions_[function].calls.push_back(site);
+      if (callee != kNone)
+        functions_[callee].callers.push_back(site);
+    } else if (mayRefer(name, ids)) {
+      addReferences(op);
+    }
+    return ir::WalkResult::Advance;
+  });
+}
+
+bool CallGraph::mayRefer(Identifier opName, const ir::OpIds &ids) {
+  auto [known, isNew] = mayRefer_.insert(opName.opaque());
+  if (isNew) {
+    // Reading all attributes of an operation is slow, and of StableHLO's only these two have
+    // symbols.
+    std::string_view text = opName.str();
+    bool isHlo = ir::startsWith(text, "stablehlo.") || ir::startsWith(text, "chlo.");
+    *known = opName == ids.customCall || opName == ids.composite ||
+             (!isHlo && opName != ids.func && opName != ids.funcReturn);
+  }
+  return *known;
+}
+
+void CallGraph::addReferences(Operation op) {
+  std::vector<Attribute> pending;
+  for (ir::NamedAttribute entry : op.attributes())
+    pending.push_back(entry.value);
+  while (!pending.empty()) {
+    Attribute attr = pending.back();
+    pending.pop_back();
+    if (ir::isa<ir::FlatSymbolRefAttr>(attr)) {
+      if (size_t function = resolve(attr); function != kNone)
+        functions_[function].isReferenced = true;
+    } else if (ir::ArrayAttr array = ir::dynCast<ir::ArrayAttr>(attr)) {
+      for (Attribute element : array)
+        pending.push_back(element);
+    } else if (ir::DictionaryAttr entries = ir::dynCast<ir::DictionaryAttr>(attr)) {
+      for (ir::NamedAttribute entry : entries)
+        pending.push_back(entry.value);
+    }
+  }
+}
+
+size_t CallGraph::resolve(Attribute symbol) {
+  if (!ir::isa<ir::FlatSymbolRefAttr>(symbol))
+    return kNone;
+  auto [known, isNew] = bySymbol_.insert(symbol.opaque());
+  if (isNew)
+    *known = find(ir::FlatSymbolRefAttr(symbol.raw()).value());
+  return *known;
+}
+
+size_t CallGraph::find(std::string_view name) const {
+  auto found = byName_.find(name);
+  return found == byName_.end() ? kNone : found->second;
+}
+
+std::vector<size_t> CallGraph::calleesFirst() const {
+  struct Frame {
+    size_t function;
+    size_t nextCall;
+  };
+  std::vector<size_t> order;
+  std::vector<bool> seen(functions_.size());
+  std::vector<Frame> stack;
+  for (size_t root = 0; root < functions_.size(); ++root) {
+    if (seen[root])
+      continue;
+    seen[root] = true;
+    stack.push_back({root, 0});
+    while (!stack.empty()) {
+      Frame &top = stack.back();
+      const std::vector<size_t> &calls = functions_[top.function].calls;
+      if (top.nextCall == calls.size()) {
+        order.push_back(top.function);
+        stack.pop_back();
+        continue;
+      }
+      size_t callee = callSites_[calls[top.nextCall++]].callee;
+      if (callee == kNone || seen[callee])
+        continue;
+      seen[callee] = true;
+      stack.push_back({callee, 0});
+    }
+  }
+  return order;
+}
+
+} // namespace hlotag::analysis
