@@ -5,8 +5,12 @@
 namespace hlotag::passes {
 
 void registerAllPasses() {
+  pass::registerPass(createCompleteLoweringPass);
+  pass::registerPass(createPropagateCallsPass);
+  pass::registerPass(createPropagateRegionsPass);
   pass::registerPass(createResolvePass);
   pass::registerPass(createStripPass);
+  pass::registerPass(createVerifyPass);
 }
 
 } // namespace hlotag::passes

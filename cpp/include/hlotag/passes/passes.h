@@ -9,8 +9,12 @@
 
 namespace hlotag::passes {
 
+std::unique_ptr<pass::Pass> createCompleteLoweringPass();
+std::unique_ptr<pass::Pass> createPropagateCallsPass();
+std::unique_ptr<pass::Pass> createPropagateRegionsPass();
 std::unique_ptr<pass::Pass> createResolvePass();
 std::unique_ptr<pass::Pass> createStripPass();
+std::unique_ptr<pass::Pass> createVerifyPass();
 
 /// Registers the above; once per process is enough, more does no harm.
 void registerAllPasses();

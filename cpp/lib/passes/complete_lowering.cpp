@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/call_graph.h"
+#include "hlotag/analysis/entries.h"
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+#include "lowering_groups.h"
+
+#include <algorithm>
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+using analysis::CallGraph;
+using analysis::Entries;
+
+class CompleteLowering final : public PassBase<CompleteLowering> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+
+private:
+  Option<std::string> seeds_{options(),
+                             "seeds",
+                             "which entries to extend: all, or only those that rules attached",
+                             "all",
+                             {"all", "attached"}};
+};
+
+const PassInfo &CompleteLowering::staticInfo() {
+  static const PassInfo info{
+      "hlotag-complete-lowering", "HlotagCompleteLowering",
+      "Extend entries to all operations that one equation of JAX lowered to",
+      R"md(An equation of JAX can lower to several operations, and JAX tags only those that own its results.
+Here the others get the entries too:
+
+- *Helpers*: operations in the same block, with the same location, that the tagged operation is
+  computed from, and what else is computed from those. Equations of a Python loop have one location
+  for all iterations; where the location's primitive names the kind of the tagged operation (`mul` and
+  `stablehlo.multiply`), operations of that kind are taken for results of other iterations and left alone.
+- *Constants* whose users all have an entry, and broadcasts of such constants.
+- With `seeds=all`, what JAX wraps around tagged operations without tagging it: calls of functions that
+  it made for one primitive (not for a `jit`) and `while` loops when everything in them has an entry, and
+  the barrier of a `jax.checkpoint` when all its users have.
+
+Keys that an operation has keep their value. Entries that describe one operation only
+(`num_batch_dims`, `inlineable`, placements, everything Shardy writes) are not extended.
+
+Before:
+
+```mlir
+%c = stablehlo.constant dense<3.0> : tensor<f32> loc("jit(f)")
+%0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/mul")
+%1 = stablehlo.multiply %x, %0 {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc("jit(f)/mul")
+```
+
+After:
+
+```mlir
+%c = stablehlo.constant {mhlo.frontend_attributes = {k = "v"}} dense<3.0> : tensor<f32> loc("jit(f)")
+%0 = stablehlo.broadcast_in_dim %c, dims = [] {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/mul")
+%1 = stablehlo.multiply %x, %0 {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc("jit(f)/mul")
+```)md"};
+  return info;
+}
+
+/// One tagged operation, as it was when the pass started.
+struct Seed {
+  ir::Operation op;
+  ir::Location location;
+  Entries entries;
+};
+
+class Completer {
+public:
+  Completer(PassContext &ctx, bool attachedOnly)
+      : ctx_(ctx), carrier_(ctx.tags(), ctx.ids(), ctx.context()), groups_(ctx.context()),
+        attachedOnly_(attachedOnly),
+        broadcast_(ir::Identifier::get(ctx.context(), "stablehlo.broadcast_in_dim")),
+        barrier_(ir::Identifier::get(ctx.context(), "stablehlo.optimization_barrier")) {}
+
+  void run() {
+    collect();
+    if (!anyEntries_)
+      return;
+    for (const Seed &seed : seeds_)
+      groups_.addSeed(seed.op, seed.location);
+    for (const Seed &seed : seeds_)
+      completeHelpers(seed);
+    if (!attachedOnly_)
+      completeEnclosing();
+    // Users come after what they use: backwards, a broadcast is done before its constant.
+    for (auto op = feeders_.rbegin(); op != feeders_.rend(); ++op)
+      completeFeeder(*op);
+  }
+
+private:
+  void collect();
+  void completeHelpers(const Seed &seed);
+  void completeEnclosing();
+  void completeFeeder(ir::Operation op);
+
+  bool isSplatOfConstant(ir::Operation op);
+  bool isOfCheckpoint(ir::Operation op);
+  /// The entries that all operations in the regions of `root` share, constants apart.
+  ir::DictionaryAttr entriesOfBody(ir::Operation root);
+  bool isLoweringOfPrimitive(const CallGraph::Function &function);
+
+  PassContext &ctx_;
+  analysis::EntryCarrier carrier_;
+  LoweringGroups groups_;
+  bool attachedOnly_;
+  ir::Identifier broadcast_, barrier_;
+
+  bool anyEntries_ = false;
+  std::vector<Seed> seeds_;
+  std::vector<ir::Operation> feeders_; // constants and what else follows its users
+  std::vector<ir::Operation> loops_;
+  bool anyCalls_ = false;
+  std::vector<ir::Operation> pending_; // of completeHelpers, kept for its memory
+};
+
+void Completer::collect() {
+  const ir::OpIds &ids = ctx_.ids();
+  ir::Location unknown = ir::Location::unknown(ctx_.context());
+  ir::walk(ctx_.module(), [&](ir::Operation op) {
+    ir::Identifier name = op.name();
+    if (!carrier_.isTaggable(name))
+      return;
+    if (name == ids.constant || (name == broadcast_ && isSplatOfConstant(op)) ||
+        (name == barrier_ && !attachedOnly_ && isOfCheckpoint(op)))
+      feeders_.push_back(op);
+    else if (name == ids.whileOp)
+      loops_.push_back(op);
+    else if (name == ids.funcCall)
+      anyCalls_ = true;
+    Entries entries = carrier_.entriesOf(op);
+    anyEntries_ |= bool(entries);
+    if (attachedOnly_)
+      entries.all = entries.attached;
+    if (!entries)
+      return;
+    ir::Location location = op.location();
+    if (location != unknown)
+      seeds_.push_back({op, location, entries});
+  });
+}
+
+void Completer::completeHelpers(const Seed &seed) {
+  ir::Block block = seed.op.block();
+  auto visit = [&](ir::Operation op) {
+    // Ask for what is cheap first; most operands end at the location.
+    if (!op || op.location() != seed.location || op.block() != block)
+      return;
+    if (carrier_.isTaggable(op) && !groups_.isResult(op.name(), seed.location) &&
+        carrier_.give(op, seed.entries))
+      pending_.push_back(op);
+  };
+  auto visitOperands = [&](ir::Operation op) {
+    for (ir::Value operand : op.operands())
+      visit(operand.definingOp());
+    // What the body of a reduction or a conditional captures.
+    for (ir::Region region : op.regions())
+      for (ir::Block inner : region.blocks())
+        for (ir::Operation nested : inner.operations())
+          for (ir::Value operand : nested.operands())
+            visit(operand.definingOp());
+  };
+  visitOperands(seed.op);
+  while (!pending_.empty()) {
+    ir::Operation op = pending_.back();
+    pending_.pop_back();
+    visitOperands(op);
+    // The value of a helper does not leave the equation.
+    for (ir::Value result : op.results())
+      for (ir::OpOperand use : result.uses())
+        visit(use.owner());
+  }
+}
+
+bool Completer::isSplatOfConstant(ir::Operation op) {
+  ir::Operation operand = op.operands().empty() ? ir::Operation() : op.operands()[0].definingOp();
+  // One with a location of its own is an equation of its own.
+  return operand && operand.name() == ctx_.ids().constant && operand.location() == op.location();
+}
+
+bool Completer::isOfCheckpoint(ir::Operation op) {
+  ir::NameLoc name = ir::dynCast<ir::NameLoc>(op.location());
+  if (!name)
+    return false;
+  // A barrier that the user wrote is an equation of its own.
+  std::string_view primitive = primitiveOf(name.name().str());
+  return primitive == "remat2" || primitive == "checkpoint";
+}
+
+void Completer::completeFeeder(ir::Operation op) {
+  Entries shared;
+  bool isFirst = true;
+  ir::Operation previous;
+  for (ir::Value result : op.results())
+    for (ir::OpOperand use : result.uses()) {
+      ir::Operation user = use.owner();
+      if (user == previous)
+        continue;
+      previous = user;
+      Entries entries = carrier_.entriesOf(user);
+      shared = isFirst ? entries
+                       : Entries{carrier_.common(shared.all, entries.all),
+                                 carrier_.common(shared.attached, entries.attached)};
+      isFirst = false;
+      if (!shared)
+        return;
+    }
+  carrier_.give(op, shared);
+}
+
+ir::DictionaryAttr Completer::entriesOfBody(ir::Operation root) {
+  ir::DictionaryAttr shared;
+  bool isFirst = true;
+  ir::walk(root, [&](ir::Operation op) {
+    if (op == root || !carrier_.isTaggable(op) || op.name() == ctx_.ids().constant)
+      return ir::WalkResult::Advance;
+    ir::DictionaryAttr entries = carrier_.carried(ctx_.tags().get(op));
+    shared = isFirst ? entries : carrier_.common(shared, entries);
+    isFirst = false;
+    return shared ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
+  });
+  return shared;
+}
+
+bool Completer::isLoweringOfPrimitive(const CallGraph::Function &function) {
+  if (!function.isPrivate)
+    return false;
+  // JAX names the location of the function of a jit (scan body, checkpoint, ...) "jit:"; that the
+  // user's own function is tagged throughout says nothing about the call.
+  ir::NameLoc name = ir::dynCast<ir::NameLoc>(function.op.location());
+  std::string_view text = name ? name.name().str() : std::string_view();
+  return text.empty() || text.back() != ':';
+}
+
+void Completer::completeEnclosing() {
+  // Inner loops come after outer ones in the walk.
+  for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop)
+    carrier_.give(*loop, {entriesOfBody(*loop), {}});
+  if (!anyCalls_)
+    return;
+  CallGraph graph(ctx_.module(), ctx_.ids());
+  for (size_t f : graph.calleesFirst()) {
+    const CallGraph::Function &function = graph.functions()[f];
+    if (function.callers.empty() || !isLoweringOfPrimitive(function))
+      continue;
+    Entries entries{entriesOfBody(function.op), {}};
+    if (!entries)
+      continue;
+    for (size_t site : function.callers)
+      carrier_.give(graph.callSites()[site].op, entries);
+  }
+}
+
+LogicalResult CompleteLowering::run(PassContext &ctx) {
+  Completer(ctx, *seeds_ == "attached").run();
+  return success();
+}
+
+} // namespace
+
+std::unique_ptr<pass::Pass> createCompleteLoweringPass() {
+  return std::make_unique<CompleteLowering>();
+}
+
+} // namespace hlotag::passes

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/call_graph.h"
+#include "hlotag/analysis/entries.h"
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+using analysis::CallGraph;
+using analysis::Entries;
+
+class PropagateCalls final : public PassBase<PropagateCalls> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+
+private:
+  Option<int64_t> maxClones_{options(), "max-clones",
+                             "fail rather than specialize functions more often than this", 65536};
+};
+
+const PassInfo &PropagateCalls::staticInfo() {
+  static const PassInfo info{
+      "hlotag-propagate-calls", "HlotagPropagateCalls",
+      "Pass the entries of a call to the body of the function it calls",
+      R"(A `func.call` hands its entries to every operation in the body of its callee, and through the
+calls in there to their callees. A key that an operation already has keeps its value.
+
+A function whose callers hand it different entries is specialized: there is one copy for each
+distinct set, named `f_0`, `f_1`, ..., shared by all calls that hand it that set. Calls without entries keep
+the original. So do users other than calls (the called computation of a custom call, the
+decomposition of a composite), and a public function is never changed for its callers' sake. No copy
+is made when nothing in the body would change. Cost: linear in the operations, those of the copies
+included.
+
+Before:
+
+```mlir
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @f(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+  %1 = call @f(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32>
+  return %0 : tensor<f32>
+}
+```
+
+After:
+
+```mlir
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @f_0(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+  %1 = call @f(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @f_0(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+  return %0 : tensor<f32>
+}
+```)"};
+  return info;
+}
+
+constexpr size_t kNone = CallGraph::kNone;
+
+/// A function together with the entries that are handed to it.
+struct Variant {
+  size_t function;
+  Entries entries;             ///< without those that change nothing in the body
+  std::vector<size_t> callees; ///< the variant that each call in the body goes to, or kNone
+  ir::Operation op;            ///< the function itself or its copy
+  ir::FlatSymbolRefAttr symbol;
+};
+
+/// Finds the variants that the program reaches, then makes them.
+class Specializer {
+public:
+  Specializer(PassContext &ctx, CallGraph &graph, size_t maxClones)
+      : ctx_(ctx), graph_(graph), carrier_(ctx.tags(), ctx.ids(), ctx.context()),
+        maxClones_(maxClones) {}
+
+  LogicalResult run() {
+    summarize();
+    if (!anyEntries_)
+      return success();
+    for (size_t f = 0; f < functions().size(); ++f)
+      if (isRoot(f))
+        variantOf(f, {});
+    if (failed(reach()))
+      return failure();
+    // What only dead cycles call: they keep it as it is.
+    for (size_t f = 0; f < functions().size(); ++f)
+      if (!isReached_[f])
+        variantOf(f, {});
+    if (failed(reach()))
+      return failure();
+    assignOperations();
+    for (size_t v = 0; v < variants_.size(); ++v)
+      write(v);
+    return success();
+  }
+
+private:
+  const std::vector<CallGraph::Function> &functions() const { return graph_.functions(); }
+
+  /// Whether someone other than a call in this module may enter the function.
+  bool isRoot(size_t f) const {
+    const CallGraph::Function &function = functions()[f];
+    return !function.isPrivate || function.isReferenced || function.callers.empty();
+  }
+
+  /// Reads the entries of all calls, and which keys all operations of a function share.
+  void summarize();
+  size_t variantOf(size_t function, Entries entries);
+  /// Finds all variants that those found so far lead to.
+  LogicalResult reach();
+  void resolveCallees(size_t variant);
+  /// Decides which variant keeps the function, and copies it for the others.
+  void assignOperations();
+  void write(size_t variant);
+  std::string freshName(std::string_view base);
+
+  PassContext &ctx_;
+  CallGraph &graph_;
+  analysis::EntryCarrier carrier_;
+  size_t maxClones_;
+
+  bool anyEntries_ = false;
+  std::vector<Entries> callEntries_; // by call site
+  std::vector<ir::DictionaryAttr> sharedKeys_;
+  std::vector<bool> hasBody_; // anything that can carry entries
+
+  struct VariantKey {
+    size_t function;
+    Entries entries;
+    bool operator==(const VariantKey &o) const {
+      return function == o.function && entries == o.entries;
+    }
+  };
+  struct VariantKeyHash {
+    size_t operator()(const VariantKey &key) const {
+      return analysis::EntriesHash()(key.entries) * 0x9E3779B97F4A7C15ull + key.function;
+    }
+  };
+  std::vector<Variant> variants_;
+  size_t numResolved_ = 0; // variants whose callees are known
+  std::vector<bool> isReached_;
+  std::unordered_map<VariantKey, size_t, VariantKeyHash> known_;
+
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string_view, size_t> nextSuffix_; // by name of the original
+};
+
+void Specializer::summarize() {
+  callEntries_.resize(graph_.callSites().size());
+  for (size_t c = 0; c < callEntries_.size(); ++c) {
+    callEntries_[c] = carrier_.entriesOf(graph_.callSites()[c].op);
+    anyEntries_ |= bool(callEntries_[c]);
+  }
+  if (!anyEntries_)
+    return;
+  sharedKeys_.resize(functions().size());
+  hasBody_.resize(functions().size());
+  isReached_.resize(functions().size());
+  for (size_t f = 0; f < functions().size(); ++f) {
+    if (functions()[f].callers.empty())
+      continue;
+    ir::walk(functions()[f].op, [&](ir::Operation op) {
+      if (op.name() == ctx_.ids().module)
+        return ir::WalkResult::Skip;
+      if (!carrier_.isTaggable(op))
+        return ir::WalkResult::Advance;
+      ir::DictionaryAttr entries = ctx_.tags().get(op);
+      sharedKeys_[f] = hasBody_[f] ? carrier_.sharedKeys(sharedKeys_[f], entries) : entries;
+      hasBody_[f] = true;
+      // Once no key is shared, the rest of the body can change nothing about that.
+      return sharedKeys_[f] ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
+    });
+  }
+}
+
+size_t Specializer::variantOf(size_t function, Entries entries) {
+  if (!hasBody_[function]) {
+    entries = {};
+  } else if (entries) {
+    // Keys that every operation has already make no difference to this body; its calls have them
+    // too, so neither to the functions they call.
+    entries.all = carrier_.without(entries.all, sharedKeys_[function]);
+    entries.attached = carrier_.without(entries.attached, sharedKeys_[function]);
+  }
+  auto [slot, isNew] = known_.try_emplace({function, entries}, variants_.size());
+  if (isNew)
+    variants_.push_back({function, entries, {}, {}, {}});
+  isReached_[function] = true;
+  return slot->second;
+}
+
+LogicalResult Specializer::reach() {
+  for (; numResolved_ < variants_.size(); ++numResolved_) {
+    resolveCallees(numResolved_);
+    if (variants_.size() > functions().size() + maxClones_)
+      return ctx_.emitError(functions()[variants_[numResolved_].function].op,
+                            "more than " + std::to_string(maxClones_) +
+                                " copies of functions would be needed for the entries that calls "
+                                "hand to them; see option 'max-clones'");
+  }
+  return success();
+}
+
+void Specializer::resolveCallees(size_t variant) {
+  // By value: variantOf() moves the variants.
+  size_t function = variants_[variant].function;
+  Entries entries = variants_[variant].entries;
+  std::vector<size_t> callees;
+  for (size_t site : functions()[function].calls) {
+    size_t callee = graph_.callSites()[site].callee;
+    callees.push_back(
+        callee == kNone ? kNone : variantOf(callee, carrier_.merge(callEntries_[site], entries)));
+  }
+  variants_[variant].callees = std::move(callees);
+}
+
+void Specializer::assignOperations() {
+  std::vector<ir::Operation> last(functions().size()); // the function or its newest copy
+  auto keep = [&](Variant &variant) {
+    variant.op = last[variant.function] = functions()[variant.function].op;
+    variant.symbol = ir::FlatSymbolRefAttr::get(ctx_.context(), functions()[variant.function].name);
+  };
+  for (Variant &variant : variants_)
+    if (!variant.entries)
+      keep(variant);
+  // A private function that nobody wants as it is needs no copy for the first that wants it
+  // changed.
+  for (Variant &variant : variants_)
+    if (!last[variant.function])
+      keep(variant);
+
+  for (ir::Block block : ctx_.module().regions()[0].blocks())
+    for (ir::Operation op : block.operations())
+      if (auto name = op.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
+        names_.emplace(name.value());
+  // All copies before any change: they must be copies of what was there.
+  std::vector<size_t> copied;
+  for (size_t v = 0; v < variants_.size(); ++v) {
+    if (variants_[v].op)
+      continue;
+    ir::Operation &previous = last[variants_[v].function];
+    ir::OwnedOperation copy = ir::OwnedOperation::clone(functions()[variants_[v].function].op);
+    previous = ctx_.rewriter().insert(std::move(copy), previous.block(), previous.nextInBlock());
+    variants_[v].op = previous;
+    copied.push_back(v);
+  }
+  ir::Identifier visibility = ir::Identifier::get(ctx_.context(), "sym_visibility");
+  for (size_t v : copied) {
+    Variant &variant = variants_[v];
+    std::string name = freshName(functions()[variant.function].name);
+    variant.symbol = ir::FlatSymbolRefAttr::get(ctx_.context(), name);
+    ctx_.rewriter().setAttr(variant.op, ctx_.ids().symName,
+                            ir::StringAttr::get(ctx_.context(), name));
+    ctx_.rewriter().setAttr(variant.op, visibility, ir::StringAttr::get(ctx_.context(), "private"));
+  }
+}
+
+void Specializer::write(size_t v) {
+  const Variant &variant = variants_[v];
+  auto redirect = [&](ir::Operation call, size_t callee) {
+    if (callee == kNone)
+      return;
+    // Only calls that must change are touched; the callee of a copy is read from the original.
+    const Variant &target = variants_[callee];
+    if (target.op != functions()[target.function].op)
+      ctx_.rewriter().setAttr(call, ctx_.ids().callee, target.symbol);
+  };
+  const std::vector<size_t> &sites = functions()[variant.function].calls;
+  if (!variant.entries) {
+    for (size_t i = 0; i < sites.size(); ++i)
+      redirect(graph_.callSites()[sites[i]].op, variant.callees[i]);
+    return;
+  }
+  size_t nextCall = 0;
+  ir::walk(variant.op, [&](ir::Operation op) {
+    if (op.name() == ctx_.ids().module)
+      return ir::WalkResult::Skip;
+    if (op.name() == ctx_.ids().funcCall)
+      redirect(op, variant.callees[nextCall++]);
+    if (carrier_.isTaggable(op))
+      carrier_.give(op, variant.entries);
+    return ir::WalkResult::Advance;
+  });
+}
+
+std::string Specializer::freshName(std::string_view base) {
+  for (size_t &next = nextSuffix_[base];;) {
+    std::string name = std::string(base) + "_" + std::to_string(next++);
+    if (names_.insert(name).second)
+      return name;
+  }
+}
+
+LogicalResult PropagateCalls::run(PassContext &ctx) {
+  CallGraph graph(ctx.module(), ctx.ids());
+  if (!graph.hasCalls())
+    return success();
+  return Specializer(ctx, graph, size_t(*maxClones_ < 0 ? 0 : *maxClones_)).run();
+}
+
+} // namespace
+
+std::unique_ptr<pass::Pass> createPropagateCallsPass() {
+  return std::make_unique<PropagateCalls>();
+}
+
+} // namespace hlotag::passes

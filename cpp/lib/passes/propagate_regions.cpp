@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/entries.h"
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+using analysis::Entries;
+
+class PropagateRegions final : public PassBase<PropagateRegions> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+};
+
+const PassInfo &PropagateRegions::staticInfo() {
+  static const PassInfo info{
+      "hlotag-propagate-regions", "HlotagPropagateRegions",
+      "Pass the entries of an operation to all operations in its regions",
+      R"(An operation with regions (a loop, a conditional, a reduction, a sort) hands its entries to
+every operation nested in it, at any depth. A key that a nested operation already has keeps its
+value there, and further in. Terminators get nothing. Entries that describe one operation only
+(`num_batch_dims`, `inlineable`, placements, everything Shardy writes) are not handed on.
+
+Before:
+
+```mlir
+%0 = "stablehlo.case"(%i) ({
+  %1 = stablehlo.sine %x : tensor<f32>
+  stablehlo.return %1 : tensor<f32>
+}, {
+  %1 = stablehlo.cosine %x {mhlo.frontend_attributes = {k = "w"}} : tensor<f32>
+  stablehlo.return %1 : tensor<f32>
+}) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<f32>
+```
+
+After:
+
+```mlir
+%0 = "stablehlo.case"(%i) ({
+  %1 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+  stablehlo.return %1 : tensor<f32>
+}, {
+  %1 = stablehlo.cosine %x {mhlo.frontend_attributes = {k = "w"}} : tensor<f32>
+  stablehlo.return %1 : tensor<f32>
+}) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<f32>
+```)"};
+  return info;
+}
+
+LogicalResult PropagateRegions::run(PassContext &ctx) {
+  analysis::EntryCarrier carrier(ctx.tags(), ctx.ids(), ctx.context());
+  // Pre-order: a parent has all that its own ancestors hand it before its children ask. Neighbours
+  // share a parent, so it is asked once per run of neighbours.
+  ir::Operation parent;
+  Entries entries;
+  ir::walk(ctx.module(), [&](ir::Operation op) {
+    ir::Operation above = op.parent();
+    if (above != parent) {
+      parent = above;
+      entries = above && carrier.isTaggable(above) ? carrier.entriesOf(above) : Entries{};
+    }
+    if (entries && carrier.isTaggable(op))
+      carrier.give(op, entries);
+  });
+  return success();
+}
+
+} // namespace
+
+std::unique_ptr<pass::Pass> createPropagateRegionsPass() {
+  return std::make_unique<PropagateRegions>();
+}
+
+} // namespace hlotag::passes
