@@ -25,8 +25,7 @@ Metadata = Mapping[str, Any]
 
 # 0.10.2 has open and closed jaxprs; in 0.12 a jaxpr carries its own constants and the closed class is gone.
 _ClosedJaxpr: type | None = getattr(core, "ClosedJaxpr", None)
-if _ClosedJaxpr is core.Jaxpr:
-    _ClosedJaxpr = None
+JAXPR_TYPES = frozenset({core.Jaxpr, _ClosedJaxpr or core.Jaxpr})
 
 
 # --- Equation contexts -------------------------------------------------------------------------------------------------------
@@ -149,23 +148,21 @@ class Patch:
             setattr(self._owner, self._name, self._original)
 
 
-def bind_patch(on_bind: Callable[[], Callable[[], None]]) -> Patch:
-    """Calls `on_bind()` before every `Primitive.bind`, and what it returned afterwards.
+def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
+    """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
 
     One bind by user code is one primal equation; whatever rules of autodiff and batching emit for it, they emit before the bind
     returns. There is no other place where the two can be told apart from an equal operation on the same line.
     """
 
     def wrap(original: Callable) -> Callable:
+        grouped = wrap_bind(original)
+
         @functools.wraps(original)
-        def bind(self, *args, **params):
-            if self is xla_metadata.xla_metadata_value_p:  # A tag belongs to the operation before it.
+        def bind(self, /, *args, **params):
+            if self is xla_metadata.xla_metadata_value_p:
                 return original(self, *args, **params)
-            done = on_bind()
-            try:
-                return original(self, *args, **params)
-            finally:
-                done()
+            return grouped(self, *args, **params)
 
         return bind
 
@@ -224,11 +221,6 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
 
 # --- Jaxprs ------------------------------------------------------------------------------------------------------------------
 # `jax.extend.core` has the classes but not `JaxprEqn.ctx`, and no way to replace the equations of either version's jaxpr.
-
-
-def is_jaxpr(x: Any) -> bool:
-    """Whether `x` is a jaxpr, open or closed."""
-    return isinstance(x, core.Jaxpr) or (_ClosedJaxpr is not None and isinstance(x, _ClosedJaxpr))
 
 
 def with_equations(jaxpr: Any, rewrite: Callable[[Any], list[Any] | None]) -> Any:

@@ -71,30 +71,34 @@ class Marker:
         return result
 
     def _mark_equations(self, jaxpr: Any) -> list[Any] | None:
-        equations = [self._mark_equation(equation) for equation in jaxpr.eqns]
-        if all(new is old for new, old in zip(equations, jaxpr.eqns, strict=True)):
+        changed: dict[int, Any] = {}
+        for number, equation in enumerate(jaxpr.eqns):
+            # Most equations have no tag and no jaxpr: this loop is all they cost.
+            inner = None
+            for name, value in equation.params.items():
+                if type(value) in _compat.JAXPR_TYPES or (type(value) in (tuple, list) and _holds_jaxpr(value)):
+                    inner = self._mark_params(equation, inner, name, value)
+            context = equation.ctx
+            if context.xla_metadata:
+                text, context = self._mark_of(context)
+                changed[number] = _compat.marked(equation, text, context, inner or equation.params)
+            elif inner is not None:
+                changed[number] = equation.replace(params=inner)
+        if not changed:
             return None
-        return equations
+        return [changed.get(number, equation) for number, equation in enumerate(jaxpr.eqns)]
 
-    def _mark_equation(self, equation: Any) -> Any:
-        params = equation.params
-        for name, value in params.items() if equation.primitive.name not in _OPAQUE else ():
-            new = self._mark_param(value)
-            if new is not value:
-                params = {**params, name: new}
-        context = equation.ctx
-        if context.xla_metadata:
-            text, context = self._mark_of(context)
-            return _compat.marked(equation, text, context, params)
-        return equation if params is equation.params else equation.replace(params=params)
-
-    def _mark_param(self, value: Any) -> Any:
-        if _compat.is_jaxpr(value):
-            return self.mark(value)
-        if type(value) not in (tuple, list) or not any(_compat.is_jaxpr(x) for x in value):
-            return value
-        new = type(value)(self._mark_param(x) for x in value)
-        return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+    def _mark_params(self, equation: Any, params: dict[str, Any] | None, name: str, value: Any) -> dict[str, Any] | None:
+        """The parameters with the jaxprs in parameter `name` marked; `params` is what earlier ones made of them."""
+        if equation.primitive.name in _OPAQUE:
+            return None
+        if type(value) in _compat.JAXPR_TYPES:
+            new = self.mark(value)
+            same = new is value
+        else:
+            new = type(value)(self.mark(x) if type(x) in _compat.JAXPR_TYPES else x for x in value)
+            same = all(a is b for a, b in zip(new, value, strict=True))
+        return params if same else {**(params or equation.params), name: new}
 
     def _mark_of(self, context: Any) -> tuple[str, Any]:
         """The mark's text for `context`, and the context without metadata."""
@@ -111,6 +115,13 @@ class Marker:
                 _compat.with_metadata(context, {}),
             )
         return known[1:]
+
+
+def _holds_jaxpr(values: tuple | list) -> bool:
+    for x in values:  # A generator would cost more than all that it looks at.
+        if type(x) in _compat.JAXPR_TYPES:
+            return True
+    return False
 
 
 def attach_table(module: Any, table: list[tuple[Entries, Entries]]) -> None:

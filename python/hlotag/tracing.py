@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from hlotag import _compat
@@ -60,16 +61,20 @@ _open = _Open()
 _refs: dict[int, _EquationRef] = {}
 
 
-def _open_group():
-    outer = _open.group
-    group = _open.group = Group(outer)
+def _in_group(bind: Callable) -> Callable:
+    """`bind` with a group open while it runs. Runs for every operation that is traced, hence no context manager."""
 
-    def close() -> None:
-        _open.group = outer
-        if outer is not None:
-            outer.equations += group.equations
+    def grouped(primitive: Any, /, *args: Any, **params: Any) -> Any:
+        outer = _open.group
+        group = _open.group = Group(outer)
+        try:
+            return bind(primitive, *args, **params)
+        finally:
+            _open.group = outer
+            if outer is not None:
+                outer.equations += group.equations
 
-    return close
+    return grouped
 
 
 def _record(equation: Any) -> None:
@@ -110,4 +115,4 @@ def equations_of(value: Any) -> list[Any]:
     return [live for other in group.equations if (live := other()) is not None]
 
 
-PATCHES = (_compat.bind_patch(_open_group), _compat.equation_patch(_record))
+PATCHES = (_compat.bind_patch(_in_group), _compat.equation_patch(_record))
