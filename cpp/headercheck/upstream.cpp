@@ -34,7 +34,8 @@ namespace ours {
                     sizeof(ours::type::field) == sizeof(::type::field),                            \
                 #type "::" #field " differs upstream")
 #define SAME_VALUE(name)                                                                           \
-  static_assert(static_cast<int>(ours::name) == static_cast<int>(::name), #name " differs upstream")
+  static_assert(static_cast<int>(ours::name) == static_cast<int>(::name), #name " differs "        \
+                                                                                "upstream")
 
 SAME_LAYOUT(MlirTypeID);
 SAME_LAYOUT(MlirTypeIDAllocator);
