@@ -61,6 +61,7 @@ ParsedName parseName(std::string_view name) {
         nesting.open(name.substr(0, at));
       else if (name[at] == ')')
         nesting.close();
+      result.isTransposed |= nesting.isTransposed();
       result.stripped += name[at++];
       continue;
     }
@@ -70,8 +71,9 @@ ParsedName parseName(std::string_view name) {
     auto [end, status] = std::from_chars(digits, last, index);
     bool isMalformed = status != std::errc() || end == last || *end != kMarkEnd;
     if (isMalformed) {
-      result.error = "malformed mark in location name: expected a number and the escape character 1 "
-                     "after 'hlotag#'";
+      result.error =
+          "malformed mark in location name: expected a number and the escape character 1 "
+          "after 'hlotag#'";
       return result;
     }
     result.marks.push_back({index, nesting.isTransposed()});

@@ -16,9 +16,10 @@ struct Mark {
 };
 
 struct ParsedName {
-  std::vector<Mark> marks; ///< outermost first
-  std::string stripped;    ///< the name without marks, and without the separators they needed
-  std::string error;       ///< not empty if a mark is malformed
+  std::vector<Mark> marks;   ///< outermost first
+  std::string stripped;      ///< the name without marks, and without the separators they needed
+  bool isTransposed = false; ///< whether any part of the name is inside `transpose(...)`
+  std::string error;         ///< not empty if a mark is malformed
 };
 
 /// Whether it is worth parsing `name`; one scan, no allocation.

@@ -70,6 +70,7 @@ struct Resolved {
   ir::DictionaryAttr entries; ///< null for none
   ir::DictionaryAttr derived; ///< the same where all of the function is transposed
   bool isMarked = false;
+  bool isTransposed = false; ///< some name in it has a `transpose(...)`
 };
 
 /// A mark that cannot be resolved; whoever knows the operation reports it.
@@ -137,13 +138,14 @@ const Resolved &LocationResolver::resolve(ir::Location root) {
 Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Location> &parts) {
   if (auto name = ir::dynCast<ir::NameLoc>(loc))
     return resolveName(name);
-  Resolved result{loc, {}, {}, false};
+  Resolved result{loc, {}, {}, false, false};
   std::vector<ir::Location> stripped;
   for (ir::Location part : parts) {
     const Resolved &inner = known(part);
     result.entries = ctx_.tags().merge(result.entries, inner.entries);
     result.derived = ctx_.tags().merge(result.derived, inner.derived);
     result.isMarked |= inner.isMarked;
+    result.isTransposed |= inner.isTransposed;
     stripped.push_back(inner.stripped);
   }
   if (!result.isMarked)
@@ -158,7 +160,7 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
 
 Resolved LocationResolver::resolveName(ir::NameLoc loc) {
   const Resolved &child = known(loc.child());
-  Resolved result{loc, child.entries, child.derived, child.isMarked};
+  Resolved result{loc, child.entries, child.derived, child.isMarked, child.isTransposed};
   std::string_view text = loc.name().str();
   std::string name;
   if (hasMark(text)) {
@@ -168,6 +170,7 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc) {
     result.entries = ctx_.tags().merge(entriesOf(parsed.marks, false), child.entries);
     result.derived = ctx_.tags().merge(entriesOf(parsed.marks, true), child.derived);
     result.isMarked = true;
+    result.isTransposed |= parsed.isTransposed;
     name = std::move(parsed.stripped);
   } else if (result.isMarked) {
     name = std::string(text);
@@ -271,8 +274,10 @@ private:
   }
 
   void addEntries(ir::Operation op, const Resolved &resolved) {
-    // The names in a function do not say that all its calls are inside a `transpose(...)`.
-    bool isDerived = provenance_ && provenance_->isTransposed(op);
+    // The names in a function do not say that all its calls are inside a `transpose(...)`. Where
+    // they do speak of a phase they are exact: a mark beside the bracket was set in a backward
+    // rule.
+    bool isDerived = provenance_ && !resolved.isTransposed && provenance_->isTransposed(op);
     if (ir::DictionaryAttr entries = isDerived ? resolved.derived : resolved.entries)
       ctx_.tags().add(op, entries);
   }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: hlotag-opt %s --hlotag-resolve --split-input-file --verify-diagnostics
+
+// expected-error@below {{attribute 'hlotag.tags' must be an array of dictionaries, but is 3 : i32}}
+module attributes {hlotag.tags = 3 : i32} {}
+
+// -----
+
+// expected-error@below {{attribute 'hlotag.tags' must hold dictionaries with 'forward' and 'derived', but element 1 is "x"}}
+module attributes {hlotag.tags = [{forward = {}, derived = {}}, "x"]} {}
+
+// -----
+
+// expected-error@below {{but element 0 is {forward = {k = "v"}}}}
+module attributes {hlotag.tags = [{forward = {k = "v"}}]} {}
+
+// -----
+
+// expected-error@below {{must hold dictionaries of strings, but element 0.derived is unit}}
+module attributes {hlotag.tags = [{forward = {k = "v"}, derived}]} {}
+
+// -----
+
+// expected-error@below {{attribute 'hlotag.tags' must hold strings, but element 0.forward.k is 1 : i32}}
+module attributes {hlotag.tags = [{forward = {k = 1 : i32}, derived = {}}]} {}
+
+// -----
+
+module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
+  func.func @bad_index(%x: tensor<f32>) -> tensor<f32> {
+    // expected-error@unknown {{mark 'hlotag#1' has no entry in 'hlotag.tags', which has 1}}
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#1\01/sin")
+    // expected-error@unknown {{mark 'hlotag#7' has no entry in 'hlotag.tags', which has 1}}
+    %1 = stablehlo.sine %0 : tensor<f32> loc("a:"(callsite("b" at "transpose(\01hlotag#7\01)/c")))
+    return %1 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = []} {
+  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
+    // expected-error@unknown {{malformed mark in location name}}
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#\01/sin")
+    // expected-error@unknown {{malformed mark in location name}}
+    %1 = stablehlo.sine %0 : tensor<f32> loc("\01hlotag#99999999999999999999999\01/sin")
+    // expected-error@unknown {{malformed mark in location name}}
+    %2 = stablehlo.sine %1 : tensor<f32> loc("\01hlotag#0")
+    return %2 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = []} {
+  // expected-error@unknown {{mark 'hlotag#0' has no entry}}
+  func.func @bad_argument(%x: tensor<f32> loc("\01hlotag#0\01/x")) -> tensor<f32> {
+    return %x : tensor<f32>
+  } loc("f")
+}
+
+// -----
+
+module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
+  func.func @not_a_dictionary(%x: tensor<f32>) -> tensor<f32> {
+    // expected-error@unknown {{attribute 'mhlo.frontend_attributes' must be a dictionary, but is "k"}}
+    %0 = stablehlo.sine %x {mhlo.frontend_attributes = "k"} : tensor<f32> loc("\01hlotag#0\01/sin")
+    return %0 : tensor<f32>
+  }
+}

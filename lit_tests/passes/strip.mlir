@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: hlotag-opt %s --hlotag-strip | FileCheck %s --check-prefixes=CHECK,ALL
+// RUN: hlotag-opt %s --hlotag-strip --hlotag-strip | FileCheck %s --check-prefixes=CHECK,ALL
+// RUN: hlotag-opt %s --hlotag-strip="keys=a?,c" | FileCheck %s --check-prefixes=CHECK,SOME
+// RUN: hlotag-opt %s --pass-pipeline="builtin.module(hlotag-strip{keys=*})" | FileCheck %s --check-prefixes=CHECK,EVERY
+
+// CHECK-LABEL: func.func @entries
+func.func @entries(%x: tensor<f32>) -> tensor<f32> {
+  // ALL-NEXT: stablehlo.sine %arg0 : tensor
+  // SOME-NEXT: stablehlo.sine %arg0 {mhlo.frontend_attributes = {b = "3"}} : tensor
+  // EVERY-NEXT: stablehlo.sine %arg0 : tensor
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {a1 = "1", a2 = "2", b = "3"}} : tensor<f32>
+  // What partitioners and hlotag keep there goes only when it is named.
+  // ALL-NEXT: stablehlo.cosine %0 {mhlo.frontend_attributes = {xla.sdy.sharding = "s"}} : tensor
+  // SOME-NEXT: stablehlo.cosine %0 {mhlo.frontend_attributes = {xla.sdy.sharding = "s"}} : tensor
+  // EVERY-NEXT: stablehlo.cosine %0 : tensor
+  %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {a1 = "1", xla.sdy.sharding = "s"}} : tensor<f32>
+  // Other attributes stay.
+  // CHECK-NEXT: stablehlo.tanh %1 {k.a1 = "1"} : tensor
+  %2 = stablehlo.tanh %1 {k.a1 = "1", mhlo.frontend_attributes = {c = "1"}} : tensor<f32>
+  // CHECK-NEXT: return
+  return %2 : tensor<f32>
+}
+
+// CHECK-LABEL: func.func @regions
+func.func @regions(%x: tensor<i1>, %y: tensor<f32>) -> tensor<f32> {
+  // CHECK-NEXT: "stablehlo.if"(%arg0) ({
+  // CHECK-NEXT: stablehlo.sine %arg1 : tensor
+  %0 = "stablehlo.if"(%x) ({
+    %1 = stablehlo.sine %y {mhlo.frontend_attributes = {a1 = "1"}} : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }, {
+    stablehlo.return %y : tensor<f32>
+  // CHECK: }) : (tensor<i1>) -> tensor<f32>
+  }) {mhlo.frontend_attributes = {a1 = "1"}} : (tensor<i1>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
