@@ -41,7 +41,8 @@ Entries EntryCarrier::entriesOf(Operation op) {
   DictionaryAttr all = carried(tags_.get(op));
   if (!all)
     return {};
-  return {all, common(tags_.getAttached(op), all)};
+  DictionaryAttr attached = common(tags_.getAttached(op), all);
+  return {all, attached, attached ? op.attrOf<DictionaryAttr>(kDerived) : DictionaryAttr()};
 }
 
 bool EntryCarrier::give(Operation op, const Entries &entries) {
@@ -51,8 +52,11 @@ bool EntryCarrier::give(Operation op, const Entries &entries) {
   DictionaryAttr attached =
       entries.attached ? without(entries.attached, tags_.get(op)) : DictionaryAttr();
   bool changed = tags_.add(op, entries.all);
-  if (attached)
-    changed |= tags_.addAttached(op, attached);
+  if (!attached)
+    return changed;
+  changed |= tags_.addAttached(op, attached);
+  if (entries.derived && !op.hasAttr(kDerived))
+    changed |= setDerived(op, entries.derived);
   return changed;
 }
 
@@ -62,7 +66,8 @@ Entries EntryCarrier::merge(const Entries &own, const Entries &entries) {
   if (!own)
     return entries;
   return {tags_.merge(own.all, entries.all),
-          tags_.merge(own.attached, without(entries.attached, own.all))};
+          tags_.merge(own.attached, without(entries.attached, own.all)),
+          own.derived ? own.derived : entries.derived};
 }
 
 DictionaryAttr EntryCarrier::carried(DictionaryAttr dictionary) {

@@ -75,7 +75,7 @@ struct Seed {
 class Completer {
 public:
   Completer(PassContext &ctx, bool attachedOnly)
-      : ctx_(ctx), carrier_(ctx.tags(), ctx.ids(), ctx.context()), groups_(ctx.context()),
+      : ctx_(ctx), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), groups_(ctx.context()),
         attachedOnly_(attachedOnly),
         broadcast_(ir::Identifier::get(ctx.context(), "stablehlo.broadcast_in_dim")),
         barrier_(ir::Identifier::get(ctx.context(), "stablehlo.optimization_barrier")) {}
@@ -207,7 +207,9 @@ void Completer::completeFeeder(ir::Operation op) {
       Entries entries = carrier_.entriesOf(user);
       shared = isFirst ? entries
                        : Entries{carrier_.common(shared.all, entries.all),
-                                 carrier_.common(shared.attached, entries.attached)};
+                                 carrier_.common(shared.attached, entries.attached),
+                                 shared.derived == entries.derived ? shared.derived
+                                                                   : ir::DictionaryAttr()};
       isFirst = false;
       if (!shared)
         return;
@@ -242,7 +244,7 @@ bool Completer::isLoweringOfPrimitive(const CallGraph::Function &function) {
 void Completer::completeEnclosing() {
   // Inner loops come after outer ones in the walk.
   for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop)
-    carrier_.give(*loop, {entriesOfBody(*loop), {}});
+    carrier_.give(*loop, {entriesOfBody(*loop), {}, {}});
   if (!anyCalls_)
     return;
   CallGraph graph(ctx_.module(), ctx_.ids());
@@ -250,7 +252,7 @@ void Completer::completeEnclosing() {
     const CallGraph::Function &function = graph.functions()[f];
     if (function.callers.empty() || !isLoweringOfPrimitive(function))
       continue;
-    Entries entries{entriesOfBody(function.op), {}};
+    Entries entries{entriesOfBody(function.op), {}, {}};
     if (!entries)
       continue;
     for (size_t site : function.callers)

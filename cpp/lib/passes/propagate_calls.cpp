@@ -88,7 +88,7 @@ struct Variant {
 class Specializer {
 public:
   Specializer(PassContext &ctx, CallGraph &graph, size_t maxClones)
-      : ctx_(ctx), graph_(graph), carrier_(ctx.tags(), ctx.ids(), ctx.context()),
+      : ctx_(ctx), graph_(graph), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
         maxClones_(maxClones) {}
 
   LogicalResult run() {
@@ -199,6 +199,8 @@ size_t Specializer::variantOf(size_t function, Entries entries) {
     // too, so neither to the functions they call.
     entries.all = carrier_.without(entries.all, sharedKeys_[function]);
     entries.attached = carrier_.without(entries.attached, sharedKeys_[function]);
+    if (!entries.attached)
+      entries.derived = {};
   }
   auto [slot, isNew] = known_.try_emplace({function, entries}, variants_.size());
   if (isNew)

@@ -52,7 +52,7 @@ After:
 }
 
 LogicalResult PropagateRegions::run(PassContext &ctx) {
-  analysis::EntryCarrier carrier(ctx.tags(), ctx.ids(), ctx.context());
+  analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
   // Pre-order: a parent has all that its own ancestors hand it before its children ask. Neighbours
   // share a parent, so it is asked once per run of neighbours.
   ir::Operation parent;

@@ -5,6 +5,7 @@
 namespace hlotag::passes {
 
 void registerAllPasses() {
+  pass::registerPass(createAttachPass);
   pass::registerPass(createCompleteLoweringPass);
   pass::registerPass(createPropagateCallsPass);
   pass::registerPass(createPropagateRegionsPass);

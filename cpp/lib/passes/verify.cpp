@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/entries.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 #include "marks.h"
@@ -27,7 +28,7 @@ const PassInfo &Verify::staticInfo() {
 - a key has hlotag's reserved prefix `hlotag.`;
 - a location still has a mark, or the module `hlotag.tags`: `hlotag-resolve` did not run.
 
-It removes `hlotag.attached` from all operations and changes nothing else.
+It removes `hlotag.attached` and `hlotag.derived` from all operations and changes nothing else.
 
 Before:
 
@@ -45,7 +46,8 @@ After:
 
 class Verifier {
 public:
-  explicit Verifier(PassContext &ctx) : ctx_(ctx) {}
+  explicit Verifier(PassContext &ctx)
+      : ctx_(ctx), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)) {}
 
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
@@ -73,6 +75,7 @@ private:
   bool isMarked(ir::Location root);
 
   PassContext &ctx_;
+  ir::Identifier derived_;
   size_t numErrors_ = 0;
   ir::PointerMap<std::string> entries_;
   ir::PointerMap<bool> marked_;
@@ -83,7 +86,10 @@ void Verifier::visit(ir::Operation op) {
   if (ir::Attribute entries = op.attr(ctx_.ids().frontendAttributes.str()))
     if (const std::string &mistake = checkEntries(entries); !mistake.empty())
       report(op, mistake);
-  ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
+  if (op.hasAttr(ctx_.ids().attached.str())) {
+    ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
+    ctx_.rewriter().removeAttr(op, derived_);
+  }
   bool marked = isMarked(op.location());
   for (ir::Region region : op.regions())
     for (ir::Block block : region.blocks())

@@ -7,7 +7,6 @@
 
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 
 namespace hlotag::analysis {
 
@@ -16,20 +15,27 @@ namespace hlotag::analysis {
 /// call, `inlineable` of a call, placements, shardings.
 bool isCarriedKey(std::string_view key);
 
-/// What is handed on: frontend attributes, and which of them stem from rules. Either may be null.
+/// In-flight record of what operations that autodiff derives get instead of the attached entries;
+/// like those, it never leaves the pipeline.
+inline constexpr std::string_view kDerived = "hlotag.derived";
+
+/// What is handed on: frontend attributes, which of them stem from rules, and what operations
+/// derived by autodiff get instead of the latter (null: the same). Each may be null.
 struct Entries {
   ir::DictionaryAttr all;
   ir::DictionaryAttr attached;
+  ir::DictionaryAttr derived;
 
   explicit operator bool() const { return bool(all); }
   friend bool operator==(const Entries &a, const Entries &b) {
-    return a.all == b.all && a.attached == b.attached;
+    return a.all == b.all && a.attached == b.attached && a.derived == b.derived;
   }
 };
 
 struct EntriesHash {
   size_t operator()(const Entries &entries) const {
-    return ir::HandleHash()(entries.all) * 31 + ir::HandleHash()(entries.attached);
+    return (ir::HandleHash()(entries.all) * 31 + ir::HandleHash()(entries.attached)) * 31 +
+           ir::HandleHash()(entries.derived);
   }
 };
 
@@ -37,8 +43,9 @@ struct EntriesHash {
 /// pointer, so nothing is compared or allocated per operation.
 class EntryCarrier {
 public:
-  EntryCarrier(ir::TagWriter &tags, const ir::OpIds &ids, MlirContext context)
-      : tags_(tags), ids_(ids), context_(context) {}
+  EntryCarrier(ir::Rewriter &rewriter, ir::TagWriter &tags, const ir::OpIds &ids)
+      : rewriter_(rewriter), tags_(tags), ids_(ids), context_(rewriter.context()),
+        derived_(ir::Identifier::get(context_, kDerived)) {}
 
   /// Whether `op` may carry entries: not modules, functions and terminators.
   bool isTaggable(ir::Operation op) { return isTaggable(op.name()); }
@@ -49,6 +56,11 @@ public:
 
   /// Adds to `op` those entries whose key it does not have. Returns whether it changed.
   bool give(ir::Operation op, const Entries &entries);
+
+  /// Records what operations derived from `op` get instead of its attached entries.
+  bool setDerived(ir::Operation op, ir::DictionaryAttr entries) {
+    return rewriter_.setAttr(op, derived_, entries);
+  }
 
   /// What an operation with `own` hands on after it was given `entries`.
   Entries merge(const Entries &own, const Entries &entries);
@@ -66,9 +78,11 @@ private:
   enum class Filter : unsigned char { Carried, Common, SharedKeys, Without };
   ir::DictionaryAttr filter(Filter kind, ir::DictionaryAttr a, ir::DictionaryAttr b);
 
+  ir::Rewriter &rewriter_;
   ir::TagWriter &tags_;
   const ir::OpIds &ids_;
   MlirContext context_;
+  ir::Identifier derived_;
   ir::PointerMap<bool> taggable_;
 
   struct Key {

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/entries.h"
+#include "hlotag/analysis/provenance.h"
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+#include "rules.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+
+class Attach final : public PassBase<Attach> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+
+private:
+  Option<std::string> rules_{options(), "rules",
+                             "an array attribute of rules: [{op = \"dot_general\", attrs = {k = "
+                             "\"v\"}}, ...]"};
+};
+
+const PassInfo &Attach::staticInfo() {
+  static const PassInfo info{
+      "hlotag-attach", "HlotagAttach", "Tag the operations that rules select",
+      R"md(`rules` is an MLIR array attribute; each element is a dictionary with the fields
+
+| field | selects operations |
+|---|---|
+| `op` | by name, with or without the dialect: `dot_general`, `chlo.*` |
+| `scope` | by named scopes, transformations unwrapped and composed through callers; the pattern stands for a run of whole elements: `layer*/attn` selects all inside `decoder/layer_1/attn/softmax` |
+| `source` | by the innermost line of user code: `model.py`, `model.py:42`, `src/model.py:42:7`; without a directory the end of the path |
+| `function` | by the symbol of the function that holds them |
+| `phase` | `forward`, `backward` (computed for a gradient) or `both`, the default |
+
+and with `attrs`, the entries to attach, and `grad`, the entries for operations that autodiff derives:
+`{}` for none, by default those of `attrs` (none for a rule whose phase is `forward`). In patterns `*` matches
+any text and `?` one character. An operation must match all fields that are given.
+
+An entry that is there already stays. Of several rules the last one wins; that two disagree is a
+warning, that one matched nothing is a remark. What was attached is recorded in `hlotag.attached`, and
+in `hlotag.derived` where derived operations get something else; both are removed by `hlotag-verify`.
+
+Before, with `rules=[{op = "sine", attrs = {k = "v"}}]`:
+
+```mlir
+%0 = stablehlo.sine %x : tensor<f32>
+```
+
+After:
+
+```mlir
+%0 = stablehlo.sine %x {hlotag.attached = {k = "v"}, mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+```)md"};
+  return info;
+}
+
+/// What the rules say about operations that are alike.
+struct Verdict {
+  ir::DictionaryAttr forward; ///< null if no rule matches
+  ir::DictionaryAttr derived;
+};
+
+class Attacher {
+public:
+  Attacher(PassContext &ctx, std::vector<Rule> rules)
+      : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
+        matched_(rules_.size()) {
+    // What no rule asks for need not tell operations apart.
+    for (const Rule &rule : rules_) {
+      usesOrigin_ |=
+          rule.scope || rule.source || rule.phase != Phase::Both || rule.grad != rule.attrs;
+      usesFunction_ |= rule.function.has_value();
+    }
+    if (usesOrigin_)
+      provenance_.emplace(ctx.module());
+  }
+
+  void run() {
+    for (ir::Block block : ctx_.module().regions()[0].blocks())
+      for (ir::Operation top : block.operations())
+        runOn(top);
+    for (const Rule &rule : rules_)
+      if (!matched_[rule.number - 1])
+        ctx_.emitRemark(ctx_.module(),
+                        "rule " + std::to_string(rule.number) + " matched nothing: " + rule.text);
+  }
+
+private:
+  struct Key {
+    const void *opName, *origin, *function;
+    bool operator==(const Key &o) const {
+      return opName == o.opName && origin == o.origin && function == o.function;
+    }
+  };
+  struct KeyHash {
+    size_t operator()(const Key &key) const {
+      auto bits = [](const void *p) { return reinterpret_cast<uintptr_t>(p) >> 4; };
+      return (bits(key.opName) * 31 + bits(key.origin)) * 0x9E3779B97F4A7C15ull +
+             bits(key.function);
+    }
+  };
+
+  void runOn(ir::Operation function) {
+    ir::walk(function, [&](ir::Operation op) {
+      if (op == function || !carrier_.isTaggable(op))
+        return;
+      const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
+      Key key{op.name().opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
+      auto [slot, isNew] = verdicts_.try_emplace(key);
+      if (isNew)
+        slot->second = judge(op, origin, function);
+      if (slot->second.forward)
+        attach(op, slot->second, origin && origin->transposed);
+    });
+  }
+
+  Verdict judge(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
+  void attach(ir::Operation op, const Verdict &verdict, bool isTransposed);
+  void reportConflicts(ir::Operation op, const Rule &winner, const std::vector<size_t> &earlier,
+                       bool isTransposed);
+
+  PassContext &ctx_;
+  std::vector<Rule> rules_;
+  analysis::EntryCarrier carrier_;
+  std::vector<bool> matched_;
+  bool usesOrigin_ = false, usesFunction_ = false;
+  std::optional<analysis::Provenance> provenance_;
+  std::unordered_map<Key, Verdict, KeyHash> verdicts_;
+  std::set<std::tuple<size_t, size_t, std::string>> reported_;
+};
+
+const ir::DictionaryAttr &entriesFor(const Rule &rule, bool isTransposed) {
+  return isTransposed ? rule.grad : rule.attrs;
+}
+
+Verdict Attacher::judge(ir::Operation op, const analysis::Origin *origin, ir::Operation function) {
+  Subject subject;
+  subject.opName = op.name().str();
+  if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
+    subject.function = symbol.value();
+  if (origin) {
+    subject.scope = provenance_->text(origin->scope);
+    subject.isTransposed = origin->transposed;
+    if (origin->source) {
+      subject.file = origin->source.filename().str();
+      subject.line = origin->source.line();
+      subject.column = origin->source.column();
+    }
+  }
+  Verdict verdict;
+  std::vector<size_t> matching;
+  for (const Rule &rule : rules_) {
+    if (!rule.matches(subject))
+      continue;
+    matched_[rule.number - 1] = true;
+    // On a derived operation both are the same: what derives from it, again, gets that too.
+    const ir::DictionaryAttr &own =
+        rule.phase == Phase::Backward ? rule.attrs : entriesFor(rule, subject.isTransposed);
+    const ir::DictionaryAttr &derived = subject.isTransposed ? own : rule.grad;
+    reportConflicts(op, rule, matching, subject.isTransposed);
+    matching.push_back(rule.number - 1);
+    verdict.forward = ctx_.tags().merge(verdict.forward, own, /*overwrite=*/true);
+    verdict.derived = ctx_.tags().merge(verdict.derived, derived, /*overwrite=*/true);
+  }
+  return verdict;
+}
+
+void Attacher::attach(ir::Operation op, const Verdict &verdict, bool isTransposed) {
+  ir::DictionaryAttr added = carrier_.without(verdict.forward, ctx_.tags().get(op));
+  bool differs = !isTransposed && verdict.derived != verdict.forward;
+  if (!added)
+    return;
+  ctx_.tags().add(op, added);
+  ctx_.tags().addAttached(op, added);
+  if (!differs)
+    return;
+  // Entries that lost to one that was there before are not of the rule, nor are their derivatives.
+  ir::DictionaryAttr derived =
+      carrier_.without(verdict.derived, carrier_.without(verdict.forward, added));
+  carrier_.setDerived(op, derived ? derived : ir::DictionaryAttr::get(ctx_.context(), {}));
+}
+
+void Attacher::reportConflicts(ir::Operation op, const Rule &winner,
+                               const std::vector<size_t> &earlier, bool isTransposed) {
+  for (size_t index : earlier) {
+    const Rule &loser = rules_[index];
+    for (ir::NamedAttribute entry : entriesFor(winner, isTransposed)) {
+      ir::Attribute other = entriesFor(loser, isTransposed).lookup(entry.name.str());
+      if (!other || other == entry.value)
+        continue;
+      std::string key(entry.name.str());
+      if (!reported_.insert({loser.number, winner.number, key}).second)
+        continue;
+      ctx_.emitWarning(op, "rule " + std::to_string(winner.number) + " sets '" + key + "' to " +
+                               entry.value.str() + " where rule " + std::to_string(loser.number) +
+                               " sets it to " + other.str() + "; the later rule wins");
+    }
+  }
+}
+
+LogicalResult Attach::run(PassContext &ctx) {
+  std::vector<Rule> rules;
+  try {
+    rules = parseRules(ctx.context(), *rules_);
+  } catch (const RuleError &error) {
+    return ctx.emitError(ctx.module(), error.what());
+  }
+  if (!rules.empty())
+    Attacher(ctx, std::move(rules)).run();
+  return success();
+}
+
+} // namespace
+
+std::unique_ptr<pass::Pass> createAttachPass() { return std::make_unique<Attach>(); }
+
+} // namespace hlotag::passes

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rules.h"
+
+#include "hlotag/ir/tag_writer.h"
+#include "hlotag/pass/option.h"
+
+namespace hlotag::passes {
+
+using pass::globMatch;
+
+namespace {
+
+bool matchesOp(const std::string &pattern, std::string_view name) {
+  size_t dot = name.find('.');
+  return globMatch(pattern, name) ||
+         (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
+}
+
+/// `pattern` stands for a run of whole elements of the path.
+bool matchesScope(const std::string &pattern, std::string_view scope) {
+  return globMatch("*/" + pattern + "/*", "/" + std::string(scope) + "/");
+}
+
+bool matchesSource(const std::string &pattern, const Subject &subject) {
+  if (subject.file.empty())
+    return false;
+  // With a slash in front, so that a pattern without a directory finds the end of the path.
+  std::string text = "/" + std::string(subject.file);
+  auto matches = [&] {
+    return globMatch("*/" + pattern, text) || globMatch(pattern, std::string_view(text).substr(1));
+  };
+  if (matches())
+    return true;
+  text += ":" + std::to_string(subject.line);
+  if (matches())
+    return true;
+  text += ":" + std::to_string(subject.column);
+  return matches();
+}
+
+class RuleReader {
+public:
+  RuleReader(MlirContext context, size_t number, ir::Attribute attr)
+      : context_(context), attr_(attr), number_(number) {}
+
+  Rule read() {
+    ir::DictionaryAttr fields = ir::dynCast<ir::DictionaryAttr>(attr_);
+    if (!fields)
+      throw RuleError("rule " + std::to_string(number_) + " must be a dictionary, but is " +
+                      attr_.str());
+    Rule rule{number_, attr_.str(), {}, {}, {}, {}, Phase::Both, {}, {}};
+    bool hasGrad = false;
+    for (ir::NamedAttribute field : fields) {
+      field_ = field.name.str();
+      if (std::optional<std::string> *pattern = patternOf(rule)) {
+        *pattern = string(field.value);
+        if ((*pattern)->empty())
+          fail("must not be empty");
+      } else if (field_ == "phase") {
+        rule.phase = phase(field.value);
+      } else if (field_ == "attrs") {
+        rule.attrs = entries(field.value);
+      } else if (field_ == "grad") {
+        rule.grad = entries(field.value);
+        hasGrad = true;
+      } else {
+        throw RuleError("rule " + std::to_string(number_) + " has an unknown field '" +
+                        std::string(field_) +
+                        "'; fields are op, scope, source, function, phase, attrs, grad");
+      }
+    }
+    field_ = "attrs";
+    if (!rule.attrs || rule.attrs.empty())
+      fail("is missing or empty: it says what to attach");
+    // A rule for one phase says nothing about what autodiff derives in the other.
+    if (!hasGrad)
+      rule.grad = rule.phase == Phase::Forward ? ir::DictionaryAttr::get(context_, {}) : rule.attrs;
+    return rule;
+  }
+
+private:
+  [[noreturn]] void fail(const std::string &what) {
+    throw RuleError("rule " + std::to_string(number_) + ": field '" + std::string(field_) + "' " +
+                    what);
+  }
+
+  std::optional<std::string> *patternOf(Rule &rule) {
+    return field_ == "op"         ? &rule.op
+           : field_ == "scope"    ? &rule.scope
+           : field_ == "source"   ? &rule.source
+           : field_ == "function" ? &rule.function
+                                  : nullptr;
+  }
+
+  std::string string(ir::Attribute attr) {
+    ir::StringAttr text = ir::dynCast<ir::StringAttr>(attr);
+    if (!text)
+      fail("must be a string, but is " + attr.str());
+    return std::string(text.value());
+  }
+
+  Phase phase(ir::Attribute attr) {
+    std::string text = string(attr);
+    if (text == "forward")
+      return Phase::Forward;
+    if (text == "backward")
+      return Phase::Backward;
+    if (text != "both")
+      fail("must be \"forward\", \"backward\" or \"both\", but is " + attr.str());
+    return Phase::Both;
+  }
+
+  ir::DictionaryAttr entries(ir::Attribute attr) {
+    ir::DictionaryAttr result = ir::dynCast<ir::DictionaryAttr>(attr);
+    if (!result)
+      fail("must be a dictionary, but is " + attr.str());
+    for (ir::NamedAttribute entry : result) {
+      std::string key(entry.name.str());
+      if (ir::isReservedKey(key))
+        fail("has the key '" + key + "', which is reserved");
+      if (!ir::isa<ir::StringAttr>(entry.value) &&
+          !capi::fn().mlirAttributeIsABool(entry.value.raw()))
+        fail("has the value " + entry.value.str() + " for '" + key +
+             "': it must be a string or a bool");
+    }
+    return result;
+  }
+
+  MlirContext context_;
+  ir::Attribute attr_;
+  size_t number_;
+  std::string_view field_;
+};
+
+} // namespace
+
+bool Rule::matches(const Subject &subject) const {
+  if (phase != Phase::Both && (phase == Phase::Backward) != subject.isTransposed)
+    return false;
+  return (!op || matchesOp(*op, subject.opName)) &&
+         (!function || globMatch(*function, subject.function)) &&
+         (!scope || matchesScope(*scope, subject.scope)) &&
+         (!source || matchesSource(*source, subject));
+}
+
+std::vector<Rule> parseRules(MlirContext context, std::string_view text) {
+  if (text.find_first_not_of(" \t\n") == std::string_view::npos)
+    return {};
+  ir::Attribute attr = capi::fn().mlirAttributeParseGet(context, ir::toRef(text));
+  if (!attr)
+    throw RuleError("rules must be an MLIR array attribute, and this does not parse: " +
+                    std::string(text));
+  ir::ArrayAttr list = ir::dynCast<ir::ArrayAttr>(attr);
+  if (!list)
+    throw RuleError("rules must be an array of dictionaries, but is " + attr.str());
+  std::vector<Rule> rules;
+  for (intptr_t i = 0; i < list.size(); ++i)
+    rules.push_back(RuleReader(context, size_t(i) + 1, list[i]).read());
+  return rules;
+}
+
+} // namespace hlotag::passes
