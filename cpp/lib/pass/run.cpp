@@ -129,7 +129,9 @@ void Executor::addElement(const PipelineElement &element, bool fold) {
     groups_.back()->elements.push_back(&element);
     return;
   }
-  segments_.push_back({{&element}, PassManager(module_.context(), options_.verify)});
+  // After our own passes the executor verifies, and only when they changed something.
+  bool managerVerifies = options_.verify && !element.pass;
+  segments_.push_back({{&element}, PassManager(module_.context(), managerVerifies)});
   if (element.pass) {
     addExternalPass(segments_.back());
   } else if (auto reason = segments_.back().manager.addText(element.foreign)) {
@@ -177,10 +179,12 @@ void Executor::runGroup(MlirOperation op, MlirExternalPass self, void *userData)
 }
 
 bool Executor::runElements(const std::vector<const PipelineElement *> &elements) {
+  size_t changesBefore = context_.rewriter().numChanges();
   for (const PipelineElement *element : elements)
     if (!runPass(*element))
       return false;
-  return true;
+  bool changed = context_.rewriter().numChanges() != changesBefore;
+  return !options_.verify || !changed || module_.verify();
 }
 
 bool Executor::runPass(const PipelineElement &element) {

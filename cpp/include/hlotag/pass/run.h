@@ -12,7 +12,8 @@
 namespace hlotag::pass {
 
 struct RunOptions {
-  /// Verify the module after the passes (after each one when something is printed or timed).
+  /// Verify the module after passes that changed it: after a row of our passes (after each one
+  /// when something is printed or timed), and after each foreign one.
   bool verify = true;
   /// Print the module to stderr before or after these passes; "all" means each.
   std::vector<std::string> printBefore;

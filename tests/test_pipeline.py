@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run_passes and list_passes: what goes in, what comes out, and every way to fail."""
+
+import dataclasses
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from hlotag import errors, pipeline
+from hlotag.pipeline import list_passes, new_context, parse_module, run_passes, to_bytecode
+
+MODULE = """
+module @m attributes {some.attr = 1 : i32} {
+  func.func public @main(%x: tensor<f32> loc("x")) -> tensor<f32> {
+    %0 = stablehlo.sine %x {mhlo.frontend_attributes = {a = "1", b = "2"}} : tensor<f32> loc("jit(f)/sin"("f.py":3:4))
+    %dead = stablehlo.cosine %x : tensor<f32> loc("jit(f)/cos")
+    return %0 : tensor<f32>
+  }
+}
+"""
+NOT_A_DICTIONARY = MODULE.replace(
+    ': tensor<f32> loc("jit(f)/cos")', '{mhlo.frontend_attributes = "k"} : tensor<f32> loc("g.py":5:6)'
+).replace("return %0", "return %dead")
+
+
+def full_text(module):
+    return module.operation.get_asm(enable_debug_info=True)
+
+
+def test_module_is_changed_in_place_and_returned():
+    with new_context():
+        module = parse_module(MODULE)
+        assert run_passes(module, "hlotag-strip{keys=a}") is module
+        assert 'mhlo.frontend_attributes = {b = "2"}' in str(module)
+
+
+def test_text_in_text_out():
+    result = run_passes("func.func private @f()", "hlotag-strip")
+    assert "func.func private @f()" in result
+    assert "loc(" not in result
+
+
+def test_text_with_locations_keeps_them():
+    result = run_passes(MODULE, "hlotag-strip")
+    assert 'loc("f.py":3:4)' in result
+    assert "frontend_attributes" not in result
+
+
+def test_bytecode_in_bytecode_out():
+    with new_context():
+        bytecode = to_bytecode(parse_module(MODULE))
+    result = run_passes(bytecode, "hlotag-strip{keys=b}")
+    assert isinstance(result, bytes)
+    with new_context():
+        assert 'mhlo.frontend_attributes = {a = "1"}' in str(parse_module(result))
+
+
+def test_several_texts_run_one_after_another():
+    result = run_passes(MODULE, ["builtin.module(hlotag-strip{keys=a})", "", "canonicalize,hlotag-strip{keys=b}"])
+    assert "frontend_attributes" not in result
+    assert "cosine" not in result
+
+
+def test_empty_pipeline_changes_nothing():
+    with new_context():
+        module = parse_module(MODULE)
+        before = full_text(module)
+        run_passes(module, "")
+        assert full_text(module) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hlotag-strip,hlotag-strip{keys=*}",
+        "hlotag-strip{keys=a},hlotag-resolve",
+        "func.func(cse),hlotag-strip{keys=a},hlotag-strip",
+    ],
+)
+def test_failing_pass_leaves_the_module_as_it_was(text):
+    with new_context():
+        module = parse_module(NOT_A_DICTIONARY.replace("some.attr = 1 : i32", "hlotag.tags = 3 : i32"))
+        before = full_text(module)
+        bytecode = to_bytecode(module)
+        with pytest.raises(errors.PassError) as caught:
+            run_passes(module, text)
+        assert full_text(module) == before
+        assert to_bytecode(module) == bytecode
+        assert module.operation.verify()
+    assert caught.value.pass_name.startswith("hlotag-")
+    assert "g.py:5:6" in str(caught.value) or "hlotag.tags" in str(caught.value)
+
+
+def test_restored_after_foreign_passes_deleted_operations():
+    with new_context():
+        module = parse_module(MODULE.replace("some.attr = 1 : i32", "hlotag.tags = 3 : i32"))
+        before = full_text(module)
+        with pytest.raises(errors.PassError) as caught:
+            run_passes(module, "canonicalize,hlotag-strip,hlotag-resolve")
+        assert full_text(module) == before
+        assert caught.value.pass_name == "hlotag-resolve"
+        run_passes(module, "canonicalize")
+        assert "cosine" not in str(module)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hlotag-srtip", "did you mean hlotag-strip?"),
+        ("hlotag-strip{key=a}", r"unknown option 'key' of hlotag-strip; its options: keys \(list of strings\)"),
+        ("hlotag-strip{keys}", "needs a value of type list of strings"),
+        ("no-such-pass", "does not refer to a registered pass"),
+        ("canonicalize{nope=1}", "no such option nope"),
+        ("hlotag-strip(", "options are written in"),
+        ("func.func(hlotag-strip)", "top-level builtin.module"),
+        (3, "must be a string or a sequence"),
+        (["hlotag-strip", None], "must be a string or a sequence"),
+    ],
+)
+def test_bad_pipelines(text, message):
+    with new_context():
+        module = parse_module(MODULE)
+        before = full_text(module)
+        with pytest.raises(errors.PipelineError, match=message):
+            run_passes(module, text)
+        assert full_text(module) == before
+
+
+def test_nothing_runs_if_a_later_part_is_rejected():
+    with new_context():
+        module = parse_module(MODULE)
+        with pytest.raises(errors.PipelineError):
+            run_passes(module, "hlotag-strip,no-such-pass")
+        assert "frontend_attributes" in str(module)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("module {\n  nonsense\n}", r"<module>:2:3: error: custom op 'nonsense' is unknown[^\n]*\n  nonsense\n  \^"),
+        ("module {", "<module>:1:7: error: expected"),
+        (b"module {}", "not MLIR bytecode"),
+        (b"ML\xefRgarbage", "bytecode version"),
+        ("func.func @f(%x: i32) -> i64 { return %x : i32 }", "doesn't match function result type"),
+    ],
+)
+def test_malformed_modules(source, message):
+    with pytest.raises(errors.ParseError, match=message):
+        run_passes(source, "hlotag-strip")
+
+
+def test_other_types_are_refused():
+    with pytest.raises(TypeError, match=r"must be an ir\.Module, str or bytes, not int"):
+        run_passes(3, "hlotag-strip")  # type: ignore[type-var]
+
+
+def test_list_passes():
+    passes = {info.name: info for info in list_passes()}
+    assert list(passes) == sorted(passes)
+    strip = passes["hlotag-strip"]
+    assert strip.options[0].name == "keys"
+    assert strip.options[0].type == "list of strings"
+    assert "```mlir" in strip.description
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        strip.name = "x"  # type: ignore[misc]
+    for info in passes.values():
+        assert info.summary
+        assert not info.summary.endswith(".")
+
+
+def test_default_pipeline_names_known_passes():
+    assert pipeline.pipeline_text(pipeline.DEFAULT_PIPELINE) == pipeline.DEFAULT_PIPELINE
+
+
+def test_threads_with_modules_of_their_own():
+    problems = []
+
+    def work():
+        try:
+            for _ in range(20):
+                assert "frontend_attributes" not in run_passes(MODULE, "hlotag-strip,canonicalize")
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+
+
+def test_works_in_the_context_of_jax():
+    jax = pytest.importorskip("jax")
+    module = jax.jit(lambda x: x + 1).lower(1.0).compiler_ir()
+    assert run_passes(module, "hlotag-resolve,canonicalize,hlotag-strip") is module
+
+
+def test_command_line_reports_success_and_failure(tmp_path):
+    path = tmp_path / "m.mlir"
+    path.write_text(MODULE)
+    command = [sys.executable, "-c", "import sys; from hlotag.cli import opt_main; sys.exit(opt_main())", str(path)]
+    good = subprocess.run([*command, "--hlotag-strip=keys=a"], capture_output=True, text=True, check=False)
+    assert good.returncode == 0
+    assert 'frontend_attributes = {b = "2"}' in good.stdout
+    path.write_text(NOT_A_DICTIONARY)
+    bad = subprocess.run([*command, "--hlotag-strip"], capture_output=True, text=True, check=False)
+    assert bad.returncode == 1
+    assert bad.stdout == ""
+    assert "g.py:5:6: error: attribute 'mhlo.frontend_attributes' must be a dictionary" in bad.stderr
