@@ -166,6 +166,9 @@ NB_MODULE(_core, m) {
   m.def("install", &install, nb::arg("path"), nb::arg("offsets"),
         "Fills the table; returns the names of required functions that are missing.");
   m.def("is_installed", &capi::isInstalled);
+  m.def(
+      "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },
+      "Where the table is, for C++ built against hlotag's headers; it stays there.");
   m.def("list_passes", &listPasses);
   m.def("parse_pipeline", [](std::string_view text) { return pass::Pipeline::parse(text).str(); });
   m.def("pipeline_elements", [](std::string_view text) {

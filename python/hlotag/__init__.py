@@ -4,44 +4,56 @@
 `hlotag.enable()` is enough for programs that already use `jax.experimental.xla_metadata`.
 """
 
-from importlib.metadata import version as _version
+from __future__ import annotations
 
-from hlotag.errors import (
-    HlotagError,
-    IncompatibleJaxlibError,
-    ParseError,
-    PassError,
-    PipelineError,
-    TagDropped,
-    TagError,
-)
-from hlotag.pipeline import DEFAULT_PIPELINE, list_passes, run_passes
-from hlotag.rules import Rule, load_rules
-from hlotag.stage import disable, enable, stage
-from hlotag.state import Stage, active
-from hlotag.tags import set_xla_metadata, tag, tagged
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hlotag.errors import HlotagError as HlotagError
+    from hlotag.errors import IncompatibleJaxlibError as IncompatibleJaxlibError
+    from hlotag.errors import ParseError as ParseError
+    from hlotag.errors import PassError as PassError
+    from hlotag.errors import PipelineError as PipelineError
+    from hlotag.errors import TagDropped as TagDropped
+    from hlotag.errors import TagError as TagError
+    from hlotag.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
+    from hlotag.pipeline import list_passes as list_passes
+    from hlotag.pipeline import run_passes as run_passes
+    from hlotag.rules import Rule as Rule
+    from hlotag.rules import load_rules as load_rules
+    from hlotag.staging import disable as disable
+    from hlotag.staging import enable as enable
+    from hlotag.staging import stage as stage
+    from hlotag.state import Stage as Stage
+    from hlotag.state import active as active
+    from hlotag.tags import set_xla_metadata as set_xla_metadata
+    from hlotag.tags import tag as tag
+    from hlotag.tags import tagged as tagged
 
 __version__ = _version("hlotag")
 
-__all__ = [
-    "DEFAULT_PIPELINE",
-    "HlotagError",
-    "IncompatibleJaxlibError",
-    "ParseError",
-    "PassError",
-    "PipelineError",
-    "Rule",
-    "Stage",
-    "TagDropped",
-    "TagError",
-    "active",
-    "disable",
-    "enable",
-    "list_passes",
-    "load_rules",
-    "run_passes",
-    "set_xla_metadata",
-    "stage",
-    "tag",
-    "tagged",
-]
+# Loaded when first used: `hlotag-opt` needs the passes and not JAX.
+_HOME = {
+    "errors": ["HlotagError", "IncompatibleJaxlibError", "ParseError", "PassError", "PipelineError", "TagDropped", "TagError"],
+    "pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
+    "rules": ["Rule", "load_rules"],
+    "staging": ["disable", "enable", "stage"],
+    "state": ["Stage", "active"],
+    "tags": ["set_xla_metadata", "tag", "tagged"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

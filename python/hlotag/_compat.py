@@ -8,6 +8,7 @@ here says how; the rest of the package sees one interface.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,6 +107,56 @@ def is_recipe(equation: Any) -> bool:
     return isinstance(equation, pe.JaxprTracer)
 
 
+def library_call(equation: Any) -> tuple[tuple, tuple] | None:
+    """Where in the program, and where in the library that it called, an equation was bound.
+
+    Returns:
+      Two tuples of (code, instruction), outermost first: the frames down to the innermost one of user code, and those from there
+      to the bind. None if the equation has no such frames.
+    """
+    traceback = equation.source_info.traceback
+    if traceback is None:
+        return None
+    frames = list(zip(*traceback.raw_frames(), strict=True))[::-1]
+    binds = [i for i, (code, _) in enumerate(frames) if code in _BIND_CODES]
+    users = [i for i, (code, _) in enumerate(frames) if source_info_util.is_user_filename(code.co_filename)]
+    if not binds or not users:
+        return None
+    # A bind may run user code, which binds in turn: the innermost user frame and the first bind below it.
+    innermost = users[-1]
+    below = [i for i in binds if i > innermost]
+    return (tuple(frames[: innermost + 1]), tuple(frames[innermost + 1 : below[0]])) if below else None
+
+
+def equations_around(value: Any) -> tuple[Iterator[Any], Iterator[Any]]:
+    """What the trace that made the equation behind `value` had made before it, nearest first, and what it has made since.
+
+    Equations that JAX dropped as dead code are left out.
+    """
+    while not isinstance(value, pe.DynamicJaxprTracer):
+        if isinstance(value, (ad.LinearizeTracer, ad.JVPTracer)):
+            value = value.primal if equation_behind(value.primal) is not None else value.tangent
+        else:
+            value = value.val
+    equations = value._trace.frame.tracing_eqns
+
+    def live(numbers: range) -> Iterator[Any]:
+        for number in numbers:
+            if (equation := _dereferenced(equations[number])) is not None:
+                yield equation
+
+    # From the end, which is where a tag usually finds it: a search from the start would make tracing quadratic.
+    last = len(equations) - 1
+    at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is value.parent), None)
+    if at is None:
+        return iter(()), iter(())
+    return live(range(at - 1, -1, -1)), live(range(at + 1, last + 1))
+
+
+def _dereferenced(equation: Any) -> Any:
+    return equation() if isinstance(equation, weakref.ref) else equation
+
+
 def retag_recipe(tracer: Any, update: Callable[[Any], Any]) -> None:
     """Gives the equation behind a partial-evaluation tracer the context `update(old context)`."""
     recipe = tracer.recipe
@@ -148,6 +199,9 @@ class Patch:
             setattr(self._owner, self._name, self._original)
 
 
+_BIND_CODES = {core.Primitive.bind.__code__}
+
+
 def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
     """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
 
@@ -164,6 +218,7 @@ def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
                 return original(self, *args, **params)
             return grouped(self, *args, **params)
 
+        _BIND_CODES.add(bind.__code__)
         return bind
 
     return Patch(core.Primitive, "bind", wrap)

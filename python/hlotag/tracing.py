@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hlotag import _compat
@@ -86,7 +86,7 @@ def _record(equation: Any) -> None:
 
 
 def equations_of(value: Any) -> list[Any]:
-    """All equations that derive from the operation that made `value`, as the calling code sees it.
+    """All equations that derive from the call that made `value`, as the calling code sees it.
 
     Args:
       value: one array or tracer.
@@ -98,21 +98,68 @@ def equations_of(value: Any) -> list[Any]:
     equation = _compat.equation_behind(value)
     if equation is None:
         return []
-    ref = _refs.get(id(equation))
-    if ref is None:  # Made before hlotag was enabled, or by the older partial evaluation.
-        return [equation]
     enclosing: set[Group | None] = {None}
     caller = _open.group
     while caller is not None:
         enclosing.add(caller)
         caller = caller.parent
-    group = ref.group
-    if group in enclosing:
+    group = _group_of(equation, enclosing)
+    if group is None:  # Made before hlotag was enabled, or by the older partial evaluation.
         return [equation]
+    before, since = _compat.equations_around(value)
+    groups = [
+        group,
+        *_same_call(equation, group, before, enclosing, later=False),
+        *_same_call(equation, group, since, enclosing, later=True),
+    ]
+    return [live for one in groups for ref in one.equations if (live := ref()) is not None]
+
+
+def _group_of(equation: Any, enclosing: set[Group | None]) -> Group | None:
+    """The outermost group of `equation` below those in `enclosing`."""
+    ref = _refs.get(id(equation))
+    if ref is None or ref.group in enclosing:
+        return None
+    group = ref.group
     while group.parent not in enclosing:
         assert group.parent is not None  # None encloses everything.
         group = group.parent
-    return [live for other in group.equations if (live := other()) is not None]
+    return group
+
+
+def _same_call(
+    equation: Any, group: Group, neighbours: Iterator[Any], enclosing: set[Group | None], *, later: bool
+) -> list[Group]:
+    """The other groups of the library call that bound `equation`, in one direction: `softmax` is several binds.
+
+    They have the user's frames in common, down to the instruction, and within the library each is further on than the one before. A
+    call that a loop repeats starts over, so it is not taken for the same.
+    """
+    here = _compat.library_call(equation)
+    found: list[Group] = []
+    last = group
+    for other in neighbours:
+        other_group = _group_of(other, enclosing)
+        if other_group is last:
+            continue
+        there = _compat.library_call(other)
+        if other_group is None or here is None or there is None or here[0] != there[0]:
+            break
+        if _is_further(here[1], there[1]) is not later:
+            break
+        found.append(other_group)
+        here, last = there, other_group
+    return found
+
+
+def _is_further(here: tuple, there: tuple) -> bool | None:
+    """Whether `there` is later than `here` in the code of the same call; None if it cannot be the same call."""
+    for (code, instruction), (other_code, other_instruction) in zip(here, there, strict=False):
+        if code is not other_code:
+            return None
+        if instruction != other_instruction:
+            return other_instruction > instruction
+    return None
 
 
 PATCHES = (_compat.bind_patch(_in_group), _compat.equation_patch(_record))
