@@ -213,7 +213,7 @@ LogicalResult Specializer::reach() {
   for (; numResolved_ < variants_.size(); ++numResolved_) {
     resolveCallees(numResolved_);
     if (variants_.size() > functions().size() + maxClones_)
-      return ctx_.emitError(functions()[variants_[numResolved_].function].op,
+      return ctx_.emitError(functions()[variants_.back().function].op,
                             "more than " + std::to_string(maxClones_) +
                                 " copies of functions would be needed for the entries that calls "
                                 "hand to them; see option 'max-clones'");

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\"}}, {op = \"stablehlo.cos*\", attrs = {b = \"2\"}}, {function = \"?aves\", attrs = {c = true}}]"}' | FileCheck %s --check-prefix=OP
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer*/attn\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=SCOPE
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{source = \"model.py:42\", attrs = {k = \"line\"}}, {source = \"other/model.py\", attrs = {k = \"file\"}}]"}' | FileCheck %s --check-prefix=SOURCE
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"forward\", attrs = {k = \"f\"}}, {phase = \"backward\", attrs = {k = \"b\"}}, {op = \"tanh\", attrs = {t = \"1\"}, grad = {u = \"2\"}}, {op = \"abs\", attrs = {t = \"1\"}, grad = {}}]"}' | FileCheck %s --check-prefix=PHASE
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\"}}]"},hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"2\", b = \"2\"}}]"}' | FileCheck %s --check-prefix=TWICE
+// RUN: hlotag-opt %s --hlotag-attach | FileCheck %s --check-prefix=NONE --implicit-check-not=hlotag.attached
+
+// By operation, dialect or not, and by function. What is there already stays.
+// OP-LABEL: func.func @waves
+// OP: stablehlo.sine {{.*}} {hlotag.attached = {a = "1", c = true}, mhlo.frontend_attributes = {a = "1", c = true}}
+// OP: stablehlo.cosine {{.*}} {hlotag.attached = {b = "2", c = true}, mhlo.frontend_attributes = {b = "2", c = true}}
+// OP: stablehlo.sine {{.*}} {hlotag.attached = {c = true}, mhlo.frontend_attributes = {a = "own", c = true}}
+// OP: return %{{[0-9]}} : tensor<f32>
+// TWICE-LABEL: func.func @waves
+// TWICE: stablehlo.sine {{.*}} {hlotag.attached = {a = "1", b = "2"}, mhlo.frontend_attributes = {a = "1", b = "2"}}
+// NONE-LABEL: func.func @waves
+func.func @waves(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32>
+  %1 = stablehlo.cosine %0 : tensor<f32>
+  %2 = stablehlo.sine %1 {mhlo.frontend_attributes = {a = "own"}} : tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// A scope pattern stands for whole elements of the path, which transforms do not disturb.
+// SCOPE-LABEL: func.func @scopes
+func.func @scopes(%x: tensor<f32>) -> tensor<f32> {
+  // SCOPE: stablehlo.sine {{.*}}k = "v"
+  %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/layer_0/attn/sin")
+  // SCOPE: stablehlo.cosine {{.*}}k = "v"
+  %1 = stablehlo.cosine %0 : tensor<f32> loc("jit(f)/transpose(jvp(decoder))/layer_1/attn/softmax/cos")
+  // SCOPE: stablehlo.tanh %{{[0-9]}} : tensor<f32>
+  %2 = stablehlo.tanh %1 : tensor<f32> loc("jit(f)/layer_1/attn_out/tanh")
+  // SCOPE: stablehlo.abs %{{[0-9]}} : tensor<f32>
+  %3 = stablehlo.abs %2 : tensor<f32> loc("jit(f)/my_layer/attn/abs")
+  return %3 : tensor<f32>
+}
+
+// SOURCE-LABEL: func.func @sources
+func.func @sources(%x: tensor<f32>) -> tensor<f32> {
+  // SOURCE: stablehlo.sine {{.*}}k = "line"
+  %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/sin"("g"("/src/model.py":42:3)))
+  // SOURCE: stablehlo.cosine %{{[0-9]}} : tensor<f32>
+  %1 = stablehlo.cosine %0 : tensor<f32> loc("jit(f)/cos"("g"("/src/model.py":420:3)))
+  // SOURCE: stablehlo.tanh {{.*}}k = "file"
+  %2 = stablehlo.tanh %1 : tensor<f32> loc("jit(f)/tanh"("g"("/a/other/model.py":1:1)))
+  // SOURCE: stablehlo.abs %{{[0-9]}} : tensor<f32>
+  %3 = stablehlo.abs %2 : tensor<f32> loc("jit(f)/abs"("g"("/src/my_model.py":42:3)))
+  return %3 : tensor<f32>
+}
+
+// PHASE-LABEL: func.func @phases
+func.func @phases(%x: tensor<f32>) -> tensor<f32> {
+  // PHASE: stablehlo.sine {{.*}} {hlotag.attached = {k = "f"}, hlotag.derived = {}, mhlo.frontend_attributes = {k = "f"}}
+  %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/jvp()/sin")
+  // PHASE: stablehlo.tanh {{.*}} {hlotag.attached = {t = "1"}, hlotag.derived = {u = "2"}, mhlo.frontend_attributes = {t = "1"}}
+  %1 = stablehlo.tanh %0 : tensor<f32> loc("jit(f)/jvp()/tanh")
+  // PHASE: stablehlo.abs {{.*}} {hlotag.attached = {t = "1"}, hlotag.derived = {}, mhlo.frontend_attributes = {t = "1"}}
+  %2 = stablehlo.abs %1 : tensor<f32> loc("jit(f)/jvp()/abs")
+  // PHASE: stablehlo.sine {{.*}} {hlotag.attached = {k = "b"}, mhlo.frontend_attributes = {k = "b"}}
+  %3 = stablehlo.sine %2 : tensor<f32> loc("jit(f)/transpose(jvp())/sin")
+  // PHASE: stablehlo.tanh {{.*}} {hlotag.attached = {k = "b", u = "2"}, mhlo.frontend_attributes = {k = "b", u = "2"}}
+  %4 = stablehlo.tanh %3 : tensor<f32> loc("jit(f)/transpose(jvp())/tanh")
+  return %4 : tensor<f32>
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = "}' 2>&1 | FileCheck %s --check-prefix=SYNTAX
+// SYNTAX: error: rules must be an MLIR array attribute, and this does not parse: [{op =
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="{op = 1 : i32}"}' 2>&1 | FileCheck %s --check-prefix=ARRAY
+// ARRAY: error: rules must be an array of dictionaries, but is {op = 1 : i32}
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[3 : i32]"}' 2>&1 | FileCheck %s --check-prefix=RULE
+// RULE: error: rule 1 must be a dictionary, but is 3 : i32
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", attrs = {k = \"v\"}}, {opp = \"a\"}]"}' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// UNKNOWN: error: rule 2 has an unknown field 'opp'; fields are op, scope, source, function, phase, attrs, grad
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = 1 : i32, attrs = {}}]"}' 2>&1 | FileCheck %s --check-prefix=TYPE
+// TYPE: error: rule 1: field 'op' must be a string, but is 1 : i32
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", phase = \"sideways\", attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=PHASE
+// PHASE: error: rule 1: field 'phase' must be "forward", "backward" or "both", but is "sideways"
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\"}]"}' 2>&1 | FileCheck %s --check-prefix=ATTRS
+// ATTRS: error: rule 1: field 'attrs' is missing or empty
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", attrs = {k = 1 : i32}}]"}' 2>&1 | FileCheck %s --check-prefix=VALUE
+// VALUE: error: rule 1: field 'attrs' has the value 1 : i32 for 'k': it must be a string or a bool
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", attrs = {k = \"v\"}, grad = {xla.sdy.x = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=KEY
+// KEY: error: rule 1: field 'grad' has the key 'xla.sdy.x', which is reserved
+
+// Not errors: rules that disagree, and rules that match nothing.
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {k = \"1\"}}, {op = \"tanh\", attrs = {k = \"v\"}}, {op = \"sin*\", attrs = {k = \"2\"}}]"}' 2>&1 | FileCheck %s --check-prefix=REPORT
+// REPORT: warning: rule 3 sets 'k' to "2" where rule 1 sets it to "1"; the later rule wins
+// REPORT-NOT: warning
+// REPORT: remark: rule 2 matched nothing: {attrs = {k = "v"}, op = "tanh"}
+// REPORT: stablehlo.sine {{.*}}mhlo.frontend_attributes = {k = "2"}
+func.func @f(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32>
+  %1 = stablehlo.sine %0 : tensor<f32>
+  return %1 : tensor<f32>
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: hlotag-opt %s --hlotag-verify --split-input-file --verify-diagnostics
+
+func.func @values(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@below {{key 'k' in 'mhlo.frontend_attributes' has the value 3 : i32, which XLA drops: it must be a string or a bool}}
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {j = "fine", k = 3 : i32}} : tensor<f32>
+  // expected-error@below {{key 'l' in 'mhlo.frontend_attributes' has the value ["a"]}}
+  %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {l = ["a"]}} : tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
+func.func @dictionary(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@below {{'mhlo.frontend_attributes' must be a dictionary, but is "k=v"}}
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = "k=v"} : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+func.func @reserved(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
+  %0 = "stablehlo.case"(%i) ({
+    // expected-error@below {{key 'hlotag.grad.k' in 'mhlo.frontend_attributes': the prefix 'hlotag.' is reserved}}
+    %1 = stablehlo.sine %x {mhlo.frontend_attributes = {hlotag.grad.k = "v"}} : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<i32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// expected-error@below {{the module still has 'hlotag.tags'; run hlotag-resolve first}}
+module attributes {hlotag.tags = []} {}
+
+// -----
+
+func.func @marks(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@unknown {{the location still has a mark of hlotag's; run hlotag-resolve first}}
+  %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/\01hlotag#0\01/sin")
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// A mark can be anywhere in a location, and in that of a block argument.
+// expected-error@below {{the location still has a mark of hlotag's}}
+func.func @argument(%x: tensor<f32> loc(callsite("a" at fused["b", "c"("\01hlotag#12\01")]))) -> tensor<f32> {
+  return %x : tensor<f32>
+}
