@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that JAX lowered alone, tagged by its own context manager: the passes find all that an equation lowered to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.experimental.xla_metadata import set_xla_metadata
+
+import hlotag
+from hlotag.pipeline import run_passes
+from modules import ops_of
+
+COMPLETE = "hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
+BY_MARKS = "hlotag-resolve,hlotag-complete-lowering{seeds=attached},hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
+
+X = jnp.ones((4, 8))
+W = jnp.ones((8, 8))
+A = jnp.eye(4) * 3
+I = jnp.arange(4)  # noqa: E741
+KEY = jnp.zeros(2, jnp.uint32)
+
+# Each lowers to more than its equations' results, in a way of its own.
+MULTI_OP: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "random.normal": (lambda k: jax.random.normal(k, (4,)), (KEY,)),
+    "random.categorical": (jax.random.categorical, (KEY, X)),
+    "random.permutation": (lambda k: jax.random.permutation(k, 8), (KEY,)),
+    "random.gamma": (lambda k: jax.random.gamma(k, 2.0, (4,)), (KEY,)),
+    "softmax": (jax.nn.softmax, (X,)),
+    "gelu": (jax.nn.gelu, (X,)),
+    "logsumexp": (jax.nn.logsumexp, (X,)),
+    "take": (lambda x, i: jnp.take(x, i, axis=1), (X, I)),
+    "take_along_axis": (lambda x, i: jnp.take_along_axis(x, i[:, None], 1), (X, I)),
+    "one_hot": (lambda i: jax.nn.one_hot(i, 8), (I,)),
+    "solve": (jnp.linalg.solve, (A, A)),
+    "cholesky": (jnp.linalg.cholesky, (A,)),
+    "svd": (jnp.linalg.svd, (X,)),
+    "eigh": (jnp.linalg.eigh, (A,)),
+    "qr": (jnp.linalg.qr, (X,)),
+    "floor_divide": (lambda x: x // 2, (X,)),
+    "mod": (lambda x: x % 2, (X,)),
+    "cumsum": (lambda x: jnp.cumsum(x, 0), (X,)),
+    "argmax": (jnp.argmax, (X,)),
+    "sort": (jnp.sort, (X,)),
+    "argsort": (jnp.argsort, (X,)),
+    "integer_pow": (lambda x: x**7, (X,)),
+    "select_n": (lambda i, x: jax.lax.select_n(i, x[0, :4], x[1, :4], x[2, :4], x[3, :4]), (I, X)),
+    "scatter": (lambda x, i: x.at[i].add(1.0), (X, I)),
+    "scan": (lambda x: jax.lax.scan(lambda c, a: (c + jnp.sin(a) * 3, c), x[0], x), (X,)),
+    "while": (lambda x: jax.lax.while_loop(lambda c: c.sum() < 3, lambda c: c + 1, x), (X,)),
+    "cond": (lambda x: jax.lax.cond(x[0, 0] > 0, jnp.sin, lambda x: x * 2, x), (X,)),
+    "betainc": (lambda x: jax.scipy.special.betainc(x, x, x), (X,)),
+    "grad of softmax": (jax.grad(lambda x: jax.nn.softmax(x)[0, 0]), (X,)),
+    "grad of checkpoint": (jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)).sum())), (X,)),
+    "layer norm": (lambda x: (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5), (X,)),
+}
+
+
+@pytest.mark.parametrize("name", MULTI_OP)
+def test_whole_program(name: str) -> None:
+    function, arguments = MULTI_OP[name]
+
+    def tagged(*arguments: Any) -> Any:
+        with set_xla_metadata(k="v"):
+            return function(*arguments)
+
+    module = jax.jit(tagged).lower(*arguments).compiler_ir()
+    run_passes(module, COMPLETE)
+    untagged = [op for op in ops_of(module) if op.entries.get("k") != "v"]
+    assert not untagged
+    assert module.operation.verify()
+    assert run_passes(str(module), COMPLETE) == run_passes(str(module), "hlotag-verify"), "a second run changed something"
+
+
+def mlp(x: Any) -> Any:
+    with set_xla_metadata(a="1"):
+        y = jax.nn.softmax(x @ W)
+    z = jax.nn.gelu(y)
+    with set_xla_metadata(b="2"):
+        z = jnp.cumsum(z, 0) * jax.nn.logsumexp(z)
+    return (z**3).sum()
+
+
+def loop_of_one_line(x: Any) -> Any:
+    for i in range(6):
+        with set_xla_metadata(k=str(i)) if i % 2 else nullcontext():
+            x = x * 3
+    return x
+
+
+def scan(x: Any) -> Any:
+    def body(c: Any, a: Any) -> Any:
+        with set_xla_metadata(k="v"):
+            c = jnp.tanh(c @ W) + a
+        return c * 2, jnp.argmax(c)
+
+    return jax.lax.scan(body, x[0], x)[0].sum()
+
+
+def remat(x: Any) -> Any:
+    @jax.checkpoint
+    def block(x: Any) -> Any:
+        with set_xla_metadata(k="v"):
+            y = jax.nn.gelu(x @ W)
+        return jax.nn.softmax(y)
+
+    return block(block(x)).sum()
+
+
+def cond(x: Any) -> Any:
+    def branch(x: Any) -> Any:
+        with set_xla_metadata(k="v"):
+            return jax.nn.softmax(x)
+
+    return jax.lax.cond(x[0, 0] > 0, branch, jnp.cos, x).sum()
+
+
+def shared_function(x: Any) -> Any:
+    @jax.jit
+    def f(x: Any) -> Any:
+        return jax.nn.softmax(x) * 2
+
+    with set_xla_metadata(k="1"):
+        y = f(x)
+    with set_xla_metadata(k="2"):
+        y = f(y)
+    return f(y).sum()
+
+
+def random(x: Any) -> Any:
+    key = jax.random.PRNGKey(0)
+    with set_xla_metadata(k="1"):
+        a = jax.random.normal(key, (4, 8))
+    return (a * x + jax.random.normal(key, (4, 8))).sum()
+
+
+def transformer(x: Any) -> Any:
+    def layer(x: Any) -> Any:
+        with set_xla_metadata(attention="1"):
+            q, k, v = x @ W, x @ W, x @ W
+            x = x + jax.nn.softmax(q @ k.T / jnp.sqrt(8.0)) @ v
+        with set_xla_metadata(mlp="1"):
+            x = x + jax.nn.gelu(x @ W) @ W
+        m = x.mean(-1, keepdims=True)
+        return (x - m) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+    for i in range(3):
+        x = jax.checkpoint(layer)(x) if i == 1 else layer(x)
+    return -jax.nn.log_softmax(x)[:, 0].mean()
+
+
+PARTLY_TAGGED = [mlp, loop_of_one_line, scan, remat, cond, shared_function, random, transformer]
+
+
+@pytest.mark.parametrize("derivative", ["none", "grad"])
+@pytest.mark.parametrize("function", PARTLY_TAGGED, ids=lambda f: f.__name__)
+def test_as_exact_as_marks(function: Callable[[Any], Any], derivative: str) -> None:
+    """What the passes find from locations alone is what marks, which travel with each equation, say."""
+    program = function if derivative == "none" else jax.grad(lambda x: function(x).sum())
+    module = jax.jit(program).lower(X).compiler_ir()
+    run_passes(module, COMPLETE)
+    with hlotag.stage(pipeline=BY_MARKS):
+        by_marks = jax.jit(program).lower(X).compiler_ir()
+
+    found, expected = ops_of(module), ops_of(by_marks)
+    assert [op.name for op in found] == [op.name for op in expected]
+    wrong = [(a.name, a.entries, b.entries, b.location) for a, b in zip(found, expected, strict=True) if a.entries != b.entries]
+    assert not wrong
+    assert any(op.entries for op in found)
