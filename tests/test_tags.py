@@ -194,9 +194,15 @@ def test_different_keys_of_several_tags_add_up(staged, set_xla_metadata):
 @pytest.mark.parametrize(
     ("grad", "expected"), [("same", "f"), ("drop", None), ({"k": "b"}, "b")], ids=["same", "drop", "other"]
 )
-@pytest.mark.parametrize("inner", [False, True], ids=["direct", "inner jit"])
-def test_grad_policies(staged, form, grad, expected, inner):
-    multiply = jax.jit(jnp.matmul) if inner else jnp.matmul
+@pytest.mark.parametrize("where", ["direct", "inner jit", "scope", "scan", "checkpoint"])
+def test_grad_policies(staged, form, grad, expected, where):
+    multiply = {
+        "direct": jnp.matmul,
+        "inner jit": jax.jit(jnp.matmul),
+        "scope": jax.named_scope("scope")(jnp.matmul),
+        "scan": lambda x, w: lax.scan(lambda c, _: (c @ w, None), x, None, length=1)[0],
+        "checkpoint": jax.checkpoint(jnp.matmul),
+    }[where]
 
     def loss(x, w):
         if form == "value":
@@ -208,6 +214,23 @@ def test_grad_policies(staged, form, grad, expected, inner):
 
     dots = [op.entries.get("k") for op in ops_of(lower(jax.value_and_grad(loss, (0, 1)))) if op.name == "stablehlo.dot_general"]
     assert dots == ["f", expected, expected]
+
+
+def test_a_tag_set_in_a_backward_rule_is_meant_for_it(staged):
+    @jax.custom_vjp
+    def product(x, w):
+        return hlotag.tag(x @ w, {"k": "f"}, grad="drop")
+
+    def backward(residuals, g):
+        x, w = residuals
+        with hlotag.tagged({"k": "bx"}, grad="drop"):
+            gx = g @ w.T
+        return gx, hlotag.tag(x.T @ g, {"k": "bw"}, grad="drop")
+
+    product.defvjp(lambda x, w: (product(x, w), (x, w)), backward)
+    loss = lambda x, w: (product(x, w) ** 2).sum()
+    dots = [op.entries.get("k") for op in ops_of(lower(jax.value_and_grad(loss, (0, 1)))) if op.name == "stablehlo.dot_general"]
+    assert dots == ["f", "bx", "bw"]
 
 
 def test_another_key_for_the_backward_pass(staged):

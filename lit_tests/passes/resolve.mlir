@@ -25,7 +25,7 @@ module @places attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "
 
 // -----
 
-// Inside transpose(...), at any depth, the derived entries.
+// Under transpose(...), inside the bracket or after it, the derived entries.
 // CHECK-LABEL: module @transposed
 module @transposed attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "w"}}]} {
   func.func @f(%x: tensor<f32>) -> tensor<f32> {
@@ -33,14 +33,46 @@ module @transposed attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k
     %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0\01))/sin")
     // CHECK: stablehlo.cosine {{.*}}k = "w"{{.*}} loc("vmap(transpose(a/b))/cos")
     %1 = stablehlo.cosine %0 : tensor<f32> loc("vmap(transpose(a/\01hlotag#0\01/b))/cos")
-    // A function called transpose is none, nor is the primitive, nor is a mark after the bracket.
+    // A function called transpose is none, nor is a scope whose name ends so.
     // CHECK: stablehlo.tanh {{.*}}k = "v"{{.*}} loc("jit(transpose)/tanh")
     %2 = stablehlo.tanh %1 : tensor<f32> loc("jit(transpose)/\01hlotag#0\01/tanh")
     // CHECK: stablehlo.abs {{.*}}k = "v"{{.*}} loc("my_transpose(a)/abs")
     %3 = stablehlo.abs %2 : tensor<f32> loc("my_transpose(\01hlotag#0\01/a)/abs")
-    // CHECK: stablehlo.negate {{.*}}k = "v"{{.*}} loc("transpose(jvp())/neg")
-    %4 = stablehlo.negate %3 : tensor<f32> loc("transpose(jvp())/\01hlotag#0\01/neg")
+    // CHECK: stablehlo.negate {{.*}}k = "w"{{.*}} loc("transpose(jvp(layer))/neg")
+    %4 = stablehlo.negate %3 : tensor<f32> loc("transpose(jvp(layer))/\01hlotag#0\01/neg")
     return %4 : tensor<f32>
+  }
+}
+
+// -----
+
+// What a function's own names do not say, its calls do, if they agree.
+// CHECK-LABEL: module @functions
+module @functions attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "w"}}]} {
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %0 = func.call @forward(%x) : (tensor<f32>) -> tensor<f32> loc("jit(f)/jvp(jit(g))")
+    %1 = func.call @backward(%0) : (tensor<f32>) -> tensor<f32> loc("jit(f)/transpose(jvp(jit(g)))")
+    %2 = func.call @both(%1) : (tensor<f32>) -> tensor<f32> loc("jit(f)/jvp(jit(h))")
+    %3 = func.call @both(%2) : (tensor<f32>) -> tensor<f32> loc("jit(f)/transpose(jvp(jit(h)))")
+    return %3 : tensor<f32>
+  }
+  // CHECK: func.func private @forward
+  func.func private @forward(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.sine {{.*}}k = "v"
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0\01/sin")
+    return %0 : tensor<f32>
+  }
+  // CHECK: func.func private @backward
+  func.func private @backward(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.sine {{.*}}k = "w"
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0\01/sin")
+    return %0 : tensor<f32>
+  }
+  // CHECK: func.func private @both
+  func.func private @both(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.sine {{.*}}k = "v"
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0\01/sin")
+    return %0 : tensor<f32>
   }
 }
 

@@ -73,6 +73,15 @@ def with_metadata(context: Any, metadata: Metadata) -> Any:
         config.xla_metadata_context_manager.set_local(outer)
 
 
+def is_transposing() -> bool:
+    """Whether a backward pass is being traced, so that user code running now is a backward rule (of a `custom_vjp`)."""
+    return any(getattr(x, "name", None) == "transpose" and isinstance(x, source_info_util.Transform) for x in _name_stack())
+
+
+def _name_stack() -> tuple:
+    return source_info_util.current_name_stack().stack
+
+
 # --- Tracers and the equations behind them -----------------------------------------------------------------------------------
 # A value tag is applied after its value was made. What has to be tagged are the equations that the tracer came from, which only
 # the tracer knows.

@@ -58,9 +58,10 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = "same") -> Any:
       TagError: a key is reserved, a value has no text form, or `grad` is none of the three.
     """
     metadata = _metadata(attrs, removable=False)
+    phases = _phases(metadata, grad)
     if active() is None:
         return _compat.jax_value_tag(value, metadata)
-    metadata = metadata | _phases(metadata, grad)
+    metadata |= _in_phase(phases)
     for leaf in jax.tree.leaves(value):
         tag_equations(leaf, metadata)
     return value
@@ -101,7 +102,7 @@ class Block:
             else:
                 ambient[key] = value
         if active() is not None:  # Without the stage nobody would take the reserved keys out again.
-            ambient |= self._phases
+            ambient |= _in_phase(self._phases)
         if not hasattr(self._entries, "stack"):
             self._entries.stack = []
         self._entries.stack.append(_compat.swap_ambient_metadata(ambient))
@@ -195,12 +196,17 @@ def _metadata(attrs: Mapping[str, Any], *, removable: bool) -> dict[str, Any]:
 
 def _phases(metadata: Mapping[str, str | None], grad: Grad) -> dict[str, str]:
     """The reserved entries that say what derived operations get."""
+    kept: Mapping[str, Any] = {}
     if grad == "same":
         return {}
-    kept: Mapping[str, str] = {}
     if grad != "drop":
         if not isinstance(grad, Mapping):
             raise TagError(f"grad must be 'same', 'drop' or a mapping of keys to values, got {grad!r}")
         kept = _metadata(grad, removable=False)
     dropped = {GRAD + key: DROP for key, value in metadata.items() if value is not None}
     return dropped | {GRAD + key: KEEP + value for key, value in kept.items()}
+
+
+def _in_phase(phases: dict[str, str]) -> dict[str, str]:
+    """What of `phases` holds now: for operations that a backward rule of the user computes, they are not derived but meant."""
+    return {} if _compat.is_transposing() else phases

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/rewriter.h"
 
+#include "hlotag/ir/pointer_map.h"
+#include "hlotag/ir/tag_writer.h"
+#include "hlotag/ir/walk.h"
+
 namespace hlotag::ir {
 
 namespace {
@@ -16,6 +20,16 @@ void writeAttr(MlirOperation op, MlirIdentifier name, MlirAttribute value) {
     fn.mlirOperationSetAttributeByName(op, key, value);
   else
     fn.mlirOperationRemoveAttributeByName(op, key);
+}
+
+/// Whether verifying `op`, which verifies its body, is better done for the whole module once.
+bool hasLargeBody(Operation op) {
+  if (op.regions().empty())
+    return false;
+  size_t numNested = 0;
+  walk(op,
+       [&](Operation) { return ++numNested < 8 ? WalkResult::Advance : WalkResult::Interrupt; });
+  return numNested >= 8;
 }
 
 Operation rootOf(Operation op) {
@@ -116,6 +130,28 @@ void Rewriter::undo(const Change &change) {
                                            asOperation(change.subject));
     return;
   }
+}
+
+bool Rewriter::verify(Operation root, size_t mark) const {
+  PointerMap<bool> verified;
+  for (size_t i = mark; i < journal_.size(); ++i) {
+    const Change &change = journal_[i];
+    if (change.kind == Kind::Location || change.kind == Kind::ArgLocation)
+      continue;
+    if (change.kind != Kind::Attr)
+      return root.verify();
+    Operation op(asOperation(change.subject));
+    std::string_view name = Identifier(MlirIdentifier{change.where}).str();
+    if (isReservedKey(name) && !op.attr(name))
+      continue;
+    // An attribute without a dialect's prefix is part of what the operation means, e.g. a callee.
+    bool isDiscardable = name.find('.') != std::string_view::npos;
+    if (!isDiscardable || hasLargeBody(op))
+      return root.verify();
+    if (verified.insert(op.opaque()).second && !op.verify())
+      return false;
+  }
+  return true;
 }
 
 void Rewriter::rollback(size_t mark) {

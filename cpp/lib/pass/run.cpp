@@ -129,7 +129,7 @@ void Executor::addElement(const PipelineElement &element, bool fold) {
     groups_.back()->elements.push_back(&element);
     return;
   }
-  // After our own passes the executor verifies, and only when they changed something.
+  // After our own passes the executor verifies, and only what they changed.
   bool managerVerifies = options_.verify && !element.pass;
   segments_.push_back({{&element}, PassManager(module_.context(), managerVerifies)});
   if (element.pass) {
@@ -183,8 +183,7 @@ bool Executor::runElements(const std::vector<const PipelineElement *> &elements)
   for (const PipelineElement *element : elements)
     if (!runPass(*element))
       return false;
-  bool changed = context_.rewriter().numChanges() != changesBefore;
-  return !options_.verify || !changed || module_.verify();
+  return !options_.verify || context_.rewriter().verify(module_, changesBefore);
 }
 
 bool Executor::runPass(const PipelineElement &element) {

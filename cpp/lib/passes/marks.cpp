@@ -9,32 +9,6 @@ namespace {
 
 constexpr std::string_view kMark = "\x01hlotag#";
 constexpr char kMarkEnd = '\x01';
-constexpr std::string_view kTranspose = "transpose";
-
-/// Follows the brackets of a name to know what is inside a `transpose(...)`.
-class Nesting {
-public:
-  void open(std::string_view before) {
-    size_t start = before.find_last_of("/(");
-    std::string_view word = start == std::string_view::npos ? before : before.substr(start + 1);
-    bool transposes = word == kTranspose;
-    open_.push_back(transposes);
-    depth_ += transposes;
-  }
-  void close() {
-    // A user's scope may hold stray brackets.
-    if (open_.empty())
-      return;
-    depth_ -= open_.back();
-    open_.pop_back();
-  }
-  bool isTransposed() const { return depth_ > 0; }
-
-private:
-  std::vector<bool> open_;
-  size_t depth_ = 0;
-};
-
 /// The separators around a mark that has just been left out: `a/M/b` becomes `a/b`, `t(M)` becomes
 /// `t()`, `a/M` becomes `a`. A mark before more text of its element, `t(Mb)`, has none. Returns
 /// where to read on.
@@ -53,15 +27,9 @@ bool hasMark(std::string_view name) { return name.find(kMark) != std::string_vie
 
 ParsedName parseName(std::string_view name) {
   ParsedName result;
-  Nesting nesting;
   size_t at = 0;
   while (at < name.size()) {
     if (name.substr(at, kMark.size()) != kMark) {
-      if (name[at] == '(')
-        nesting.open(name.substr(0, at));
-      else if (name[at] == ')')
-        nesting.close();
-      result.isTransposed |= nesting.isTransposed();
       result.stripped += name[at++];
       continue;
     }
@@ -76,7 +44,7 @@ ParsedName parseName(std::string_view name) {
           "after 'hlotag#'";
       return result;
     }
-    result.marks.push_back({index, nesting.isTransposed()});
+    result.marks.push_back(index);
     at = joinAround(name, size_t(end + 1 - name.data()), result.stripped);
   }
   return result;

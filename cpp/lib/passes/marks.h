@@ -10,22 +10,16 @@
 
 namespace hlotag::passes {
 
-struct Mark {
-  size_t index;      ///< into the module's `hlotag.tags`
-  bool isTransposed; ///< inside `transpose(...)`
-};
-
 struct ParsedName {
-  std::vector<Mark> marks;   ///< outermost first
+  std::vector<size_t> marks; ///< indices into the module's `hlotag.tags`, outermost first
   std::string stripped;      ///< the name without marks, and without the separators they needed
-  bool isTransposed = false; ///< whether any part of the name is inside `transpose(...)`
   std::string error;         ///< not empty if a mark is malformed
 };
 
 /// Whether it is worth parsing `name`; one scan, no allocation.
 bool hasMark(std::string_view name);
 
-/// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3))/mul`.
+/// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`.
 ParsedName parseName(std::string_view name);
 
 } // namespace hlotag::passes

@@ -23,10 +23,10 @@ const PassInfo &Resolve::staticInfo() {
       "hlotag-resolve", "HlotagResolve", "Turn the marks in locations into frontend attributes",
       R"(Tracing leaves a mark in the name of every location that a tagged equation lowers to: the
 escape character 1, `hlotag#`, an index into the module's `hlotag.tags` and the escape character
-again, as an element of its own or before the text of one. Each operation whose
-location has marks, at any depth, gets the entries of those tags in `mhlo.frontend_attributes`:
-`derived` for a mark inside `transpose(...)`, or in a function whose calls all are; else `forward`. The inner mark wins over the outer (in a
-name from left to right; a callee over its caller; a name over what it is wrapped around), and an
+again, as an element of its own or before the text of one. Each operation whose location has marks,
+at any depth, gets the entries of those tags in `mhlo.frontend_attributes`: `derived` if it is
+transposed, by its own name or by those of all calls of its function, else `forward`. The inner mark
+wins over the outer (in a name from left to right; a callee over its caller; a name over what it is wrapped around), and an
 entry that the operation already has wins over both. Then the marks leave all locations, of
 operations and of block arguments, and `hlotag.tags` leaves the module.
 
@@ -67,10 +67,9 @@ struct Tag {
 /// What a location says, worked out once per distinct location.
 struct Resolved {
   ir::Location stripped;      ///< the location itself when it has no mark
-  ir::DictionaryAttr entries; ///< null for none
-  ir::DictionaryAttr derived; ///< the same where all of the function is transposed
+  ir::DictionaryAttr forward; ///< null for none
+  ir::DictionaryAttr derived; ///< null for none
   bool isMarked = false;
-  bool isTransposed = false; ///< some name in it has a `transpose(...)`
 };
 
 /// A mark that cannot be resolved; whoever knows the operation reports it.
@@ -91,8 +90,7 @@ private:
 
   Resolved compute(ir::Location loc, const std::vector<ir::Location> &parts);
   Resolved resolveName(ir::NameLoc loc);
-  /// The entries of `marks`; `derived` for all of them, or for those inside `transpose(...)`.
-  ir::DictionaryAttr entriesOf(const std::vector<Mark> &marks, bool allDerived);
+  ir::DictionaryAttr entriesOf(const std::vector<size_t> &marks, ir::DictionaryAttr Tag::*phase);
 
   PassContext &ctx_;
   std::vector<Tag> tags_;
@@ -138,14 +136,13 @@ const Resolved &LocationResolver::resolve(ir::Location root) {
 Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Location> &parts) {
   if (auto name = ir::dynCast<ir::NameLoc>(loc))
     return resolveName(name);
-  Resolved result{loc, {}, {}, false, false};
+  Resolved result{loc, {}, {}, false};
   std::vector<ir::Location> stripped;
   for (ir::Location part : parts) {
     const Resolved &inner = known(part);
-    result.entries = ctx_.tags().merge(result.entries, inner.entries);
+    result.forward = ctx_.tags().merge(result.forward, inner.forward);
     result.derived = ctx_.tags().merge(result.derived, inner.derived);
     result.isMarked |= inner.isMarked;
-    result.isTransposed |= inner.isTransposed;
     stripped.push_back(inner.stripped);
   }
   if (!result.isMarked)
@@ -160,17 +157,16 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
 
 Resolved LocationResolver::resolveName(ir::NameLoc loc) {
   const Resolved &child = known(loc.child());
-  Resolved result{loc, child.entries, child.derived, child.isMarked, child.isTransposed};
+  Resolved result{loc, child.forward, child.derived, child.isMarked};
   std::string_view text = loc.name().str();
   std::string name;
   if (hasMark(text)) {
     ParsedName parsed = parseName(text);
     if (!parsed.error.empty())
       throw BadMark{parsed.error};
-    result.entries = ctx_.tags().merge(entriesOf(parsed.marks, false), child.entries);
-    result.derived = ctx_.tags().merge(entriesOf(parsed.marks, true), child.derived);
+    result.forward = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::forward), child.forward);
+    result.derived = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::derived), child.derived);
     result.isMarked = true;
-    result.isTransposed |= parsed.isTransposed;
     name = std::move(parsed.stripped);
   } else if (result.isMarked) {
     name = std::string(text);
@@ -181,16 +177,15 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc) {
   return result;
 }
 
-ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<Mark> &marks, bool allDerived) {
+ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<size_t> &marks,
+                                               ir::DictionaryAttr Tag::*phase) {
   ir::DictionaryAttr entries;
   for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
-    if (mark->index >= tags_.size())
-      throw BadMark{"mark 'hlotag#" + std::to_string(mark->index) + "' has no entry in '" +
+    if (*mark >= tags_.size())
+      throw BadMark{"mark 'hlotag#" + std::to_string(*mark) + "' has no entry in '" +
                     std::string(ctx_.ids().tags.str()) + "', which has " +
                     std::to_string(tags_.size())};
-    const Tag &tag = tags_[mark->index];
-    ir::DictionaryAttr own = allDerived || mark->isTransposed ? tag.derived : tag.forward;
-    entries = ctx_.tags().merge(entries, own);
+    entries = ctx_.tags().merge(entries, tags_[*mark].*phase);
   }
   return entries;
 }
@@ -274,11 +269,8 @@ private:
   }
 
   void addEntries(ir::Operation op, const Resolved &resolved) {
-    // The names in a function do not say that all its calls are inside a `transpose(...)`. Where
-    // they do speak of a phase they are exact: a mark beside the bracket was set in a backward
-    // rule.
-    bool isDerived = provenance_ && !resolved.isTransposed && provenance_->isTransposed(op);
-    if (ir::DictionaryAttr entries = isDerived ? resolved.derived : resolved.entries)
+    bool isDerived = provenance_ && provenance_->isTransposed(op);
+    if (ir::DictionaryAttr entries = isDerived ? resolved.derived : resolved.forward)
       ctx_.tags().add(op, entries);
   }
 

@@ -47,6 +47,11 @@ public:
   /// Changes since the last commit.
   size_t numChanges() const { return journal_.size(); }
 
+  /// Verifies what the changes since `mark` may have made invalid: the operations whose attributes
+  /// changed, or all of `root` if operations, operands or symbols did. Locations and the in-flight
+  /// attributes of ours that go away cannot.
+  bool verify(Operation root, size_t mark = 0) const;
+
   /// Takes the changes back, newest first. With `mark` (a former `numChanges()`), back to then.
   void rollback(size_t mark = 0);
   /// Keeps the changes for good.
