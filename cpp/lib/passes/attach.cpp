@@ -111,7 +111,8 @@ private:
 
   void runOn(ir::Operation function) {
     ir::walk(function, [&](ir::Operation op) {
-      if (op == function || !carrier_.isTaggable(op))
+      // Most rules name an operation, and where others come from need not be worked out.
+      if (op == function || !mayMatch(op.name()))
         return;
       const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
       Key key{op.name().opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
@@ -121,6 +122,15 @@ private:
       if (slot->second.forward)
         attach(op, slot->second, origin && origin->transposed);
     });
+  }
+
+  bool mayMatch(ir::Identifier opName) {
+    auto [known, isNew] = mayMatch_.insert(opName.opaque());
+    if (isNew)
+      *known = carrier_.isTaggable(opName) &&
+               std::any_of(rules_.begin(), rules_.end(),
+                           [&](const Rule &rule) { return rule.mayMatch(opName.str()); });
+    return *known;
   }
 
   Verdict judge(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
@@ -134,6 +144,7 @@ private:
   std::vector<bool> matched_;
   bool usesOrigin_ = false, usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
+  ir::PointerMap<bool> mayMatch_;
   std::unordered_map<Key, Verdict, KeyHash> verdicts_;
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };

@@ -134,11 +134,12 @@ private:
 
 } // namespace
 
+bool Rule::mayMatch(std::string_view opName) const { return !op || matchesOp(*op, opName); }
+
 bool Rule::matches(const Subject &subject) const {
   if (phase != Phase::Both && (phase == Phase::Backward) != subject.isTransposed)
     return false;
-  return (!op || matchesOp(*op, subject.opName)) &&
-         (!function || globMatch(*function, subject.function)) &&
+  return mayMatch(subject.opName) && (!function || globMatch(*function, subject.function)) &&
          (!scope || matchesScope(*scope, subject.scope)) &&
          (!source || matchesSource(*source, subject));
 }

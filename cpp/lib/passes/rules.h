@@ -34,6 +34,8 @@ struct Rule {
   ir::DictionaryAttr attrs;
   ir::DictionaryAttr grad; ///< what derived operations get; may be empty, and the same as `attrs`
 
+  /// Whether it selects any operation of that name; a quick test that comes before `matches`.
+  bool mayMatch(std::string_view opName) const;
   bool matches(const Subject &subject) const;
 };
 
