@@ -42,7 +42,9 @@ def build_bare_walk(folder: pathlib.Path):
         raise SystemExit("benchmarks/passes.py needs a C++ compiler (c++, g++ or clang++) for the bare walk")
     library = folder / "bare_walk.so"
     source, include = HERE / "bare_walk.cpp", HERE.parent / "cpp" / "include"
-    subprocess.run([compiler, "-O2", "-std=c++17", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(library)], check=True)
+    subprocess.run(
+        [compiler, "-O2", "-std=c++17", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(library)], check=True
+    )
     function = ctypes.CDLL(str(library)).bare_walk
     function.restype, function.argtypes = ctypes.c_long, [ctypes.c_void_p, ctypes.c_void_p]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -86,7 +88,6 @@ def rows(layers: int, repeat: int):
     with hlotag.stage(None):
         plain = lower(layers).compiler_ir()
 
-
     def copies(module):
         code = hlotag.pipeline.to_bytecode(module)
         return lambda: ir.Module.parse(code, module.context)
@@ -122,7 +123,8 @@ def main() -> None:
     start = time.perf_counter()
     results = dict(rows(options.layers, options.repeat))
     operations, floor = results.pop("operations"), results["bare walk"]
-    print(f"{options.layers}-layer transformer training step, {operations} operations; jax {jax.__version__}, Python {platform.python_version()}")
+    versions = f"jax {jax.__version__}, Python {platform.python_version()}"
+    print(f"{options.layers}-layer transformer training step, {operations} operations; {versions}")
     print(f"{'':44}{'ms':>10}{'ns/op':>9}{'x bare walk':>13}")
     for name, seconds in results.items():
         print(f"{name:44}{seconds * 1e3:>10.2f}{seconds * 1e9 / operations:>9.0f}{seconds / floor:>13.2f}")

@@ -11,7 +11,13 @@ HEADS, WIDTH, VOCABULARY, LENGTH, BATCH = 4, 64, 96, 32, 4
 
 
 def parameters(layers: int):
-    shapes = {"qkv": (WIDTH, 3 * WIDTH), "out": (WIDTH, WIDTH), "up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH), "scale": (2, WIDTH)}
+    shapes = {
+        "qkv": (WIDTH, 3 * WIDTH),
+        "out": (WIDTH, WIDTH),
+        "up": (WIDTH, 4 * WIDTH),
+        "down": (4 * WIDTH, WIDTH),
+        "scale": (2, WIDTH),
+    }
     return {
         "embedding": jax.ShapeDtypeStruct((VOCABULARY, WIDTH), jnp.float32),
         "layers": [{name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()} for _ in range(layers)],

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A transformer training step whose tags reach the backward pass.
 
-The model is tagged with JAX's own `set_xla_metadata`, by value and by block, and with hlotag's `tag`, which may tag the backward pass
-differently. The step is lowered and compiled twice, by JAX alone and with `hlotag.enable()`, and each tag's operations are counted in
-what XLA is given.
+The model is tagged with JAX's own `set_xla_metadata`, by value and by block, and with hlotag's `tag`, which may tag the
+backward pass differently. The step is lowered and compiled twice, by JAX alone and with `hlotag.enable()`, and each tag's
+operations are counted in what XLA is given.
 
     python examples/train_step.py [--out DIR]
 """
@@ -109,7 +109,11 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
 
     parameters = initial_parameters(jax.random.key(0))
-    inputs = parameters, jax.tree.map(jnp.zeros_like, parameters), jax.random.randint(jax.random.key(1), (BATCH, LENGTH + 1), 0, VOCABULARY)
+    inputs = (
+        parameters,
+        jax.tree.map(jnp.zeros_like, parameters),
+        jax.random.randint(jax.random.key(1), (BATCH, LENGTH + 1), 0, VOCABULARY),
+    )
 
     def run(name):
         lowered = jax.jit(train_step).lower(*inputs)

@@ -23,11 +23,13 @@ class Op:
 def ops_of(lowered_or_module) -> list[Op]:
     """The operations that the program runs, in order: those in regions included, and a function's once for each of its calls.
 
-    JAX shares one function among calls or emits it again for each, which is not what the tests are about. Calls are listed, terminators are
-    not.
+    JAX shares one function among calls or emits it again for each, which is not what the tests are about. Calls are listed,
+    terminators are not.
     """
     module = lowered_or_module.compiler_ir() if hasattr(lowered_or_module, "compiler_ir") else lowered_or_module
-    functions = {f.operation.attributes["sym_name"].value: f.operation for f in module.body.operations if f.operation.name == "func.func"}
+    functions = {
+        f.operation.attributes["sym_name"].value: f.operation for f in module.body.operations if f.operation.name == "func.func"
+    }
     found: list[Op] = []
 
     def walk(op, function):

@@ -11,10 +11,10 @@ import functools
 import jax
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
-from modules import ops_of
-from programs import FORWARD_MODE, PROGRAMS, TRANSFORMS
 
 import hlotag
+from modules import ops_of
+from programs import FORWARD_MODE, PROGRAMS, TRANSFORMS
 
 
 def evaluate(closed, args, run):

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
-from modules import ops_of
-from programs import PROGRAMS
 
 import hlotag
 from hlotag.rules import Rule
+from modules import ops_of
+from programs import PROGRAMS
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
@@ -113,8 +113,9 @@ def test_scopes_nest_and_end_with_exceptions():
     assert hlotag.active() is None
     with hlotag.stage() as outer:
         assert hlotag.active() is outer
-        with pytest.raises(ValueError, match="planted"), hlotag.stage(None):
+        with hlotag.stage(None):
             assert hlotag.active() is None
+        with pytest.raises(ValueError, match="planted"), hlotag.stage(None):
             raise ValueError("planted")
         assert hlotag.active() is outer
     assert hlotag.active() is None
@@ -143,7 +144,12 @@ def test_jax_is_as_it_was_after_disable():
     from jax._src.interpreters import partial_eval as pe
 
     def hooked():
-        return (core.Primitive.bind, pe.DynamicJaxprTrace.make_eqn, mlir.lower_jaxpr_to_module, dict(vars(xla_metadata.xla_metadata_value_p)))
+        return (
+            core.Primitive.bind,
+            pe.DynamicJaxprTrace.make_eqn,
+            mlir.lower_jaxpr_to_module,
+            dict(vars(xla_metadata.xla_metadata_value_p)),
+        )
 
     before = hooked()
     hlotag.enable()

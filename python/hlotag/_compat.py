@@ -100,8 +100,8 @@ def equation_behind(value: Any) -> Any | None:
     if isinstance(value, pe.DynamicJaxprTracer):
         return value.parent
     if isinstance(value, (ad.LinearizeTracer, ad.JVPTracer)):
-        # The primal side decides: an operation may hand an operand's tangent through (x + constant). Outside of jit only the tangent
-        # side is traced.
+        # The primal side decides: an operation may hand an operand's tangent through (x + constant). Outside of jit only the
+        # tangent side is traced.
         found = equation_behind(value.primal)
         return equation_behind(value.tangent) if found is None else found
     if isinstance(value, batching.BatchTracer):
@@ -227,7 +227,7 @@ def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
                 return original(self, *args, **params)
             return grouped(self, *args, **params)
 
-        _BIND_CODES.add(bind.__code__)
+        _BIND_CODES.add(bind.__code__)  # pyright: ignore[reportAttributeAccessIssue]
         return bind
 
     return Patch(core.Primitive, "bind", wrap)
@@ -320,7 +320,8 @@ class _MarkElement:
 def marked(equation: Any, text: str, context: Any, params: dict[str, Any]) -> Any:
     """A copy of `equation` with `text` as the innermost element of its name stack, and with this context and these parameters."""
     source = equation.source_info
-    stack = source_info_util.NameStack((*source.name_stack.stack, _MarkElement(text)))
+    elements: Any = (*source.name_stack.stack, _MarkElement(text))
+    stack = source_info_util.NameStack(elements)
     return equation.replace(source_info=source.replace(name_stack=stack), ctx=context, params=params)
 
 

@@ -36,10 +36,10 @@ def split_phases(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
     """The entries for forward ops, and those for ops that autodiff derives, from the metadata of a context."""
     forward = {key: as_text(value) for key, value in metadata.items() if not key.startswith(GRAD)}
     derived = dict(forward)
-    for key, value in metadata.items():
-        if not key.startswith(GRAD):
+    for reserved, value in metadata.items():
+        if not reserved.startswith(GRAD):
             continue
-        key = key.removeprefix(GRAD)
+        key = reserved.removeprefix(GRAD)
         if value.startswith(DROP):
             derived.pop(key, None)
         else:
@@ -51,8 +51,8 @@ class Marker:
     """Marks the tagged equations of one program.
 
     Attributes:
-      table: (forward entries, derived entries) by mark index, in the order in which the program first uses them, so that the same program gives
-        the same table in every process.
+      table: (forward entries, derived entries) by mark index, in the order in which the program first uses them, so that the same
+        program gives the same table in every process.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class Marker:
 
 
 def _holds_jaxpr(values: tuple | list) -> bool:
-    for x in values:  # A generator would cost more than all that it looks at.
+    for x in values:  # noqa: SIM110  # A generator would cost more than all that it looks at.
         if type(x) in _compat.JAXPR_TYPES:
             return True
     return False

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules: tags for operations that are found by what they are and where they come from, in programs that are not the user's to edit."""
+"""Rules: tags for operations that are found by what they are and where they come from.
+
+They work on programs that are not the user's to edit, and on modules that come without a program.
+"""
 
 from __future__ import annotations
 

@@ -15,9 +15,6 @@ from hlotag.rules import Rule, with_rules
 from hlotag.state import Stage, active, context
 from hlotag.tags import tag_equations
 
-_users = 0
-_lock = threading.Lock()
-
 
 def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> None:
     """Turns the stage on for the whole process, all threads included.
@@ -34,7 +31,7 @@ def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> None
     """
     new = _make(pipeline, rules)
     if context.get_global() is None:
-        _retain()
+        _hooks.retain()
     context.set_global(new)
 
 
@@ -43,7 +40,7 @@ def disable() -> None:
     if context.get_global() is None:
         return
     context.set_global(None)
-    _release()
+    _hooks.release()
 
 
 @contextmanager
@@ -58,12 +55,12 @@ def stage(pipeline: str | None = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -
       PipelineError, IncompatibleJaxlibError: as for `enable`.
     """
     new = None if pipeline is None else _make(pipeline, rules)
-    _retain()
+    _hooks.retain()
     try:
         with context(new):
             yield new
     finally:
-        _release()
+        _hooks.release()
 
 
 def _make(pipeline: str, rules: Sequence[Rule]) -> Stage:
@@ -99,22 +96,27 @@ def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
     return True
 
 
-_PATCHES = (*tracing.PATCHES, _compat.value_tag_patch(_tag_value), _compat.lowering_patch(_lower))
+class _Hooks:
+    """The patches, which are in JAX while anybody uses them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._patches = (*tracing.PATCHES, _compat.value_tag_patch(_tag_value), _compat.lowering_patch(_lower))
+
+    def retain(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                for patch in self._patches:
+                    patch.install()
+            self._users += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                for patch in reversed(self._patches):
+                    patch.remove()
 
 
-def _retain() -> None:
-    global _users
-    with _lock:
-        if _users == 0:
-            for patch in _PATCHES:
-                patch.install()
-        _users += 1
-
-
-def _release() -> None:
-    global _users
-    with _lock:
-        _users -= 1
-        if _users == 0:
-            for patch in reversed(_PATCHES):
-                patch.remove()
+_hooks = _Hooks()

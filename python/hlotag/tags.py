@@ -111,6 +111,7 @@ class Block:
         _compat.restore_ambient_metadata(self._entries.stack.pop())
 
     def __call__(self, function: Callable) -> Callable:
+        """The decorator form: `function`, run within this block. Methods of a jitted one, such as `.lower`, are too."""
         return _Tagged(function, self)
 
 
@@ -162,8 +163,8 @@ def _warn_dropped(metadata: Mapping[str, Any]) -> None:
     keys = ", ".join(f"{k}={v!r}" for k, v in metadata.items() if not k.startswith(GRAD))
     frame = _compat.user_frame()
     text = (
-        f"tag {keys} has no operation to go to: the value is an argument, a carry or a constant, which no operation of this trace "
-        "made. Tag the value where it is computed, or tag a block around its uses."
+        f"tag {keys} has no operation to go to: the value is an argument, a carry or a constant, which no operation of this "
+        "trace made. Tag the value where it is computed, or tag a block around its uses."
     )
     if frame is None:
         warnings.warn(text, TagDropped, stacklevel=2)
@@ -184,13 +185,11 @@ def _metadata(attrs: Mapping[str, Any], *, removable: bool) -> dict[str, Any]:
         if value is None and removable:
             metadata[key] = None
             continue
-        if isinstance(value, np.generic):
-            value = value.item()
-        if not isinstance(value, (str, bool, int, float)):
-            raise TagError(
-                f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}; convert it with str()"
-            )
-        metadata[key] = as_text(value)
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(plain, (str, bool, int, float)):
+            kind = type(value).__name__
+            raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {kind}; convert it with str()")
+        metadata[key] = as_text(plain)
     return metadata
 
 

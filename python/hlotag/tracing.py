@@ -39,16 +39,18 @@ class _EquationRef(weakref.ref):
 
     __slots__ = ("group", "key")
 
-    def __init__(self, equation: Any, group: Group):
-        super().__init__(equation, _forget)
-        self.key = id(equation)
-        self.group = group
+    group: Group
+    key: int
 
-    def __new__(cls, equation: Any, group: Group):
-        return super().__new__(cls, equation, _forget)
+    @classmethod
+    def make(cls, equation: Any, group: Group) -> _EquationRef:
+        ref = cls(equation, _forget)
+        ref.key = id(equation)
+        ref.group = group
+        return ref
 
 
-def _forget(ref: _EquationRef) -> None:
+def _forget(ref: Any) -> None:
     if _refs.get(ref.key) is ref:
         del _refs[ref.key]
 
@@ -81,7 +83,7 @@ def _record(equation: Any) -> None:
     group = _open.group
     if group is None:
         return
-    ref = _refs[id(equation)] = _EquationRef(equation, group)
+    ref = _refs[id(equation)] = _EquationRef.make(equation, group)
     group.equations.append(ref)
 
 
@@ -92,8 +94,8 @@ def equations_of(value: Any) -> list[Any]:
       value: one array or tracer.
 
     Returns:
-      Equations (or the one recipe) of `_compat.equation_behind`; none for a value that no operation of a trace made: an argument, a
-      constant, a concrete array.
+      Equations (or the one recipe) of `_compat.equation_behind`; none for a value that no operation of a trace made: an argument,
+      a constant, a concrete array.
     """
     equation = _compat.equation_behind(value)
     if equation is None:
@@ -132,8 +134,8 @@ def _same_call(
 ) -> list[Group]:
     """The other groups of the library call that bound `equation`, in one direction: `softmax` is several binds.
 
-    They have the user's frames in common, down to the instruction, and within the library each is further on than the one before. A
-    call that a loop repeats starts over, so it is not taken for the same.
+    They have the user's frames in common, down to the instruction, and within the library each is further on than the one before.
+    A call that a loop repeats starts over, so it is not taken for the same.
     """
     here = _compat.library_call(equation)
     found: list[Group] = []
