@@ -11,6 +11,10 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hlotag.calls import fuse_limit as fuse_limit
+    from hlotag.calls import must_fuse_call as must_fuse_call
+    from hlotag.calls import xla_metadata_call as xla_metadata_call
+    from hlotag.calls import xla_metadata_call2 as xla_metadata_call2
     from hlotag.errors import HlotagError as HlotagError
     from hlotag.errors import IncompatibleJaxlibError as IncompatibleJaxlibError
     from hlotag.errors import ParseError as ParseError
@@ -36,6 +40,7 @@ __version__ = _version("hlotag")
 
 # Loaded when first used: `hlotag-opt` needs the passes and not JAX.
 _HOME = {
+    "calls": ["fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"],
     "errors": ["HlotagError", "IncompatibleJaxlibError", "ParseError", "PassError", "PipelineError", "TagDropped", "TagError"],
     "pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
     "rules": ["Rule", "load_rules"],

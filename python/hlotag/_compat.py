@@ -18,6 +18,7 @@ import jax
 from jax._src import config, core, source_info_util, xla_metadata, xla_metadata_lib
 from jax._src.interpreters import ad, batching, mlir
 from jax._src.interpreters import partial_eval as pe
+from jax.experimental import xla_metadata as _public
 
 # hlotag's frames are not the user's: locations and warnings name the user's line, and are the same with the stage on and off.
 source_info_util.register_exclusion(str(Path(__file__).parent))
@@ -340,3 +341,18 @@ def jax_value_tag(value: Any, metadata: Metadata) -> Any:
     """
     entries = tuple(sorted(metadata.items()))
     return jax.tree.map(lambda leaf: xla_metadata.xla_metadata_value_p.bind(leaf, xla_metadata_kvs=entries), value)
+
+
+def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:
+    """JAX's own call with metadata around `f`, or None where this JAX has none that does it.
+
+    0.12: `jax.experimental.xla_metadata.xla_metadata_call2`, public. 0.10.2: `jax.experimental.scheduling_groups`, which knows no
+    `ad_metadata`, and whose primitive takes the keys as parameters beside its own `jaxpr`.
+    """
+    if hasattr(_public, "xla_metadata_call2"):
+        return _public.xla_metadata_call2(f, entries, ad_metadata=ad_metadata)
+    if ad_metadata != "same" or "jaxpr" in entries:
+        return None
+    from jax.experimental import scheduling_groups
+
+    return scheduling_groups.xla_metadata_call(f, **entries)

@@ -57,7 +57,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = "same") -> Any:
     Raises:
       TagError: a key is reserved, a value has no text form, or `grad` is none of the three.
     """
-    metadata = _metadata(attrs, removable=False)
+    metadata = as_metadata(attrs)
     phases = _phases(metadata, grad)
     if active() is None:
         return _compat.jax_value_tag(value, metadata)
@@ -80,7 +80,7 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = "same") -> Block:
     Raises:
       TagError: as for `tag`.
     """
-    metadata = _metadata(attrs, removable=True)
+    metadata = as_metadata(attrs, removable=True)
     return Block(metadata, _phases(metadata, grad))
 
 
@@ -172,7 +172,7 @@ def _warn_dropped(metadata: Mapping[str, Any]) -> None:
         warnings.warn_explicit(text, TagDropped, frame.file_name, frame.start_line)
 
 
-def _metadata(attrs: Mapping[str, Any], *, removable: bool) -> dict[str, Any]:
+def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[str, Any]:
     """`attrs` with values as text, since JAX compares contexts with `==`, and True, 1 and 1.0 are equal."""
     if not isinstance(attrs, Mapping):
         raise TagError(f"attrs must be a mapping of keys to values, got {type(attrs).__name__}")
@@ -201,7 +201,7 @@ def _phases(metadata: Mapping[str, str | None], grad: Grad) -> dict[str, str]:
     if grad != "drop":
         if not isinstance(grad, Mapping):
             raise TagError(f"grad must be 'same', 'drop' or a mapping of keys to values, got {grad!r}")
-        kept = _metadata(grad, removable=False)
+        kept = as_metadata(grad)
     dropped = {GRAD + key: DROP for key, value in metadata.items() if value is not None}
     return dropped | {GRAD + key: KEEP + value for key, value in kept.items()}
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tagged calls and fusion limits: `jax.experimental.xla_metadata`'s functions of 0.12, on every supported JAX.
+
+Where JAX has a function it is JAX's own that runs. With the stage on, a call's tags reach all operations of its body.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+from hlotag import _compat
+from hlotag.errors import TagError
+from hlotag.state import active
+from hlotag.tags import Block, Grad, as_metadata, tag, tagged
+
+
+def fuse_limit() -> Block:
+    """A limit that XLA does not fuse across: operations of the block, or of the decorated function, get `FUSE_LIMIT="true"`.
+
+    Returns:
+      A context manager that is also a decorator.
+    """
+    return tagged({"FUSE_LIMIT": True})
+
+
+def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
+    """A decorator that makes XLA fuse all operations of a function: a call that bears `MUST_FUSE=identifier`.
+
+    Args:
+      identifier: of the fusion; calls with the same one are to end in the same fusion.
+
+    Returns:
+      A decorator.
+
+    Raises:
+      TagError: `identifier` has no text form.
+    """
+    return xla_metadata_call(MUST_FUSE=identifier)
+
+
+def xla_metadata_call(f: Callable | None = None, /, **meta: Any) -> Callable:
+    """Stages a function out as a call that bears metadata, as do the calls that autodiff derives from it.
+
+    Args:
+      f: the function, of arrays; left out, a decorator is returned.
+      **meta: keys and values.
+
+    Returns:
+      The wrapped function, or a decorator.
+
+    Raises:
+      TagError: a value has no text form, or a key is reserved.
+    """
+    return xla_metadata_call2(f, meta)
+
+
+def xla_metadata_call2(
+    f: Callable | Mapping[str, Any] | None = None, /, metadata: Mapping[str, Any] | None = None, *, ad_metadata: Grad = "same"
+) -> Callable:
+    """`xla_metadata_call` with metadata as a mapping, and other metadata for what autodiff derives.
+
+    Args:
+      f: the function, of arrays; left out, or with the mapping in its place, a decorator is returned.
+      metadata: keys and values.
+      ad_metadata: for the linearized and transposed calls: "same", "drop", or a mapping of their own. Under forward-mode `jvp` the
+        primal and the tangent are one call, which keeps `metadata`. On jax 0.10, which has no such option, it takes the stage:
+        without it, derived calls are tagged as the call itself is.
+
+    Returns:
+      The wrapped function, or a decorator.
+
+    Raises:
+      TagError: a value has no text form, a key is reserved, `ad_metadata` is none of the three, or `f` cannot be called.
+    """
+    if isinstance(f, Mapping) and metadata is None:
+        f, metadata = None, f
+    entries = as_metadata(metadata or {})
+    if isinstance(ad_metadata, Mapping):
+        ad_metadata = as_metadata(ad_metadata)
+    elif ad_metadata not in ("same", "drop"):
+        raise TagError(f"ad_metadata must be 'same', 'drop' or a mapping of keys to values, got {ad_metadata!r}")
+    if f is None:
+        return lambda g: _tagged_call(g, entries, ad_metadata)
+    return _tagged_call(f, entries, ad_metadata)
+
+
+def _tagged_call(f: Any, entries: dict[str, Any], ad_metadata: Grad) -> Callable:
+    if not callable(f):
+        raise TagError(f"expected a function to wrap, got {f!r}")
+    if (jax_call := _compat.jax_metadata_call(f, entries, ad_metadata)) is not None:
+        return functools.wraps(f)(jax_call)
+    same = None if ad_metadata == "same" else _compat.jax_metadata_call(f, entries, "same")
+
+    def xla_metadata_call(*args: Any, **kwargs: Any) -> Any:
+        return f(*args, **kwargs)
+
+    staged = jax.jit(xla_metadata_call)
+
+    @functools.wraps(f)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if active() is None and same is not None:
+            return same(*args, **kwargs)
+        return tag(staged(*args, **kwargs), entries, grad=ad_metadata)
+
+    return wrapped
