@@ -35,7 +35,7 @@ class ParseError(HlotagError, ValueError):
     """The text or bytecode given as a module is not one."""
 
 
-class TagError(HlotagError, ValueError):
+class TagError(HlotagError, TypeError, ValueError):
     """A tag's name or value is not allowed; raised where the tag is written, with the reason."""
 
 

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tagged calls, must-fuse calls and fusion limits: the same on every supported JAX, in the module and in optimized HLO."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlotag
+from modules import ops_of
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+
+
+@pytest.fixture(params=["stage off", "stage on"])
+def staged(request):
+    if request.param == "stage off":
+        yield False
+        return
+    with hlotag.stage():
+        yield True
+
+
+def lower(f, *args):
+    return jax.jit(f).lower(*(args or (X,)))
+
+
+def calls(f, *args):
+    return [op.entries for op in ops_of(lower(f, *args)) if op.name == "func.call"]
+
+
+def test_must_fuse_call_tags_the_call_and_after_inlining_every_operation_of_it(staged):
+    def f(x):
+        return jnp.sin(x), hlotag.must_fuse_call("1")(lambda x: jnp.square(x).sum())(x)
+
+    assert {"MUST_FUSE": "1"} in calls(f)
+    optimized = lower(f).compile().as_text()
+    wanted = [line for line in optimized.splitlines() if re.search(r"= \S+ (multiply|reduce)\(", line)]
+    assert len(wanted) >= 2
+    assert all('MUST_FUSE="1"' in line for line in wanted)
+    assert not any("MUST_FUSE" in line for line in optimized.splitlines() if re.search(r"= \S+ sine\(", line))
+
+
+def test_fuse_limit_as_block_and_decorator(staged):
+    def f(x):
+        with hlotag.fuse_limit():
+            y = jnp.sin(x)
+        return hlotag.fuse_limit()(jnp.cos)(y) + 1.0
+
+    tagged = [op.name for op in ops_of(lower(f)) if op.entries.get("FUSE_LIMIT") == "true"]
+    assert [name for name in tagged if name != "stablehlo.constant"] == ["stablehlo.sine", "stablehlo.cosine"]
+
+
+@pytest.mark.parametrize("value", ["v", True, 3, 0.5])
+def test_a_call_bears_its_metadata(staged, value):
+    text = {True: "true"}.get(value, str(value)) if value is True else str(value)
+    assert {"k": text} in calls(lambda x: hlotag.xla_metadata_call(jnp.tanh, k=value)(x))
+    assert {"k": text} in calls(lambda x: hlotag.xla_metadata_call(k=value)(jnp.tanh)(x))
+    assert {"k": text} in calls(lambda x: hlotag.xla_metadata_call2({"k": value})(jnp.tanh)(x))
+    assert {"k": text} in calls(lambda x: hlotag.xla_metadata_call2(jnp.tanh, {"k": value})(x))
+
+
+def test_with_the_stage_a_calls_body_is_tagged_for_that_call_only():
+    @jax.jit
+    def inner(x):
+        return jnp.sin(x)
+
+    with hlotag.stage():
+        ops = ops_of(lower(lambda x: hlotag.xla_metadata_call(inner, k="v")(x) + inner(x)))
+    assert [op.entries.get("k") for op in ops if op.name == "stablehlo.sine"] == ["v", None]
+
+
+@pytest.mark.parametrize(
+    ("ad_metadata", "expected"), [("same", {"k": "v"}), ("drop", {}), ({"k": "b"}, {"k": "b"}), ({"kb": "b"}, {"kb": "b"})]
+)
+def test_metadata_of_derived_calls(ad_metadata, expected):
+    def f(x):
+        return hlotag.xla_metadata_call2(lambda x: jnp.sin(x) * x, {"k": "v"}, ad_metadata=ad_metadata)(x).sum()
+
+    with hlotag.stage():
+        found = calls(jax.value_and_grad(f))
+    assert found[0] == {"k": "v"}
+    assert len(found) > 1
+    assert all(entries == expected for entries in found[1:])
+
+
+def test_numbers_are_those_of_the_function(staged):
+    f = hlotag.xla_metadata_call2(lambda x, y: (x * jnp.sin(y), x), {"k": "v"}, ad_metadata="drop")
+    for ours, plain in zip(jax.jit(f)(X, X), jax.jit(lambda x, y: (x * jnp.sin(y), x))(X, X), strict=True):
+        np.testing.assert_array_equal(ours, plain)
+    np.testing.assert_array_equal(jax.vmap(lambda x: f(x, x)[0])(X), jax.vmap(lambda x: x * jnp.sin(x))(X))
+
+
+def test_an_inner_tag_wins_over_the_calls():
+    @hlotag.xla_metadata_call(k="call", o="call")
+    def f(x):
+        return hlotag.tag(jnp.sin(x), {"k": "value"}) * 2.0
+
+    with hlotag.stage():
+        ops = {op.name: op.entries for op in ops_of(lower(f)) if op.entries}
+    assert ops["stablehlo.sine"] == {"k": "value", "o": "call"}
+    assert ops["stablehlo.multiply"] == {"k": "call", "o": "call"}
+
+
+def test_wrapped_functions_keep_their_names():
+    def attention(x):
+        """Doc."""
+        return x
+
+    wrapped = hlotag.xla_metadata_call(attention, k="v")
+    assert (wrapped.__name__, wrapped.__doc__) == ("attention", "Doc.")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hlotag.xla_metadata_call(jnp.sin, k=[1]), "'k'.*list"),
+        (lambda: hlotag.xla_metadata_call2(3, {"k": "v"}), "function.*3"),
+        (lambda: hlotag.xla_metadata_call2(jnp.sin, "k"), "mapping"),
+        (lambda: hlotag.xla_metadata_call2(jnp.sin, {"k": "v"}, ad_metadata="other"), "'same', 'drop' or a mapping"),
+    ],
+)
+def test_bad_arguments(make, message):
+    with pytest.raises(hlotag.TagError, match=message):
+        make()

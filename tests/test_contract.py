@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tag means, case by case: everything in a block is tagged, helper operations included, and nothing else.
+
+The cases are those where JAX's own tagging loses something. `body` is a matrix product, a tanh and a product with a constant; what is
+around it is a sum or a sine, which must stay untagged.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
+
+import hlotag
+from modules import ops_of
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+W = np.eye(4, dtype=np.float32) + 0.1
+
+
+def body(x, w):
+    return jnp.tanh(x @ w) * 3.0
+
+
+@jax.jit
+def shared(x, w):
+    return body(x, w)
+
+
+@jax.custom_vjp
+def with_rules(x, w):
+    return body(x, w)
+
+
+with_rules.defvjp(lambda x, w: (body(x, w), (x, w)), lambda res, g: (g @ res[1].T, res[0].T @ g))
+
+
+@jax.custom_jvp
+def with_jvp(x, w):
+    return body(x, w)
+
+
+@with_jvp.defjvp
+def _with_jvp(primals, tangents):
+    y = body(*primals)
+    return y, (9.0 - y**2) / 3.0 * (tangents[0] @ primals[1] + primals[0] @ tangents[1])
+
+
+def tag_value(function, *args):
+    return set_xla_metadata(function(*args), k="v")
+
+
+def tag_block(function, *args):
+    with set_xla_metadata(k="v"):
+        return function(*args)
+
+
+def tag_decorated(function, *args):
+    return set_xla_metadata(k="v")(function)(*args)
+
+
+FORMS = {"value": tag_value, "block": tag_block, "decorator": tag_decorated}
+
+# What is tagged is one call, so that the value form covers it too.
+CALLS = {
+    "jit": shared,
+    "scan": lambda x, w: lax.scan(lambda c, _: (body(c, w), None), x, None, length=2)[0],
+    "while": lambda x, w: lax.fori_loop(0, 2, lambda _, c: body(c, w), x),
+    "cond": lambda x, w: lax.cond(x.sum() > 0, body, lambda x, w: x @ w, x, w),
+    "checkpoint": jax.checkpoint(body),
+    "custom_vjp": with_rules,
+    "custom_jvp": with_jvp,
+    "scan in jit": jax.jit(lambda x, w: lax.scan(lambda c, _: (body(c, w), None), x, None, length=2)[0]),
+    "jit in scan": lambda x, w: lax.scan(lambda c, _: (shared(c, w), None), x, None, length=2)[0],
+    "checkpoint in scan": lambda x, w: lax.scan(lambda c, _: (jax.checkpoint(body)(c, w), None), x, None, length=2)[0],
+}
+
+TRANSFORMS = {
+    "plain": lambda f: f,
+    "grad": lambda f: jax.grad(f, (0, 1)),
+    "value_and_grad": lambda f: jax.value_and_grad(f, (0, 1)),
+    "vmap of grad": lambda f: lambda x, w: jax.vmap(jax.grad(f))(x[None], w[None]),
+    "grad of vmap": lambda f: jax.grad(lambda x, w: jax.vmap(f)(x[None], w[None]).sum()),
+    "jvp": lambda f: lambda x, w: jax.jvp(f, (x, w), (x, w)),
+    "second order": lambda f: jax.grad(lambda x, w: (jax.grad(f)(x, w) ** 2).sum()),
+}
+
+
+def lower(f):
+    return jax.jit(f).lower(X, W)
+
+
+# JAX itself refuses forward mode of a custom_vjp function.
+CASES = [(c, f, t) for c in CALLS for f in FORMS for t in TRANSFORMS if not (c == "custom_vjp" and t == "jvp")]
+
+
+@pytest.mark.parametrize(("call", "form", "transform"), CASES)
+def test_the_products_of_a_tagged_call_and_no_others(call, form, transform):
+    """Matrix products and tanh's occur in the tagged call only, so all of them bear the tag; sines and cosines, never."""
+
+    def program(x, w):
+        return jnp.sin(FORMS[form](CALLS[call], jnp.cos(x), w)).sum()
+
+    with hlotag.stage():
+        ops = ops_of(lower(TRANSFORMS[transform](program)))
+    inside = [op for op in ops if op.name in ("stablehlo.dot_general", "stablehlo.tanh")]
+    outside = [op for op in ops if op.name in ("stablehlo.sine", "stablehlo.cosine")]
+    assert inside
+    assert outside
+    assert [op for op in inside if op.entries.get("k") != "v"] == []
+    assert [op for op in outside if "k" in op.entries] == []
+
+
+SEVERAL_OPERATIONS = {
+    "argmax": lambda x: jnp.argmax(x),
+    "cumsum": lambda x: jnp.cumsum(x, 1),
+    "random.normal": lambda x: jax.random.normal(jax.random.key(0), (4, 4)),
+    "logsumexp": lambda x: jax.nn.logsumexp(x),
+    "softmax": lambda x: jax.nn.softmax(x),
+    "gelu": lambda x: jax.nn.gelu(x),
+    "take": lambda x: jnp.take(x, jnp.array([1, 0]), 0),
+    "take_along_axis": lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1), 1),
+    "one_hot": lambda x: jax.nn.one_hot(x[0].astype(int), 4),
+    "solve": lambda x: jnp.linalg.solve(x + 5 * jnp.eye(4), x),
+    "cholesky": lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(4)),
+    "svd": lambda x: jnp.linalg.svd(x)[1],
+    "floor_divide": lambda x: x // 2,
+    "sort": lambda x: jnp.sort(x),
+    "top_k": lambda x: lax.top_k(x, 2)[0],
+    "erf_inv": lambda x: lax.erf_inv(x),
+    "lgamma": lambda x: lax.lgamma(x),
+    "square": lambda x: jnp.square(x),
+    "scatter": lambda x: x.at[jnp.array([0, 2])].add(1.0),
+    "reduce_window": lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), "SAME"),
+    "fft": lambda x: jnp.fft.fft(x),
+    "einsum": lambda x: jnp.einsum("ij,kj->ki", x, x),
+    "var": lambda x: x.var(),
+}
+
+
+@pytest.mark.parametrize("differentiated", [False, True], ids=["plain", "grad"])
+@pytest.mark.parametrize("name", SEVERAL_OPERATIONS)
+def test_all_operations_of_a_block(name, differentiated):
+    """The whole program is in the block, so every operation bears the tag: helpers, constants, region bodies, callees."""
+    function = SEVERAL_OPERATIONS[name]
+    if differentiated:
+        function = lambda x: jax.grad(lambda x: jnp.real(SEVERAL_OPERATIONS[name](x)).astype(jnp.float32).sum())(x)
+    with hlotag.stage():
+        ops = ops_of(lower(lambda x, w: tag_block(function, x)))
+    assert ops
+    assert [(op.name, op.function, op.entries) for op in ops if op.entries.get("k") != "v"] == []
+
+
+# The others are several calls in user code, of which the last makes the value.
+ONE_CALL = [
+    "argmax",
+    "cumsum",
+    "logsumexp",
+    "softmax",
+    "gelu",
+    "sort",
+    "erf_inv",
+    "lgamma",
+    "square",
+    "reduce_window",
+    "fft",
+    "einsum",
+    "var",
+]
+
+
+@pytest.mark.parametrize("name", ONE_CALL)
+def test_a_value_tag_reaches_all_operations_of_the_call(name):
+    def program(x, w):
+        return tag_value(SEVERAL_OPERATIONS[name], x)
+
+    with hlotag.stage():
+        ops = ops_of(lower(program))
+    assert [(op.name, op.function, op.entries) for op in ops if op.entries.get("k") != "v"] == []
+
+
+def test_a_function_shared_by_a_tagged_and_an_untagged_call():
+    with hlotag.stage():
+        lowered = lower(lambda x, w: tag_block(shared, x, w) + shared(w, x) + shared(x, x))
+        ops = ops_of(lowered)
+    assert [op.entries.get("k") for op in ops if op.name == "stablehlo.tanh"] == ["v", None, None]
+
+
+def test_blocks_inside_the_rules_of_custom_derivatives():
+    """A rule replaces the function it belongs to, so what is tagged inside the function only is not there under grad."""
+
+    @jax.custom_vjp
+    def f(x, w):
+        return tag_block(body, x, w)
+
+    f.defvjp(lambda x, w: (body(x, w), (x, w)), lambda res, g: (tag_block(jnp.matmul, g, res[1]), g))
+    with hlotag.stage():
+        plain = ops_of(lower(f))
+        gradient = ops_of(lower(jax.grad(lambda x, w: f(x, w).sum())))
+    assert all("k" in op.entries for op in plain)
+    assert [op.name for op in gradient if "k" in op.entries] == ["stablehlo.dot_general"]
