@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tag means, case by case: everything in a block is tagged, helper operations included, and nothing else.
 
-The cases are those where JAX's own tagging loses something. `body` is a matrix product, a tanh and a product with a constant; what is
-around it is a sum or a sine, which must stay untagged.
+The cases are those where JAX's own tagging loses something. `body` is a matrix product, a tanh and a product with a constant;
+what is around it is a sum or a sine, which must stay untagged.
 """
 
 import jax
@@ -153,21 +153,7 @@ def test_all_operations_of_a_block(name, differentiated):
 
 
 # The others are several calls in user code, of which the last makes the value.
-ONE_CALL = [
-    "argmax",
-    "cumsum",
-    "logsumexp",
-    "softmax",
-    "gelu",
-    "sort",
-    "erf_inv",
-    "lgamma",
-    "square",
-    "reduce_window",
-    "fft",
-    "einsum",
-    "var",
-]
+ONE_CALL = "argmax cumsum logsumexp softmax gelu sort erf_inv lgamma square reduce_window fft einsum var".split()
 
 
 @pytest.mark.parametrize("name", ONE_CALL)

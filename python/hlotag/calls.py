@@ -66,9 +66,9 @@ def xla_metadata_call2(
     Args:
       f: the function, of arrays; left out, or with the mapping in its place, a decorator is returned.
       metadata: keys and values.
-      ad_metadata: for the linearized and transposed calls: "same", "drop", or a mapping of their own. Under forward-mode `jvp` the
-        primal and the tangent are one call, which keeps `metadata`. On jax 0.10, which has no such option, it takes the stage:
-        without it, derived calls are tagged as the call itself is.
+      ad_metadata: for the linearized and transposed calls: "same", "drop", or a mapping of their own. Under forward-mode `jvp`
+        the primal and the tangent are one call, which keeps `metadata`. On jax 0.10, which has no such option, it takes the
+        stage: without it, derived calls are tagged as the call itself is.
 
     Returns:
       The wrapped function, or a decorator.
