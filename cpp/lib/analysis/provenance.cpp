@@ -65,10 +65,13 @@ const Provenance::Named &Provenance::named(Location loc) {
 Provenance::Named Provenance::parse(Location loc) {
   std::vector<std::string_view> names; // innermost first
   FileLoc source;
+  const void *trace = nullptr;
   std::vector<Location> pending{loc};
   while (!pending.empty()) {
     Location at = pending.back();
     pending.pop_back();
+    if (!trace && !dynCast<NameLoc>(at))
+      trace = at.opaque();
     if (FileLoc file = dynCast<FileLoc>(at)) {
       source = source ? source : file;
     } else if (NameLoc name = dynCast<NameLoc>(at)) {
@@ -109,12 +112,13 @@ Provenance::Named Provenance::parse(Location loc) {
   Named result;
   result.head = intern(path.head);
   Origin &origin = result.origin;
-  origin.scope = intern(scope);
+  origin.scope = origin.localScope = intern(scope);
   origin.transforms = intern(path.transforms);
   origin.primitive = intern(path.primitive);
   origin.source = source;
+  origin.trace = source ? trace : nullptr;
   if (source)
-    origin.sourceKey = intern(render(source));
+    origin.sourceKey = intern(source.str());
   origin.transposed = path.isTransposed();
   origin.checkpointed = path.checkpointed;
   origin.rematted = path.rematted;
@@ -127,20 +131,27 @@ const Origin &Provenance::composed(const Context *context, Location loc) {
   auto [slot, isNew] = composed_.try_emplace({context, loc.opaque()}, nullptr);
   if (!isNew)
     return *slot->second;
-  const Named &inner = named(loc);
-  // Inside `while` and `cond` JAX writes the whole name again, inside shard_map it starts anew.
-  bool continues = !context->regionHead || inner.head == context->regionHead;
-  const Origin &outer = continues ? *context->function : *context->region;
-  slot->second = &origins_.emplace_back(compose(outer, inner.origin));
+  slot->second = &origins_.emplace_back(compose(outerOf(*context, loc), named(loc).origin));
   return *slot->second;
+}
+
+/// What a name is relative to: inside `while` and `cond` JAX writes the whole name again, inside
+/// shard_map it starts anew.
+const Origin &Provenance::outerOf(const Context &context, Location loc) {
+  bool continues = !context.regionHead || named(loc).head == context.regionHead;
+  return continues ? *context.base : *context.region;
+}
+
+TextId Provenance::nest(TextId outer, TextId inner) {
+  if (!outer || !inner)
+    return outer + inner;
+  return intern(std::string(text(outer)) + '/' + std::string(text(inner)));
 }
 
 Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   Origin result = inner;
-  if (outer.scope)
-    result.scope =
-        inner.scope ? intern(std::string(text(outer.scope)) + '/' + std::string(text(inner.scope)))
-                    : outer.scope;
+  result.scope = nest(outer.scope, inner.scope);
+  result.localScope = nest(outer.localScope, inner.localScope);
   if (outer.transforms)
     result.transforms =
         intern(std::string(text(outer.transforms)) + std::string(text(inner.transforms)));
@@ -201,7 +212,8 @@ const Provenance::Context *Provenance::contextIn(Operation parent) {
     unknown.pop_back();
     if (op.name() != ids_.module && op.name() != ids_.func) {
       const Origin *region = &composed(context, op.location());
-      context = intern(Context{context->function, region, named(op.location()).head});
+      const Origin *base = &outerOf(*context, op.location());
+      context = intern(Context{base, region, named(op.location()).head});
     }
     *contextByParent_.insert(op.opaque()).first = context;
   }
@@ -266,8 +278,9 @@ Origin Provenance::originOfCallers(Operation function) {
   bool isFirst = true;
   for (Operation call : callsOf(function)) {
     Origin origin = of(call);
-    origin.primitive = 0;
+    origin.primitive = origin.localScope = 0;
     origin.source = FileLoc();
+    origin.trace = nullptr;
     origin.sourceKey = 0;
     result = isFirst ? origin : meet(result, origin);
     isFirst = false;

@@ -7,6 +7,7 @@ namespace hlotag::passes {
 void registerAllPasses() {
   pass::registerPass(createAttachPass);
   pass::registerPass(createCompleteLoweringPass);
+  pass::registerPass(createPropagateAutodiffPass);
   pass::registerPass(createPropagateCallsPass);
   pass::registerPass(createPropagateRegionsPass);
   pass::registerPass(createResolvePass);

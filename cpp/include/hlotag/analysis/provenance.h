@@ -25,14 +25,17 @@ struct Origin {
   /// `rematted_computation` and `closed_call` left out, JAX's `while/body`, `cond/branch_1_fun`
   /// kept, composed through callers: `decoder/layer_3/attention`.
   TextId scope = 0;
+  TextId localScope = 0; ///< the same without what callers add
   /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
   TextId transforms = 0;
-  TextId primitive = 0;      ///< JAX's name of it: `dot_general`, `add_any`; may be empty
-  ir::FileLoc source;        ///< innermost line of user code, or null
-  TextId sourceKey = 0;      ///< interned `file:line:column` of `source`; 0 if there is none
-  bool transposed = false;   ///< computed for a backward pass
-  bool checkpointed = false; ///< in a function under jax.checkpoint, where JAX says so
-  bool rematted = false;     ///< of those, a forward operation that is computed again
+  TextId primitive = 0;        ///< JAX's name of it: `dot_general`, `add_any`; may be empty
+  ir::FileLoc source;          ///< innermost line of user code, or null
+  TextId sourceKey = 0;        ///< interned `source`, with its end where known; 0 if there is none
+  const void *trace = nullptr; ///< identifies the call stack, or null; equal for forward and
+                               ///< backward operations of one equation, but for jax.checkpoint
+  bool transposed = false;     ///< computed for a backward pass
+  bool checkpointed = false;   ///< in a function under jax.checkpoint, where JAX says so
+  bool rematted = false;       ///< of those, a forward operation that is computed again
 };
 
 /// Answers for the operations of one module. Text is handled once per distinct location and
@@ -74,11 +77,11 @@ private:
   };
   /// What surrounds an operation: the callers of its function, and the region operation it is in.
   struct Context {
-    const Origin *function = nullptr;
-    const Origin *region = nullptr;
-    TextId regionHead = 0; ///< 0: directly in the function
+    const Origin *base = nullptr;   ///< for names that continue the region's
+    const Origin *region = nullptr; ///< for those that start anew
+    TextId regionHead = 0;          ///< the region's first element; 0: directly in the function
     bool operator==(const Context &o) const {
-      return function == o.function && region == o.region && regionHead == o.regionHead;
+      return base == o.base && region == o.region && regionHead == o.regionHead;
     }
   };
   struct Hash {
@@ -86,7 +89,7 @@ private:
       return (reinterpret_cast<uintptr_t>(a) >> 3) * 0x9E3779B97F4A7C15ull +
              (reinterpret_cast<uintptr_t>(b) >> 3);
     }
-    size_t operator()(const Context &c) const { return mix(c.function, c.region) + c.regionHead; }
+    size_t operator()(const Context &c) const { return mix(c.base, c.region) + c.regionHead; }
     size_t operator()(const std::pair<const Context *, const void *> &key) const {
       return mix(key.first, key.second);
     }
@@ -97,6 +100,8 @@ private:
   bool isFrame(ir::NameLoc name);
   const Origin &composed(const Context *context, ir::Location loc);
   Origin compose(const Origin &outer, const Origin &inner);
+  const Origin &outerOf(const Context &context, ir::Location loc);
+  TextId nest(TextId outer, TextId inner);
   Origin meet(const Origin &a, const Origin &b);
   TextId commonPrefix(TextId a, TextId b, char separator);
 

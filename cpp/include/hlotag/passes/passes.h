@@ -11,6 +11,7 @@ namespace hlotag::passes {
 
 std::unique_ptr<pass::Pass> createAttachPass();
 std::unique_ptr<pass::Pass> createCompleteLoweringPass();
+std::unique_ptr<pass::Pass> createPropagateAutodiffPass();
 std::unique_ptr<pass::Pass> createPropagateCallsPass();
 std::unique_ptr<pass::Pass> createPropagateRegionsPass();
 std::unique_ptr<pass::Pass> createResolvePass();

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/entries.h"
+#include "hlotag/analysis/pairing.h"
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+
+class PropagateAutodiff final : public PassBase<PropagateAutodiff> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+
+private:
+  /// What operations derived from `primal` get.
+  analysis::Entries entriesFor(analysis::EntryCarrier &carrier, ir::Operation primal) const;
+
+  Option<std::string> seeds_{options(),
+                             "seeds",
+                             "which entries to extend: all, or those that rules attached",
+                             "all",
+                             {"all", "attached"}};
+  Option<double> minConfidence_{options(), "min-confidence",
+                                "least confidence (0 to 1) in a pair of operations to use it", 0.9};
+};
+
+const PassInfo &PropagateAutodiff::staticInfo() {
+  static const PassInfo info{
+      "hlotag-propagate-autodiff", "HlotagPropagateAutodiff",
+      "Hand entries from forward operations to the backward operations derived from them",
+      R"(Autodiff gives a backward operation the scope and source line of the forward operation it was
+derived from, but not its frontend attributes. This pass pairs them from the module alone: scope and
+line must agree, the order must be the one in which JAX transposes, and primitives, types and shared
+values decide among what is left. Rematerialized copies are paired too. Entries go only where the
+pairing is at least `min-confidence` sure, and never replace one with the same key.
+
+With `seeds=attached` only entries in `hlotag.attached` are handed on; where an operation also has
+`hlotag.derived`, derived operations get the entries of that instead.
+
+Before:
+
+```mlir
+%0 = stablehlo.dot_general %x, %w {mhlo.frontend_attributes = {k = "v"}} ... loc("jit(f)/jvp(a)/dot_general")
+%1 = stablehlo.dot_general %g, %w ... loc("jit(f)/transpose(jvp(a))/dot_general")
+```
+
+After:
+
+```mlir
+%0 = stablehlo.dot_general %x, %w {mhlo.frontend_attributes = {k = "v"}} ... loc("jit(f)/jvp(a)/dot_general")
+%1 = stablehlo.dot_general %g, %w {mhlo.frontend_attributes = {k = "v"}} ... loc("jit(f)/transpose(jvp(a))/dot_general")
+```)"};
+  return info;
+}
+
+analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
+                                                ir::Operation primal) const {
+  analysis::Entries own = carrier.entriesOf(primal);
+  analysis::Entries result;
+  // A rule may give derived operations something else, which replaces what it attached.
+  result.attached = own.derived ? own.derived : own.attached;
+  if (result.attached && result.attached.empty())
+    result.attached = {};
+  result.all = result.attached;
+  if (*seeds_ == "all")
+    result.all = carrier.merge({carrier.without(own.all, own.attached), {}, {}}, result).all;
+  return result;
+}
+
+LogicalResult PropagateAutodiff::run(PassContext &ctx) {
+  analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
+  // Pairing costs more than anything else here: not without an entry to hand on.
+  bool hasSeed = false;
+  ir::walk(ctx.module(), [&](ir::Operation op) {
+    hasSeed = carrier.isTaggable(op) && bool(entriesFor(carrier, op));
+    return hasSeed ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
+  });
+  if (!hasSeed)
+    return success();
+
+  analysis::Provenance provenance(ctx.module());
+  for (const analysis::Pair &pair : analysis::pairBackward(ctx.module(), provenance)) {
+    if (pair.confidence < *minConfidence_ || !carrier.isTaggable(pair.derived))
+      continue;
+    if (analysis::Entries entries = entriesFor(carrier, pair.primal))
+      carrier.give(pair.derived, entries);
+  }
+  return success();
+}
+
+} // namespace
+
+std::unique_ptr<Pass> createPropagateAutodiffPass() {
+  return std::make_unique<PropagateAutodiff>();
+}
+
+} // namespace hlotag::passes

@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well `hlotag-propagate-autodiff` finds what autodiff derived from what, measured against the truth.
+
+Every equation of a program's jaxpr, nested ones included, gets an equation context with an id of its own. JAX carries contexts
+through its transformations, so in the lowered module each operation's id says which primal equation it stems from. Then the ids
+are removed from all but the first forward operation of each equation, the pass is run, and what it puts back is compared.
+
+`python tests/ground_truth.py [program ...]` prints the table.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+if __name__ == "__main__":
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+
+import jax
+import jax.extend
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec
+from jaxlib.mlir import ir
+
+import hlotag
+from hlotag import _compat
+
+KEY = "_id"
+FRONTEND = "mhlo.frontend_attributes"
+NEVER_TAGGED = {"func.return", "stablehlo.return", "sdy.return", "func.func", "builtin.module", "stablehlo.constant"}
+HEAVY = {
+    "stablehlo.dot_general",
+    "stablehlo.convolution",
+    "stablehlo.gather",
+    "stablehlo.scatter",
+    "stablehlo.reduce",
+    "stablehlo.sort",
+}
+WITH_BODY = {"stablehlo.while", "stablehlo.case", "sdy.manual_computation"}
+
+
+# --- The truth -------------------------------------------------------------------------------------------------------------
+
+
+def is_jaxpr(value: Any) -> bool:
+    return hasattr(value, "eqns") and hasattr(value, "replace")
+
+
+def with_ids(closed: Any) -> Any:
+    """`closed` with a distinct id in the context of every equation.
+
+    A jaxpr that several inner jits share stays shared, since it may become one function of the module; all others are inlined.
+    """
+    numbers = itertools.count()
+    done: dict[int, Any] = {}
+
+    def rewrite_param(value: Any, is_shared: bool) -> Any:
+        if isinstance(value, (tuple, list)) and any(is_jaxpr(v) for v in value):
+            return type(value)(rewrite_param(v, is_shared) for v in value)
+        if not is_jaxpr(value):
+            return value
+        if not is_shared:
+            return _compat.with_equations(value, rewrite)
+        if id(value) not in done:
+            done[id(value)] = (value, _compat.with_equations(value, rewrite))
+        return done[id(value)][1]
+
+    def rewrite(jaxpr: Any) -> list[Any]:
+        return [
+            eqn.replace(
+                params={k: rewrite_param(v, eqn.primitive.name == "jit") for k, v in eqn.params.items()},
+                ctx=_compat.with_metadata(eqn.ctx, {KEY: f"{next(numbers)}:{eqn.primitive.name}"}),
+            )
+            for eqn in jaxpr.eqns
+        ]
+
+    return _compat.with_equations(closed, rewrite)
+
+
+def lower(program: Program) -> Any:
+    """The module of the program's transformation, each operation with the id of its primal equation."""
+    primal = with_ids(jax.make_jaxpr(program.function)(*(program.primal_args or program.args)))
+    function = jax.extend.core.jaxpr_as_fun(primal)
+
+    def first(*args: Any) -> Any:
+        return function(*jax.tree.leaves(args))[0]
+
+    first.__name__ = "program"
+    return jax.jit(program.transform(first)).lower(*program.args).compiler_ir()
+
+
+# --- Modules ---------------------------------------------------------------------------------------------------------------
+
+
+def all_ops(module: ir.Module) -> list[ir.Operation]:
+    """Every operation that can carry tags, in the order of the text."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region:
+                for child in block:
+                    found.append(child.operation)
+                    visit(child.operation)
+
+    visit(module.operation)
+    return [op for op in found if op.name not in NEVER_TAGGED]
+
+
+def id_of(op: ir.Operation) -> str | None:
+    if FRONTEND not in op.attributes:
+        return None
+    entries = {a.name: a.attr for a in ir.DictAttr(op.attributes[FRONTEND])}
+    return ir.StringAttr(entries[KEY]).value if KEY in entries else None
+
+
+def remove_id(op: ir.Operation) -> None:
+    entries = {a.name: a.attr for a in ir.DictAttr(op.attributes[FRONTEND]) if a.name != KEY}
+    if entries:
+        op.attributes[FRONTEND] = ir.DictAttr.get(entries)
+    else:
+        del op.attributes[FRONTEND]
+
+
+def function_of(op: ir.Operation) -> str:
+    while op.name != "func.func":
+        if (op := op.parent) is None:
+            return ""  # a mesh, which is no function's
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def backward_ops(module: ir.Module) -> set[int]:
+    """Positions in `all_ops` of what runs for a backward pass only: named so, or in a function called only from such places."""
+    ops = all_ops(module)
+    own = {i: "transpose(" in str(op.location) or _inside_backward(op) for i, op in enumerate(ops)}
+    callers: dict[str, list[int]] = {}
+    for i, op in enumerate(ops):
+        if op.name == "func.call":
+            callers.setdefault(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, []).append(i)
+    home = [function_of(op) for op in ops]
+    backward = {i for i in own if own[i]}
+    while True:
+        functions = {f for f, calls in callers.items() if all(i in backward for i in calls)}
+        grown = backward | {i for i, f in enumerate(home) if f in functions}
+        if grown == backward:
+            return backward
+        backward = grown
+
+
+def _inside_backward(op: ir.Operation) -> bool:
+    """In a region of an operation of a backward pass."""
+    while (op := op.parent) is not None and op.name != "func.func":
+        if "transpose(" in str(op.location):
+            return True
+    return False
+
+
+# --- Measuring -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Fidelity:
+    """Backward operations with a known origin: how many got the right id, a wrong one, none.
+
+    Attributes:
+      total, right, wrong: all operations.
+      heavy_total, heavy_right: of dot_general, convolution, gather, scatter, reduce and sort.
+      strays: operations without a known origin that got an id; JAX leaves helpers without context, so these may be right.
+      errors: (operation, location, true id, id) of the wrong ones and those without.
+    """
+
+    total: int = 0
+    right: int = 0
+    wrong: int = 0
+    heavy_total: int = 0
+    heavy_right: int = 0
+    strays: int = 0
+    ops: int = 0
+    errors: list[tuple[str, str, str | None, str | None]] = field(default_factory=list)
+
+    @property
+    def recall(self) -> float:
+        return self.right / max(self.total, 1)
+
+    @property
+    def heavy_recall(self) -> float:
+        return self.heavy_right / max(self.heavy_total, 1)
+
+    @property
+    def precision(self) -> float:
+        return self.right / max(self.right + self.wrong, 1)
+
+
+def hide(module: ir.Module) -> list[str | None]:
+    """Removes the ids from all operations but the one that stands for its equation in the forward pass; returns the truth.
+
+    That is the first one named after the equation's primitive, as a rule would select it.
+    """
+    ops = all_ops(module)
+    truth = [id_of(op) for op in ops]
+    backward = backward_ops(module)
+    kept: dict[tuple[str, str], int] = {}
+    for i, op in enumerate(ops):
+        if (true := truth[i]) is not None and i not in backward:
+            place = (function_of(op), true)
+            if place not in kept or (_is_main(op, true) and not _is_main(ops[kept[place]], true)):
+                kept[place] = i
+    survivors = set(kept.values())
+    for i, op in enumerate(ops):
+        if truth[i] is not None and i not in survivors:
+            remove_id(op)
+    return truth
+
+
+def _is_main(op: ir.Operation, identifier: str) -> bool:
+    if op.name in WITH_BODY:
+        return True
+    return f"{identifier.partition(':')[2]}\"" in str(op.location).partition("(")[2].partition("(callsite")[0]
+
+
+def measure(program: Program, min_confidence: float = 0.0) -> Fidelity:
+    module = lower(program)
+    with module.context:
+        backward = backward_ops(module)
+        truth = hide(module)
+        tagged = {id_of(op) for op in all_ops(module)}
+        hlotag.run_passes(module, f"hlotag-propagate-autodiff{{min-confidence={min_confidence}}}")
+        result = Fidelity(ops=len(truth))
+        for i, op in enumerate(all_ops(module)):
+            if i not in backward:
+                continue
+            true, got = truth[i], id_of(op)
+            # An equation whose forward operation is gone (it is dead code) leaves nothing to take the tag from.
+            if true is None or true not in tagged:
+                result.strays += got is not None and true is None
+                result.wrong += got is not None and true is not None
+                continue
+            heavy = op.name in HEAVY
+            result.total += 1
+            result.heavy_total += heavy
+            result.right += got == true
+            result.heavy_right += heavy and got == true
+            result.wrong += got is not None and got != true
+            if got != true:
+                result.errors.append((op.name, str(op.location)[:90], true, got))
+        return result
+
+
+# --- Programs --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Program:
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    transform: Callable[[Callable[..., Any]], Callable[..., Any]] = jax.grad
+    primal_args: tuple[Any, ...] | None = None  # those of the function itself, where the transformation batches it
+
+
+def _array(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32) * 0.3
+
+
+def mlp(params, x):
+    for w, b in params:
+        x = jnp.tanh(x @ w + b)
+    return (x**2).mean()
+
+
+def mlp_params(n: int):
+    return [(_array(8, 8, seed=i), _array(8, seed=i)) for i in range(n)]
+
+
+def norm(x, scale):
+    mean = x.mean(-1, keepdims=True)
+    var = ((x - mean) ** 2).mean(-1, keepdims=True)
+    return (x - mean) * lax.rsqrt(var + 1e-6) * scale
+
+
+def attention(p, x):
+    t, d = x.shape
+    q, k, v = ((x @ p[n]).reshape(t, 2, d // 2) for n in "qkv")
+    scores = jnp.einsum("qhd,khd->hqk", q, k) / np.sqrt(d // 2)
+    scores = jnp.where(np.tri(t, dtype=bool), scores, -1e9)
+    weights = jax.nn.softmax(scores, axis=-1)
+    return jnp.einsum("hqk,khd->qhd", weights, v).reshape(t, d) @ p["o"]
+
+
+def block(p, x):
+    x = x + attention(p, norm(x, p["s1"]))
+    return x + jax.nn.gelu(norm(x, p["s2"]) @ p["up"]) @ p["down"]
+
+
+def block_params(n: int):
+    shapes = {"q": (8, 8), "k": (8, 8), "v": (8, 8), "o": (8, 8), "up": (8, 16), "down": (16, 8), "s1": (8,), "s2": (8,)}
+    return [{k: _array(*s, seed=i) for k, s in shapes.items()} for i in range(n)]
+
+
+def _loss(logits, tokens):
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, None], axis=1).mean()
+
+
+TOKENS = np.array([1, 0, 3, 2, 5, 4])
+EMBEDDING = _array(6, 8, seed=99)
+
+
+def transformer(n: int, scope: str = "one", remat: bool = False, transform=jax.grad) -> Program:
+    layer = jax.checkpoint(block) if remat else block
+
+    def loss(params, embedding):
+        x = embedding[TOKENS]
+        for i, p in enumerate(params):
+            if scope == "none":
+                x = layer(p, x)
+                continue
+            with jax.named_scope(f"layer_{i}" if scope == "each" else "layer"):
+                x = layer(p, x)
+        return _loss(x @ embedding.T, TOKENS)
+
+    return Program(loss, (block_params(n), EMBEDDING), transform)
+
+
+def scan_transformer(n: int, remat: bool = False) -> Program:
+    layer = jax.checkpoint(block) if remat else block
+
+    def loss(params, embedding):
+        x, _ = lax.scan(lambda x, p: (layer(p, x), None), embedding[TOKENS], params)
+        return _loss(x @ embedding.T, TOKENS)
+
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *block_params(n))
+    return Program(loss, (stacked, EMBEDDING))
+
+
+def conv_net(params, x):
+    for w in params[0]:
+        x = jax.nn.relu(lax.conv_general_dilated(x, w, (1, 1), "SAME"))
+    x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+    return jax.nn.log_softmax(x.reshape(2, -1) @ params[1])[:, 0].sum()
+
+
+def rnn(params, xs):
+    def step(h, x):
+        h = jnp.tanh(x @ params[0] + h @ params[1])
+        return h, jax.nn.sigmoid(h)
+
+    _, hidden = lax.scan(step, jnp.zeros(8), xs)
+    return (hidden**2).sum()
+
+
+@jax.jit
+def _dense(x, w):
+    return jax.nn.gelu(x @ w)
+
+
+def inner_jit(params, x):
+    for i, (w, _) in enumerate(params):
+        with jax.named_scope(f"dense_{i}"):
+            x = _dense(x, w)
+    return (x**2).sum()
+
+
+def branches(w, x):
+    y = lax.cond(x.sum() > 0, lambda x: jnp.sin(x @ w), lambda x: jnp.cos(x) @ w @ w, x)
+    return lax.switch(1, [jnp.tanh, lambda y: (y * 2.0) @ w], y).sum()
+
+
+def sharded(params, x):
+    def body(w1, w2, x):
+        h = jax.nn.gelu(x @ w1)
+        return lax.psum((jnp.tanh(h @ w2) ** 2).sum(), "data")
+
+    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    specs = (PartitionSpec(), PartitionSpec(), PartitionSpec("data"))
+    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec())(*params, x)
+
+
+def vmap_grad(function):
+    return jax.vmap(jax.grad(function), in_axes=(None, 0))
+
+
+def grad_vmap(function):
+    return jax.grad(lambda p, x: jax.vmap(function, in_axes=(None, 0))(p, x).sum())
+
+
+X = _array(4, 8)
+PROGRAMS: dict[str, Program] = {
+    "mlp 2": Program(mlp, (mlp_params(2), X)),
+    "mlp 4, value_and_grad": Program(mlp, (mlp_params(4), X), jax.value_and_grad),
+    "mlp 12": Program(mlp, (mlp_params(12), X)),
+    "mlp 4, vmap(grad)": Program(mlp, (mlp_params(4), np.stack([X, X])), vmap_grad, (mlp_params(4), X)),
+    "mlp 4, grad(vmap)": Program(mlp, (mlp_params(4), np.stack([X, X])), grad_vmap, (mlp_params(4), X)),
+    "mlp 2, hessian": Program(mlp, (mlp_params(2), X), jax.hessian),
+    "transformer 1": transformer(1),
+    "transformer 2": transformer(2),
+    "transformer 12": transformer(12),
+    "transformer 12, no scope": transformer(12, scope="none"),
+    "transformer 12, scope each": transformer(12, scope="each"),
+    "transformer 2, value_and_grad": transformer(2, transform=jax.value_and_grad),
+    "transformer 12, remat": transformer(12, remat=True),
+    "transformer 12, remat, scope each": transformer(12, scope="each", remat=True),
+    "transformer, scan": scan_transformer(4),
+    "transformer, scan of remat": scan_transformer(4, remat=True),
+    "conv net": Program(conv_net, (([_array(3, 3, 3, 3), _array(3, 3, 3, 3)], _array(48, 5)), _array(2, 3, 8, 8))),
+    "rnn": Program(rnn, ((_array(8, 8), _array(8, 8)), _array(5, 8))),
+    "inner jit": Program(inner_jit, (mlp_params(3), X)),
+    "branches": Program(branches, (_array(8, 8), X)),
+    "shard_map": Program(sharded, ((_array(8, 8), _array(8, 8)), X)),
+}
+DEVICES_NEEDED = {"shard_map": 4}
+
+
+def main(names: list[str]) -> None:
+    print(f"{'program':36}{'ops':>7}{'known':>7}{'right':>8}{'heavy':>8}{'wrong':>7}   at 0.9: {'right':>7}{'wrong':>7}{'strays':>8}")
+    for name, program in PROGRAMS.items():
+        if names and not any(part in name for part in names):
+            continue
+        if len(jax.devices()) < DEVICES_NEEDED.get(name, 1):
+            continue
+        loose, strict = measure(program), measure(program, 0.9)
+        print(
+            f"{name:36}{loose.ops:7}{loose.total:7}{loose.recall:8.1%}{loose.heavy_recall:8.1%}{loose.wrong:7}"
+            f"           {strict.recall:7.1%}{strict.wrong:7}{strict.strays:8}"
+        )
+        if os.environ.get("ERRORS"):
+            for error, count in Counter((e[0], e[1], e[3] is None) for e in loose.errors).most_common(12):
+                print("   ", count, *error)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
