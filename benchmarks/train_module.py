@@ -55,7 +55,12 @@ def train_step(p, m, v, tokens):
     return jax.tree.map(lambda p, m, v: p - 1e-3 * m / (jnp.sqrt(v) + 1e-8), p, m, v), m, v, value
 
 
+def trace(layers: int):
+    """The traced training step of that many layers."""
+    p = parameters(layers)
+    return jax.jit(train_step).trace(p, p, p, jax.ShapeDtypeStruct((BATCH, LENGTH + 1), jnp.int32))
+
+
 def lower(layers: int):
     """The lowered training step of that many layers."""
-    p = parameters(layers)
-    return jax.jit(train_step).lower(p, p, p, jax.ShapeDtypeStruct((BATCH, LENGTH + 1), jnp.int32))
+    return trace(layers).lower()

@@ -100,6 +100,28 @@ def test_toggling_is_never_stale_and_lowers_each_configuration_once(monkeypatch)
     assert count == 3
 
 
+def test_nothing_is_traced_again_that_jax_would_not_trace_again():
+    traced = []
+
+    @jax.jit
+    def inner(x):
+        traced.append(hlotag.active())
+        return jnp.sin(x)
+
+    def f(x):
+        y = set_xla_metadata(inner(x), k="v") + inner(x)
+        with set_xla_metadata(k="w"):
+            return y * inner(y)
+
+    counts = []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE, None, hlotag.DEFAULT_PIPELINE):
+        with hlotag.stage(pipeline):
+            jax.jit(jax.grad(lambda x: f(x).sum())).lower(X)
+            counts.append(len(traced))
+    assert counts[0] == counts[1] - counts[0], "once per context, as without the stage"
+    assert counts[3] == counts[2] == counts[1], "toggling back finds the traces"
+
+
 def test_rules_are_part_of_the_key():
     f = jax.jit(lambda x: jnp.sin(x) + jnp.cos(x))
     values = []

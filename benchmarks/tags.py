@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cost of tags while tracing and lowering: the same training step without tags and with them, by JAX alone and with the stage on.
+
+python benchmarks/tags.py [--layers 24] [--repeat 7]
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import time
+from contextlib import nullcontext
+
+import jax
+import train_module
+from jax.experimental import xla_metadata
+
+import hlotag
+
+
+def untagged(x=None, **_):
+    return nullcontext() if x is None else x
+
+
+def seconds(layers: int, pipeline: str | None, set_xla_metadata) -> tuple[float, float]:
+    """Seconds to trace and to lower, with nothing cached."""
+    jax.clear_caches()
+    train_module.set_xla_metadata = set_xla_metadata
+    with hlotag.stage(pipeline):
+        start = time.perf_counter()
+        traced = train_module.trace(layers)
+        between = time.perf_counter()
+        traced.lower()
+        return between - start, time.perf_counter() - between
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--layers", type=int, default=24)
+    arguments.add_argument("--repeat", type=int, default=7)
+    options = arguments.parse_args()
+    tags, stage = xla_metadata.set_xla_metadata, hlotag.DEFAULT_PIPELINE
+    variants = {
+        "JAX alone, no tags": (None, untagged),
+        "JAX alone, tags": (None, tags),
+        "stage on, no tags": (stage, untagged),
+        "stage on, tags": (stage, tags),
+    }
+    for pipeline, function in variants.values():
+        seconds(options.layers, pipeline, function)
+    # Interleaved, so that a slow moment of the machine is shared by all.
+    runs = [{name: seconds(options.layers, *variant) for name, variant in variants.items()} for _ in range(options.repeat)]
+    print(f"{options.layers}-layer transformer training step; jax {jax.__version__}, Python {platform.python_version()}")
+    print(f"{'':24}{'trace ms':>10}{'lower ms':>10}{'together':>10}{'x JAX alone, no tags':>22}")
+    first = statistics.median(sum(run["JAX alone, no tags"]) for run in runs)
+    for name in variants:
+        trace, lower = (statistics.median(run[name][part] for run in runs) for part in (0, 1))
+        both = statistics.median(sum(run[name]) for run in runs)
+        print(f"{name:24}{trace * 1e3:>10.0f}{lower * 1e3:>10.0f}{both * 1e3:>10.0f}{both / first:>22.3f}")
+
+
+if __name__ == "__main__":
+    main()
