@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue of keys: which ones XLA reads, their legal values, and what operations that autodiff derives get by default.
+
+What is said about XLA is from its source at main of August and September 2026, where a doc does not say otherwise. XLA's TPU
+compiler is closed, so that nobody outside can verify what it reads: those entries say so. Nothing here needs JAX.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hlotag.errors import TagError
+
+Derived = Literal["same", "drop"]
+
+
+@dataclass(frozen=True)
+class Values:
+    """The legal values of a key, as text; a value is legal if any of the ways says so.
+
+    Attributes:
+      choices: these words.
+      integer_bits: integers that fit in so many bits; 0 for none.
+      pattern: texts that the regular expression matches from end to end; empty for none.
+      text: how to say it; composed of the others by default.
+      ignore_case: whether XLA compares the words without regard to case.
+    """
+
+    choices: tuple[str, ...] = ()
+    integer_bits: int = 0
+    pattern: str = ""
+    text: str = ""
+    ignore_case: bool = False
+
+    def __str__(self) -> str:
+        """For messages and tables: `host, dense` or `an integer`."""
+        if self.text:
+            return self.text
+        parts = [*self.choices, *(["an integer"] if self.integer_bits else []), *([self.pattern] if self.pattern else [])]
+        return ", ".join(parts)
+
+    def allow(self, text: str) -> bool:
+        """Whether `text` is a legal value."""
+        if text in self.choices or (self.ignore_case and text.lower() in self.choices):
+            return True
+        if self.pattern and re.fullmatch(self.pattern, text):
+            return True
+        if not self.integer_bits or not re.fullmatch("[+-]?[0-9]+", text):
+            return False
+        limit = 1 << (self.integer_bits - 1)
+        # The length first: Python refuses to convert thousands of digits.
+        return len(text) <= 20 and -limit <= int(text) < limit
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is known about one key.
+
+    Attributes:
+      name: the key; a reserved family ends in `*`.
+      values: the legal values; None if any text is.
+      ops: kinds of operations on which XLA reads it.
+      consumer: the backends that read it: "cpu", "gpu", "tpu", "all", or several; "(unverified)" where nobody could check.
+      derived: what operations that autodiff derives from a tagged one get by default: "same", or "drop" for nothing.
+      doc: one or two sentences.
+      reserved: whether it belongs to JAX, Shardy, XLA or hlotag, and tags must not use it.
+      otherwise: what XLA does with an illegal value.
+    """
+
+    name: str
+    values: Values | None
+    ops: tuple[str, ...]
+    consumer: str
+    derived: Derived
+    doc: str
+    reserved: bool = False
+    otherwise: str = ""
+
+
+_INT32 = Values(integer_bits=32)
+_FLAG = Values(("true", "false"))
+_ABORTS = "the GPU compiler would abort the process"
+
+
+def _reserved(name: str, owner: str) -> Key:
+    return Key(name, None, ("any",), "all", "drop", f"Belongs to {owner}.", reserved=True)
+
+
+_CATALOGUE: tuple[Key, ...] = (
+    # Placement, scheduling, inlining, fusion. What names one place in a schedule, a stream or a fusion cannot be shared by the
+    # backward pass: a repeated _scheduling_group_id gives "annotation groups with gaps" or a cycle, which is a compile error.
+    Key(
+        "_xla_compute_type",
+        Values(("host", "dense", "sparse", "sparseoffload")),
+        ("any", "call"),
+        "all",
+        "drop",
+        "Where to compute: on the host, or on one of the cores of a TPU.",
+    ),
+    Key(
+        "_xla_buffer_placement",
+        Values(("pinned_host", "unpinned_host", "device", "device_sram", "pinned_device")),
+        ("custom_call @annotate_device_placement",),
+        "all",
+        "drop",
+        "The memory space of a value.",
+        otherwise="compilation would fail: invalid external annotation",
+    ),
+    Key(
+        "_scheduling_group_id",
+        Values(("noop",), pattern="[+-]?[0-9]+|(?:[+-]?[0-9]+)?:[+-]?[0-9]+", text="G, G:I, :I (G, I: integers), noop"),
+        ("any", "on gpu: asynchronous collectives, gemm, Triton gemm"),
+        "gpu, tpu (unverified)",
+        "drop",
+        "Operations to schedule as one group. Each group needs an id of its own: give the backward pass another one by grad=.",
+    ),
+    Key(
+        "keep_original_sequence_order_in_group",
+        # Whatever is not "true" is off (`HasKeepOriginalSequenceOrderInGroupAttribute`).
+        _FLAG,
+        ("member of a scheduling group",),
+        "gpu, tpu (unverified)",
+        "drop",
+        "Keeps the order of a scheduling group. All members need it, or the scheduler aborts; follows its group's policy.",
+        otherwise="the scheduler would take it for false",
+    ),
+    Key(
+        "scheduler_hint",
+        Values(("force_early", "force_delay", "force_delay_async")),
+        ("custom_call", "asynchronous operations"),
+        "gpu, tpu (unverified)",
+        "drop",
+        "Asks the latency-hiding scheduler for an early or a late place.",
+        otherwise="the scheduler would ignore it",
+    ),
+    Key(
+        "scheduler_delay_priority",
+        _INT32,
+        ("custom_call",),
+        "gpu, tpu (unverified)",
+        "drop",
+        "Order among operations that a scheduler_hint delays.",
+        # latency_hiding_scheduler.cc, GetCustomCallForceDelayPriority: CHECK(absl::SimpleAtoi(...)).
+        otherwise="the latency-hiding scheduler would abort the process",
+    ),
+    Key("latency_metadata", Values(integer_bits=64), ("any",), "gpu", "drop", "An estimated latency, for the scheduler."),
+    Key(
+        "_xla_stream_annotation",
+        Values(("collective",), integer_bits=32, ignore_case=True),
+        ("any",),
+        "gpu",
+        "drop",
+        "The stream to run on.",
+        # execution_stream_assignment.cc, FindAssignedStreamId: CHECK(absl::SimpleAtoi(...)) unless it equals "collective".
+        otherwise=_ABORTS,
+    ),
+    Key("inlineable", Values(("false", "true", "auto")), ("call",), "all", "same", "Whether XLA may inline a call."),
+    *(
+        Key(
+            name,
+            None,
+            ("fusible operations", "call"),
+            "tpu (unverified); kept by inliner, CSE and sinking on all",
+            "drop",
+            f"{doc} Give the backward pass an id of its own by grad=.",
+        )
+        for name, doc in (
+            ("MUST_FUSE", "Operations with the same id are to be one fusion."),
+            ("MAXIMAL_FUSE", "Operations with the same id are to be fused, in one fusion or several."),
+            ("mosaic_fusion_group", "Operations with the same id are one fusion group of Mosaic."),
+        )
+    ),
+    Key(
+        "FUSE_LIMIT",
+        Values(("true",), integer_bits=64),
+        ("any",),
+        "tpu (unverified)",
+        "same",
+        "A limit that fusions do not cross.",
+    ),
+    *(
+        Key(name, _FLAG, ("dot",), "gpu", "drop", f"Marks a backward gemm that computes the gradient of {of}. JAX never sets it.")
+        for name, of in (("grad_x", "the left operand"), ("grad_y", "the right operand"))
+    ),
+    Key("compilation_unit", None, ("call", "any"), "cpu", "same", "Names the unit in which the module splitter compiles it."),
+    # Collectives.
+    Key(
+        "collective_group_key",
+        Values(pattern="(?s:.+)", text="text, not empty"),
+        ("collectives",),
+        "gpu",
+        "drop",
+        "Independent collectives to launch as one group; the key is to be unique within the module.",
+        otherwise="XLA would form no group",
+    ),
+    Key("combiner_key", None, ("collectives",), "gpu", "drop", "Only collectives with the same key are combined."),
+    Key(
+        "collective_communication_domain",
+        Values(("unspecified", "scale_up_fabric")),
+        ("collectives",),
+        "gpu",
+        "drop",
+        "The interconnect that a collective stays within.",
+    ),
+    Key("is_pipelineable", _FLAG, ("collectives",), "gpu", "drop", "Selects a collective for pipelining across iterations."),
+    Key(
+        "_xla_collective_matmul",
+        Values(("none", "lhs_ag", "rhs_ag", "rs")),
+        ("dot", "collectives"),
+        "gpu",
+        "drop",
+        "Which collective to overlap with a matrix product.",
+    ),
+    Key("always_sink", None, ("collectives",), "gpu", "drop", "Sinks a collective in loop pipelining; values unverified."),
+    Key(
+        "_xla_send_recv_source_target_pairs",
+        Values(pattern=r"\{\{\d+,\s*\d+\}(,\s*\{\d+,\s*\d+\})*\}", text="{{0,1},...}"),
+        ("send", "recv"),
+        "gpu",
+        "drop",
+        "Pairs of source and target device.",
+    ),
+    Key("_xla_send_recv_pipeline", Values(("0", "1")), ("send", "recv"), "gpu", "drop", "The pipeline of a send or a recv."),
+    Key("_xla_gpu_collective_stream", Values(("p2p",)), ("collectives",), "gpu", "drop", "The kind of stream to run on."),
+    # Loops and custom calls: what they describe is one loop or one kernel, not what autodiff makes of it.
+    Key(
+        "_xla_loop_unroll_strategy",
+        # DoubleBufferLoopUnrolling (xla/backends/gpu/transforms/double_buffer_loop_unrolling.{h,cc}, openxla/xla pull request
+        # 43468) compares without regard to case and ends in LOG(FATAL) for all else, whichever strategy the flags ask for. The
+        # pass looks at loops whose trip count is known and not 1. XLA's CPU compiler was run and ignores any value.
+        Values(("full", "double-buffer"), ignore_case=True),
+        ("while",),
+        "gpu",
+        "drop",
+        "How to unroll this loop; read if xla_gpu_enable_while_loop_unrolling is WHILE_LOOP_UNROLLING_MANUAL_UNROLL.",
+        otherwise=_ABORTS,
+    ),
+    Key(
+        "skip-simplify-while-loops_trip-count-one", _FLAG, ("while",), "all", "drop", "Keeps a loop that runs once from being inlined."
+    ),
+    Key("_xla_disable_loop_instr_hoisting", None, ("while",), "all", "drop", "Keeps loop invariants inside; values unverified."),
+    Key("xla_disable_while_loop_copies", None, ("while",), "all", "drop", "Adds no copies for the loop; values unverified."),
+    Key("num_batch_dims", Values(integer_bits=64), ("custom_call",), "all", "drop", "Leading batch dimensions of a custom call."),
+    Key("kernel_metadata", None, ("custom_call",), "gpu, tpu (unverified)", "drop", "Text for a kernel's own compiler."),
+    Key(
+        "xla_allow_dce_side_effecting_op",
+        None,
+        ("custom_call",),
+        "all",
+        "drop",
+        "Lets XLA delete an operation with a side effect when nothing uses its result; values unverified.",
+    ),
+    # Debugging.
+    Key("_xla_log", None, ("any",), "tpu (unverified)", "same", "Logs the value."),
+    Key("breakpoint", None, ("any",), "tpu (unverified)", "same", "A breakpoint."),
+    Key("xla_log_for_comparison", None, ("any",), "tpu (unverified)", "same", "Logs the value, to compare two runs."),
+    Key("_xla_tag", None, ("any",), "tpu (unverified)", "same", "The tag of a logged value."),
+    # What others write and read.
+    _reserved("hlotag.*", "hlotag, for what is on its way"),
+    _reserved("xla.sdy.*", "Shardy"),
+    _reserved("composite.*", "StableHLO's composites, which overwrite it"),
+    _reserved("fingerprint_before_lhs", "XLA's latency-hiding scheduler"),
+    _reserved("arg_layout_modes", "JAX, for the layouts of arguments"),
+    _reserved("out_layout_modes", "JAX, for the layouts of results"),
+    _reserved("arg_memory_spaces", "JAX, for the memory spaces of arguments"),
+    _reserved("out_memory_spaces", "JAX, for the memory spaces of results"),
+    _reserved("is_spmd_generated", "XLA's SPMD partitioner"),
+    _reserved("original_sharding", "XLA's SPMD partitioner"),
+    _reserved("_xla_cse_safe_zero_operand", "XLA"),
+    _reserved("xla.pdl_launch", "XLA's GPU compiler"),
+)
+
+_known = {key.name: key for key in _CATALOGUE}
+_families = tuple((key.name.removesuffix("*"), key) for key in _CATALOGUE if key.name.endswith("*"))
+_registered: dict[str, Key] = {}
+_lock = threading.Lock()
+
+
+class _ByKey(str):
+    """The default of `grad`, which is each key's own. It reads "same", which it is for most keys, but is none that a user wrote."""
+
+    __slots__ = ()
+
+
+BY_KEY: Any = _ByKey("same")
+"""The default of `grad=`: for each key what the catalogue says. An explicit "same" is stronger than that."""
+
+
+def lookup(name: str) -> Key | None:
+    """What is known about a key.
+
+    Args:
+      name: the key as a tag has it.
+
+    Returns:
+      Its entry, the entry of its family if the prefix is reserved, or None: any text is legal, and derived operations get it too.
+    """
+    if (found := _known.get(name) or _registered.get(name)) is not None:
+        return found
+    return next((family for prefix, family in _families if name.startswith(prefix)), None)
+
+
+def catalogue() -> tuple[Key, ...]:
+    """All keys that are known: the catalogue, then the registered ones by name."""
+    return (*_CATALOGUE, *(key for _, key in sorted(_registered.items())))
+
+
+def check(name: str, text: str) -> None:
+    """Refuses a tag that must not be, where it is written.
+
+    Args:
+      name: the key.
+      text: the value as text.
+
+    Raises:
+      TagError: the key is reserved, or it is known and the value is not legal.
+    """
+    key = lookup(name)
+    if key is not None and key.reserved:
+        owner = key.doc.removeprefix("Belongs to ").removesuffix(".")
+        what = f"the prefix {key.name.removesuffix('*')!r} is" if key.name.endswith("*") else "it is"
+        raise TagError(f"key {name!r}: {what} reserved for {owner}; choose another name")
+    check_value(name, text)
+
+
+def check_value(name: str, text: str) -> None:
+    """`check` without the question whether the key is reserved, for tags written by JAX's own API.
+
+    Args:
+      name: the key.
+      text: the value as text.
+
+    Raises:
+      TagError: the key is known and the value is not legal.
+    """
+    key = lookup(name)
+    if key is None or key.values is None or key.values.allow(text):
+        return
+    otherwise = key.otherwise or "XLA would ignore it, or fail without naming this line"
+    raise TagError(f"key {name!r}: the value {text!r} is not legal; legal values: {key.values}. With this one {otherwise}")
+
+
+def dropped(names: Iterable[str]) -> list[str]:
+    """Those of some keys that operations derived by autodiff do not get unless `grad=` says so."""
+    return [name for name in names if (key := lookup(name)) is not None and key.derived == "drop"]
+
+
+def register_key(
+    name: str,
+    *,
+    values: Collection[str] | type[bool] | type[int] | re.Pattern[str] | None = None,
+    derived: Derived = "same",
+    ops: Collection[str] = ("any",),
+    doc: str = "",
+) -> Key:
+    """Adds a key of your own to the catalogue, for this process.
+
+    Register before the stage is made (`hlotag.enable`, `hlotag.stage`): a program that was traced before keeps the tags it has, and
+    JAX may use it again under a stage that does not know the key.
+
+    Args:
+      name: the key.
+      values: the legal values: words, `bool`, `int`, or a regular expression that a value must match from end to end; None allows
+        any text.
+      derived: what operations that autodiff derives from a tagged one get when `grad=` is not given: "same" or "drop".
+      ops: kinds of operations that the key is for. This is documentation; it does not select.
+      doc: what the key does.
+
+    Returns:
+      The new entry, or the one that is there already and is equal.
+
+    Raises:
+      TagError: the name is reserved or known with another meaning, or an argument is none of what it may be.
+    """
+    if not isinstance(name, str) or not name:
+        raise TagError(f"a key must be a non-empty string, got {name!r}")
+    if derived not in ("same", "drop"):
+        raise TagError(f"key {name!r}: derived must be 'same' or 'drop', got {derived!r}")
+    kinds = (ops,) if isinstance(ops, str) else tuple(ops)
+    key = Key(name, _values(name, values), kinds, "registered", derived, doc)
+    with _lock:
+        there = lookup(name)
+        if there is not None and there.reserved:
+            raise TagError(f"key {name!r} is reserved and cannot be registered: {there.doc}")
+        if there is not None and there != key:
+            raise TagError(f"key {name!r} is known with another meaning: {there}")
+        _registered[name] = key
+    return key
+
+
+def _values(name: str, values: Any) -> Values | None:
+    if values is None:
+        return None
+    if values is bool:
+        return _FLAG
+    if values is int:
+        return Values(integer_bits=64)
+    if isinstance(values, re.Pattern) and isinstance(values.pattern, str):
+        # Flags are kept within the text, so that equal registrations compare equal.
+        flags = "".join(c for c, f in (("i", re.I), ("m", re.M), ("s", re.S), ("x", re.X), ("a", re.A)) if values.flags & f)
+        return Values(pattern=f"(?{flags}:{values.pattern})" if flags else values.pattern, text=f"/{values.pattern}/{flags}")
+    if not isinstance(values, str) and isinstance(values, Collection):
+        words = sorted(values) if isinstance(values, (set, frozenset)) else list(values)
+        if words and all(isinstance(word, str) for word in words):
+            return Values(tuple(words))
+    raise TagError(f"key {name!r}: values must be words, bool, int, a regular expression or None, got {values!r}")
+
+
+def fingerprint() -> str:
+    """What of the registrations changes how a program is traced, as a part of the stage's identity in JAX's caches.
+
+    A policy acts in Python, while a program is traced; JAX keeps what it traced, so that without this a function traced before
+    `register_key(..., derived="drop")` would go on with the policy of an unknown key. Legal values are left out: they make tagging
+    fail or not, and change no program. So are keys of the catalogue, which hlotag's version stands for.
+    """
+    return ",".join(sorted(repr(key.name) for key in _registered.copy().values() if key.derived == "drop"))
