@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from hlotag.calls import must_fuse_call as must_fuse_call
     from hlotag.calls import xla_metadata_call as xla_metadata_call
     from hlotag.calls import xla_metadata_call2 as xla_metadata_call2
+    from hlotag.dump import dump_to as dump_to
     from hlotag.errors import HlotagError as HlotagError
     from hlotag.errors import IncompatibleJaxlibError as IncompatibleJaxlibError
     from hlotag.errors import ParseError as ParseError
     from hlotag.errors import PassError as PassError
+    from hlotag.errors import PassFailed as PassFailed
     from hlotag.errors import PipelineError as PipelineError
+    from hlotag.errors import ScopeError as ScopeError
     from hlotag.errors import TagDropped as TagDropped
     from hlotag.errors import TagError as TagError
     from hlotag.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
@@ -41,7 +44,18 @@ __version__ = _version("hlotag")
 # Loaded when first used: `hlotag-opt` needs the passes and not JAX.
 _HOME = {
     "calls": ["fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"],
-    "errors": ["HlotagError", "IncompatibleJaxlibError", "ParseError", "PassError", "PipelineError", "TagDropped", "TagError"],
+    "dump": ["dump_to"],
+    "errors": [
+        "HlotagError",
+        "IncompatibleJaxlibError",
+        "ParseError",
+        "PassError",
+        "PassFailed",
+        "PipelineError",
+        "ScopeError",
+        "TagDropped",
+        "TagError",
+    ],
     "pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
     "rules": ["Rule", "load_rules"],
     "staging": ["disable", "enable", "stage"],

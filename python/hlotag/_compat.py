@@ -7,6 +7,7 @@ here says how; the rest of the package sees one interface.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax._src import config, core, source_info_util, xla_metadata, xla_metadata_lib
+from jax._src import config, core, distributed, source_info_util, xla_metadata, xla_metadata_lib
+from jax._src.export import _export
 from jax._src.interpreters import ad, batching, mlir
 from jax._src.interpreters import partial_eval as pe
 from jax.experimental import xla_metadata as _public
@@ -284,6 +286,24 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
     return Patch(mlir, "lower_jaxpr_to_module", wrap)
 
 
+def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:
+    """Routes the making of an export's gradient through `keep(make)`, which gives the function to be called instead.
+
+    `Exported.serialize(vjp_order=...)` traces and lowers the gradient when it is called, not when the export is made.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def export_lowered(*args, **kwargs):
+            exported = original(*args, **kwargs)
+            make = exported._get_vjp
+            return exported if make is None else dataclasses.replace(exported, _get_vjp=keep(make))
+
+        return export_lowered
+
+    return Patch(_export, "_export_lowered", wrap)
+
+
 # --- Jaxprs ------------------------------------------------------------------------------------------------------------------
 # `jax.extend.core` has the classes but not `JaxprEqn.ctx`, and no way to replace the equations of either version's jaxpr.
 
@@ -327,6 +347,17 @@ def marked(equation: Any, text: str, context: Any, params: dict[str, Any]) -> An
 
 
 # --- MLIR --------------------------------------------------------------------------------------------------------------------
+
+
+def next_dump_number() -> int:
+    """The number of the next dump of a module; `JAX_DUMP_IR_TO` counts with the same counter, to which JAX has no interface."""
+    return next(mlir._ir_dump_counter)
+
+
+def process_of_job() -> int | None:
+    """This process's index in a job of several, else None; `jax.process_index()` would start a backend to find out."""
+    state = distributed.global_state
+    return state.process_id if (state.num_processes or 1) > 1 else None
 
 
 def user_frame() -> Any | None:

@@ -43,6 +43,14 @@ class TagDropped(UserWarning):
     """A tag could not be honoured; the message names the line that set it."""
 
 
+class PassFailed(UserWarning):
+    """A pass failed and `on_error="warn"` let the program go on; the message is that of the `PassError`."""
+
+
+class ScopeError(HlotagError, RuntimeError):
+    """A `stage` or `tagged` block of one asyncio task is open while another task runs, and would change the other's program."""
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """One message of a pass or of MLIR.
@@ -92,18 +100,22 @@ class PassError(HlotagError):
     Attributes:
         pass_name: The argument of the failing pass, or an empty string when it is not known (a pass of jaxlib's).
         diagnostics: What the passes reported, in order.
-        next_step: What to do about it.
+        next_step: What to do about it: for a failure in a JAX program, the command that replays it.
+        reproducer: The file with the module as it was before the pipeline; empty if none was written.
     """
 
-    def __init__(self, pass_name: str, diagnostics: Sequence[Diagnostic | str] = (), next_step: str = "") -> None:
+    def __init__(
+        self, pass_name: str, diagnostics: Sequence[Diagnostic | str] = (), next_step: str = "", reproducer: str = ""
+    ) -> None:
         self.pass_name = pass_name
         self.diagnostics = tuple(diagnostics)
+        self.reproducer = reproducer
         self.next_step = next_step or (
             "The module was left unchanged. To see it right before the failure, save it to a file and run "
             "`hlotag-opt --mlir-print-ir-after-failure` on it with the same passes."
         )
         # All arguments, so that the error survives pickling (a worker process reports it).
-        super().__init__(pass_name, self.diagnostics, self.next_step)
+        super().__init__(pass_name, self.diagnostics, self.next_step, reproducer)
 
     def __str__(self) -> str:
         """The pass, one paragraph per diagnostic, then the next step."""

@@ -50,13 +50,17 @@ def split_phases(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
 class Marker:
     """Marks the tagged equations of one program.
 
+    Args:
+      blank: takes the tags out instead, and leaves no trace of them.
+
     Attributes:
       table: (forward entries, derived entries) by mark index, in the order in which the program first uses them, so that the same
         program gives the same table in every process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, blank: bool = False) -> None:
         self.table: list[tuple[Entries, Entries]] = []
+        self._blank = blank
         self._index: dict[tuple, int] = {}
         # By id, with the object kept alive; a jaxpr shared by several callers must stay shared, for JAX lowers it once.
         self._jaxprs: dict[int, tuple[Any, Any]] = {}
@@ -111,7 +115,7 @@ class Marker:
                 self.table.append(phases)
             known = self._contexts[id(context)] = (
                 context,
-                f"\x01hlotag#{index}\x01",
+                "" if self._blank else f"\x01hlotag#{index}\x01",
                 _compat.with_metadata(context, {}),
             )
         return known[1:]

@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
-from hlotag import _compat, _host, marks, tracing
-from hlotag.errors import PipelineError
+from hlotag import _compat, _host, dump, keys, marks, scopes, tracing
+from hlotag.errors import PassError, PassFailed, PipelineError
 from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
+from hlotag.reproducer import with_reproducer
 from hlotag.rules import Rule, with_rules
-from hlotag.state import Stage, active, context
-from hlotag.tags import tag_equations
+from hlotag.state import OnError, Stage, active, context
+from hlotag.tags import tag_equations, with_policies
+
+# What makes a marked module one that JAX could have written, with the tags that the program itself sets.
+_MARKS_ONLY = "hlotag-resolve"
 
 
-def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> None:
+def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_error: OnError = "raise") -> None:
     """Turns the stage on for the whole process, all threads included.
 
     Programs that were traced before stay as they were; calling them again traces them anew, with their tags.
@@ -24,12 +30,14 @@ def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> None
     Args:
       pipeline: passes to run on every module; MLIR's syntax.
       rules: ops to tag by kind, scope or source, besides those that the program tags itself.
+      on_error: when a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
+        go on with only the tags that the program itself sets.
 
     Raises:
       PipelineError: the pipeline names a pass or an option that does not exist.
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
     """
-    new = _make(pipeline, rules)
+    new = _make(pipeline, rules, on_error)
     if context.get_global() is None:
         _hooks.retain()
     context.set_global(new)
@@ -44,32 +52,57 @@ def disable() -> None:
 
 
 @contextmanager
-def stage(pipeline: str | None = DEFAULT_PIPELINE, rules: Sequence[Rule] = ()) -> Iterator[Stage | None]:
+def stage(
+    pipeline: str | None = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_error: OnError = "raise"
+) -> Iterator[Stage | None]:
     """The stage for this thread and this block only; blocks nest.
+
+    In asyncio tasks the block must be left before the next `await`: the tasks share a thread. A program that another task
+    lowers meanwhile is refused with a `ScopeError`.
 
     Args:
       pipeline: as for `enable`; None turns the stage off within the block.
       rules: as for `enable`.
+      on_error: as for `enable`.
+
+    Yields:
+      The stage, or None.
 
     Raises:
       PipelineError, IncompatibleJaxlibError: as for `enable`.
     """
-    new = None if pipeline is None else _make(pipeline, rules)
+    new = None if pipeline is None else _make(pipeline, rules, on_error)
+    with _stage_is(new):
+        yield new
+
+
+@contextmanager
+def _stage_is(new: Stage | None) -> Iterator[None]:
+    def change() -> Callable[[], None]:
+        entered = context(new)
+        entered.__enter__()
+        return functools.partial(entered.__exit__, None, None, None)
+
     _hooks.retain()
     try:
-        with context(new):
-            yield new
+        entry = scopes.stages.enter(new, change)
+        try:
+            yield
+        finally:
+            scopes.stages.leave(entry)
     finally:
         _hooks.release()
 
 
-def _make(pipeline: str, rules: Sequence[Rule]) -> Stage:
+def _make(pipeline: str, rules: Sequence[Rule], on_error: OnError) -> Stage:
     from hlotag import __version__
 
     if not isinstance(pipeline, str):
         raise PipelineError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
+    if on_error not in get_args(OnError):
+        raise PipelineError(f"on_error must be 'raise' or 'warn', got {on_error!r}")
     _host.ensure()
-    return Stage(pipeline_text(with_rules(pipeline, rules)), __version__)
+    return Stage(pipeline_text(with_rules(pipeline, rules)), __version__, keys.fingerprint(), on_error=on_error)
 
 
 def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
@@ -77,22 +110,50 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
     now = active()
     if now is None:
         return original(module_name, jaxpr, *args, **kwargs)
-    marker = marks.Marker()
-    jaxpr = marker.mark(jaxpr)
-    # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
-    with _compat.ambient_metadata_is({}):
-        result = original(module_name, jaxpr, *args, **kwargs)
-    if marker.table:
-        marks.attach_table(result.module, marker.table)
-    run_passes(result.module, now.pipeline)
+    scopes.stages.check()
+    scopes.tags.check()
+
+    def lower(marker: marks.Marker) -> Any:
+        # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
+        with _compat.ambient_metadata_is({}):
+            result = original(module_name, marker.mark(jaxpr), *args, **kwargs)
+        if marker.table:
+            marks.attach_table(result.module, marker.table)
+        return result
+
+    result = lower(marks.Marker())
+    dump.dump(result.module, now.pipeline)
+    try:
+        run_passes(result.module, now.pipeline)
+    except PassError as error:
+        failure = with_reproducer(error, result.module, now.pipeline)
+        if now.on_error == "raise":
+            raise failure from None
+        warnings.warn(f"hlotag: {failure}", PassFailed, stacklevel=2)
+        try:
+            run_passes(result.module, _MARKS_ONLY)
+        except PassError:  # Better no tag than a mark that XLA would see.
+            return lower(marks.Marker(blank=True))
     return result
+
+
+def _at_export(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`make`, the function that traces and lowers an export's gradient on demand, under the stage of now, when it is exported."""
+    now = active()
+
+    @functools.wraps(make)
+    def make_as_exported(exported: Any) -> Any:
+        with _stage_is(now):
+            return make(exported)
+
+    return make_as_exported
 
 
 def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
     """JAX's own value tag, when the stage is on: the equations behind the value get it, and no marker is staged."""
     if active() is None:
         return False
-    tag_equations(value, metadata)
+    tag_equations(value, with_policies(metadata))
     return True
 
 
@@ -102,7 +163,12 @@ class _Hooks:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._patches = (*tracing.PATCHES, _compat.value_tag_patch(_tag_value), _compat.lowering_patch(_lower))
+        self._patches = (
+            *tracing.PATCHES,
+            _compat.value_tag_patch(_tag_value),
+            _compat.lowering_patch(_lower),
+            _compat.export_patch(_at_export),
+        )
 
     def retain(self) -> None:
         with self._lock:

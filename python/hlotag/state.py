@@ -8,8 +8,11 @@ another's, and toggling back finds what was there before.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import jax
+
+OnError = Literal["raise", "warn"]
 
 
 @dataclass(frozen=True)
@@ -19,10 +22,14 @@ class Stage:
     Attributes:
       pipeline: pass pipeline in MLIR's syntax, the rules included.
       version: of hlotag, since another version may give another module.
+      keys: registered keys that change what is traced (`hlotag.keys.fingerprint`).
+      on_error: "raise", or "warn" to go on without the passes when one of them fails.
     """
 
     pipeline: str
     version: str
+    keys: str = ""
+    on_error: OnError = "raise"
 
 
 # None outside of any stage, and within `stage(None)`.

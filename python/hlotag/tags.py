@@ -8,7 +8,6 @@ its equations are traced in; a value tag is written into the contexts of the equ
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from hlotag import _compat, tracing
+from hlotag import _compat, keys, scopes, tracing
 from hlotag.errors import TagDropped, TagError
 from hlotag.marks import DROP, GRAD, KEEP, as_text
 from hlotag.state import active
@@ -36,26 +35,27 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
       `x` itself in the value form; otherwise a context manager that is also a decorator.
 
     Raises:
-      TagError: a key is reserved, or a value has no text form.
+      TagError: a key is reserved, or a value has no text form or is not legal for its key.
     """
     if x is None:
         return tagged(attrs)
     return tag(x, attrs)
 
 
-def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = "same") -> Any:
+def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Any:
     """Tags the operations that made `value`.
 
     Args:
       value: a pytree of arrays; it is returned unchanged.
       attrs: keys and values of the tag.
-      grad: what operations that autodiff derives from them get: "same", "drop" for nothing, or a mapping of their own.
+      grad: what operations that autodiff derives from them get: "same", "drop" for nothing, or a mapping of their own. Left out,
+        each key's own default, which is "same" for all but some keys that XLA knows (`hlotag keys`).
 
     Returns:
       `value`.
 
     Raises:
-      TagError: a key is reserved, a value has no text form, or `grad` is none of the three.
+      TagError: a key is reserved, a value has no text form or is not legal for its key, or `grad` is none of the three.
     """
     metadata = as_metadata(attrs)
     phases = _phases(metadata, grad)
@@ -67,7 +67,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = "same") -> Any:
     return value
 
 
-def tagged(attrs: Mapping[str, Any], *, grad: Grad = "same") -> Block:
+def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
     """Tags every operation traced within a block, or within a function when used as a decorator.
 
     Args:
@@ -75,10 +75,12 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = "same") -> Block:
       grad: as for `tag`.
 
     Returns:
-      A context manager that is also a decorator. It may be entered again, from any thread and while it is entered.
+      A context manager that is also a decorator. It may be entered again, from any thread and while it is entered. In asyncio
+      tasks it must be left before the next `await`.
 
     Raises:
       TagError: as for `tag`.
+      ScopeError: on entering it, while another asyncio task holds one open.
     """
     metadata = as_metadata(attrs, removable=True)
     return Block(metadata, _phases(metadata, grad))
@@ -90,10 +92,12 @@ class Block:
     def __init__(self, metadata: dict[str, str | None], phases: dict[str, str]):
         self._metadata = metadata
         self._phases = phases
-        # Per thread and per entry: one object may be entered many times at once.
-        self._entries = threading.local()
 
     def __enter__(self) -> None:
+        scopes.tags.check()  # What another task's block says would become part of this one's.
+        scopes.tags.enter(self, self._change)
+
+    def _change(self) -> Callable[[], None]:
         ambient = _compat.ambient_metadata()
         for key, value in self._metadata.items():
             ambient.pop(GRAD + key, None)
@@ -103,12 +107,11 @@ class Block:
                 ambient[key] = value
         if active() is not None:  # Without the stage nobody would take the reserved keys out again.
             ambient |= _in_phase(self._phases)
-        if not hasattr(self._entries, "stack"):
-            self._entries.stack = []
-        self._entries.stack.append(_compat.swap_ambient_metadata(ambient))
+        previous = _compat.swap_ambient_metadata(ambient)
+        return lambda: _compat.restore_ambient_metadata(previous)
 
     def __exit__(self, *exc_info: object) -> None:
-        _compat.restore_ambient_metadata(self._entries.stack.pop())
+        scopes.tags.leave(scopes.tags.entry_of(self))
 
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, run within this block. Methods of a jitted one, such as `.lower`, are too."""
@@ -180,8 +183,6 @@ def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[st
     for key, value in attrs.items():
         if not isinstance(key, str) or not key:
             raise TagError(f"a key must be a non-empty string, got {key!r} of type {type(key).__name__}")
-        if key.startswith("hlotag."):
-            raise TagError(f"key {key!r}: the prefix 'hlotag.' is reserved; choose another name")
         if value is None and removable:
             metadata[key] = None
             continue
@@ -189,13 +190,27 @@ def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[st
         if not isinstance(plain, (str, bool, int, float)):
             kind = type(value).__name__
             raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {kind}; convert it with str()")
-        metadata[key] = as_text(plain)
+        metadata[key] = text = as_text(plain)
+        keys.check(key, text)
     return metadata
 
 
-def _phases(metadata: Mapping[str, str | None], grad: Grad) -> dict[str, str]:
+def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata that JAX's own value tag was given, with what its keys' policies say of derived operations.
+
+    Raises:
+      TagError: a value is not legal for its key. Reserved keys are JAX's to use.
+    """
+    for key, value in metadata.items():
+        keys.check_value(key, as_text(value))
+    return {**metadata, **_in_phase(_phases(metadata, keys.BY_KEY))}
+
+
+def _phases(metadata: Mapping[str, Any], grad: Grad) -> dict[str, str]:
     """The reserved entries that say what derived operations get."""
     kept: Mapping[str, Any] = {}
+    if grad is keys.BY_KEY:
+        return {GRAD + key: DROP for key in keys.dropped(metadata) if metadata[key] is not None}
     if grad == "same":
         return {}
     if grad != "drop":

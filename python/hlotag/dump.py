@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dumps: the modules that the stage sees, before its passes and after each that changed something."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hlotag import _compat
+from hlotag._files import as_file_name, write_atomically
+from hlotag.pipeline import run_on_operation
+
+_directory: Path | None = None
+
+
+class DumpTo:
+    """What `dump_to` returns: as a context manager it puts the directory of before back at the end of its block."""
+
+    def __init__(self, previous: Path | None) -> None:
+        self._previous = previous
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        global _directory  # noqa: PLW0603
+        _directory = self._previous
+
+
+def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
+    """Writes every module that the stage changes as text with locations: before the passes, and after each that changed it.
+
+    Files are named like those of `JAX_DUMP_IR_TO` and numbered with them: `jax_ir0003_jit_step_hlotag_00_before.mlir`,
+    `jax_ir0003_jit_step_hlotag_01_hlotag-resolve.mlir`. In a job of several processes `_process<index>` is added. What JAX
+    has in its caches is not lowered again, and not dumped. Dumps do not change what is compiled.
+
+    Args:
+      directory: where to, for the whole process; it is made if need be. None turns dumps off.
+
+    Returns:
+      A context manager that ends the dumps with its block; they go on if it is not used as one.
+    """
+    global _directory  # noqa: PLW0603
+    previous = _directory
+    _directory = None if directory is None else Path(directory).absolute()
+    return DumpTo(previous)
+
+
+def dump(module: Any, pipeline: str) -> None:
+    """Writes the dumps of one module, if they are on; the module itself is left alone.
+
+    Args:
+      module: an `ir.Module`.
+      pipeline: the passes about to be run on it.
+
+    Raises:
+      OSError: a file cannot be written.
+    """
+    if _directory is None:
+        return
+    from hlotag import _core
+
+    name = as_file_name(module.operation.attributes["sym_name"].value)
+    prefix = f"jax_ir{_compat.next_dump_number():04d}_{name}_hlotag"
+    process = _compat.process_of_job()
+    suffix = "" if process is None else f"_process{process}"
+
+    def write(number: int, stage: str, text: str) -> None:
+        write_atomically(directory / f"{prefix}_{number:02d}_{as_file_name(stage)}{suffix}.mlir", text)
+
+    directory = _directory
+    # A copy, pass by pass: the module itself goes through the whole pipeline at once, as without dumps.
+    copy = module.operation.clone()
+    before = _text(copy)
+    write(0, "before", before)
+    for number, (argument, element, _) in enumerate(_core.pipeline_elements(pipeline), 1):
+        if not run_on_operation(copy, element, verify=False).ok:
+            return  # The run on the module reports it.
+        after = _text(copy)
+        if after != before:
+            write(number, argument, after)
+        before = after
+
+
+def _text(operation: Any) -> str:
+    return operation.get_asm(enable_debug_info=True)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept of a failure: the module as it was before the pipeline, and the command that replays it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hlotag._files import as_file_name, write_atomically
+from hlotag.errors import PassError
+
+
+def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
+    """Saves the module that a pipeline failed on.
+
+    Args:
+        error: The failure, after which the module is as it was before the pipeline.
+        module: The `ir.Module`.
+        pipeline: What was run on it.
+
+    Returns:
+        The same failure, which now names the file and the command. If no file can be written, it says why; a failure to
+        report must not hide the one to be reported.
+    """
+    try:
+        path = _save(module, pipeline)
+    except OSError as problem:
+        step = (
+            f"The module was left unchanged. No reproducer could be written ({problem}); "
+            "HLOTAG_REPRODUCER_DIR says where to write one."
+        )
+        return PassError(error.pass_name, error.diagnostics, step)
+    step = f"The module was left unchanged. To replay the failure:\n  {_command(path, pipeline)}"
+    return PassError(error.pass_name, error.diagnostics, step, str(path))
+
+
+def _command(path: Path, pipeline: str) -> str:
+    return f"hlotag-opt {shlex.quote(str(path))} --pass-pipeline={shlex.quote(pipeline)}"
+
+
+def _save(module: Any, pipeline: str) -> Path:
+    text = module.operation.get_asm(enable_debug_info=True)
+    name = as_file_name(module.operation.attributes["sym_name"].value) if "sym_name" in module.operation.attributes else "module"
+    # Named by content: a program that fails again and again, or on every host of a job with one file system, leaves one file.
+    digest = hashlib.sha256(f"{pipeline}\0{text}".encode()).hexdigest()[:12]
+    path = _directory() / f"{name}-{digest}.mlir"
+    write_atomically(path, text)
+    return path
+
+
+def _directory() -> Path:
+    if chosen := os.environ.get("HLOTAG_REPRODUCER_DIR"):
+        return Path(chosen).absolute()
+    shared = Path(tempfile.gettempdir()) / f"hlotag-{os.getuid()}"
+    shared.mkdir(mode=0o700, exist_ok=True)
+    # On a machine with several users, somebody else may have made a directory of that name.
+    return shared if shared.stat().st_uid == os.getuid() else Path(tempfile.mkdtemp(prefix="hlotag-"))
