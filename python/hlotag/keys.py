@@ -239,9 +239,7 @@ _CATALOGUE: tuple[Key, ...] = (
         "How to unroll this loop; read if xla_gpu_enable_while_loop_unrolling is WHILE_LOOP_UNROLLING_MANUAL_UNROLL.",
         otherwise=_ABORTS,
     ),
-    Key(
-        "skip-simplify-while-loops_trip-count-one", _FLAG, ("while",), "all", "drop", "Keeps a loop that runs once from being inlined."
-    ),
+    Key("skip-simplify-while-loops_trip-count-one", _FLAG, ("while",), "all", "drop", "Keeps a loop that runs once."),
     Key("_xla_disable_loop_instr_hoisting", None, ("while",), "all", "drop", "Keeps loop invariants inside; values unverified."),
     Key("xla_disable_while_loop_copies", None, ("while",), "all", "drop", "Adds no copies for the loop; values unverified."),
     Key("num_batch_dims", Values(integer_bits=64), ("custom_call",), "all", "drop", "Leading batch dimensions of a custom call."),
@@ -281,9 +279,12 @@ _lock = threading.Lock()
 
 
 class _ByKey(str):
-    """The default of `grad`, which is each key's own. It reads "same", which it is for most keys, but is none that a user wrote."""
+    """The default of `grad`: each key's own. It reads "same", as it is for most keys, but is told from one that a user wrote."""
 
     __slots__ = ()
+
+    def __reduce__(self) -> str:
+        return "BY_KEY"  # Copies and pickles are the same object, for it is known by identity.
 
 
 BY_KEY: Any = _ByKey("same")
@@ -359,8 +360,8 @@ def register_key(
 ) -> Key:
     """Adds a key of your own to the catalogue, for this process.
 
-    Register before the stage is made (`hlotag.enable`, `hlotag.stage`): a program that was traced before keeps the tags it has, and
-    JAX may use it again under a stage that does not know the key.
+    Register before the stage is made (`hlotag.enable`, `hlotag.stage`): a program that was traced before keeps the tags it has,
+    and JAX may use it again under a stage that does not know the key.
 
     Args:
       name: the key.
@@ -414,7 +415,7 @@ def fingerprint() -> str:
     """What of the registrations changes how a program is traced, as a part of the stage's identity in JAX's caches.
 
     A policy acts in Python, while a program is traced; JAX keeps what it traced, so that without this a function traced before
-    `register_key(..., derived="drop")` would go on with the policy of an unknown key. Legal values are left out: they make tagging
-    fail or not, and change no program. So are keys of the catalogue, which hlotag's version stands for.
+    `register_key(..., derived="drop")` would go on with the policy of an unknown key. Legal values are left out: they make
+    tagging fail or not, and change no program. So are keys of the catalogue, which hlotag's version stands for.
     """
     return ",".join(sorted(repr(key.name) for key in _registered.copy().values() if key.derived == "drop"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hlotag import keys
 from hlotag.errors import PipelineError, TagError
 from hlotag.marks import as_text
 
@@ -31,10 +32,11 @@ class Rule:
       source: file and line, "model.py:42"; a pattern without a directory matches the end of the path.
       function: the function of the module that holds the operation.
       phase: "forward", "backward" or "both".
-      grad: what operations derived by autodiff get: "same", "drop", or a mapping of their own.
+      grad: what operations derived by autodiff get: "same", "drop", or a mapping of their own. Left out, each key's own default
+        as for `hlotag.tag`, unless the phase says which operations are meant.
 
     Raises:
-      TagError: no pattern is given, a field has the wrong type or value, or a key is reserved.
+      TagError: no pattern is given, a field has the wrong type or value, a key is reserved, or a value is not legal for its key.
     """
 
     attrs: Mapping[str, Any]
@@ -43,8 +45,9 @@ class Rule:
     source: str | None = None
     function: str | None = None
     phase: str = "both"
-    grad: str | Mapping[str, Any] = "same"
-    _text: str = field(init=False, repr=False, compare=False)
+    grad: str | Mapping[str, Any] = keys.BY_KEY
+    # Compared, since a `grad` that was left out looks like "same" and may mean something else.
+    _text: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         patterns = {name: getattr(self, name) for name in _PATTERNS if getattr(self, name) is not None}
@@ -59,13 +62,22 @@ class Rule:
             raise TagError("a rule needs attrs: the keys and values to attach")
         fields = [f"{name} = {_quote(pattern)}" for name, pattern in patterns.items()]
         fields += [f'phase = "{self.phase}"', f"attrs = {_dictionary(self.attrs)}"]
-        if isinstance(self.grad, Mapping):
+        if self.grad is keys.BY_KEY:
+            fields += self._policies()
+        elif isinstance(self.grad, Mapping):
             fields.append(f"grad = {_dictionary(self.grad)}")
         elif self.grad == "drop":
             fields.append("grad = {}")
         elif self.grad != "same":
             raise TagError(f"rule field 'grad' must be 'same', 'drop' or a mapping, got {self.grad!r}")
         object.__setattr__(self, "_text", "{" + ", ".join(fields) + "}")
+
+    def _policies(self) -> list[str]:
+        """The field `grad` if it was left out and a key's policy says "drop"."""
+        dropped = set(keys.dropped(self.attrs))
+        if self.phase != "both" or not dropped:
+            return []
+        return [f"grad = {_dictionary({key: value for key, value in self.attrs.items() if key not in dropped})}"]
 
     def __hash__(self) -> int:
         return hash(self._text)
@@ -135,11 +147,11 @@ def _dictionary(attrs: Mapping[str, Any]) -> str:
     for key, value in sorted(attrs.items()):
         if not isinstance(key, str) or not key:
             raise TagError(f"a key must be a non-empty string, got {key!r}")
-        if key.startswith("hlotag."):
-            raise TagError(f"key {key!r}: the prefix 'hlotag.' is reserved; choose another name")
         if not isinstance(value, (str, bool, int, float)):
             raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}")
-        entries.append(f"{_quote(key)} = {_quote(as_text(value))}")
+        text = as_text(value)
+        keys.check(key, text)
+        entries.append(f"{_quote(key)} = {_quote(text)}")
     return "{" + ", ".join(entries) + "}"
 
 
