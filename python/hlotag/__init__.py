@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hlotag.errors import ScopeError as ScopeError
     from hlotag.errors import TagDropped as TagDropped
     from hlotag.errors import TagError as TagError
+    from hlotag.keys import register_key as register_key
     from hlotag.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
     from hlotag.pipeline import list_passes as list_passes
     from hlotag.pipeline import run_passes as run_passes
@@ -56,6 +57,7 @@ _HOME = {
         "TagDropped",
         "TagError",
     ],
+    "keys": ["register_key"],
     "pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
     "rules": ["Rule", "load_rules"],
     "staging": ["disable", "enable", "stage"],
