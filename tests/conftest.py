@@ -13,6 +13,8 @@ import pytest
 
 # Before anything imports JAX: tests mean the same on every machine.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Four devices, for shard_map.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 
 
 @pytest.fixture

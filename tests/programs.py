@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 
 def _matrix(*shape, seed=0):
@@ -148,6 +150,18 @@ def custom_vjp(x, w, b):
     return (_attend(x, w) * b).sum()
 
 
+def sharded(x, w, b):
+    mesh = Mesh(np.array(jax.devices()[:4]), ("i",))
+    reduced = jax.shard_map(lambda x, w: lax.psum(jnp.tanh(x @ w), "i"), mesh=mesh, in_specs=(P("i"), P()), out_specs=P())
+    return (reduced(x, w) * b).sum()
+
+
+def deep_transformer(x, w, b):
+    for _ in range(12):
+        x = layer(x, w, b)
+    return (x**2).mean()
+
+
 PROGRAMS = {
     f.__name__: (f, (X, W, B))
     for f in (
@@ -168,8 +182,10 @@ PROGRAMS = {
         inner_jit,
         custom_jvp,
         custom_vjp,
+        sharded,
     )
 }
+LARGE_PROGRAMS = {"deep_transformer": (deep_transformer, (X, W, B))}
 
 
 def _tangents(args):
