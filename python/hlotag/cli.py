@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `hlotag opt`, `hlotag passes`, and `hlotag-opt`."""
+"""The command line: `hlotag opt`, `hlotag passes`, `hlotag keys`, and `hlotag-opt`."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    commands: dict[str, Callable[[Sequence[str]], int]] = {"opt": opt_main, "passes": _passes_main}
+    commands: dict[str, Callable[[Sequence[str]], int]] = {"opt": opt_main, "passes": _passes_main, "keys": _keys_main}
     if arguments and arguments[0] in commands:
         return commands[arguments[0]](arguments[1:])
     wants_help = bool(arguments) and arguments[0] in ("-h", "--help")
     print(
         "usage: hlotag COMMAND ...\n\n"
         "  opt     run passes on a module, with mlir-opt's flags (also: hlotag-opt)\n"
-        "  passes  describe the passes\n",
+        "  passes  describe the passes\n"
+        "  keys    list the keys that XLA knows, with their legal values\n",
         file=sys.stdout if wants_help else sys.stderr,
         end="",
     )
@@ -97,6 +98,12 @@ def _passes_main(argv: Sequence[str]) -> int:
             print(f"  {option.name} ({option.type}, default {option.default}): {option.description}")
         print()
     return 0
+
+
+def _keys_main(argv: Sequence[str]) -> int:
+    from hlotag import _key_table
+
+    return _key_table.main(argv)
 
 
 def _flag(text: str) -> bool:

@@ -104,10 +104,10 @@ _CATALOGUE: tuple[Key, ...] = (
     Key(
         "_xla_buffer_placement",
         Values(("pinned_host", "unpinned_host", "device", "device_sram", "pinned_device")),
-        ("custom_call @annotate_device_placement",),
+        ("custom_call",),
         "all",
         "drop",
-        "The memory space of a value.",
+        "The memory space of a value, on the custom call annotate_device_placement.",
         otherwise="compilation would fail: invalid external annotation",
     ),
     Key(
@@ -147,7 +147,7 @@ _CATALOGUE: tuple[Key, ...] = (
         # latency_hiding_scheduler.cc, GetCustomCallForceDelayPriority: CHECK(absl::SimpleAtoi(...)).
         otherwise="the latency-hiding scheduler would abort the process",
     ),
-    Key("latency_metadata", Values(integer_bits=64), ("any",), "gpu", "drop", "An estimated latency, for the scheduler."),
+    Key("latency_metadata", Values(integer_bits=64), ("any",), "gpu", "drop", "A latency, for the scheduler."),
     Key(
         "_xla_stream_annotation",
         Values(("collective",), integer_bits=32, ignore_case=True),
@@ -183,8 +183,15 @@ _CATALOGUE: tuple[Key, ...] = (
         "A limit that fusions do not cross.",
     ),
     *(
-        Key(name, _FLAG, ("dot",), "gpu", "drop", f"Marks a backward gemm that computes the gradient of {of}. JAX never sets it.")
-        for name, of in (("grad_x", "the left operand"), ("grad_y", "the right operand"))
+        Key(
+            name,
+            _FLAG,
+            ("dot",),
+            "gpu",
+            "drop",
+            f"Marks a backward gemm, for the gemm rewriter: the gradient of {of}. JAX never sets it.",
+        )
+        for name, of in (("grad_x", "x"), ("grad_y", "y"))
     ),
     Key("compilation_unit", None, ("call", "any"), "cpu", "same", "Names the unit in which the module splitter compiles it."),
     # Collectives.
@@ -192,12 +199,19 @@ _CATALOGUE: tuple[Key, ...] = (
         "collective_group_key",
         Values(pattern="(?s:.+)", text="text, not empty"),
         ("collectives",),
-        "gpu",
+        "gpu, tpu (unverified)",
         "drop",
         "Independent collectives to launch as one group; the key is to be unique within the module.",
         otherwise="XLA would form no group",
     ),
-    Key("combiner_key", None, ("collectives",), "gpu", "drop", "Only collectives with the same key are combined."),
+    Key(
+        "combiner_key",
+        None,
+        ("collectives",),
+        "gpu, tpu (unverified)",
+        "drop",
+        "Only collectives with the same key are combined.",
+    ),
     Key(
         "collective_communication_domain",
         Values(("unspecified", "scale_up_fabric")),
@@ -206,7 +220,14 @@ _CATALOGUE: tuple[Key, ...] = (
         "drop",
         "The interconnect that a collective stays within.",
     ),
-    Key("is_pipelineable", _FLAG, ("collectives",), "gpu", "drop", "Selects a collective for pipelining across iterations."),
+    Key(
+        "is_pipelineable",
+        _FLAG,
+        ("collectives",),
+        "gpu, tpu (unverified)",
+        "drop",
+        "Selects a collective for pipelining across iterations.",
+    ),
     Key(
         "_xla_collective_matmul",
         Values(("none", "lhs_ag", "rhs_ag", "rs")),
@@ -215,7 +236,7 @@ _CATALOGUE: tuple[Key, ...] = (
         "drop",
         "Which collective to overlap with a matrix product.",
     ),
-    Key("always_sink", None, ("collectives",), "gpu", "drop", "Sinks a collective in loop pipelining; values unverified."),
+    Key("always_sink", None, ("collectives",), "gpu", "drop", "For collectives in loops; meaning and values unverified."),
     Key(
         "_xla_send_recv_source_target_pairs",
         Values(pattern=r"\{\{\d+,\s*\d+\}(,\s*\{\d+,\s*\d+\})*\}", text="{{0,1},...}"),
@@ -253,10 +274,10 @@ _CATALOGUE: tuple[Key, ...] = (
         "Lets XLA delete an operation with a side effect when nothing uses its result; values unverified.",
     ),
     # Debugging.
-    Key("_xla_log", None, ("any",), "tpu (unverified)", "same", "Logs the value."),
-    Key("breakpoint", None, ("any",), "tpu (unverified)", "same", "A breakpoint."),
-    Key("xla_log_for_comparison", None, ("any",), "tpu (unverified)", "same", "Logs the value, to compare two runs."),
-    Key("_xla_tag", None, ("any",), "tpu (unverified)", "same", "The tag of a logged value."),
+    Key("_xla_log", None, ("any",), "unverified", "same", "Logs the value."),
+    Key("breakpoint", None, ("any",), "unverified", "same", "A breakpoint."),
+    Key("xla_log_for_comparison", None, ("any",), "unverified", "same", "Logs the value, to compare two runs."),
+    Key("_xla_tag", None, ("any",), "unverified", "same", "The tag of a logged value."),
     # What others write and read.
     _reserved("hlotag.*", "hlotag, for what is on its way"),
     _reserved("xla.sdy.*", "Shardy"),

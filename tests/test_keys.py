@@ -1,0 +1,486 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue of keys: legal values, policies for derived operations, reserved and registered keys, `hlotag keys`."""
+
+import copy
+import inspect
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.xla_metadata import set_xla_metadata
+
+import hlotag
+from hlotag import _key_table, keys
+from hlotag.cli import main
+from modules import ops_of
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+PAGE = Path(__file__).parent.parent / "docs" / "keys.md"
+
+FREE = [key for key in keys.catalogue() if not key.reserved]
+RESERVED = [key for key in keys.catalogue() if key.reserved]
+by_name = pytest.mark.parametrize("key", FREE, ids=lambda key: key.name)
+
+ONE_OF = {
+    "_xla_compute_type": ["host", "dense", "sparse", "sparseoffload"],
+    "_xla_buffer_placement": ["pinned_host", "unpinned_host", "device", "device_sram", "pinned_device"],
+    "keep_original_sequence_order_in_group": [True, False],
+    "scheduler_hint": ["force_early", "force_delay", "force_delay_async"],
+    "inlineable": [False, True, "auto"],
+    "grad_x": [True, False],
+    "grad_y": [True, False],
+    "collective_communication_domain": ["unspecified", "scale_up_fabric"],
+    "is_pipelineable": [True, False],
+    "_xla_collective_matmul": ["none", "lhs_ag", "rhs_ag", "rs"],
+    "_xla_send_recv_pipeline": [0, 1],
+    "_xla_gpu_collective_stream": ["p2p"],
+    "skip-simplify-while-loops_trip-count-one": [True, False],
+}
+# Legal values, then others that are not.
+VALUES = {
+    **{name: (values, [*(["1"] if 1 not in values else ["2"]), "", "HOST", 0.5]) for name, values in ONE_OF.items()},
+    "_scheduling_group_id": (
+        [40, "40", "-1", "40:0", ":1", "noop", np.int32(3)],
+        ["", ":", "40:", "a", "4:b", "1:2:3", 4.0, True, "\u0663", "1\n"],
+    ),
+    "scheduler_delay_priority": ([3, "-7", 2**31 - 1, -(2**31)], ["high", 2**31, "9" * 5000, 1.0, True, ""]),
+    "latency_metadata": ([100, "100", 2**63 - 1], ["long", 0.5, 2**63]),
+    "_xla_stream_annotation": ([1, "collective", "Collective"], ["main", 2**31, 1.5]),
+    "FUSE_LIMIT": ([True, 8], [False, "many"]),
+    "collective_group_key": (["a", 1, "x\ny"], [""]),
+    "_xla_send_recv_source_target_pairs": (
+        ["{{0,1}}", "{{0,1},{1,2}}", "{{0, 1}, {1, 2}}"],
+        ["", "{}", "{0,1}", "{{0,1}", "{{a,b}}"],
+    ),
+    "_xla_loop_unroll_strategy": (["full", "double-buffer", "FULL"], ["none", "double_buffer", "auto", "", 2]),
+    "num_batch_dims": ([0, 2], ["two", 1.0]),
+}
+
+
+def text_of(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def gradient(f, key):
+    """How often the key is in the forward operations, and how often in those of the backward pass."""
+    ops = ops_of(jax.jit(jax.grad(lambda x: f(x).sum())).lower(X))
+    where = ["transpose(" in op.location for op in ops if key in op.entries]
+    return where.count(False), where.count(True)
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(keys, "_registered", {})
+
+
+# --- The catalogue -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_entry_says_what_it_is():
+    names = [key.name for key in keys.catalogue()]
+    assert len(set(names)) == len(names)
+    for key in keys.catalogue():
+        assert key.doc.endswith(".") and key.ops and key.consumer and key.derived in ("same", "drop"), key
+        assert keys.lookup(key.name) is key
+    assert {key.name for key in FREE if key.values} == set(VALUES)
+    assert keys.lookup("k") is None
+
+
+@by_name
+def test_legal_values_are_accepted(key):
+    for value in VALUES[key.name][0] if key.values else ["any", "", "{x}", 1, True]:
+        hlotag.tag(X, {key.name: value})
+        hlotag.tagged({key.name: value})
+        hlotag.Rule({key.name: value.item() if isinstance(value, np.generic) else value}, op="x")
+
+
+@by_name
+def test_illegal_values_are_refused(key):
+    for value in VALUES[key.name][1] if key.values else []:
+        for write in (lambda: hlotag.tag(X, {key.name: value}), lambda: hlotag.Rule({key.name: value}, op="x")):  # noqa: B023
+            with pytest.raises(hlotag.TagError) as caught:
+                write()
+            message = str(caught.value)
+            assert repr(key.name) in message and repr(text_of(value)) in message and str(key.values) in message
+            assert all(word in message for word in key.values.choices) or key.values.text
+            assert key.otherwise in message
+
+
+@pytest.mark.parametrize("name", ["_xla_loop_unroll_strategy", "scheduler_delay_priority", "_xla_stream_annotation"])
+def test_the_message_says_that_the_process_would_abort(name):
+    with pytest.raises(hlotag.TagError, match="would abort the process"):
+        hlotag.tagged({name: "unknown"})
+
+
+@pytest.mark.parametrize("key", RESERVED, ids=lambda key: key.name)
+def test_reserved_keys_are_refused(key):
+    name = key.name.replace("*", "anything")
+    for write in (
+        lambda: hlotag.tag(X, {name: "v"}),
+        lambda: hlotag.tag(X, {"k": "v"}, grad={name: "v"}),
+        lambda: hlotag.tagged({name: "v"}),
+        lambda: hlotag.set_xla_metadata(**{name: "v"}),
+        lambda: hlotag.Rule({name: "v"}, op="x"),
+        lambda: hlotag.xla_metadata_call2(jnp.sin, {name: "v"}),
+        lambda: hlotag.register_key(name),
+    ):
+        with pytest.raises(hlotag.TagError, match=rf"{re.escape(repr(name))}.* reserved"):
+            write()
+
+
+@pytest.mark.parametrize("name", ["xla.sdy", "xla_sdy.x", "compositex", "hlotagx", "original_shardings"])
+def test_names_that_only_look_reserved_are_free(name):
+    hlotag.tag(X, {name: "anything"})
+    hlotag.Rule({name: "anything"}, op="x")
+
+
+def test_reserved_keys_of_jaxs_own_api_are_jaxs_affair():
+    with hlotag.stage():
+        f = lambda x: set_xla_metadata(jnp.sin(x), **{"xla.sdy.x": "v"})
+        assert [op.entries for op in ops_of(jax.jit(f).lower(X))] == [{"xla.sdy.x": "v"}]
+
+
+def test_removing_a_key_is_not_checked():
+    with hlotag.stage(), hlotag.tagged({"_xla_compute_type": "host"}), hlotag.tagged({"_xla_compute_type": None}):
+        assert gradient(jnp.tanh, "_xla_compute_type") == (0, 0)
+
+
+# --- Where the error is raised -----------------------------------------------------------------------------------------------
+
+BAD = {"_xla_loop_unroll_strategy": "never"}
+
+
+def decorate():
+    @hlotag.tagged(BAD)  # THE LINE
+    def f(x):
+        return x
+
+    return f
+
+
+def enter():
+    with hlotag.set_xla_metadata(**BAD):  # THE LINE
+        pass
+
+
+def traced(write):
+    return lambda: jax.jit(lambda x: write(jnp.sin(x))).lower(X)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: hlotag.tag(X, BAD),  # THE LINE
+        lambda: hlotag.tag(X, {"k": "v"}, grad=BAD),  # THE LINE
+        lambda: hlotag.set_xla_metadata(X, **BAD),  # THE LINE
+        traced(lambda y: hlotag.tag(y, BAD)),  # THE LINE
+        traced(lambda y: set_xla_metadata(y, **BAD)),  # THE LINE
+        lambda: hlotag.Rule(BAD, op="while"),  # THE LINE
+        lambda: hlotag.Rule({"k": "v"}, op="while", grad=BAD),  # THE LINE
+        lambda: hlotag.xla_metadata_call(jnp.sin, **BAD),  # THE LINE
+        enter,
+        decorate,
+    ],
+)
+def test_an_illegal_value_is_an_error_on_the_line_that_tags(write):
+    with hlotag.stage(), pytest.raises(hlotag.TagError, match=r"'never'.*full, double-buffer") as caught:
+        write()
+    lines = [frame.line for frame in traceback.extract_tb(caught.tb) if frame.filename == __file__]
+    assert lines[-1].endswith("# THE LINE")
+
+
+def test_an_error_in_a_rules_file_names_file_and_rule(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_text('[[rule]]\nop = "a"\nattrs = {k = "v"}\n[[rule]]\nop = "b"\nattrs = {_xla_loop_unroll_strategy = "never"}\n')
+    with pytest.raises(hlotag.TagError, match=r"rules\.toml: rule 2: key '_xla_loop_unroll_strategy'.*'never'.*double-buffer"):
+        hlotag.load_rules(path)
+
+
+# --- Policies ----------------------------------------------------------------------------------------------------------------
+
+
+def legal(key):
+    return VALUES[key.name][0][0] if key.values else "1"
+
+
+FORMS = {
+    "value": lambda attrs, **grad: lambda x: hlotag.tag(jnp.tanh(x), attrs, **grad) * 2.0,
+    "block": lambda attrs, **grad: lambda x: hlotag.tagged(attrs, **grad)(jnp.tanh)(x) * 2.0,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@by_name
+def test_policy_of_each_key_in_a_lowered_gradient(form, key):
+    attrs = {key.name: legal(key)}
+    with hlotag.stage():
+        forward, backward = gradient(FORMS[form](attrs), key.name)
+        assert forward > 0 and (backward > 0) == (key.derived == "same")
+        # What the user says wins.
+        assert gradient(FORMS[form](attrs, grad="same"), key.name)[1] > 0
+        assert gradient(FORMS[form](attrs, grad="drop"), key.name) == (forward, 0)
+        assert gradient(FORMS[form](attrs, grad=attrs), key.name)[1] > 0
+        assert gradient(FORMS[form](attrs, grad={"k": "v"}), key.name) == (forward, 0)
+
+
+@by_name
+def test_policy_of_jaxs_own_value_tag(key):
+    with hlotag.stage():
+        f = lambda x: set_xla_metadata(jnp.tanh(x), **{key.name: legal(key)}) * 2.0
+        forward, backward = gradient(f, key.name)
+    assert forward > 0 and (backward > 0) == (key.derived == "same")
+
+
+def test_jaxs_own_block_is_as_jax_does_it():
+    def f(x):
+        with set_xla_metadata(_scheduling_group_id=1):
+            y = jnp.tanh(x)
+        return y * 2.0
+
+    without = gradient(f, "_scheduling_group_id")
+    with hlotag.stage():
+        assert gradient(f, "_scheduling_group_id")[1] >= without[1] > 0
+
+
+def test_keys_of_one_tag_have_each_its_own_policy():
+    f = FORMS["value"]({"_scheduling_group_id": 40, "inlineable": False, "k": "v"})
+    with hlotag.stage():
+        assert gradient(f, "_scheduling_group_id")[1] == 0
+        assert gradient(f, "inlineable")[1] == gradient(f, "k")[1] > 0
+
+
+def test_another_id_for_the_backward_pass():
+    f = FORMS["value"]({"_scheduling_group_id": 40}, grad={"_scheduling_group_id": 50})
+    with hlotag.stage():
+        ops = ops_of(jax.jit(jax.grad(lambda x: f(x).sum())).lower(X))
+    found = {("transpose(" in op.location, op.entries["_scheduling_group_id"]) for op in ops if op.entries}
+    assert found == {(False, "40"), (True, "50")}
+
+
+def test_a_tag_within_a_backward_rule_is_meant_for_it():
+    @jax.custom_vjp
+    def f(x):
+        return jnp.tanh(x)
+
+    f.defvjp(lambda x: (jnp.tanh(x), x), lambda x, g: (hlotag.tag(g * x, {"_scheduling_group_id": 50}),))
+    with hlotag.stage():
+        assert gradient(f, "_scheduling_group_id") == (0, 1)
+
+
+def test_the_inner_block_decides():
+    outer, inner = hlotag.tagged({"_scheduling_group_id": 40}), hlotag.tagged({"_scheduling_group_id": 41}, grad="same")
+    with hlotag.stage():
+        assert gradient(outer(inner(jnp.tanh)), "_scheduling_group_id")[1] > 0
+        assert gradient(inner(outer(jnp.tanh)), "_scheduling_group_id")[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "backward"),
+    [
+        ({}, False),
+        ({"grad": "same"}, True),
+        ({"grad": "drop"}, False),
+        ({"phase": "backward"}, True),
+        ({"phase": "forward"}, False),
+    ],
+)
+def test_policy_of_rules(fields, backward):
+    rule = hlotag.Rule({"_scheduling_group_id": 40, "k": "v"}, op="multiply", **fields)
+    f = lambda x: (x * jnp.sin(x)) * x
+    with hlotag.stage(rules=[rule]):
+        assert (gradient(f, "_scheduling_group_id")[1] > 0) == backward
+        if not fields:
+            assert gradient(f, "k")[1] > 0
+
+
+def test_a_default_is_not_taken_for_what_a_user_wrote():
+    assert str(inspect.signature(hlotag.tag).parameters["grad"]).endswith("= 'same'")
+    assert str(inspect.signature(hlotag.tagged).parameters["grad"]).endswith("= 'same'")
+    rule = hlotag.Rule({"_scheduling_group_id": 40}, op="x")
+    assert rule != hlotag.Rule({"_scheduling_group_id": 40}, op="x", grad="same")
+    assert rule == pickle.loads(pickle.dumps(rule)) == copy.deepcopy(rule)
+    assert pickle.loads(pickle.dumps(rule)).grad is rule.grad is keys.BY_KEY
+
+
+def test_with_the_stage_off_no_policy_is_left_behind():
+    text = jax.jit(jax.grad(lambda x: FORMS["value"]({"_scheduling_group_id": 40})(x).sum())).lower(X).as_text(debug_info=True)
+    assert "hlotag." not in text
+
+
+# --- Registered keys ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_registered_key(registry):
+    key = hlotag.register_key("my_kind", values=["a", "b"], derived="drop", ops=["dot"], doc="Mine.")
+    assert keys.lookup("my_kind") is key and key in keys.catalogue()
+    with pytest.raises(hlotag.TagError, match=r"'my_kind'.*'c'.*a, b"):
+        hlotag.tag(X, {"my_kind": "c"})
+    with hlotag.stage():
+        assert gradient(FORMS["value"]({"my_kind": "a"}), "my_kind")[1] == 0
+        assert gradient(FORMS["value"]({"my_kind": "a"}, grad="same"), "my_kind")[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("values", "legal", "illegal"),
+    [
+        (None, ["", "x", 1], []),
+        (bool, [True, "false"], ["yes", 1]),
+        (int, [1, "-2"], ["x", True, 1.0]),
+        (("a", "b"), ["a"], ["A", "ab"]),
+        ({"b", "a"}, ["a", "b"], ["c"]),
+        (re.compile("[a-z]+"), ["ab"], ["a1", "", "AB"]),
+        (re.compile("[a-z]+", re.IGNORECASE), ["AB"], ["1"]),
+    ],
+)
+def test_values_of_a_registered_key(registry, values, legal, illegal):
+    hlotag.register_key("mine", values=values)
+    for value in legal:
+        hlotag.tag(X, {"mine": value})
+    for value in illegal:
+        with pytest.raises(hlotag.TagError, match=r"'mine'.*not legal"):
+            hlotag.tag(X, {"mine": value})
+
+
+def test_registering_again_needs_the_same_meaning(registry):
+    first = hlotag.register_key("mine", values=re.compile("a+"), doc="Mine.")
+    assert hlotag.register_key("mine", values=re.compile("a+"), doc="Mine.") == first
+    for other in ({"values": re.compile("a*"), "doc": "Mine."}, {"values": re.compile("a+"), "derived": "drop", "doc": "Mine."}):
+        with pytest.raises(hlotag.TagError, match=r"'mine' is known with another meaning.*a\+"):
+            hlotag.register_key("mine", **other)
+    with pytest.raises(hlotag.TagError, match="'MUST_FUSE' is known with another meaning"):
+        hlotag.register_key("MUST_FUSE", derived="same")
+    assert keys.lookup("mine") is not None and keys.lookup("mine").derived == "same"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": ""}, "non-empty"),
+        ({"name": 3}, "non-empty"),
+        ({"name": "mine", "derived": "other"}, "'same' or 'drop'"),
+        ({"name": "mine", "values": "text"}, "words"),
+        ({"name": "mine", "values": []}, "words"),
+        ({"name": "mine", "values": [1]}, "words"),
+        ({"name": "mine", "values": re.compile(b"a")}, "words"),
+    ],
+)
+def test_bad_registrations(registry, arguments, message):
+    with pytest.raises(hlotag.TagError, match=message):
+        hlotag.register_key(**arguments)
+    assert keys.lookup("mine") is None
+
+
+def test_of_many_threads_that_register_differently_one_wins(registry):
+    barrier, results = threading.Barrier(16), []
+
+    def work(number):
+        barrier.wait()
+        try:
+            results.append(hlotag.register_key("mine", doc=str(number % 4)))
+        except hlotag.TagError:
+            results.append(None)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {key for key in results if key} == {keys.lookup("mine")} and results.count(None) == 12
+
+
+def test_a_new_policy_is_seen_by_functions_that_were_traced_before(registry):
+    f = jax.jit(jax.grad(lambda x: FORMS["value"]({"mine": "v"})(x).sum()))
+
+    def backward():
+        with hlotag.stage() as stage:
+            ops = ops_of(f.lower(X))
+        return sum("transpose(" in op.location for op in ops if "mine" in op.entries), stage
+
+    before, plain = backward()
+    hlotag.register_key("unrelated", values=["a"])
+    assert backward() == (before, plain)
+    hlotag.register_key("mine", derived="drop")
+    after, other = backward()
+    assert before > after == 0 and plain != other and other.keys == "'mine'"
+
+
+# --- The command -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_up_to_date(registry, capsys):
+    assert main(["keys", "--markdown"]) == 0
+    assert PAGE.read_text(encoding="utf-8") == capsys.readouterr().out, "run: hlotag keys --markdown > docs/keys.md"
+
+
+def test_the_table_has_a_line_for_each_key(capsys):
+    assert main(["keys"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["name", *(key.name for key in keys.catalogue())]
+    starts = [lines[0].index(word) for word in ("values", "ops", "consumer", "derived")]
+    assert all(line[start - 2 : start] == "  " for line in lines[1:] for start in starts if len(line) > start)
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 100, 132, 300])
+@pytest.mark.parametrize("colours", [False, True])
+def test_the_table_is_wrapped_to_the_terminal(width, colours):
+    text = _key_table.table(keys.catalogue(), width, colours=colours)
+    assert text.startswith("\x1b[1mna") == colours
+    plain = re.sub(r"\x1b\[\d*m", "", text).splitlines()
+    assert max(map(len, plain)) <= width
+    squeezed = "".join(line[: line.find("  ") if "  " in line else None].strip() for line in plain)
+    assert all(key.name in squeezed for key in keys.catalogue() if width >= 132)
+
+
+def test_colours_and_width_come_from_the_terminal():
+    pty = pytest.importorskip("pty")
+    code = "import sys; from hlotag.cli import main; sys.exit(main(['keys']))"
+    for extra, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+        leader, follower = pty.openpty()
+        env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"COLUMNS": "90"} | extra
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=follower, env=env)
+        os.close(follower)
+        output = b""
+        while True:
+            try:
+                output += (chunk := os.read(leader, 65536))
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not chunk:
+                break
+        os.close(leader)
+        assert process.wait() == 0
+        text = output.decode()
+        assert ("\x1b[" in text) == coloured
+        assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in text.splitlines()) <= 90
+
+
+def test_keys_by_pattern_and_as_json(capsys):
+    assert main(["keys", "--json", "_xla_loop*", "MUST_FUSE"]) == 0
+    found = {key["name"]: key for key in json.loads(capsys.readouterr().out)}
+    assert set(found) == {"_xla_loop_unroll_strategy", "MUST_FUSE"}
+    assert found["_xla_loop_unroll_strategy"]["values"]["choices"] == ["full", "double-buffer"]
+    assert found["MUST_FUSE"]["values"] is None and found["MUST_FUSE"]["derived"] == "drop"
+    assert main(["keys", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == len(keys.catalogue())
+
+
+def test_an_unknown_name_is_said_to_be_free(capsys):
+    assert main(["keys", "_xla_*", "mine"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and "mine" in captured.err and "_xla_" not in captured.err
+
+
+def test_the_command_does_without_jax(run_python):
+    done = run_python("import sys; from hlotag.cli import main; s = main(['keys']); sys.exit(s or 'jax' in sys.modules)")
+    assert done.returncode == 0, done.stderr
