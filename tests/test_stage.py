@@ -234,3 +234,13 @@ def test_a_bad_pipeline_is_refused_when_it_is_given(pipeline, message):
 def test_rules_need_the_pass_that_applies_them():
     with pytest.raises(hlotag.PipelineError, match="hlotag-attach"):
         hlotag.enable("hlotag-resolve", rules=[Rule({"k": "v"}, op="sine")])
+
+
+def test_an_error_in_the_program_shows_no_frames_of_ours():
+    def f(x):
+        return jnp.dot(x, jnp.ones((3, 3)))
+
+    with hlotag.stage(), pytest.raises(TypeError) as raised:
+        jax.jit(f)(X)
+    files = {entry.path.parent.name for entry in raised.traceback}
+    assert "hlotag" not in files

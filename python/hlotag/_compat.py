@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax._src import config, core, distributed, source_info_util, xla_metadata, xla_metadata_lib
+from jax._src import config, core, distributed, source_info_util, traceback_util, xla_metadata, xla_metadata_lib
 from jax._src.export import _export
 from jax._src.interpreters import ad, batching, mlir
 from jax._src.interpreters import partial_eval as pe
 from jax.experimental import xla_metadata as _public
 
-# hlotag's frames are not the user's: locations and warnings name the user's line, and are the same with the stage on and off.
-source_info_util.register_exclusion(str(Path(__file__).parent))
+# hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off, and
+# the traceback of an error in the user's program has none of ours.
+_PACKAGE = str(Path(__file__).parent)
+source_info_util.register_exclusion(_PACKAGE)
+traceback_util.register_exclusion(_PACKAGE)
 
 Metadata = Mapping[str, Any]
 
@@ -302,6 +305,10 @@ def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -
         return export_lowered
 
     return Patch(_export, "_export_lowered", wrap)
+
+
+# The primitive of JAX's own value tag, which has no public name.
+VALUE_TAG = xla_metadata.xla_metadata_value_p
 
 
 # --- Jaxprs ------------------------------------------------------------------------------------------------------------------
