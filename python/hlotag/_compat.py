@@ -12,6 +12,7 @@ import functools
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -387,10 +388,10 @@ def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str 
     0.12: `jax.experimental.xla_metadata.xla_metadata_call2`, public. 0.10.2: `jax.experimental.scheduling_groups`, which knows no
     `ad_metadata`, and whose primitive takes the keys as parameters beside its own `jaxpr`.
     """
-    if hasattr(_public, "xla_metadata_call2"):
-        return _public.xla_metadata_call2(f, entries, ad_metadata=ad_metadata)
+    newer: Any = getattr(_public, "xla_metadata_call2", None)
+    if newer is not None:
+        return newer(f, entries, ad_metadata=ad_metadata)
     if ad_metadata != "same" or "jaxpr" in entries:
         return None
-    from jax.experimental import scheduling_groups
-
-    return scheduling_groups.xla_metadata_call(f, **entries)
+    older: Any = import_module("jax.experimental.scheduling_groups")
+    return older.xla_metadata_call(f, **entries)
