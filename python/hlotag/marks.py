@@ -56,10 +56,12 @@ class Marker:
     Attributes:
       table: (forward entries, derived entries) by mark index, in the order in which the program first uses them, so that the same
         program gives the same table in every process.
+      has_value_tags: whether the program holds value tags of JAX's own: it was traced before hlotag was turned on.
     """
 
     def __init__(self, *, blank: bool = False) -> None:
         self.table: list[tuple[Entries, Entries]] = []
+        self.has_value_tags = False
         self._blank = blank
         self._index: dict[tuple, int] = {}
         # By id, with the object kept alive; a jaxpr shared by several callers must stay shared, for JAX lowers it once.
@@ -82,6 +84,8 @@ class Marker:
             for name, value in equation.params.items():
                 if type(value) in _compat.JAXPR_TYPES or (type(value) in (tuple, list) and _holds_jaxpr(value)):
                     inner = self._mark_params(equation, inner, name, value)
+            if equation.primitive is _compat.VALUE_TAG:
+                self.has_value_tags = True
             context = equation.ctx
             if context.xla_metadata:
                 text, context = self._mark_of(context)
@@ -111,7 +115,7 @@ class Marker:
             phases = split_phases(context.xla_metadata)
             key = tuple(tuple(sorted(entries.items())) for entries in phases)
             index = self._index.setdefault(key, len(self.table))
-            if index == len(self.table):
+            if index == len(self.table) and not self._blank:
                 self.table.append(phases)
             known = self._contexts[id(context)] = (
                 context,

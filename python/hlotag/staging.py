@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, get_args
 
 from hlotag import _compat, _host, dump, keys, marks, scopes, tracing
-from hlotag.errors import PassError, PassFailed, PipelineError
+from hlotag.errors import PassError, PassFailed, PipelineError, TagDropped
 from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
 from hlotag.reproducer import with_reproducer
 from hlotag.rules import Rule, with_rules
@@ -95,14 +95,18 @@ def _stage_is(new: Stage | None) -> Iterator[None]:
 
 
 def _make(pipeline: str, rules: Sequence[Rule], on_error: OnError) -> Stage:
-    from hlotag import __version__
+    from hlotag import __version__, _core
 
     if not isinstance(pipeline, str):
         raise PipelineError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
     if on_error not in get_args(OnError):
         raise PipelineError(f"on_error must be 'raise' or 'warn', got {on_error!r}")
     _host.ensure()
-    return Stage(pipeline_text(with_rules(pipeline, rules)), __version__, keys.fingerprint(), on_error=on_error)
+    text = pipeline_text(with_rules(pipeline, rules))
+    if any(not ours for _, _, ours in _core.pipeline_elements(text)):
+        # Only MLIR knows whether it has those; better asked here than in the middle of a program.
+        run_passes("module {}", text)
+    return Stage(text, __version__, keys.fingerprint(), on_error=on_error)
 
 
 def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
@@ -121,7 +125,15 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
             marks.attach_table(result.module, marker.table)
         return result
 
-    result = lower(marks.Marker())
+    marker = marks.Marker()
+    result = lower(marker)
+    if marker.has_value_tags:
+        warnings.warn(
+            f"hlotag: {module_name} was traced before hlotag was turned on, so its value tags are JAX's own, which autodiff "
+            "drops; turn hlotag on first (with HLOTAG_ENABLE: use a device first, for example by jax.devices())",
+            TagDropped,
+            stacklevel=2,
+        )
     dump.dump(result.module, now.pipeline)
     try:
         run_passes(result.module, now.pipeline)

@@ -285,7 +285,7 @@ private:
     try {
       return &locations_.resolve(loc);
     } catch (const BadMark &bad) {
-      (void)ctx_.emitError(op, bad.reason);
+      (void)ctx_.emitError(op, "'" + std::string(op.name().str()) + "' " + bad.reason);
       ++numBad_;
       return nullptr;
     }

@@ -64,7 +64,7 @@ private:
   static constexpr size_t kMaxErrors = 10;
 
   void report(ir::Operation op, const std::string &message) {
-    (void)ctx_.emitError(op, message);
+    (void)ctx_.emitError(op, "'" + std::string(op.name().str()) + "' " + message);
     ++numErrors_;
   }
 

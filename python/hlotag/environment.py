@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environment variables that turn hlotag on without a change to the program.
+
+- `HLOTAG_ENABLE=1` calls `hlotag.enable()`, with
+- `HLOTAG_RULES=rules.toml`, a file for `hlotag.load_rules`,
+- `HLOTAG_PIPELINE='hlotag-resolve,...'`, a pipeline other than the default,
+- `HLOTAG_ON_ERROR=warn`, to go on when a pass fails.
+- `HLOTAG_DUMP_TO=directory` calls `hlotag.dump_to(directory)`, whoever turns the stage on.
+
+They are read when JAX starts its backends. A program that is traced before that (a first `jit` of NumPy arrays) gets the
+passes, but its value tags are JAX's own; a warning says so if one is left to be seen. Any use of a device before it, such as
+`jax.devices()` or `jax.random.key(0)`, avoids that.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hlotag.errors import HlotagError
+
+_ON = ("1", "true", "yes", "on")
+_OFF = ("0", "false", "no", "off", "")
+
+
+def start(environment: Mapping[str, str]) -> None:
+    """Does what the variables say. What is wrong with one is a warning that names it: it must not keep JAX from starting.
+
+    Args:
+      environment: `os.environ`.
+    """
+    given = {name: value for name, value in environment.items() if name.startswith("HLOTAG_") and value}
+    if directory := given.get("HLOTAG_DUMP_TO"):
+        _dump(directory)
+    wanted = given.get("HLOTAG_ENABLE", "").strip().lower()
+    if wanted in _ON:
+        _enable(given)
+    elif wanted not in _OFF:
+        _warn("HLOTAG_ENABLE", f"expected one of {', '.join(_ON + _OFF[:-1])}, got {given['HLOTAG_ENABLE']!r}")
+    else:
+        for name in ("HLOTAG_RULES", "HLOTAG_PIPELINE", "HLOTAG_ON_ERROR"):
+            if name in given:
+                _warn(name, "it has no effect without HLOTAG_ENABLE=1")
+
+
+def _dump(directory: str) -> None:
+    from hlotag.dump import dump_to
+
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _warn("HLOTAG_DUMP_TO", f"{error}; nothing is dumped")
+    else:
+        dump_to(directory)
+
+
+def _enable(given: Mapping[str, str]) -> None:
+    from hlotag.pipeline import DEFAULT_PIPELINE
+    from hlotag.rules import load_rules
+    from hlotag.staging import enable
+
+    try:
+        rules = load_rules(given["HLOTAG_RULES"]) if "HLOTAG_RULES" in given else ()
+    except (HlotagError, OSError) as error:
+        _warn("HLOTAG_RULES", f"{error}; hlotag stays off")
+        return
+    on_error: Any = given.get("HLOTAG_ON_ERROR", "raise")
+    if on_error not in ("raise", "warn"):
+        _warn("HLOTAG_ON_ERROR", f"expected 'raise' or 'warn', got {on_error!r}; hlotag stays off")
+        return
+    try:
+        enable(given.get("HLOTAG_PIPELINE", DEFAULT_PIPELINE), rules, on_error=on_error)
+    except HlotagError as error:
+        _warn("HLOTAG_PIPELINE" if "HLOTAG_PIPELINE" in given else "HLOTAG_ENABLE", f"{error}; hlotag stays off")
+
+
+def _warn(name: str, problem: str) -> None:
+    warnings.warn(f"{name}: {problem}", RuntimeWarning, stacklevel=2)

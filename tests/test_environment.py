@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turning hlotag on by environment variables, and dumps of the modules it sees."""
+
+import re
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlotag
+from hlotag import _compat, environment
+from hlotag.pipeline import new_context, parse_module
+
+X = np.linspace(-1, 1, 4, dtype=np.float32)
+TAGGED = 'mhlo.frontend_attributes = {k = "v"}'
+
+# A program that does not know hlotag. It prints how many operations have the tag, JAX's platforms, and what was imported.
+PROGRAM = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+from jax.experimental.xla_metadata import set_xla_metadata
+
+{before}
+f = jax.jit(jax.value_and_grad(lambda x: set_xla_metadata(jnp.sin(jnp.sin(x)), k="v").sum()))
+for _ in range(2):
+    print("tags", f.lower(np.ones(4, np.float32)).as_text().count('k = "v"'))
+print("rule", f.lower(np.ones(4, np.float32)).as_text().count('r = "s"'))
+f(np.ones(4, np.float32))
+from jax.extend import backend
+print("platforms", *sorted(backend.backends()))
+print("imported", "jax_plugins.hlotag" in sys.modules, "hlotag" in sys.modules, "hlotag._core" in sys.modules)
+"""
+
+
+def said(finished):
+    assert finished.returncode == 0, finished.stderr
+    lines = [line.split(maxsplit=1) for line in finished.stdout.splitlines()]
+    return {key: [text for k, text in lines if k == key] for key, _ in lines}
+
+
+@pytest.fixture(autouse=True)
+def off_afterwards():
+    yield
+    hlotag.disable()
+    hlotag.dump_to(None)
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rules") / "rules.toml"
+    path.write_text('[[rule]]\nop = "sine"\nattrs = { r = "s" }\n')
+    return str(path)
+
+
+def test_a_program_is_tagged_without_a_change_to_it(run_python, rules, tmp_path):
+    finished = run_python(
+        PROGRAM.format(before="jax.devices()"), HLOTAG_ENABLE="1", HLOTAG_RULES=rules, HLOTAG_DUMP_TO=str(tmp_path / "dumps")
+    )
+    seen = said(finished)
+    assert [int(n) > 2 for n in seen["tags"]] == [True, True] and int(seen["rule"][0]) > 0
+    assert seen["platforms"] == ["cpu"], "no backend of hlotag's"
+    assert "TagDropped" not in finished.stderr and "hlotag" not in finished.stderr
+    assert any("hlotag-resolve" in path.name for path in (tmp_path / "dumps").iterdir())
+
+
+def test_without_the_variables_nothing_happens_and_nothing_is_imported(run_python):
+    seen = said(run_python(PROGRAM.format(before="jax.devices()")))
+    assert seen["tags"] == ["1", "1"], "what JAX alone does"
+    assert seen["imported"] == ["True False False"], "JAX found the module, and it imported nothing"
+
+
+def test_a_program_traced_before_jax_starts_its_backends_warns(run_python):
+    finished = run_python(PROGRAM.format(before=""), HLOTAG_ENABLE="1")
+    first, second = map(int, said(finished)["tags"])
+    assert first == 1 and second > 2
+    assert finished.stderr.count("TagDropped: hlotag: jit") == 1 and "jax.devices()" in finished.stderr
+
+
+def test_a_pipeline_and_what_to_do_on_error(run_python):
+    finished = run_python(
+        PROGRAM.format(before="jax.devices()"),
+        HLOTAG_ENABLE="yes",
+        HLOTAG_PIPELINE="hlotag-resolve,hlotag-strip,hlotag-strip{keys=nothing}",
+        HLOTAG_ON_ERROR="warn",
+    )
+    assert said(finished)["tags"] == ["0", "0"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "name", "message"),
+    [
+        ({"HLOTAG_ENABLE": "maybe"}, "HLOTAG_ENABLE", "expected one of 1, true, yes, on, 0, .* got 'maybe'"),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_PIPELINE": "hlotag-resolv"}, "HLOTAG_PIPELINE", "hlotag-resolve"),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_PIPELINE": "canonicalze"}, "HLOTAG_PIPELINE", "canonicalze"),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": "/nowhere/rules.toml"}, "HLOTAG_RULES", "No such file"),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": __file__}, "HLOTAG_RULES", "not a TOML file"),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_ON_ERROR": "ignore"}, "HLOTAG_ON_ERROR", "'raise' or 'warn', got 'ignore'"),
+        ({"HLOTAG_PIPELINE": "hlotag-resolve"}, "HLOTAG_PIPELINE", "no effect without HLOTAG_ENABLE=1"),
+        ({"HLOTAG_DUMP_TO": __file__}, "HLOTAG_DUMP_TO", "File exists.*nothing is dumped"),
+    ],
+)
+def test_a_bad_value_is_a_warning_that_names_the_variable(variables, name, message):
+    with pytest.warns(RuntimeWarning) as caught:
+        environment.start(variables)
+    (warning,) = caught
+    assert str(warning.message).startswith(f"{name}: ") and re.search(message, str(warning.message))
+    assert hlotag.active() is None
+
+
+@pytest.mark.parametrize("variables", [{"HLOTAG_ENABLE": "0"}, {"HLOTAG_ENABLE": "off"}, {"HLOTAG_CACHE_DIR": "/x"}])
+def test_off_is_off(variables):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        environment.start(variables)
+    assert hlotag.active() is None
+
+
+def test_the_variables_are_the_arguments_of_enable(rules, tmp_path):
+    environment.start({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": rules, "HLOTAG_ON_ERROR": "warn"})
+    on = hlotag.active()
+    assert on is not None and on.on_error == "warn" and "sine" in on.pipeline
+
+
+# --- Dumps -------------------------------------------------------------------------------------------------------------------
+
+
+def program():
+    def step(x):
+        with hlotag.tagged({"k": "v"}):
+            return (jnp.sin(x) * jnp.sin(x)).sum()
+
+    return jax.jit(jax.grad(step))
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_dumps_are_the_module_before_and_after_each_pass_that_changed_it(tmp_path):
+    f = program()
+    pipeline = "hlotag-resolve,hlotag-strip{keys=absent},hlotag-attach,cse,hlotag-verify"
+    with hlotag.stage(pipeline), hlotag.dump_to(tmp_path / "made"):
+        result = f.lower(X).as_text(debug_info=True)
+    found = names(tmp_path / "made")
+    number = re.match(r"jax_ir(\d{4})_", found[0])
+    assert number is not None
+    assert found == [
+        f"jax_ir{number[1]}_jit_step_hlotag_00_before.mlir",
+        f"jax_ir{number[1]}_jit_step_hlotag_01_hlotag-resolve.mlir",
+        f"jax_ir{number[1]}_jit_step_hlotag_04_cse.mlir",
+    ]
+    before, resolved, last = ((tmp_path / "made" / name).read_text() for name in found)
+    assert "hlotag#0" in before and TAGGED not in before
+    assert "hlotag#0" not in resolved and TAGGED in resolved
+    with new_context():  # Aliases of locations are numbered anew in a module that was copied.
+        assert local(parse_module(last)) == local(parse_module(result))
+
+
+def local(module):
+    return module.operation.get_asm(enable_debug_info=True, use_local_scope=True)
+
+
+def test_dumps_change_nothing_that_is_compiled(tmp_path):
+    texts = []
+    for directory in (None, tmp_path):
+        with hlotag.stage(), hlotag.dump_to(directory):
+            texts.append(re.sub(r"loc\(.*", "", program().lower(X).as_text()))
+    assert texts[0] == texts[1] and TAGGED in texts[0] and names(tmp_path)
+
+
+def test_dumps_end_with_their_block_and_go_on_without_one(tmp_path):
+    with hlotag.stage():
+        with hlotag.dump_to(tmp_path / "a"):
+            with hlotag.dump_to(tmp_path / "b"):
+                program().lower(X)
+            assert not (tmp_path / "a").exists() and names(tmp_path / "b")
+            program().lower(X)
+        count = len(names(tmp_path / "a"))
+        program().lower(X)
+        assert len(names(tmp_path / "a")) == count
+        hlotag.dump_to(tmp_path / "c")
+        program().lower(X)
+        assert names(tmp_path / "c")
+
+
+def test_dumps_of_a_pipeline_that_fails_show_how_far_it_came(tmp_path):
+    with hlotag.stage("cse,hlotag-verify"), hlotag.dump_to(tmp_path), pytest.raises(hlotag.PassError):
+        program().lower(X)
+    assert [name.split("_hlotag_")[1] for name in names(tmp_path)] == ["00_before.mlir", "01_cse.mlir"]
+
+
+def test_dumps_are_numbered_with_jaxs_own_and_name_the_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(_compat.distributed.global_state, "num_processes", 4)
+    monkeypatch.setattr(_compat.distributed.global_state, "process_id", 3)
+    jax.config.update("jax_dump_ir_to", str(tmp_path))
+    try:
+        with hlotag.stage(), hlotag.dump_to(tmp_path):
+            program()(X)
+    finally:
+        jax.config.update("jax_dump_ir_to", None)
+    ours = [name for name in names(tmp_path) if "_hlotag_" in name]
+    (compiled,) = [name for name in names(tmp_path) if "jit_step_compile" in name]
+    assert ours and all(name.endswith("_process3.mlir") for name in ours)
+    assert ours[0].split("_")[1] < compiled.split("_")[1]
