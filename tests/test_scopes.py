@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks in asyncio tasks, which share a thread and so JAX's configuration: no task gets what another task's block says."""
+
+import asyncio
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlotag
+from hlotag import _compat
+from modules import ops_of
+
+X = np.linspace(-1, 1, 4, dtype=np.float32)
+
+
+def tags(key="k"):
+    """The values of the tag in a new program, lowered now."""
+    lowered = jax.jit(jax.grad(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}).sum())).lower(X)
+    return {op.entries[key] for op in ops_of(lowered) if key in op.entries}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    yield
+    hlotag.disable()
+    assert hlotag.active() is None and _compat.ambient_metadata() == {}
+    with hlotag.stage():
+        assert tags() == {"v"}
+
+
+def together(*coroutines):
+    """Runs them in tasks of one loop; returns what they returned or raised."""
+
+    async def main():
+        return await asyncio.gather(*coroutines, return_exceptions=True)
+
+    return asyncio.run(main())
+
+
+async def turn():
+    """Lets every other task take a step."""
+    await asyncio.sleep(0)
+
+
+def test_blocks_that_are_left_before_an_await_do_not_touch_other_tasks():
+    async def one(value):
+        seen = []
+        for _ in range(3):
+            with hlotag.stage(), hlotag.tagged({"block": value}):
+                seen.append(tags("block"))
+            await turn()
+            seen.append(hlotag.active())
+        return seen
+
+    assert together(one("a"), one("b")) == [[{"a"}, None] * 3, [{"b"}, None] * 3]
+
+
+def test_a_stage_held_across_an_await_is_refused_in_other_tasks():
+    async def holds():
+        with hlotag.stage():
+            await turn()
+            return tags()
+
+    async def lowers():
+        return tags()
+
+    async def has_its_own():
+        with hlotag.stage("hlotag-resolve,hlotag-strip"):
+            return tags()
+
+    held, other, own = together(holds(), lowers(), has_its_own())
+    assert isinstance(other, hlotag.ScopeError) and "asyncio task" in str(other) and "await" in str(other)
+    assert own == set() and held == {"v"}
+
+
+def test_a_task_whose_stage_another_task_covers_is_refused():
+    async def first():
+        with hlotag.stage():
+            await turn()
+            return tags()
+
+    async def second():
+        with hlotag.stage("hlotag-resolve,hlotag-strip"):
+            await turn()
+            await turn()
+            return tags()
+
+    a, b = together(first(), second())
+    assert isinstance(a, hlotag.ScopeError), "its program would have lost its tags"
+    # The first block was left in between, below the second, which is still what it said.
+    assert b == set()
+
+
+def test_tasks_started_within_a_block_are_in_it():
+    async def child():
+        await turn()
+        return tags("block")
+
+    async def parent():
+        with hlotag.stage(), hlotag.tagged({"block": "a"}):
+            return await asyncio.gather(child(), child())
+
+    assert together(parent()) == [[{"a"}, {"a"}]]
+
+
+def test_a_loop_run_within_a_block_is_in_it():
+    async def task():
+        await turn()
+        return tags("block")
+
+    with hlotag.stage(), hlotag.tagged({"block": "a"}):
+        assert together(task(), task()) == [{"a"}, {"a"}]
+
+
+def test_enable_is_for_all_tasks():
+    async def task():
+        await turn()
+        return tags()
+
+    hlotag.enable()
+    assert together(task(), task()) == [{"v"}, {"v"}]
+
+
+def test_a_tagged_block_held_across_an_await_is_refused_in_other_tasks():
+    async def holds():
+        with hlotag.tagged({"block": "a"}):
+            await turn()
+            await turn()
+            return tags("block")
+
+    async def enters():
+        with hlotag.tagged({"block": "b"}):
+            return tags("block")
+
+    async def lowers():
+        return tags("block")
+
+    hlotag.enable()
+    held, entering, lowering = together(holds(), enters(), lowers())
+    assert held == {"a"}
+    assert isinstance(entering, hlotag.ScopeError) and "tagged block" in str(entering)
+    assert isinstance(lowering, hlotag.ScopeError)
+
+
+def test_one_block_object_in_two_tasks_is_left_by_the_task_that_entered_it():
+    block = hlotag.tagged({"block": "a"})
+
+    async def one(turns):
+        with block:
+            for _ in range(turns):
+                await turn()
+
+    async def other():
+        await turn()
+        with pytest.raises(hlotag.ScopeError), block:
+            pass
+
+    assert together(one(3), other()) == [None, None]
+
+
+def test_threads_started_from_a_task_are_not_in_its_blocks():
+    async def task():
+        with hlotag.stage(), hlotag.tagged({"block": "a"}):
+            return await asyncio.to_thread(lambda: (hlotag.active(), tags("block")))
+
+    assert together(task()) == [(None, set())]
+
+
+def test_a_thread_may_have_its_own_block_while_a_task_awaits_it():
+    def work(value):
+        with hlotag.stage(), hlotag.tagged({"block": value}):
+            return tags("block")
+
+    async def task(value):
+        return await asyncio.gather(*(asyncio.to_thread(work, value) for _ in range(3)))
+
+    assert together(task("a"), task("b")) == [[{"a"}] * 3, [{"b"}] * 3]
+
+
+def test_leaving_a_block_that_was_not_entered_is_an_error():
+    with pytest.raises(hlotag.ScopeError, match="not entered"):
+        hlotag.tagged({"k": "v"}).__exit__(None, None, None)
