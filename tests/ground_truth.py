@@ -223,7 +223,7 @@ def hide(module: ir.Module) -> list[str | None]:
 def _is_main(op: ir.Operation, identifier: str) -> bool:
     if op.name in WITH_BODY:
         return True
-    return f"{identifier.partition(':')[2]}\"" in str(op.location).partition("(")[2].partition("(callsite")[0]
+    return f'{identifier.partition(":")[2]}"' in str(op.location).partition("(")[2].partition("(callsite")[0]
 
 
 def measure(program: Program, min_confidence: float = 0.0) -> Fidelity:
@@ -418,7 +418,10 @@ DEVICES_NEEDED = {"shard_map": 4}
 
 
 def main(names: list[str]) -> None:
-    print(f"{'program':36}{'ops':>7}{'known':>7}{'right':>8}{'heavy':>8}{'wrong':>7}   at 0.9: {'right':>7}{'wrong':>7}{'strays':>8}")
+    print(
+        f"{'program':36}{'ops':>7}{'known':>7}{'right':>8}{'heavy':>8}{'wrong':>7}"
+        f"   at 0.9: {'right':>7}{'wrong':>7}{'strays':>8}"
+    )
     for name, program in PROGRAMS.items():
         if names and not any(part in name for part in names):
             continue

@@ -172,6 +172,8 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
       continue;
     Value value = canonical(nodes[id].op.operands()[0]);
     Operation maker = value.definingOp();
+    if (maker && maker.name() == broadcast_)
+      maker = canonical(maker.operands()[0]).definingOp();
     if (maker && maker.name() == ids_.constant)
       nodes[nodes[id].follows].constant = maker.attr("value").opaque();
   }
@@ -191,11 +193,14 @@ bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
   NodeId user = nodeOf(owner);
   if (user != kNone) {
     const Node &other = nodes[user];
-    if (other.origin->transposed && !nodes[id].origin->transposed)
+    if (other.origin->transposed && !other.origin->rematted)
       return true;
     NodeId main = other.follows == kNone ? user : other.follows;
     // What a loop stacks may be a residual, and what it hands to the next iteration is none.
-    return nodes[main].owner != main || (depth > 0 && owner.name() == ids_.funcCall);
+    bool isStacked =
+        depth > 0 &&
+        provenance_.text(other.origin->primitive).find("dynamic_update") != std::string_view::npos;
+    return nodes[main].owner != main || isStacked;
   }
   // A terminator: see what becomes of the value outside.
   Operation parent = owner.parent();
@@ -213,6 +218,24 @@ bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
     return allResidual(parent);
   const std::vector<Operation> &calls = provenance_.callsOf(parent);
   return !calls.empty() && std::all_of(calls.begin(), calls.end(), allResidual);
+}
+
+/// Whether the later node works on what `equation` takes or makes, or on another residual of it.
+bool PairingGraph::sharesValue(NodeId equation, NodeId later) {
+  std::string_view primitive = provenance_.text(nodes[equation].origin->primitive);
+  for (Value raw : nodes[later].op.operands()) {
+    Value value = canonical(raw);
+    NodeId maker = nodeOf(value.definingOp());
+    if (maker == equation)
+      return true;
+    if (maker != kNone && maker > equation && nodes[maker].key == nodes[later].key &&
+        isResidualOf(primitive, provenance_.text(nodes[maker].origin->primitive)))
+      return true;
+    for (Value operand : nodes[equation].op.operands())
+      if (canonical(operand) == value)
+        return true;
+  }
+  return false;
 }
 
 /// Finds residuals, last first: a residual is used by residuals of the same equation.
@@ -236,7 +259,8 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
     for (int step = 0; step < 6 && before != kNone; ++step) {
       if (isResidualOf(provenance_.text(nodes[before].origin->primitive), primitive) &&
           nodes[before].origin->transposed == node.origin->transposed &&
-          nodes[before].origin->rematted == node.origin->rematted && isOnlyResidual(id)) {
+          nodes[before].origin->rematted == node.origin->rematted && sharesValue(before, id) &&
+          isOnlyResidual(id)) {
         node.owner = before;
         break;
       }

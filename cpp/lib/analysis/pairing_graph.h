@@ -39,6 +39,8 @@ public:
 
   std::vector<Node> nodes;
   std::vector<FunctionNodes> functions;
+  /// By the primitives of a pair; see pairing_rules.h.
+  std::unordered_map<uint64_t, float> fits;
 
   Provenance &provenance() { return provenance_; }
   const ir::OpIds &ids() const { return ids_; }
@@ -56,6 +58,7 @@ private:
   void findOwners(const FunctionNodes &range);
   void aliasInvariants(ir::Operation loop);
   void aliasUnstacked(ir::Operation op);
+  bool sharesValue(NodeId equation, NodeId later);
   bool isOnlyResidual(NodeId node);
   bool isResidualUse(ir::OpOperand use, NodeId node, int depth);
 
