@@ -202,7 +202,7 @@ TRANSFORMS = {
     "vmap": lambda f: lambda *args: jax.vmap(f)(*(jnp.stack([a, a]) for a in args)),
     "vmap_grad": lambda f: lambda *args: jax.vmap(jax.grad(f, 1))(*(jnp.stack([a, a]) for a in args)),
     "grad_vmap": lambda f: jax.grad(lambda *args: jax.vmap(f)(*(jnp.stack([a, a]) for a in args)).sum(), 1),
-    "hessian": lambda f: jax.hessian(f, 2),
+    "hessian": lambda f: jax.hessian(f, 0),
     "grad_of_grad": lambda f: jax.grad(lambda *args: (jax.grad(f, 2)(*args) ** 2).sum(), 1),
     "jit_grad": lambda f: jax.grad(jax.jit(f), 1),
     "grad_checkpoint": lambda f: jax.grad(jax.checkpoint(f), 1),

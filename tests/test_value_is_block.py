@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A value tag covers what a block around the call that made the value covers: all operations, helpers and constants included.
+
+Blocks are exact by construction: JAX traces in their context. The programs are those that a guess by name, line or dataflow gets
+wrong.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
+
+import hlotag
+from modules import ops_of
+from programs import TRANSFORMS, B, W, X, attention
+
+
+def by_value(function, *args):
+    return set_xla_metadata(function(*args), k="v")
+
+
+def by_block(function, *args):
+    with set_xla_metadata(k="v"):
+        return function(*args)
+
+
+def one_of_a_loop(tag):
+    def f(x, w, b):
+        for i in range(6):
+            x = tag(jnp.sin, x) if i == 3 else jnp.sin(x)
+        return (x * w[:4]).sum() + b.sum()
+
+    return f
+
+
+def one_of_a_comprehension(tag):
+    def f(x, w, b):
+        rows = [tag(jnp.tanh, row) if i == 1 else jnp.tanh(row) for i, row in enumerate(x)]
+        return (jnp.stack(rows) @ w).sum() + b.sum()
+
+    return f
+
+
+def one_of_a_recursion(tag):
+    def f(x, w, b):
+        def power(x, n):
+            if n == 0:
+                return x
+            return tag(jnp.matmul, power(x, n - 1), w) if n == 2 else jnp.matmul(power(x, n - 1), w)
+
+        return (power(x, 4) * b).sum()
+
+    return f
+
+
+def one_softmax_of_a_loop(tag):
+    def f(x, w, b):
+        for i in range(3):
+            x = tag(jax.nn.softmax, x) if i == 1 else jax.nn.softmax(x)
+            x = x @ w
+        return (x * b).sum()
+
+    return f
+
+
+def used_twice(tag):
+    def f(x, w, b):
+        y = tag(jnp.tanh, x @ w)
+        return (jnp.sin(y) * y + y).sum() + b.sum()
+
+    return f
+
+
+def one_of_two_results(tag):
+    def f(x, w, b):
+        a = tag(jnp.sin, x)
+        c = jnp.cos(x)
+        return (a @ w * (c @ w) + b).sum()
+
+    return f
+
+
+def through_a_tree(tag):
+    def f(x, w, b):
+        tree = tag(lambda x: {"a": jnp.sin(x), "b": [jnp.cos(x)]}, x)
+        return (tree["a"] @ w + tree["b"][0] @ w + b).sum()
+
+    return f
+
+
+def constant_operand(tag):
+    def f(x, w, b):
+        y = tag(lambda y: y * 3.0, x * 3.0)
+        return (y * 3.0 @ w + b).sum()
+
+    return f
+
+
+def broadcast_operand(tag):
+    def f(x, w, b):
+        y = x @ w
+        return jnp.sin(tag(jnp.add, y, b) + b).sum()
+
+    return f
+
+
+def in_scan(tag):
+    def f(x, w, b):
+        def step(c, _):
+            return tag(jnp.matmul, jnp.sin(c), w) + b, None
+
+        return lax.scan(step, x, None, length=2)[0].sum()
+
+    return f
+
+
+def in_cond_in_scan(tag):
+    def f(x, w, b):
+        def step(c, _):
+            return lax.cond(c.sum() > 0, lambda c: tag(jnp.tanh, c @ w), lambda c: jnp.tanh(c) + b, c), None
+
+        return lax.scan(step, x, None, length=2)[0].sum()
+
+    return f
+
+
+def in_checkpoint(tag):
+    def f(x, w, b):
+        return jax.checkpoint(lambda x: jnp.sin(tag(jnp.matmul, jnp.sin(x), w)) * b)(x).sum()
+
+    return f
+
+
+def in_inner_jit(tag):
+    @jax.jit
+    def inner(x, w):
+        return tag(jnp.tanh, jnp.tanh(x)) @ w
+
+    def f(x, w, b):
+        return (inner(inner(x, w), w) + b).sum()
+
+    return f
+
+
+def inner_jit_of_two_callers(tag):
+    @jax.jit
+    def inner(x, w):
+        return jnp.tanh(x @ w) * 2.0
+
+    def f(x, w, b):
+        return (inner(tag(inner, x, w), w) * b).sum()
+
+    return f
+
+
+def inside_custom_jvp(tag):
+    @jax.custom_jvp
+    def soft(x):
+        return tag(jnp.log1p, jnp.exp(x))
+
+    soft.defjvp(lambda p, t: (soft(*p), t[0] * tag(lax.logistic, p[0])))
+
+    def f(x, w, b):
+        return (soft(x @ w) * b).sum()
+
+    return f
+
+
+def whole_attention(tag):
+    attend = jax.jit(attention, static_argnums=())
+
+    def f(x, w, b):
+        return (tag(attend, x, w, np.tri(4, dtype=bool)) * b).sum()
+
+    return f
+
+
+MAKERS = [
+    one_of_a_loop,
+    one_of_a_comprehension,
+    one_of_a_recursion,
+    one_softmax_of_a_loop,
+    used_twice,
+    one_of_two_results,
+    through_a_tree,
+    constant_operand,
+    broadcast_operand,
+    in_scan,
+    in_cond_in_scan,
+    in_checkpoint,
+    in_inner_jit,
+    inner_jit_of_two_callers,
+    inside_custom_jvp,
+    whole_attention,
+]
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_a_value_tag_is_a_block_around_the_call(make, transform):
+    found = []
+    with hlotag.stage():
+        for tag in (by_value, by_block):
+            program = make(tag)
+            # Squared, so that no second derivative is zero.
+            squared = TRANSFORMS[transform](lambda *args, program=program: program(*args) ** 2)
+            lowered = jax.jit(squared).lower(X, W, B)
+            found.append([(op.name, op.entries) for op in ops_of(lowered)])
+    value, block = found
+    assert any(entries for _, entries in value)
+    assert [name for name, _ in value] == [name for name, _ in block]
+    assert [(i, *pair) for i, pair in enumerate(zip(value, block, strict=True)) if pair[0] != pair[1]] == []
