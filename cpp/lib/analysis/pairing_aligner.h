@@ -13,7 +13,11 @@ namespace hlotag::analysis {
 struct Evidence {
   std::vector<std::pair<NodeId, float>> weights;
   std::vector<std::pair<NodeId, float>> links; ///< the part that neighbours' pairs contribute
-  NodeId latest = kNone;                       ///< the last backward node among the operands
+  bool isBatched = false;
+  bool hasCotangent = false;
+  std::vector<NodeId>
+      inner;             ///< what the pairs of backward operands at the same place are, or kNone
+  NodeId latest = kNone; ///< the last backward node among the operands
 
   void add(NodeId node, float weight) {
     for (auto &[known, best] : weights)
@@ -64,7 +68,8 @@ private:
   void addLinks(NodeId made, Evidence &links);
   NodeId sumOwner(NodeId primal);
   float score(const Chain &chain, NodeId derived, NodeId primal, const Evidence &evidence);
-  std::pair<float, float> typeFit(const Node &derived, NodeId primal);
+  std::pair<float, float> typeFit(const Node &derived, NodeId primal,
+                                  const Evidence &evidence) const;
   std::vector<std::pair<NodeId, NodeId>> rooms(const Chain &chain, const Choice &choice) const;
   float supportFor(const Node &node, NodeId primal, const Evidence &evidence) const;
   void settle(const Chain &chain, const Choice &choice);

@@ -18,6 +18,12 @@ Evidence Aligner::evidenceFor(NodeId id) {
   for (Value raw : node.op.operands()) {
     Value value = graph_.canonical(raw);
     NodeId source = graph_.nodeOf(value.definingOp());
+    if (source != kNone && graph_.nodes[source].origin->transposed) {
+      const Node &other = graph_.nodes[source];
+      residuals.hasCotangent = true;
+      if (other.key == node.key && other.origin->trace == node.origin->trace)
+        residuals.inner.push_back(other.primal);
+    }
     if (source != kNone && graph_.nodes[source].origin->rematted) {
       const Node &recomputed = graph_.nodes[source];
       if (recomputed.primal != kNone && recomputed.owner != source)
@@ -56,6 +62,9 @@ Evidence Aligner::evidenceFor(NodeId id) {
   for (auto [primal, weight] : links.weights)
     residuals.add(primal, residuals.of(primal) + weight);
   residuals.latest = latest;
+  // Batching adds a dimension to some values and not to others.
+  residuals.isBatched =
+      graph_.provenance().text(node.origin->transforms).find('v') != std::string_view::npos;
   return residuals;
 }
 
@@ -96,32 +105,18 @@ void Aligner::addLinks(NodeId made, Evidence &links) {
 
 /// A cotangent comes in with the type of the equation's result, unless it comes from an operation
 /// of the same equation, and goes out with the type of an operand. Returns a factor and a bonus.
-std::pair<float, float> Aligner::typeFit(const Node &derived, NodeId primal) {
+std::pair<float, float> Aligner::typeFit(const Node &derived, NodeId primal,
+                                         const Evidence &evidence) const {
+  auto share = [](const std::vector<const void *> &a, const std::vector<const void *> &b) {
+    return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+  };
   const Node &from = graph_.nodes[primal];
-  bool mayBeInner = false;
-  bool comesIn = false, hasCotangent = false;
-  for (Value operand : derived.op.operands()) {
-    NodeId source = graph_.definition(operand);
-    bool isBackward = source != kNone && graph_.nodes[source].origin->transposed;
-    hasCotangent |= isBackward;
-    mayBeInner |= isBackward && graph_.nodes[source].key == derived.key &&
-                  (graph_.nodes[source].primal == kNone || graph_.nodes[source].primal == primal) &&
-                  graph_.nodes[source].origin->trace == derived.origin->trace;
-    for (Value result : from.op.results())
-      comesIn |= result.type().ptr == operand.type().ptr;
-  }
-  bool goesOut = false;
-  for (Value result : derived.op.results())
-    for (Value operand : from.op.operands()) {
-      goesOut |= operand.type().ptr == result.type().ptr;
-      NodeId helper = graph_.definition(operand);
-      if (helper != kNone && graph_.nodes[helper].follows == primal)
-        goesOut |= graph_.nodes[helper].op.operands()[0].type().ptr == result.type().ptr;
-    }
-  // Batching adds a dimension to some values and not to others.
-  bool isBatched =
-      graph_.provenance().text(derived.origin->transforms).find('v') != std::string_view::npos;
-  float factor = !comesIn && !isBatched && hasCotangent && !mayBeInner ? 0.3f : 1.0f;
+  bool comesIn = share(derived.takes, from.makes);
+  bool goesOut = share(derived.makes, from.takes);
+  auto isSame = [&](NodeId other) { return other == kNone || other == primal; };
+  bool mayBeInner = std::any_of(evidence.inner.begin(), evidence.inner.end(), isSame);
+  float factor =
+      !comesIn && !evidence.isBatched && evidence.hasCotangent && !mayBeInner ? 0.3f : 1.0f;
   return {factor, (comesIn ? 0.7f : 0.0f) + (goesOut ? 0.7f : 0.0f)};
 }
 
@@ -154,7 +149,7 @@ float Aligner::score(const Chain &chain, NodeId derived, NodeId primal, const Ev
     fit -= 1.0f; // multiplying by a constant transposes to the same
   else if (to.constant && chain.kind == Kind::Transposed)
     fit -= 0.5f;
-  auto [factor, bonus] = typeFit(to, primal);
+  auto [factor, bonus] = typeFit(to, primal, evidence);
   return factor * (std::max(fit, 0.1f) + evidence.of(primal) + bonus);
 }
 

@@ -50,6 +50,10 @@ void PairingGraph::addFunction(Operation function) {
     node.origin = &provenance_.of(op);
     uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
     node.key = keys_.try_emplace(key, KeyId(keys_.size())).first->second;
+    for (Value operand : op.operands())
+      node.takes.push_back(operand.type().ptr);
+    for (Value result : op.results())
+      node.makes.push_back(result.type().ptr);
     NodeId id = NodeId(nodes.size());
     node.owner = id;
     *nodeByOp_.insert(op.opaque()).first = id;
@@ -168,8 +172,9 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
     if (NodeId next = nodes[id].follows; next != kNone && nodes[next].follows != kNone)
       nodes[id].follows = nodes[next].follows;
   for (NodeId id = range.begin; id < range.end; ++id) {
-    if (nodes[id].follows == kNone || nodes[id].op.operands().size() != 1)
+    if (nodes[id].follows == kNone || nodes[id].takes.size() != 1)
       continue;
+    nodes[nodes[id].follows].takes.push_back(nodes[id].takes[0]);
     Value value = canonical(nodes[id].op.operands()[0]);
     Operation maker = value.definingOp();
     if (maker && maker.name() == broadcast_)

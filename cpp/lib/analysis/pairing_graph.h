@@ -21,9 +21,11 @@ struct Node {
   KeyId key = 0;          ///< scope (relative to the function) and source line
   NodeId owner = kNone;   ///< the forward operation whose residual this is; itself if it is none
   NodeId follows = kNone; ///< the later operation of the same lowered equation that this serves
-  const void *constant = nullptr; ///< a constant it combines its other operand with, if any
-  NodeId last = 0;                ///< the last node nested in it; itself if there is none
-  NodeId primal = kNone;          ///< backward operations: what it was paired with
+  std::vector<const void *> takes; ///< types of the equation's operands, before broadcasting too
+  std::vector<const void *> makes; ///< types of its results
+  const void *constant = nullptr;  ///< a constant it combines its other operand with, if any
+  NodeId last = 0;                 ///< the last node nested in it; itself if there is none
+  NodeId primal = kNone;           ///< backward operations: what it was paired with
   float confidence = 0;
 };
 
