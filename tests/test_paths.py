@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way that JAX has from a program to a module: tags are in it, and numbers are those of the stage off."""
+
+import json
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import io_callback, pallas, topologies
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.experimental.xla_metadata import set_xla_metadata
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import hlotag
+from hlotag.pipeline import new_context, parse_module
+from modules import ops_of
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+IN_MODULE = 'mhlo.frontend_attributes = {k = "v"}'
+IN_HLO = 'frontend_attributes={k="v"}'
+# What is_tagged looks for in a gradient: the forward and the backward pass of the tagged operation.
+GRADIENT = {"stablehlo.cosine", "stablehlo.multiply"}
+
+
+@pytest.fixture(autouse=True)
+def stage_off_afterwards():
+    yield
+    hlotag.disable()
+
+
+def tagged_names(module):
+    """The names of the tagged operations of a lowered program, a module or a module's text."""
+    if isinstance(module, str):
+        with new_context():
+            return tagged_names(parse_module(module))
+    return {op.name for op in ops_of(module) if op.entries.get("k") == "v"}
+
+
+@pytest.fixture
+def dumped(tmp_path):
+    """The texts of the modules that the stage has made since it was last called, for paths that show none."""
+    seen = set()
+
+    def texts():
+        # The last file of a module is how its passes left it.
+        last = {re.match(r"jax_ir\d+", path.name)[0]: path for path in sorted(tmp_path.iterdir())}
+        new = {number: path for number, path in last.items() if number not in seen}
+        seen.update(new)
+        return [path.read_text() for path in new.values()]
+
+    with hlotag.dump_to(tmp_path):
+        yield texts
+
+
+# --- From a program to a module ----------------------------------------------------------------------------------------------
+
+
+def gradient():
+    """A new function, so that no other test has traced it."""
+    return jax.grad(lambda x: (set_xla_metadata(jnp.sin(x), k="v") * 2.0).sum())
+
+
+def spec(platforms=None):
+    return jax.export.export(jax.jit(gradient()), platforms=platforms)(X)
+
+
+def symbolic():
+    (n,) = jax.export.symbolic_shape("n")
+    return jax.export.export(jax.jit(gradient()))(jax.ShapeDtypeStruct((n, 4), np.float32))
+
+
+def round_trip(exported):
+    return jax.export.deserialize(exported.serialize())
+
+
+WAYS = {
+    "lower": lambda: jax.jit(gradient()).lower(X),
+    "trace and lower": lambda: jax.jit(gradient()).trace(X).lower(),
+    "lower a shape": lambda: jax.jit(gradient()).lower(jax.ShapeDtypeStruct(X.shape, X.dtype)),
+    "lower without arguments": lambda: jax.jit(lambda: gradient()(jnp.asarray(X))).lower(),
+    "for tpu": lambda: jax.jit(gradient()).trace(X).lower(lowering_platforms=("tpu",)),
+    "for cuda": lambda: jax.jit(gradient()).trace(X).lower(lowering_platforms=("cuda",)),
+    "for cpu and tpu": lambda: jax.jit(gradient()).trace(X).lower(lowering_platforms=("cpu", "tpu")),
+    "export": lambda: spec().mlir_module(),
+    "export for several platforms": lambda: spec(("cpu", "tpu", "cuda")).mlir_module(),
+    "export of a symbolic shape": lambda: symbolic().mlir_module(),
+    "export there and back": lambda: round_trip(spec()).mlir_module(),
+    "attached topology": lambda: jax.jit(
+        gradient(), in_shardings=NamedSharding(Mesh(topologies.get_attached_topology().devices, ("i",)), P("i"))
+    ).lower(jax.ShapeDtypeStruct(X.shape, X.dtype)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_tags_are_in_the_module(way):
+    with hlotag.stage():
+        assert tagged_names(WAYS[way]()) >= GRADIENT
+    # What the stage adds, so that the line above can fail.
+    assert tagged_names(WAYS[way]()) == set()
+
+
+def test_a_compile_only_topology():
+    pytest.importorskip(
+        "libtpu", reason="JAX describes machines that are not there for TPUs alone, and needs their library for it"
+    )
+    devices = topologies.get_topology_desc("v5e:2x2", "tpu").devices
+    sharding = NamedSharding(Mesh(np.array(devices), ("i",)), P("i"))
+    with hlotag.stage():
+        lowered = jax.jit(gradient(), in_shardings=sharding).lower(jax.ShapeDtypeStruct(X.shape, X.dtype))
+        assert tagged_names(lowered) >= GRADIENT
+        assert IN_HLO in lowered.compile().as_text()
+
+
+RUNS = {
+    "jit": lambda f: jax.jit(f)(X),
+    "ahead of time": lambda f: jax.jit(f).lower(X).compile()(X),
+    "with compiler options": lambda f: jax.jit(f).lower(X).compile({"xla_cpu_enable_fast_math": False})(X),
+    "options of jit": lambda f: jax.jit(f, compiler_options={"xla_cpu_enable_fast_math": False})(X),
+    "jit of jit": lambda f: jax.jit(jax.jit(f))(X),
+    "vmap": lambda f: jax.jit(jax.vmap(f))(X),
+    "exported": lambda f: jax.export.export(jax.jit(f))(X).call(X),
+    "deserialized": lambda f: round_trip(jax.export.export(jax.jit(f))(X)).call(X),
+    "exported within a program": lambda f: jax.jit(jax.export.export(jax.jit(f))(X).call)(X),
+    "pmap": lambda f: jax.pmap(f)(X),
+    "shard_map": lambda f: jax.jit(jax.shard_map(f, mesh=Mesh(jax.devices(), ("i",)), in_specs=P("i"), out_specs=P("i")))(X),
+    "automatic sharding": lambda f: jax.jit(f)(jax.device_put(X, NamedSharding(Mesh(jax.devices(), ("i",)), P("i")))),
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_runs_has_the_tags_and_gives_the_same_numbers(run, dumped):
+    expected = RUNS[run](gradient())
+    with hlotag.stage():
+        np.testing.assert_array_equal(RUNS[run](gradient()), expected)
+    assert any(tagged_names(text) >= GRADIENT for text in dumped())
+
+
+def test_operation_by_operation(dumped):
+    expected = jnp.sin(X) * 2.0
+    jax.clear_caches()  # Of `jnp.sin`, which the line above may have found compiled.
+    with hlotag.stage(), hlotag.tagged({"k": "v"}):
+        np.testing.assert_array_equal(jnp.sin(X) * 2.0, expected)
+    assert "stablehlo.sine" in set().union(*map(tagged_names, dumped()))
+
+
+def test_a_second_call_lowers_nothing(dumped):
+    f = jax.jit(gradient())
+    with hlotag.stage():
+        f(X)
+        assert len([text for text in dumped() if IN_MODULE in text]) == 1
+        for _ in range(3):
+            f(X)
+        f.lower(X)
+    assert dumped() == []
+
+
+def test_shapes_are_evaluated_without_lowering(dumped):
+    with hlotag.stage():
+        shape = jax.eval_shape(jax.jit(gradient()), X)
+    assert (shape.shape, shape.dtype) == (X.shape, X.dtype) and dumped() == []
+
+
+@pytest.mark.parametrize("serialized_within", [True, False])
+def test_the_gradient_of_an_export_is_tagged_as_the_stage_said_at_export(serialized_within):
+    def f(x):
+        return hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}) * 2.0
+
+    with hlotag.stage():
+        exported = jax.export.export(jax.jit(f))(X)
+        data = exported.serialize(vjp_order=2) if serialized_within else None
+    data = data or exported.serialize(vjp_order=2)
+    first = jax.export.deserialize(data).vjp()
+    second = first.vjp()
+    for module in (first.mlir_module(), second.mlir_module()):
+        assert IN_MODULE.replace('"v"', '"w"') in module and "hlotag" not in module.replace(__file__, "")
+    np.testing.assert_allclose(first.call(X, X)[0], X * 2 * np.cos(X), rtol=1e-6)
+
+
+def test_an_export_made_within_a_stage_that_is_off_has_no_tags_in_its_gradient():
+    hlotag.enable()
+    with hlotag.stage(None):
+        exported = jax.export.export(jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v") * 2.0))(X)
+    assert tagged_names(exported.vjp().mlir_module()) <= {"stablehlo.sine"}
+
+
+# --- What programs may hold --------------------------------------------------------------------------------------------------
+
+
+def debug_print(x):
+    y = jnp.sin(x)
+    jax.debug.print("sum {}", y.sum())
+    return y * 2.0
+
+
+def callbacks(x):
+    y = jax.pure_callback(np.cosh, jax.ShapeDtypeStruct(x.shape, x.dtype), jnp.sin(x))
+    return y + io_callback(np.tanh, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+
+def ordered_effects(x):
+    for _ in range(2):
+        x = io_callback(np.tanh, jax.ShapeDtypeStruct(x.shape, x.dtype), jnp.sin(x), ordered=True)
+        jax.debug.print("{}", x[0, 0], ordered=True)
+    return x
+
+
+def large_constant(x):
+    return jnp.sin(x) + CONSTANT[:4, :4] * CONSTANT.sum()
+
+
+CONSTANT = np.ones((512, 512), np.float32)
+
+
+@jax.custom_batching.custom_vmap
+def _batched(x):
+    return jnp.sin(x)
+
+
+@_batched.def_vmap
+def _batched_rule(axis_size, in_batched, x):
+    return jnp.sin(x) * jnp.cos(x), True
+
+
+def custom_batching(x):
+    return jax.vmap(_batched)(x) + _batched(x[0])
+
+
+def while_loop(x):
+    return lax.while_loop(lambda x: jnp.sin(x).sum() < 2.0, lambda x: x + 0.1, x)
+
+
+def collective(x):
+    mesh = Mesh(jax.devices(), ("i",))
+    return jax.shard_map(lambda x: lax.psum(jnp.sin(x), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())(x)
+
+
+@custom_partitioning
+def _partitioned(x):
+    return jnp.sin(x)
+
+
+_partitioned.def_partition(
+    partition=lambda mesh, arguments, result: (mesh, jnp.sin, arguments[0].sharding, (arguments[0].sharding,)),
+    infer_sharding_from_operands=lambda mesh, arguments, result: arguments[0].sharding,
+    sharding_rule="i j -> i j",
+)
+
+
+def partitioned(x):
+    x = lax.with_sharding_constraint(x, NamedSharding(Mesh(jax.devices(), ("i",)), P("i")))
+    return _partitioned(x) * 2.0
+
+
+def _kernel(x_ref, o_ref):
+    o_ref[...] = jnp.sin(x_ref[...]) * 2.0
+
+
+def kernel(x):
+    return pallas.pallas_call(_kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=True)(x)
+
+
+PROGRAMS = {
+    debug_print: {"stablehlo.sine", "stablehlo.custom_call"},
+    callbacks: {"stablehlo.sine", "stablehlo.custom_call"},
+    ordered_effects: {"stablehlo.sine", "stablehlo.custom_call"},
+    large_constant: {"stablehlo.sine", "stablehlo.add"},
+    custom_batching: {"stablehlo.sine", "stablehlo.cosine"},
+    while_loop: {"stablehlo.while", "stablehlo.sine", "stablehlo.compare"},
+    collective: {"stablehlo.sine", "stablehlo.all_reduce"},
+    partitioned: {"stablehlo.custom_call", "stablehlo.multiply"},
+    kernel: {"stablehlo.while", "stablehlo.sine"},
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_programs(program, capfd):
+    def step(x):
+        with hlotag.tagged({"k": "v"}):
+            return program(x)
+
+    results, printed = [], []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+        with hlotag.stage(pipeline):
+            results.append(jax.jit(step)(X))
+            jax.effects_barrier()
+            printed.append(capfd.readouterr().out)
+    np.testing.assert_array_equal(*results)
+    assert printed[0] == printed[1] and bool(printed[0]) == (program in (debug_print, ordered_effects))
+    with hlotag.stage():
+        lowered = jax.jit(step).lower(X)
+        assert tagged_names(lowered) >= PROGRAMS[program]
+        assert IN_HLO in lowered.compile().as_text()
+
+
+def test_donated_buffers():
+    f = jax.jit(gradient(), donate_argnums=0)
+    expected = jax.jit(gradient())(X)
+    with hlotag.stage():
+        lowered = f.lower(X)
+        assert "tf.aliasing_output" in lowered.as_text() and tagged_names(lowered) >= GRADIENT
+        x = jnp.asarray(X) + 0.0
+        np.testing.assert_array_equal(f(x), expected)
+        assert x.is_deleted()
+
+
+def test_inputs_and_outputs_keep_their_shardings():
+    sharding = NamedSharding(Mesh(jax.devices(), ("i",)), P("i"))
+    outputs = []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+        with hlotag.stage(pipeline):
+            f = jax.jit(gradient(), in_shardings=sharding, out_shardings=sharding)
+            outputs.append((f(X).sharding, f.lower(X).compile().memory_analysis().temp_size_in_bytes))
+    assert outputs[0] == outputs[1] and outputs[0][0] == sharding
+
+
+# --- The persistent cache ----------------------------------------------------------------------------------------------------
+
+CACHED = """
+import json, sys
+import jax, jax.numpy as jnp, numpy as np
+import hlotag
+events = []
+jax.monitoring.register_event_listener(lambda name, **_: events.append(name.rsplit("/")[-1]))
+pipeline, value = json.loads(sys.argv[1]) if len(sys.argv) > 1 else json.loads(ARGUMENTS)
+f = jax.jit(jax.grad(lambda x: hlotag.tag(jnp.sin(x), {"k": value}).sum()))
+with hlotag.stage(pipeline):
+    lowered = f.lower(np.ones(4, np.float32))
+    events.clear()
+    text = lowered.compile().as_text()
+print(json.dumps([events.count("cache_hits"), events.count("cache_misses"), 'k="%s"' % value in text]))
+"""
+
+
+def test_the_persistent_cache_hits_when_nothing_changed_and_never_gives_other_tags(run_python, tmp_path):
+    def run(pipeline, value):
+        finished = run_python(
+            f"ARGUMENTS = {json.dumps(json.dumps([pipeline, value]))}\n{CACHED}",
+            JAX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"),
+            JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
+            JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
+        )
+        assert finished.returncode == 0, finished.stderr
+        hits, misses, has_tags = json.loads(finished.stdout)
+        assert hits + misses == 1
+        return ("hit" if hits else "miss"), has_tags
+
+    default = hlotag.DEFAULT_PIPELINE
+    assert run(default, "a") == ("miss", True)
+    assert run(default, "a") == ("hit", True)
+    assert run(default, "b") == ("miss", True)
+    assert run(f"{default},hlotag-strip", "a") == ("miss", False)
+    assert run(default, "a") == ("hit", True)
