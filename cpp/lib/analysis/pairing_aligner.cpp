@@ -64,7 +64,7 @@ std::vector<Aligner::Chain> Aligner::makeChains() const {
       continue;
     if (node.origin->rematted) {
       if (!isOpen)
-        chains.push_back({{}, Kind::Recomputed, true});
+        chains.push_back({{}, Kind::Recomputed, true, false});
       chains.back().nodes.push_back(id);
       isOpen = true;
       continue;
@@ -78,7 +78,8 @@ std::vector<Aligner::Chain> Aligner::makeChains() const {
         order += transform;
     bool increasing = std::count(order.begin(), order.end(), 't') % 2 == 0;
     Chain &chain =
-        transposed.try_emplace(order, Chain{{}, Kind::Transposed, increasing}).first->second;
+        transposed.try_emplace(order, Chain{{}, Kind::Transposed, increasing, order != "t"})
+            .first->second;
     chain.nodes.push_back(id);
   }
   for (auto &[order, chain] : transposed)
@@ -224,6 +225,9 @@ void Aligner::settle(const Chain &chain, const Choice &choice) {
     if (next == 0 && own >= 2.5f)
       node.confidence = 0.97f;
     node.confidence = std::min(node.confidence, supportFor(node, choice[i], evidence));
+    // In higher orders, equations that derivatives add share the place of those they come from.
+    if (chain.isHigherOrder)
+      node.confidence = std::min(node.confidence, 0.85f);
     // Without a common value nothing but the order tells a copy from its likes.
     if (chain.kind == Kind::Recomputed && next > 0)
       node.confidence = std::min(node.confidence, 0.85f);

@@ -50,6 +50,7 @@ private:
     std::vector<NodeId> nodes;
     Kind kind;
     bool increasing;
+    bool isHigherOrder = false;
   };
   using Choice = std::vector<NodeId>; // per node of a chain
 

@@ -21,7 +21,8 @@ Evidence Aligner::evidenceFor(NodeId id) {
     if (source != kNone && graph_.nodes[source].origin->transposed) {
       const Node &other = graph_.nodes[source];
       residuals.hasCotangent = true;
-      if (other.key == node.key && other.origin->trace == node.origin->trace)
+      if (other.follows == kNone && other.key == node.key &&
+          other.origin->trace == node.origin->trace)
         residuals.inner.push_back(other.primal);
     }
     if (source != kNone && graph_.nodes[source].origin->rematted) {
@@ -156,6 +157,9 @@ float Aligner::score(const Chain &chain, NodeId derived, NodeId primal, const Ev
 /// How sure a pair can be at most: if nothing but its neighbours speaks for it, as sure as those;
 /// if nothing at all does, not very: its own forward operation may have been dead code.
 float Aligner::supportFor(const Node &node, NodeId primal, const Evidence &evidence) const {
+  // What came before in the same place has no pair: dead code in the forward pass, perhaps of this.
+  if (std::count(evidence.inner.begin(), evidence.inner.end(), kNone))
+    return 0.8f;
   float link = 0;
   for (auto [linked, weight] : evidence.links)
     if (linked == primal)
