@@ -7,6 +7,7 @@ here says how; the rest of the package sees one interface.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import weakref
@@ -22,6 +23,9 @@ from jax._src.export import _export
 from jax._src.interpreters import ad, batching, mlir
 from jax._src.interpreters import partial_eval as pe
 from jax.experimental import xla_metadata as _public
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo as hlo
+from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (it has no stub)
 
 # hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off, and
 # the traceback of an error in the user's program has none of ours.
@@ -240,6 +244,22 @@ def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
     return Patch(core.Primitive, "bind", wrap)
 
 
+def removal_patch(on_none: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
+    """Lets `on_none(metadata)` say what becomes of a block's metadata in which keys are None.
+
+    JAX drops such keys, and with them the knowledge that an enclosing loop's or call's tag is not meant for this block.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def filter_nones(metadata: dict[str, Any]) -> dict[str, Any]:
+            return original(on_none(metadata))
+
+        return filter_nones
+
+    return Patch(xla_metadata_lib, "filter_nones", wrap)
+
+
 def equation_patch(on_equation: Callable[[Any], None]) -> Patch:
     """Calls `on_equation(equation)` for every equation that a jaxpr trace makes."""
 
@@ -366,6 +386,48 @@ def process_of_job() -> int | None:
     """This process's index in a job of several, else None; `jax.process_index()` would start a backend to find out."""
     state = distributed.global_state
     return state.process_id if (state.num_processes or 1) > 1 else None
+
+
+def read_bytecode(bytecode: bytes) -> Any:
+    """A module of its own in a context of its own, with all that JAX and its users put into the contexts of programs.
+
+    JAX's contexts are for one thread, so the module that it caches and a changed copy must not share one.
+    """
+    with mlir.make_ir_context():
+        return ir.Module.parse(bytecode)
+
+
+def lowered_with(lowered: Any, module: Any) -> Any:
+    """A copy of a `Lowered` that compiles and prints `module`; there is no public way to make one."""
+    lowering = copy.copy(lowered._lowering)
+    if not hasattr(lowering, "_hlo"):
+        raise TypeError(f"hlotag cannot replace the module of a {type(lowering).__name__}")
+    lowering._hlo, lowering._executable = module, None  # The executable is of the module that it was.
+    result = copy.copy(lowered)
+    result._lowering = lowering
+    return result
+
+
+def read_artifact(serialized: bytes) -> Any:
+    """The module of an export; `Exported.mlir_module()` gives text without locations."""
+    with mlir.make_ir_context():
+        return _jax.mlir.deserialize_portable_artifact(serialized)
+
+
+def write_artifact(module: Any, version: str | None) -> bytes:
+    """Serializes a module as `jax.export` does, for StableHLO of that version; None: the one that `jax.export` chooses now.
+
+    Shardy's operations are kept if the export had any (the last argument); JAX asks the backend, which need not be here yet.
+    """
+    target = version or hlo.get_version_from_compatibility_requirement(hlo.StablehloCompatibilityRequirement.WEEK_4)
+    with module.context:
+        return _jax.mlir.serialize_portable_artifact(module, target, True)
+
+
+def exported_gradient_through(exported: Any, change: Callable[[Any], Any]) -> Any:
+    """The export, with `change` applied to its gradient when that is made; an `Exported` makes it by a private field."""
+    make = exported._get_vjp
+    return exported if make is None else dataclasses.replace(exported, _get_vjp=lambda primal: change(make(primal)))
 
 
 def user_frame() -> Any | None:

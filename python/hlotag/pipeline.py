@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hlotag import _host
+from hlotag import _host, jax_artifacts
 from hlotag.errors import Diagnostic, ParseError, PassError, PipelineError, TagDropped
 
 if TYPE_CHECKING:
+    from jax.export import Exported
+    from jax.stages import Lowered
     from jaxlib.mlir import ir
 
 DEFAULT_PIPELINE = (
@@ -27,7 +29,7 @@ DEFAULT_PIPELINE = (
 )
 """What `hlotag.enable()` runs: marks and rules become frontend attributes, and reach everything they should."""
 
-ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes)
+ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
 _BYTECODE_MAGIC = b"ML\xefR"
 _SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
@@ -93,18 +95,21 @@ def run_passes(module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE
     Args:
         module: An `ir.Module` (of `jax.extend.mlir`), which is changed in place; the text of one; or its MLIR bytecode. Text
             and bytecode are read with the dialects that JAX uses. As with jaxlib's own pass manager, Python objects for
-            operations inside an `ir.Module` must not be used after passes that may delete those operations.
+            operations inside an `ir.Module` must not be used after passes that may delete those operations. Or what JAX made
+            of a program: a `jax.stages.Lowered` or a `jax.export.Exported`; it stays as it is.
         pipeline: Passes in MLIR's syntax, `"hlotag-strip{keys=a,b},canonicalize"`, or several such texts to run one after
             another. Passes that jaxlib registers can be mixed in.
         verify: Whether to verify the module afterwards.
 
     Returns:
-        What was given: the same `ir.Module`; text, with locations if the given text had any; or bytecode.
+        What was given: the same `ir.Module`; text, with locations if the given text had any; bytecode; a `Lowered` that
+        compiles and runs the changed module; or an `Exported` that serializes and calls it, and whose gradient, which is made
+        from the program when it is asked for, goes through the same passes.
 
     Raises:
         PipelineError: `pipeline` is malformed, or names a pass or an option that does not exist.
         ParseError: `module` is text or bytes and cannot be read.
-        PassError: A pass failed, or what it left is not valid.
+        PassError: A pass failed, or what it left is not valid, or JAX could not call it.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
         TypeError: `module` is something else.
     """
@@ -116,7 +121,11 @@ def run_passes(module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE
         _run_or_raise(module, text, verify=verify)
         return module
     if not isinstance(module, str | bytes):
-        raise TypeError(f"module must be an ir.Module, str or bytes, not {type(module).__name__}")
+        run_on_artifact = jax_artifacts.runner_for(module)
+        if run_on_artifact is None:
+            expected = "an ir.Module, str, bytes, jax.stages.Lowered or jax.export.Exported"
+            raise TypeError(f"module must be {expected}, not {type(module).__name__}")
+        return run_on_artifact(module, lambda inner: _run_or_raise(inner, text, verify=verify))
     with new_context():
         parsed = parse_module(module)
         _run_or_raise(parsed, text, verify=verify)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes on what JAX hands out with a module inside: `jax.stages.Lowered` and `jax.export.Exported`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from hlotag.errors import Diagnostic, PassError
+
+# An artifact begins like any MLIR bytecode: the magic number, a version and who wrote it.
+_ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.]+)\x00")
+
+
+def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | None:
+    """Finds out how passes are run on an object of JAX's.
+
+    Args:
+        artifact: Anything.
+
+    Returns:
+        A function from the object, and a function that runs the passes on an `ir.Module`, to a new object of the same class;
+        None if the object is not one of these, or JAX is not even imported.
+    """
+    if "jax" not in sys.modules:
+        return None
+    import jax.export
+    import jax.stages
+
+    if isinstance(artifact, jax.stages.Lowered):
+        return _run_on_lowered
+    if isinstance(artifact, jax.export.Exported):
+        return _run_on_exported
+    return None
+
+
+def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
+    from hlotag import _compat
+    from hlotag.pipeline import to_bytecode
+
+    # JAX keeps the lowered module in a cache: whoever lowers the program again must not see our changes.
+    module = _compat.read_bytecode(to_bytecode(lowered.compiler_ir("stablehlo")))
+    _run_checked(module, run)
+    return _compat.lowered_with(lowered, module)
+
+
+def _run_on_exported(exported: Any, run: Callable[[Any], None]) -> Any:
+    from hlotag import _compat
+
+    serialized = exported.mlir_module_serialized
+    module = _compat.read_artifact(serialized)
+    _run_checked(module, run)
+    # In the version that it was written in: who could read the export before can still read it.
+    found = _ARTIFACT_VERSION.match(serialized)
+    changed = _compat.write_artifact(module, found["version"].decode() if found else None)
+    # The gradient is made from the program and not from this module, so the passes have to be run on it as well.
+    with_gradient = _compat.exported_gradient_through(exported, lambda gradient: _run_on_exported(gradient, run))
+    return dataclasses.replace(with_gradient, mlir_module_serialized=changed)
+
+
+def _run_checked(module: Any, run: Callable[[Any], None]) -> None:
+    """Runs passes that must leave the module callable as JAX is going to call it."""
+    before = _entry_type(module)
+    run(module)
+    after = _entry_type(module)
+    if after != before:
+        message = f"the passes changed the type of the program's entry point from {before} to {after}, and JAX calls it as it was"
+        raise PassError("", [Diagnostic("error", message)])
+
+
+def _entry_type(module: Any) -> str:
+    for operation in module.body.operations:
+        attributes = operation.attributes
+        if "sym_name" in attributes and attributes["sym_name"].value == "main":
+            return str(attributes["function_type"]) if "function_type" in attributes else operation.operation.name
+    return "nothing"

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run_passes on what JAX hands out: a `Lowered` that compiles and runs, an `Exported` that is saved, loaded and called."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import hlotag
+
+TAG = 'hlotag-attach{rules="[{op = \\"dot_general\\", attrs = {group = \\"mlp\\"}}]"}'
+
+
+def program(w, x):
+    return jnp.tanh(x @ w).sum(axis=0)
+
+
+@pytest.fixture
+def arguments():
+    rng = np.random.default_rng(0)
+    return tuple(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in [(8, 8), (4, 8)])
+
+
+def tagged_dots(text):
+    return [line for line in text.splitlines() if "dot_general" in line and 'group = "mlp"' in line]
+
+
+def test_lowered_shows_compiles_and_runs_the_changed_module(arguments):
+    lowered = jax.jit(program).lower(*arguments)
+    changed = hlotag.run_passes(lowered, TAG)
+    assert isinstance(changed, jax.stages.Lowered)
+    assert len(tagged_dots(changed.as_text())) == 1
+    assert 'group="mlp"' in changed.as_text("hlo")
+    compiled = changed.compile()
+    assert "group" in compiled.as_text()
+    np.testing.assert_array_equal(compiled(*arguments), jax.jit(program)(*arguments))
+    assert changed.in_avals == lowered.in_avals
+    assert changed.out_info == lowered.out_info
+
+
+def test_lowered_keeps_locations(arguments):
+    lowered = jax.jit(program).lower(*arguments)
+    assert hlotag.run_passes(lowered, "hlotag-verify").as_text(debug_info=True) == lowered.as_text(debug_info=True)
+
+
+def test_the_lowered_that_was_given_and_the_cache_stay_as_they_were(arguments):
+    jitted = jax.jit(program)
+    lowered = jitted.lower(*arguments)
+    before = lowered.as_text()
+    executable = lowered.compile()
+    changed = hlotag.run_passes(lowered, TAG)
+    assert "group" in changed.compile().as_text()  # and not the executable of the module it was made from
+    assert lowered.as_text() == before == jitted.lower(*arguments).as_text()
+    assert "group" not in lowered.compile().as_text()
+    assert "group" not in executable.as_text()
+
+
+def test_lowered_with_static_and_unused_and_donated_arguments(arguments):
+    w, x = arguments
+    jitted = jax.jit(lambda w, unused, n, x: (w * n, {"y": program(w, x)}), static_argnums=2, donate_argnums=0)
+    compiled = hlotag.run_passes(jitted.lower(w, x, 3, x), TAG).compile()
+    expected = jitted(jnp.array(w), x, 3, x)
+    jax.tree.map(np.testing.assert_array_equal, compiled(jnp.array(w), x, x), expected)
+
+
+def test_failing_passes_raise_and_leave_lowered_alone(arguments):
+    lowered = jax.jit(program).lower(*arguments)
+    before = lowered.as_text()
+    with pytest.raises(hlotag.PipelineError):
+        hlotag.run_passes(lowered, "no-such-pass")
+    with pytest.raises(hlotag.PassError, match="hlotag-attach"):
+        hlotag.run_passes(lowered, TAG + ',hlotag-attach{rules="[{opp = 1 : i32}]"}')
+    assert lowered.as_text() == before
+
+
+def test_export_is_saved_loaded_and_called(arguments):
+    exported = export.export(jax.jit(program))(*arguments)
+    changed = hlotag.run_passes(exported, TAG)
+    assert isinstance(changed, export.Exported)
+    assert not tagged_dots(exported.mlir_module())
+    loaded = export.deserialize(changed.serialize())
+    assert len(tagged_dots(loaded.mlir_module())) == 1
+    np.testing.assert_array_equal(loaded.call(*arguments), exported.call(*arguments))
+    assert 'group="mlp"' in jax.jit(loaded.call).lower(*arguments).as_text("hlo")
+    assert "group" in jax.jit(loaded.call).lower(*arguments).compile().as_text()
+
+
+def test_export_that_was_loaded(arguments):
+    loaded = export.deserialize(export.export(jax.jit(program))(*arguments).serialize())
+    changed = hlotag.run_passes(loaded, TAG)
+    assert len(tagged_dots(changed.mlir_module())) == 1
+    np.testing.assert_array_equal(changed.call(*arguments), jax.jit(program)(*arguments))
+
+
+def test_export_keeps_its_version(arguments):
+    exported = export.export(jax.jit(program))(*arguments)
+
+    def written_by(artifact):
+        return artifact.mlir_module_serialized.split(b"\0")[0]
+
+    assert b"StableHLO_v" in written_by(exported)
+    assert written_by(hlotag.run_passes(exported, TAG)) == written_by(exported)
+
+
+def test_export_with_symbolic_shapes(arguments):
+    w, x = arguments
+    rows = export.symbolic_shape("rows, 8")
+    exported = export.export(jax.jit(program))(w, jax.ShapeDtypeStruct(rows, jnp.float32))
+    changed = export.deserialize(hlotag.run_passes(exported, TAG).serialize())
+    assert tagged_dots(changed.mlir_module())
+    np.testing.assert_array_equal(changed.call(w, x), exported.call(w, x))
+
+
+def test_export_with_shardings(arguments):
+    w, x = arguments
+    mesh = Mesh(np.array(jax.devices()[:4]), ("d",))
+    by_rows = NamedSharding(mesh, PartitionSpec("d"))
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    jitted = jax.jit(program, in_shardings=(everywhere, by_rows))
+    exported = export.export(jitted)(w, x)
+    changed = export.deserialize(hlotag.run_passes(exported, TAG).serialize())
+    assert tagged_dots(changed.mlir_module())
+    placed = jax.device_put(w, everywhere), jax.device_put(x, by_rows)
+    np.testing.assert_array_equal(jax.jit(changed.call)(*placed), jax.jit(exported.call)(*placed))
+    assert hlotag.run_passes(exported, "hlotag-verify").mlir_module() == exported.mlir_module()
+
+
+def test_gradient_of_an_export_goes_through_the_passes(arguments):
+    w, x = arguments
+    exported = export.export(jax.jit(lambda w: program(w, x).sum()))(w)
+    loaded = export.deserialize(hlotag.run_passes(exported, TAG).serialize(vjp_order=1))
+    assert tagged_dots(loaded.vjp().mlir_module())
+    np.testing.assert_array_equal(jax.grad(loaded.call)(w), jax.grad(exported.call)(w))
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(TypeError, match=r"Lowered or jax\.export\.Exported, not Traced"):
+        hlotag.run_passes(jax.jit(program).trace(jnp.ones((8, 8)), jnp.ones((4, 8))), TAG)
