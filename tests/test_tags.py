@@ -178,6 +178,45 @@ def test_precedence(staged, set_xla_metadata, f, expected):
     assert tagged_ops(f(set_xla_metadata)) == expected
 
 
+@pytest.mark.parametrize("where", ["branch", "loop", "inner jit", "checkpoint"])
+@pytest.mark.parametrize("grad", [False, True], ids=["forward", "grad"])
+def test_a_key_taken_away_stays_away_from_what_a_tagged_body_holds(staged, set_xla_metadata, where, grad):
+    def cosine(x):
+        with set_xla_metadata(k=None):
+            return jnp.cos(x)
+
+    def f(x, w):
+        with set_xla_metadata(k="v", other="o"):
+            if where == "branch":
+                y = lax.cond(w.sum() > 0, lambda x: jnp.tanh(cosine(x)), jnp.tanh, x)
+            elif where == "loop":
+                y = lax.fori_loop(0, 3, lambda _, c: jnp.tanh(cosine(c)), x)
+            else:
+                wrap = jax.jit if where == "inner jit" else jax.checkpoint
+                y = wrap(lambda x: jnp.tanh(cosine(x)))(x)
+            return (y**2).sum()
+
+    ops = ops_of(lower(jax.grad(f) if grad else f))
+    cosines = [op.entries for op in ops if op.name in ("stablehlo.cosine", "stablehlo.sine")]
+    assert cosines
+    assert all(entries == {"other": "o"} for entries in cosines)
+    assert all(op.entries.get("k") == "v" for op in ops if op.name == "stablehlo.tanh")
+    assert "unset" not in lower(jax.grad(f) if grad else f).as_text()
+
+
+def test_what_drops_in_the_backward_pass_is_not_given_back_by_an_outer_tag(staged):
+    def f(x, w):
+        def step(c, _):
+            with hlotag.tagged({"k": "inner"}, grad="drop"):
+                return jnp.matmul(c, w), None
+
+        with hlotag.tagged({"k": "outer"}):
+            return (lax.scan(step, x, None, length=2)[0] ** 2).sum()
+
+    dots = [op.entries.get("k") for op in ops_of(lower(jax.value_and_grad(f, (0, 1)))) if op.name == "stablehlo.dot_general"]
+    assert dots == ["inner", None, None]
+
+
 def _within(block, thunk):
     with block:
         return thunk()

@@ -85,3 +85,22 @@ func.func @attached(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
   }) {hlotag.attached = {k = "v"}, hlotag.derived = {}, mhlo.frontend_attributes = {k = "v", m = "1"}} : (tensor<i32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// A key that is not to be there is not given back, and is not handed on.
+// CHECK-LABEL: module @unset
+module @unset {
+  func.func @f(%x: tensor<4xf32>, %c: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.reduce
+    %0 = "stablehlo.reduce"(%x, %c) <{dimensions = array<i64: 0>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      // CHECK: stablehlo.add {{.*}} {mhlo.frontend_attributes = {k = ["hlotag.unset"], o = "v"}}
+      %1 = stablehlo.add %a, %b {mhlo.frontend_attributes = {k = ["hlotag.unset"]}} : tensor<f32>
+      // CHECK: stablehlo.multiply {{.*}} {mhlo.frontend_attributes = {k = "v", o = "v"}}
+      %2 = stablehlo.multiply %1, %b : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }) {mhlo.frontend_attributes = {k = "v", o = "v", p = ["hlotag.unset"]}} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    return %0 : tensor<f32>
+  }
+}

@@ -23,3 +23,17 @@ func.func @values(%x: tensor<f32> loc("a mark is \01more than this")) -> tensor<
   %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {}} : tensor<f32>
   return %1 : tensor<f32>
 }
+
+// -----
+
+// Entries that only kept outer ones off are gone, and so is a dictionary that had no others.
+// CHECK-LABEL: module @unset
+module @unset {
+  func.func @f(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.sine %{{[^{]*}} : tensor<f32>
+    %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = ["hlotag.unset"]}} : tensor<f32>
+    // CHECK: stablehlo.cosine {{.*}} {mhlo.frontend_attributes = {a = "v"}} : tensor<f32>
+    %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {a = "v", k = ["hlotag.unset"]}} : tensor<f32>
+    return %1 : tensor<f32>
+  }
+}

@@ -24,7 +24,11 @@ DROP = "-"
 # A kernel's jaxpr is lowered by its own compiler, which does not know marks.
 _OPAQUE = frozenset({"pallas_call", "core_map", "mpmd_map"})
 
-Entries = dict[str, str]
+# The value of a key that was taken away within a block. Were the key only gone, a tagged loop around the block would give it back.
+UNSET = "\x01hlotag.unset"
+
+# None: the key is not to be there, whatever encloses the operation says.
+Entries = dict[str, str | None]
 
 
 def as_text(value: Any) -> str:
@@ -34,14 +38,15 @@ def as_text(value: Any) -> str:
 
 def split_phases(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
     """The entries for forward ops, and those for ops that autodiff derives, from the metadata of a context."""
-    forward = {key: as_text(value) for key, value in metadata.items() if not key.startswith(GRAD)}
+    own = {key: value for key, value in metadata.items() if not key.startswith(GRAD)}
+    forward: Entries = {key: None if value == UNSET else as_text(value) for key, value in own.items()}
     derived = dict(forward)
     for reserved, value in metadata.items():
         if not reserved.startswith(GRAD):
             continue
         key = reserved.removeprefix(GRAD)
         if value.startswith(DROP):
-            derived.pop(key, None)
+            derived[key] = None
         else:
             derived[key] = value.removeprefix(KEEP)
     return forward, derived
@@ -142,9 +147,10 @@ def attach_table(module: Any, table: list[tuple[Entries, Entries]]) -> None:
     from jaxlib.mlir import ir
 
     def entries(d: Entries) -> ir.DictAttr:
-        return ir.DictAttr.get({key: ir.StringAttr.get(value) for key, value in sorted(d.items())})
+        return ir.DictAttr.get({key: unset if value is None else ir.StringAttr.get(value) for key, value in sorted(d.items())})
 
     with module.context:
+        unset = ir.ArrayAttr.get([ir.StringAttr.get("hlotag.unset")])
         module.operation.attributes["hlotag.tags"] = ir.ArrayAttr.get(
             [ir.DictAttr.get({"forward": entries(f), "derived": entries(d)}) for f, d in table]
         )

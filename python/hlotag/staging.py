@@ -16,10 +16,10 @@ from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
 from hlotag.reproducer import with_reproducer
 from hlotag.rules import Rule, with_rules
 from hlotag.state import OnError, Stage, active, context
-from hlotag.tags import tag_equations, with_policies
+from hlotag.tags import note_removals, tag_equations, with_policies
 
 # What makes a marked module one that JAX could have written, with the tags that the program itself sets.
-_MARKS_ONLY = "hlotag-resolve"
+_MARKS_ONLY = "hlotag-resolve,hlotag-verify"
 
 
 def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_error: OnError = "raise") -> None:
@@ -103,9 +103,9 @@ def _make(pipeline: str, rules: Sequence[Rule], on_error: OnError) -> Stage:
         raise PipelineError(f"on_error must be 'raise' or 'warn', got {on_error!r}")
     _host.ensure()
     text = pipeline_text(with_rules(pipeline, rules))
-    if any(not ours for _, _, ours in _core.pipeline_elements(text)):
-        # Only MLIR knows whether it has those; better asked here than in the middle of a program.
-        run_passes("module {}", text)
+    # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
+    if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:
+        run_passes("module {}", foreign)
     return Stage(text, __version__, keys.fingerprint(), on_error=on_error)
 
 
@@ -161,6 +161,11 @@ def _at_export(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return make_as_exported
 
 
+def _note_removals(metadata: dict[str, Any]) -> dict[str, Any]:
+    """JAX's own block with a key set to None, when the stage is on."""
+    return metadata if active() is None or None not in metadata.values() else note_removals(metadata)
+
+
 def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
     """JAX's own value tag, when the stage is on: the equations behind the value get it, and no marker is staged."""
     if active() is None:
@@ -178,6 +183,7 @@ class _Hooks:
         self._patches = (
             *tracing.PATCHES,
             _compat.value_tag_patch(_tag_value),
+            _compat.removal_patch(_note_removals),
             _compat.lowering_patch(_lower),
             _compat.export_patch(_at_export),
         )

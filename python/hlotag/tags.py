@@ -17,7 +17,7 @@ import numpy as np
 
 from hlotag import _compat, keys, scopes, tracing
 from hlotag.errors import TagDropped, TagError
-from hlotag.marks import DROP, GRAD, KEEP, as_text
+from hlotag.marks import DROP, GRAD, KEEP, UNSET, as_text
 from hlotag.state import active
 
 Grad = Literal["same", "drop"] | Mapping[str, Any]
@@ -99,14 +99,12 @@ class Block:
 
     def _change(self) -> Callable[[], None]:
         ambient = _compat.ambient_metadata()
-        for key, value in self._metadata.items():
+        for key in self._metadata:
             ambient.pop(GRAD + key, None)
-            if value is None:
-                ambient.pop(key, None)
-            else:
-                ambient[key] = value
-        if active() is not None:  # Without the stage nobody would take the reserved keys out again.
-            ambient |= _in_phase(self._phases)
+        ambient |= self._metadata
+        if active() is not None:  # Without the stage nobody would take what is reserved out again.
+            ambient = note_removals(ambient) | _in_phase(self._phases)
+        ambient = {key: value for key, value in ambient.items() if value is not None}
         previous = _compat.swap_ambient_metadata(ambient)
         return lambda: _compat.restore_ambient_metadata(previous)
 
@@ -204,6 +202,11 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in metadata.items():
         keys.check_value(key, as_text(value))
     return {**metadata, **_in_phase(_phases(metadata, keys.BY_KEY))}
+
+
+def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A block's metadata with a value for the keys that it takes away, so that nothing around it gives them back."""
+    return {key: UNSET if value is None else value for key, value in metadata.items()}
 
 
 def _phases(metadata: Mapping[str, Any], grad: Grad) -> dict[str, str]:

@@ -94,7 +94,7 @@ DictionaryAttr EntryCarrier::filter(Filter kind, DictionaryAttr a, DictionaryAtt
   std::vector<ir::NamedAttribute> kept;
   for (ir::NamedAttribute entry : a) {
     std::string_view key = entry.name.str();
-    bool keep = kind == Filter::Carried      ? isCarriedKey(key)
+    bool keep = kind == Filter::Carried      ? isCarriedKey(key) && !ir::isUnset(entry.value)
                 : kind == Filter::Common     ? b.lookup(key) == entry.value
                 : kind == Filter::SharedKeys ? bool(b.lookup(key))
                                              : !b.lookup(key);

@@ -16,6 +16,14 @@ bool isReservedKey(std::string_view key) {
          std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
 }
 
+bool isUnset(Attribute value) {
+  ArrayAttr list = dynCast<ArrayAttr>(value);
+  if (!list || list.size() != 1)
+    return false;
+  StringAttr text = dynCast<StringAttr>(list[0]);
+  return text && text.str() == "hlotag.unset";
+}
+
 TagWriter::TagWriter(Rewriter &rewriter)
     : rewriter_(rewriter),
       frontendAttributes_(Identifier::get(rewriter.context(), kFrontendAttributes)),

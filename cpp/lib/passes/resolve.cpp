@@ -228,7 +228,7 @@ private:
     if (!entries)
       return fail("must hold dictionaries of strings, but " + where + " is " + attr.str());
     for (ir::NamedAttribute entry : entries)
-      if (!ir::isa<ir::StringAttr>(entry.value))
+      if (!ir::isa<ir::StringAttr>(entry.value) && !ir::isUnset(entry.value))
         return fail("must hold strings, but " + where + "." + std::string(entry.name.str()) +
                     " is " + entry.value.str());
     return true;

@@ -5,6 +5,7 @@
 #include "marks.h"
 
 #include <string>
+#include <vector>
 
 namespace hlotag::passes {
 
@@ -28,7 +29,8 @@ const PassInfo &Verify::staticInfo() {
 - a key has hlotag's reserved prefix `hlotag.`;
 - a location still has a mark, or the module `hlotag.tags`: `hlotag-resolve` did not run.
 
-It removes `hlotag.attached` and `hlotag.derived` from all operations and changes nothing else.
+It removes `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
+by which inner scopes keep a key off that outer ones set. It changes nothing else.
 
 Before:
 
@@ -69,23 +71,31 @@ private:
   }
 
   void visit(ir::Operation op);
-  /// Empty if the dictionary is fine.
-  const std::string &checkEntries(ir::Attribute attr);
+  struct Checked {
+    std::string mistake;      ///< empty if the dictionary is fine
+    ir::DictionaryAttr final; ///< without unset entries; null if nothing is left
+  };
+  const Checked &check(ir::Attribute attr);
+  Checked checkUncached(ir::Attribute attr);
   /// Whether the name of `root`, or of a location in it, has a mark.
   bool isMarked(ir::Location root);
 
   PassContext &ctx_;
   ir::Identifier derived_;
   size_t numErrors_ = 0;
-  ir::PointerMap<std::string> entries_;
+  ir::PointerMap<Checked> entries_;
   ir::PointerMap<bool> marked_;
   std::vector<ir::Location> pending_;
 };
 
 void Verifier::visit(ir::Operation op) {
-  if (ir::Attribute entries = op.attr(ctx_.ids().frontendAttributes.str()))
-    if (const std::string &mistake = checkEntries(entries); !mistake.empty())
-      report(op, mistake);
+  if (ir::Attribute entries = op.attr(ctx_.ids().frontendAttributes.str())) {
+    const Checked &checked = check(entries);
+    if (!checked.mistake.empty())
+      report(op, checked.mistake);
+    else if (checked.final != entries)
+      ctx_.tags().set(op, checked.final);
+  }
   if (op.hasAttr(ctx_.ids().attached.str())) {
     ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
     ctx_.rewriter().removeAttr(op, derived_);
@@ -99,26 +109,35 @@ void Verifier::visit(ir::Operation op) {
     report(op, "the location still has a mark of hlotag's; run hlotag-resolve first");
 }
 
-const std::string &Verifier::checkEntries(ir::Attribute attr) {
-  auto [mistake, isNew] = entries_.insert(attr.opaque());
-  if (!isNew)
-    return *mistake;
+const Verifier::Checked &Verifier::check(ir::Attribute attr) {
+  auto [checked, isNew] = entries_.insert(attr.opaque());
+  if (isNew)
+    *checked = checkUncached(attr);
+  return *checked;
+}
+
+Verifier::Checked Verifier::checkUncached(ir::Attribute attr) {
   std::string name = "'" + std::string(ctx_.ids().frontendAttributes.str()) + "'";
   ir::DictionaryAttr entries = ir::dynCast<ir::DictionaryAttr>(attr);
-  if (!entries) {
-    *mistake = name + " must be a dictionary, but is " + attr.str();
-    return *mistake;
-  }
+  if (!entries)
+    return {name + " must be a dictionary, but is " + attr.str(), {}};
+  std::vector<ir::NamedAttribute> kept;
   for (ir::NamedAttribute entry : entries) {
     std::string key(entry.name.str());
     if (ir::startsWith(key, ir::kReservedPrefix))
-      *mistake = "key '" + key + "' in " + name + ": the prefix 'hlotag.' is reserved";
-    else if (!ir::isa<ir::StringAttr>(entry.value) &&
-             !capi::fn().mlirAttributeIsABool(entry.value.raw()))
-      *mistake = "key '" + key + "' in " + name + " has the value " + entry.value.str() +
-                 ", which XLA drops: it must be a string or a bool";
+      return {"key '" + key + "' in " + name + ": the prefix 'hlotag.' is reserved", {}};
+    if (ir::isUnset(entry.value))
+      continue;
+    if (!ir::isa<ir::StringAttr>(entry.value) &&
+        !capi::fn().mlirAttributeIsABool(entry.value.raw()))
+      return {"key '" + key + "' in " + name + " has the value " + entry.value.str() +
+                  ", which XLA drops: it must be a string or a bool",
+              {}};
+    kept.push_back(entry);
   }
-  return *mistake;
+  if (intptr_t(kept.size()) == entries.size())
+    return {"", entries};
+  return {"", kept.empty() ? ir::DictionaryAttr() : ir::DictionaryAttr::get(ctx_.context(), kept)};
 }
 
 bool Verifier::isMarked(ir::Location root) {
