@@ -94,7 +94,6 @@ CONFIDENT_BUT_WRONG = {
     "convolution",
     "custom_jvp",
     "custom_vjp",
-    "sharded",
 }
 
 
