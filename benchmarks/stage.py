@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What having the stage on costs a program, beside having it off, in one run.
+
+    python benchmarks/stage.py [--layers 48] [--compile-layers 4] [--repeat 5]
+
+Rows:
+  cached call          a call of a compiled function, with `hlotag.enable()` and without, in turns
+  trace, lower         of a transformer training step, with tags in it; hlotag's share is the time in its marks and passes
+  compile              the module with all tags beside the same module without any
+  import               `import jax`, and `import hlotag; hlotag.enable()` beside it, in fresh processes
+  look-up              of MLIR's functions in jaxlib: the first process on a machine, which also tries them in a child process;
+                       and the next ones
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+from train_module import trace
+
+import hlotag
+from hlotag import marks, staging
+from hlotag.pipeline import run_passes
+
+
+def timed(run) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def cached_calls(repeat: int) -> tuple[float, float]:
+    """Median seconds of a call with the stage off, and the same plus the median difference of neighbours with it on."""
+    f, x = jax.jit(lambda x: x + 1.0), jnp.ones(8)
+    count = 2000
+
+    def batch() -> float:
+        f(x).block_until_ready()
+        return timed(lambda: [f(x) for _ in range(count)]) / count
+
+    off, on = [], []
+    for _ in range(repeat * 8):
+        off.append(batch())
+        hlotag.enable()
+        on.append(batch())
+        hlotag.disable()
+    # The machine's speed drifts by more than the difference: neighbours have it in common.
+    return statistics.median(off), statistics.median(off) + statistics.median(b - a for a, b in zip(off, on, strict=True))
+
+
+@contextmanager
+def stopwatch():
+    """Adds up, in the list it gives, the seconds in hlotag's part of lowering."""
+    spent: list[float] = []
+
+    def clocked(function):
+        def run(*args, **kwargs):
+            start = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent.append(time.perf_counter() - start)
+
+        return run
+
+    mark = marks.Marker.mark
+
+    def outermost(self, jaxpr):
+        return mark(self, jaxpr) if self._jaxprs else clocked(mark)(self, jaxpr)
+
+    with (
+        mock.patch.object(marks.Marker, "mark", outermost),
+        mock.patch.object(marks, "attach_table", clocked(marks.attach_table)),
+        mock.patch.object(staging, "run_passes", clocked(run_passes)),
+    ):
+        yield spent
+
+
+def lowering(layers: int, repeat: int) -> dict[str, float]:
+    """Median seconds of tracing and lowering with the stage off and on, and of hlotag's part."""
+    times: dict[str, list[float]] = {name: [] for name in ("trace off", "lower off", "trace on", "lower on", "hlotag")}
+    for _ in range(repeat):
+        for name, pipeline in (("off", None), ("on", hlotag.DEFAULT_PIPELINE)):
+            jax.clear_caches()
+            with hlotag.stage(pipeline), stopwatch() as spent:
+                start = time.perf_counter()
+                traced = trace(layers)
+                middle = time.perf_counter()
+                traced.lower()
+                end = time.perf_counter()
+            times[f"trace {name}"].append(middle - start)
+            times[f"lower {name}"].append(end - middle)
+            if name == "on":
+                times["hlotag"].append(sum(spent))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def compiling(layers: int, repeat: int) -> tuple[float, float]:
+    """Median seconds of compiling the step without any tag and with all of them."""
+    times: dict[str, list[float]] = {"hlotag-strip": [], "hlotag-verify": []}
+    for _ in range(repeat):
+        for last, values in times.items():
+            with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{last}"):
+                jax.clear_caches()
+                values.append(timed(trace(layers).lower().compile))
+    return statistics.median(times["hlotag-strip"]), statistics.median(times["hlotag-verify"])
+
+
+def process(code: str, **environment: str) -> float:
+    """What a fresh process prints."""
+    finished = subprocess.run(
+        [sys.executable, "-c", f"import time; start = time.perf_counter(); {code}"],
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return float(finished.stdout)
+
+
+def in_processes(code: str, repeat: int, **environment: str) -> float:
+    return statistics.median(process(code, **environment) for _ in range(repeat))
+
+
+ELAPSED = "print(time.perf_counter() - start)"
+LOOK_UP = f"import jax; from hlotag import _core, _host; start = time.perf_counter(); _host.ensure(); {ELAPSED}"
+
+SYMBOLS = f"import jax; from hlotag import _host; start = time.perf_counter(); _host._read_offsets(_host.find_host()); {ELAPSED}"
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--layers", type=int, default=48)
+    arguments.add_argument("--compile-layers", type=int, default=4)
+    arguments.add_argument("--repeat", type=int, default=5)
+    options = arguments.parse_args()
+    begin = time.perf_counter()
+    repeat = options.repeat
+    print(f"jax {jax.__version__}, Python {platform.python_version()}; medians of {repeat}\n")
+    print(f"{'':34}{'off':>11}{'on':>11}{'on / off':>11}{'on - off':>13}")
+
+    def row(name: str, off: float, on: float, difference: float | None = None, unit: float = 1e3, text: str = "ms") -> None:
+        more = (on - off) if difference is None else difference
+        print(f"{name:34}{off * unit:>8.2f} {text}{on * unit:>8.2f} {text}{on / off:>11.3f}{more * unit:>+10.2f} {text}")
+
+    row("cached call", *cached_calls(repeat), unit=1e6, text="us")
+    lowered = lowering(options.layers, repeat)
+    row(f"trace, {options.layers} layers", lowered["trace off"], lowered["trace on"])
+    row(f"lower, {options.layers} layers", lowered["lower off"], lowered["lower on"])
+    total = lowered["trace on"] + lowered["lower on"]
+    row("trace + lower", lowered["trace off"] + lowered["lower off"], total)
+    share = lowered["hlotag"]
+    print(f"{'  in marks and passes':34}{'':11}{share * 1e3:>8.2f} ms{share / total:>10.2%} of trace + lower")
+    row(f"compile, {options.compile_layers} layers", *compiling(options.compile_layers, repeat))
+    with tempfile.TemporaryDirectory() as cache:
+        first = process(LOOK_UP, HLOTAG_CACHE_DIR=cache)
+        second = in_processes(LOOK_UP, repeat, HLOTAG_CACHE_DIR=cache)
+        symbols = in_processes(SYMBOLS, repeat)
+        row(
+            "import",
+            in_processes(f"import jax; {ELAPSED}", repeat),
+            in_processes(f"import hlotag; hlotag.enable(); {ELAPSED}", repeat, HLOTAG_CACHE_DIR=cache),
+        )
+    print(
+        f"\nlook-up in the first process on a machine: {first * 1e3:.1f} ms, of which symbols {symbols * 1e3:.1f} ms, else the trial"
+    )
+    print(f"look-up in the next ones: {second * 1e3:.1f} ms")
+    print(f"{time.perf_counter() - begin:.0f} s in all")
+
+
+if __name__ == "__main__":
+    main()

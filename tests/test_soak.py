@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short form of benchmarks/soak.py: many functions in threads, each with stages of its own, and nothing kept of them."""
+
+import gc
+import importlib.util
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+import hlotag
+from hlotag import marks, scopes, tracing
+
+PATH = Path(__file__).parent.parent / "benchmarks" / "soak.py"
+
+
+def soak_module():
+    spec = importlib.util.spec_from_file_location("soak", PATH)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["soak"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def kept():
+    """What hlotag makes for each program or block."""
+    jax.clear_caches()
+    gc.collect()
+    kinds = (tracing.Group, marks.Marker, scopes.Entry, hlotag.Stage)
+    # The compiled regular expressions and passes are shared; these are per program.
+    return {kind.__name__: sum(type(x) is kind for x in gc.get_objects()) for kind in kinds} | {"refs": len(tracing._refs)}
+
+
+def test_every_module_is_as_its_own_thread_configured_it_and_nothing_is_kept():
+    from jax._src.interpreters import mlir
+
+    soak = soak_module()
+    hook, before = mlir.lower_jaxpr_to_module, kept()
+    memory = soak.soak(100, threads=4, samples=4)
+    after = kept()
+    assert mlir.lower_jaxpr_to_module is hook, "the hooks are gone"
+    # The innermost entry that a pool's thread or a context variable saw last may be alive; 400 stages and their blocks are not.
+    assert all(after[kind] - before[kind] <= 8 for kind in after), (before, after)
+    assert memory[-1] - memory[1] < 16, memory
+
+
+def test_the_soak_can_fail(monkeypatch):
+    soak = soak_module()
+    told = soak.configurations
+
+    def other(*args):
+        """A stage that is not the one that the checks are told of."""
+        return ({"pipeline": "hlotag-resolve,hlotag-strip"}, *told(*args)[1:])
+
+    monkeypatch.setattr(soak, "configurations", other)
+    with pytest.raises(AssertionError, match="seed"):
+        for seed in range(10):
+            soak.one(seed)
