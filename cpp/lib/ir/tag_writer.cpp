@@ -21,7 +21,7 @@ bool isUnset(Attribute value) {
   if (!list || list.size() != 1)
     return false;
   StringAttr text = dynCast<StringAttr>(list[0]);
-  return text && text.str() == "hlotag.unset";
+  return text && text.value() == "hlotag.unset";
 }
 
 TagWriter::TagWriter(Rewriter &rewriter)
