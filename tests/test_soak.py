@@ -55,5 +55,4 @@ def test_the_soak_can_fail(monkeypatch):
 
     monkeypatch.setattr(soak, "configurations", other)
     with pytest.raises(AssertionError, match="seed"):
-        for seed in range(10):
-            soak.one(seed)
+        soak.soak(10, threads=1, samples=1)
