@@ -173,9 +173,7 @@ def main() -> None:
             in_processes(f"import hlotag; hlotag.enable(); {ELAPSED}", repeat, HLOTAG_CACHE_DIR=cache),
         )
     trial = first - symbols
-    print(
-        f"\nlook-up in the first process: {symbols * 1e3:.1f} ms for the symbols, {trial * 1e3:.1f} ms for the trial in a child"
-    )
+    print(f"\nlook-up in the first process: {symbols * 1e3:.1f} ms for symbols, {trial * 1e3:.1f} ms for the trial in a child")
     print(f"look-up in the next ones: {second * 1e3:.1f} ms")
     print(f"{time.perf_counter() - begin:.0f} s in all")
 

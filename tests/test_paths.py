@@ -180,6 +180,25 @@ def test_the_gradient_of_an_export_is_tagged_as_the_stage_said_at_export(seriali
     np.testing.assert_allclose(first.call(X, X)[0], X * 2 * np.cos(X), rtol=1e-6)
 
 
+def test_what_was_traced_in_a_stage_is_lowered_in_it():
+    f = jax.jit(jax.grad(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}).sum()))
+    with hlotag.stage():
+        traced, alone = f.trace(X), f.lower(X).as_text()
+    assert traced.lower().as_text() == alone and IN_MODULE.replace('"v"', '"w"') in alone
+    with hlotag.stage("hlotag-resolve,hlotag-strip"):
+        assert traced.lower().as_text() == alone
+    with hlotag.stage(), hlotag.stage(None):
+        traced = f.trace(X)
+    with hlotag.stage():
+        assert "frontend_attributes" not in traced.lower().as_text()
+
+
+def test_what_was_traced_without_a_stage_warns_that_its_value_tags_are_jaxs_own():
+    traced = jax.jit(jax.value_and_grad(lambda x: set_xla_metadata(jnp.sin(x), k="v").sum())).trace(X)
+    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="traced before hlotag was turned on"):
+        assert tagged_names(traced.lower()) == {"stablehlo.sine"}
+
+
 def test_an_export_made_within_a_stage_that_is_off_has_no_tags_in_its_gradient():
     hlotag.enable()
     with hlotag.stage(None):

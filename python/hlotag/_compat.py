@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax._src import config, core, distributed, source_info_util, traceback_util, xla_metadata, xla_metadata_lib
+from jax._src import config, core, distributed, source_info_util, stages, traceback_util, xla_metadata, xla_metadata_lib
 from jax._src.export import _export
 from jax._src.interpreters import ad, batching, mlir
 from jax._src.interpreters import partial_eval as pe
@@ -326,6 +326,23 @@ def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -
         return export_lowered
 
     return Patch(_export, "_export_lowered", wrap)
+
+
+def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
+    """Routes the lowering of what is traced while the patch is in through `keep(lower)`, which gives the method to be called.
+
+    `jit(f).trace(...)` may be lowered much later; there is no public hook that knows when it was traced.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def init(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            self.lower = keep(self.lower)
+
+        return init
+
+    return Patch(stages.Traced, "__init__", wrap)
 
 
 # The primitive of JAX's own value tag, which has no public name.

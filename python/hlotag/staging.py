@@ -149,16 +149,16 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
     return result
 
 
-def _at_export(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`make`, the function that traces and lowers an export's gradient on demand, under the stage of now, when it is exported."""
+def _as_of_now(later: Callable) -> Callable:
+    """`later`, which lowers what is being traced or exported now, under the stage of now: what is in it is meant for that one."""
     now = active()
 
-    @functools.wraps(make)
-    def make_as_exported(exported: Any) -> Any:
+    @functools.wraps(later)
+    def under_stage(*args: Any, **kwargs: Any) -> Any:
         with _stage_is(now):
-            return make(exported)
+            return later(*args, **kwargs)
 
-    return make_as_exported
+    return under_stage
 
 
 def _note_removals(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,8 @@ class _Hooks:
             _compat.value_tag_patch(_tag_value),
             _compat.removal_patch(_note_removals),
             _compat.lowering_patch(_lower),
-            _compat.export_patch(_at_export),
+            _compat.export_patch(_as_of_now),
+            _compat.traced_patch(_as_of_now),
         )
 
     def retain(self) -> None:
