@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // hlotag._core: what Python sees of the C++ side. No logic lives here.
+#include "python_pass.h"
+
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/pass/pipeline.h"
@@ -49,11 +51,13 @@ MlirOperation operationOf(nb::handle capsule) {
   return {pointer};
 }
 
-pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOptions &options) {
+pass::RunResult run(nb::handle capsule, nb::handle pythonRun, std::string_view text,
+                    const pass::RunOptions &options) {
   if (!capi::isInstalled())
     throw std::runtime_error("the table of MLIR functions is not installed");
   MlirOperation module = operationOf(capsule);
-  // The caller holds the operation; passes need no Python, so other threads may have it.
+  python::RunScope scope(pythonRun);
+  // The caller holds the operation; C++ passes need no Python, so other threads may have it.
   nb::gil_scoped_release release;
   return pass::run(module, pass::Pipeline::parse(text), options);
 }
@@ -113,9 +117,10 @@ void bindRun(nb::module_ &m) {
   using Names = std::vector<std::string>;
   m.def(
       "run",
-      [](nb::handle module, std::string_view pipeline, bool verify, Names printBefore,
-         Names printAfter, bool printAfterChange, bool printAfterFailure, bool timing,
-         bool printModuleScope, bool printDebugInfo, bool printLocalScope, bool printGeneric) {
+      [](nb::handle module, std::string_view pipeline, nb::handle pythonRun, bool verify,
+         Names printBefore, Names printAfter, bool printAfterChange, bool printAfterFailure,
+         bool timing, bool printModuleScope, bool printDebugInfo, bool printLocalScope,
+         bool printGeneric) {
         pass::RunOptions options;
         options.verify = verify;
         options.printBefore = std::move(printBefore);
@@ -127,15 +132,16 @@ void bindRun(nb::module_ &m) {
         options.printDebugInfo = printDebugInfo;
         options.printLocalScope = printLocalScope;
         options.printGeneric = printGeneric;
-        return run(module, pipeline, options);
+        return run(module, pythonRun, pipeline, options);
       },
-      nb::arg("module"), nb::arg("pipeline"), nb::kw_only(), nb::arg("verify") = true,
-      nb::arg("print_before") = Names(), nb::arg("print_after") = Names(),
+      nb::arg("module"), nb::arg("pipeline"), nb::kw_only(), nb::arg("python_run") = nb::none(),
+      nb::arg("verify") = true, nb::arg("print_before") = Names(), nb::arg("print_after") = Names(),
       nb::arg("print_after_change") = false, nb::arg("print_after_failure") = false,
       nb::arg("timing") = false, nb::arg("print_module_scope") = false,
       nb::arg("print_debug_info") = false, nb::arg("print_local_scope") = false,
       nb::arg("print_generic") = false,
-      "Runs a pipeline on the builtin.module behind a capsule of jaxlib's.");
+      "Runs a pipeline on the builtin.module behind a capsule of jaxlib's. Python passes get "
+      "`python_run`.");
 }
 
 } // namespace
@@ -181,4 +187,5 @@ NB_MODULE(_core, m) {
   bindDiagnostic(m);
   bindRunResult(m);
   bindRun(m);
+  python::bindPythonPasses(m);
 }

@@ -59,7 +59,7 @@ TEST(foreign_text_is_untouched) {
            "func.func(cse,canonicalize{max-iterations=2 top-down=false})");
   CHECK_EQ(roundTrip("a{b=\"x,)y\"},c"), "a{b=\"x,)y\"},c");
   Pipeline pipeline = Pipeline::parse("func.func(cse),hlotag-sample");
-  CHECK(pipeline.hasForeign());
+  CHECK(pipeline.hasOpaque());
   CHECK_EQ(pipeline.elements()[0].name(), "func.func");
   CHECK_EQ(pipeline.elements()[1].name(), "hlotag-sample");
 }

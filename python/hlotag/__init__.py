@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hlotag.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
     from hlotag.pipeline import list_passes as list_passes
     from hlotag.pipeline import run_passes as run_passes
+    from hlotag.python_passes import register_pass as register_pass
     from hlotag.rules import Rule as Rule
     from hlotag.rules import load_rules as load_rules
     from hlotag.staging import disable as disable
@@ -59,6 +60,7 @@ _HOME = {
     ],
     "keys": ["register_key"],
     "pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
+    "python_passes": ["register_pass"],
     "rules": ["Rule", "load_rules"],
     "staging": ["disable", "enable", "stage"],
     "state": ["Stage", "active"],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C++ extension. `cpp/bindings/module.cpp` defines what is declared here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __file__: str
@@ -46,10 +46,19 @@ def table_address() -> int: ...
 def list_passes() -> list[dict[str, Any]]: ...
 def parse_pipeline(text: str) -> str: ...
 def pipeline_elements(text: str) -> list[tuple[str, str, bool]]: ...
+def register_pass(
+    argument: str,
+    summary: str,
+    description: str,
+    options: Sequence[tuple[str, str, str, str]],
+    function: Callable[[Any, list[Any]], str | None],
+) -> None: ...
+def print_option(value: bool | int | float | str | Sequence[str]) -> str: ...
 def run(
     module: object,
     pipeline: str,
     *,
+    python_run: object = None,
     verify: bool = True,
     print_before: Sequence[str] = (),
     print_after: Sequence[str] = (),

@@ -22,7 +22,7 @@ from hlotag.pipeline import (
     new_context,
     parse_module,
     pipeline_text,
-    run_on_operation,
+    run_and_report,
     to_bytecode,
     try_parse,
 )
@@ -231,7 +231,7 @@ class _Opt:
             if module is None:
                 self._fail(part, problems)
                 return
-            result = run_on_operation(module.operation, self.pipeline, **self._run_options())
+            result = run_and_report(module, self.pipeline, **self._run_options())
             diagnostics = [Diagnostic.of(diagnostic) for diagnostic in result.diagnostics]
             if not result.ok:
                 self._fail(part, diagnostics)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hlotag import _compat
 from hlotag._files import as_file_name, write_atomically
-from hlotag.pipeline import run_on_operation
+from hlotag.pipeline import copy_of, run_and_report
 
 _directory: Path | None = None
 
@@ -71,11 +71,11 @@ def dump(module: Any, pipeline: str) -> None:
 
     directory = _directory
     # A copy, pass by pass: the module itself goes through the whole pipeline at once, as without dumps.
-    copy = module.operation.clone()
+    copy = copy_of(module)
     before = _text(copy)
     write(0, "before", before)
     for number, (argument, element, _) in enumerate(_core.pipeline_elements(pipeline), 1):
-        if not run_on_operation(copy, element, verify=False).ok:
+        if not run_and_report(copy, element, verify=False).ok:
             return  # The run on the module reports it.
         after = _text(copy)
         if after != before:
@@ -83,5 +83,5 @@ def dump(module: Any, pipeline: str) -> None:
         before = after
 
 
-def _text(operation: Any) -> str:
-    return operation.get_asm(enable_debug_info=True)
+def _text(module: Any) -> str:
+    return module.operation.get_asm(enable_debug_info=True)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag import _host, jax_artifacts
 from hlotag.errors import Diagnostic, ParseError, PassError, PipelineError, TagDropped
+from hlotag.python_passes import PythonRun
 
 if TYPE_CHECKING:
     from jax.export import Exported
@@ -71,7 +72,7 @@ class PassInfo:
 
 
 def list_passes() -> list[PassInfo]:
-    """Lists hlotag's own passes; those of jaxlib can be used too, but MLIR has no list of them.
+    """Lists hlotag's own passes and the registered ones; jaxlib's can be used too, but MLIR has no list of them.
 
     Returns:
         The passes, sorted by name.
@@ -159,11 +160,11 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
     return ",".join(filter(None, canonical))
 
 
-def run_on_operation(operation: ir.Operation, pipeline: str, **options: Any) -> Any:
-    """Runs a pipeline on a `builtin.module` operation, and reports instead of raising when a pass fails.
+def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
+    """Runs a pipeline on a module, and reports instead of raising when a pass fails.
 
     Args:
-        operation: Changed in place, or left as it was.
+        module: Changed in place, or left as it was.
         pipeline: As `pipeline_text` gives it.
         **options: Those of `_core.run`.
 
@@ -173,12 +174,7 @@ def run_on_operation(operation: ir.Operation, pipeline: str, **options: Any) -> 
     Raises:
         PipelineError: MLIR rejects a part of the pipeline.
     """
-    from hlotag import _core
-
-    try:
-        return _core.run(operation._CAPIPtr, pipeline, **options)
-    except ValueError as error:
-        raise PipelineError(str(error)) from None
+    return _run(PythonRun(module), pipeline, options)
 
 
 def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
@@ -245,6 +241,27 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
         return None, reported or [Diagnostic("error", str(error))]
 
 
+def copy_of(module: ir.Module) -> ir.Module:
+    """Copies a module.
+
+    Args:
+        module: Any module.
+
+    Returns:
+        A module of its own, in the same context.
+    """
+    from jaxlib.mlir import ir
+
+    with module.context:
+        copy = ir.Module.create(module.operation.location)
+        for attribute in module.operation.attributes:
+            name = attribute if isinstance(attribute, str) else attribute.name
+            copy.operation.attributes[name] = module.operation.attributes[name]
+        for operation in module.body.operations:
+            copy.body.append(operation.operation.clone())
+    return copy
+
+
 def to_bytecode(module: ir.Module) -> bytes:
     """Writes a module.
 
@@ -281,10 +298,23 @@ def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
     return "\n".join([message, *(explain(note, source, filename) for note in diagnostic.notes)])
 
 
+def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
+    from hlotag import _core
+
+    try:
+        result = _core.run(run.module.operation._CAPIPtr, pipeline, python_run=run, **options)
+    except ValueError as error:
+        raise PipelineError(str(error)) from None
+    if run.exception is not None and not isinstance(run.exception, Exception):
+        raise run.exception  # An interrupt is no failure of the pass that it met.
+    return result
+
+
 def _run_or_raise(module: ir.Module, pipeline: str, *, verify: bool) -> None:
-    result = run_on_operation(module.operation, pipeline, verify=verify)
+    run = PythonRun(module)
+    result = _run(run, pipeline, {"verify": verify})
     if not result.ok:
-        raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics])
+        raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics]) from run.exception
     for diagnostic in result.diagnostics:
         if diagnostic.severity == "warning":
             warnings.warn(f"{diagnostic.location}: {diagnostic.message}", TagDropped, stacklevel=3)

@@ -114,7 +114,7 @@ private:
     if (name.empty())
       fail("expected the name of a pass", start);
     skipSpace();
-    if (startsWith(name, kOurPrefix))
+    if (isOurs(name))
       return parseOurs(name, start, end);
     while (at_ < end && (text_[at_] == '{' || text_[at_] == '(')) {
       size_t close = skipBalanced(at_);
@@ -143,13 +143,17 @@ private:
     return {std::move(pass), {}};
   }
 
+  static bool isOurs(std::string_view name) {
+    return startsWith(name, kOurPrefix) || lookup(name) != nullptr;
+  }
+
   static std::string unknownPass(std::string_view name) {
     std::vector<std::string> known;
     for (const auto &pass : allPasses())
       known.emplace_back(pass->info().argument);
     std::vector<std::string> near = nearest(name, known);
     std::string text = "unknown pass '" + std::string(name) + "'";
-    return near.empty() ? text + "; hlotag's passes: " + join(known)
+    return near.empty() ? text + "; the passes: " + join(known)
                         : text + "; did you mean " + join(near, " or ") + "?";
   }
 
@@ -161,8 +165,12 @@ private:
         continue;
       }
       bool starts = i == from || isDelimiter(text_[i - 1]) || isSpace(text_[i - 1]);
-      if (starts && startsWith(text_.substr(i), kOurPrefix))
-        fail("hlotag's passes run on the top-level builtin.module, not nested in another operation",
+      size_t stop = i;
+      while (stop < to && !isDelimiter(text_[stop]) && !isSpace(text_[stop]))
+        ++stop;
+      if (starts && isOurs(text_.substr(i, stop - i)))
+        fail("hlotag's passes, and those registered with it, run on the top-level builtin.module, "
+             "not nested in another operation",
              i);
     }
   }
@@ -275,9 +283,9 @@ Pipeline Pipeline::parse(std::string_view text) {
   return pipeline;
 }
 
-bool Pipeline::hasForeign() const {
+bool Pipeline::hasOpaque() const {
   for (const PipelineElement &element : elements_)
-    if (!element.pass)
+    if (element.isOpaque())
       return true;
   return false;
 }

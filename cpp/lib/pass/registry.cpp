@@ -40,7 +40,17 @@ size_t editDistance(std::string_view a, std::string_view b) {
 void registerPass(PassFactory create) {
   std::string argument(create()->info().argument);
   std::lock_guard<std::mutex> lock(registry().mutex);
-  registry().factories[std::move(argument)] = create;
+  registry().factories[std::move(argument)] = std::move(create);
+}
+
+std::string registerNew(std::vector<std::pair<std::string, PassFactory>> passes) {
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  auto factories = registry().factories;
+  for (auto &[argument, create] : passes)
+    if (!factories.emplace(argument, std::move(create)).second)
+      return argument;
+  registry().factories = std::move(factories);
+  return {};
 }
 
 std::unique_ptr<Pass> lookup(std::string_view argument) {

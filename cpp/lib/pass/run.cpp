@@ -2,9 +2,10 @@
 //
 // A pipeline is cut into segments, each of which runs in a pass manager of its own: a row of our
 // passes folded into one external pass (so that the verifier runs once for all of them), or one
-// foreign element. That tells which element failed without instrumentation, for which the C API
-// has no stable functions.
+// foreign element; a guest pass needs none and is called directly. That tells which element failed
+// without instrumentation, for which the C API has no stable functions.
 #include "hlotag/pass/run.h"
+#include "hlotag/pass/registry.h"
 #include "report.h"
 #include "snapshot.h"
 
@@ -71,14 +72,23 @@ struct Segment {
   std::vector<const PipelineElement *> elements;
   PassManager manager;
 
-  bool isForeign() const { return !elements.front()->pass; }
+  bool isOpaque() const { return elements.front()->isOpaque(); }
 };
+
+/// For a name that MLIR does not know and we do, spelled otherwise.
+std::string hint(const PipelineElement &element) {
+  std::vector<std::string> known;
+  for (const auto &pass : allPasses())
+    known.emplace_back(pass->info().argument);
+  std::vector<std::string> near = nearest(element.name(), known, 1);
+  return near.empty() ? "" : "\nhlotag has a pass '" + near.front() + "'";
+}
 
 class Executor {
 public:
   Executor(ir::Operation module, const Pipeline &pipeline, const RunOptions &options)
       : module_(module), options_(options), diagnostics_(module.context()),
-        context_(module, diagnostics_), printer_(module, options), mixed_(pipeline.hasForeign()) {
+        context_(module, diagnostics_), printer_(module, options), mixed_(pipeline.hasOpaque()) {
     bool fold = !options.prints() && !options.timing;
     for (const PipelineElement &element : pipeline.elements())
       addElement(element, fold);
@@ -105,7 +115,8 @@ private:
   bool runPass(const PipelineElement &element);
   bool runGuarded(Pass &pass);
   bool runSegment(Segment &segment);
-  bool runForeign(const PipelineElement &element, Segment &segment);
+  bool runOpaque(const PipelineElement &element, Segment &segment);
+  bool runGuest(const PipelineElement &element);
   void fail(const PipelineElement &element);
   void takeBack();
 
@@ -116,6 +127,7 @@ private:
   IRPrinter printer_;
   TimingReport timing_;
   bool mixed_;
+  bool hasGuests_ = false;
   std::optional<Snapshot> snapshot_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<Segment> segments_;
@@ -123,7 +135,7 @@ private:
 };
 
 void Executor::addElement(const PipelineElement &element, bool fold) {
-  bool extend = fold && element.pass && !segments_.empty() && !segments_.back().isForeign();
+  bool extend = fold && !element.isOpaque() && !segments_.empty() && !segments_.back().isOpaque();
   if (extend) {
     segments_.back().elements.push_back(&element);
     groups_.back()->elements.push_back(&element);
@@ -132,10 +144,12 @@ void Executor::addElement(const PipelineElement &element, bool fold) {
   // After our own passes the executor verifies, and only what they changed.
   bool managerVerifies = options_.verify && !element.pass;
   segments_.push_back({{&element}, PassManager(module_.context(), managerVerifies)});
-  if (element.pass) {
+  if (!element.isOpaque()) {
     addExternalPass(segments_.back());
+  } else if (element.pass) {
+    hasGuests_ = true;
   } else if (auto reason = segments_.back().manager.addText(element.foreign)) {
-    throw PipelineError("MLIR rejects '" + element.foreign + "': " + *reason);
+    throw PipelineError("MLIR rejects '" + element.foreign + "': " + *reason + hint(element));
   }
 }
 
@@ -222,9 +236,13 @@ bool Executor::runGuarded(Pass &pass) {
   return ok && context_.numErrors() == errorsBefore;
 }
 
-bool Executor::runForeign(const PipelineElement &element, Segment &segment) {
+bool Executor::runGuest(const PipelineElement &element) {
+  return runPass(element) && (!options_.verify || capi::fn().mlirOperationVerify(module_.raw()));
+}
+
+bool Executor::runOpaque(const PipelineElement &element, Segment &segment) {
   std::string before = options_.printAfterChange ? printer_.fingerprint() : std::string();
-  bool ok = segment.manager.run(module_);
+  bool ok = element.pass ? runGuest(element) : segment.manager.run(module_);
   if (ok && options_.printAfterChange && printer_.fingerprint() != before)
     result_.changedPasses.push_back(element.name());
   return ok;
@@ -235,8 +253,8 @@ bool Executor::runSegment(Segment &segment) {
   printer_.before(first);
   size_t changedBefore = result_.changedPasses.size();
   Clock::time_point start = Clock::now();
-  bool ok = segment.isForeign() ? runForeign(first, segment) : segment.manager.run(module_);
-  if (options_.timing && segment.isForeign())
+  bool ok = segment.isOpaque() ? runOpaque(first, segment) : segment.manager.run(module_);
+  if (options_.timing && !first.pass)
     timing_.add(first.name(), Clock::now() - start);
   if (!ok) {
     // No pass of ours said it failed: the verifier did, on what the last of them left.
@@ -260,7 +278,8 @@ void Executor::fail(const PipelineElement &element) {
 void Executor::takeBack() {
   context_.rewriter().rollback();
   if (snapshot_)
-    snapshot_->restore();
+    // A Python pass may have kept operations, which must not go while it has them.
+    snapshot_->restore(/*othersHoldOn=*/hasGuests_);
   result_.changedPasses.clear();
   result_.numChanges = 0;
 }

@@ -21,7 +21,7 @@ void appendBlocks(ir::Region region, const std::vector<ir::Block> &blocks) {
 
 } // namespace
 
-void Snapshot::restore() {
+void Snapshot::restore(bool othersHoldOn) {
   const capi::Table &fn = capi::fn();
   ir::Operation copy = copy_.get();
   // Swap the bodies: destroying the copy then destroys the changed blocks, uses and all.
@@ -41,7 +41,10 @@ void Snapshot::restore() {
     fn.mlirOperationSetAttributeByName(module_.raw(), ir::toRef(entry.name.str()),
                                        entry.value.raw());
   fn.mlirOperationSetLocation(module_.raw(), copy.location().raw());
-  copy_.reset();
+  if (othersHoldOn)
+    (void)copy_.release();
+  else
+    copy_.reset();
 }
 
 } // namespace hlotag::pass

@@ -13,8 +13,8 @@ public:
       : module_(module), copy_(ir::OwnedOperation::clone(module)) {}
 
   /// Makes the module what it was. The operation itself stays; all that was nested in it is
-  /// destroyed and replaced.
-  void restore();
+  /// replaced, and destroyed unless others may still hold on to it: then it is never freed.
+  void restore(bool othersHoldOn);
 
 private:
   ir::Operation module_;

@@ -82,6 +82,8 @@ public:
   virtual const PassInfo &info() const = 0;
   virtual LogicalResult run(PassContext &ctx) = 0;
   virtual std::unique_ptr<Pass> clone() const = 0;
+  /// Whether all that it changes goes through the context's rewriter, and can be taken back there.
+  virtual bool keepsJournal() const { return true; }
 
   const OptionList &options() const { return options_; }
   OptionBase *findOption(std::string_view name) const;

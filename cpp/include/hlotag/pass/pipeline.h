@@ -28,18 +28,20 @@ struct PipelineElement {
 
   /// Its name in messages and flags: `hlotag-strip`, `canonicalize`, `func.func`.
   std::string name() const;
+  /// Whether it changes the module behind the rewriter's back.
+  bool isOpaque() const { return !pass || !pass->keepsJournal(); }
   std::string str() const { return pass ? pass->str() : foreign; }
 };
 
 class Pipeline {
 public:
   /// Parses `a,b{x=1},func.func(c)`, with or without `builtin.module(...)` around it. Names that
-  /// start with `hlotag-` are looked up in the registry with their options; all else is foreign
-  /// and left to MLIR. Throws PipelineError.
+  /// start with `hlotag-` or are registered are ours and have their options parsed; all else is
+  /// foreign and left to MLIR. Throws PipelineError.
   static Pipeline parse(std::string_view text);
 
   const std::vector<PipelineElement> &elements() const { return elements_; }
-  bool hasForeign() const;
+  bool hasOpaque() const;
   /// Canonical text, without `builtin.module(...)`; parses to the same pipeline.
   std::string str() const;
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python_pass.h"
+
+#include "hlotag/pass/guest.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+
+namespace hlotag::python {
+
+namespace {
+
+thread_local nb::handle currentRun;
+
+/// A Python object that lives as long as the process: whoever drops the last copy of a pass may not
+/// have the interpreter's lock.
+struct Immortal {
+  nb::handle handle;
+};
+
+nb::object valueOf(const pass::OptionBase &option) {
+  if (auto *flag = dynamic_cast<const pass::Option<bool> *>(&option))
+    return nb::cast(flag->get());
+  if (auto *integer = dynamic_cast<const pass::Option<int64_t> *>(&option))
+    return nb::cast(integer->get());
+  if (auto *number = dynamic_cast<const pass::Option<double> *>(&option))
+    return nb::cast(number->get());
+  if (auto *list = dynamic_cast<const pass::Option<std::vector<std::string>> *>(&option))
+    return nb::cast(list->get());
+  return nb::cast(dynamic_cast<const pass::Option<std::string> &>(option).get());
+}
+
+/// `function(run, values)` returns None, or why it failed.
+pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass::Pass &pass) {
+  nb::gil_scoped_acquire acquire;
+  if (!currentRun.is_valid() || currentRun.is_none())
+    return ctx.emitError(ctx.module(), "a Python pass was run without a Python module");
+  try {
+    nb::list values;
+    for (const pass::OptionBase *option : pass.options())
+      values.append(valueOf(*option));
+    nb::object failure = function(currentRun, values);
+    if (failure.is_none())
+      return pass::success();
+    return ctx.emitError(ctx.module(), nb::cast<std::string>(failure));
+  } catch (nb::python_error &error) { // what interrupts the function outside of its own care
+    return ctx.emitError(ctx.module(), error.what());
+  }
+}
+
+using OptionTuple = std::tuple<std::string, std::string, std::string, std::string>;
+
+void registerPass(std::string argument, std::string summary, std::string description,
+                  const std::vector<OptionTuple> &options, nb::object function) {
+  pass::GuestSpec spec;
+  spec.argument = std::move(argument);
+  spec.summary = std::move(summary);
+  spec.description = std::move(description);
+  for (const auto &[name, type, initial, text] : options)
+    spec.options.push_back({name, type, initial, text});
+  spec.run = [held = Immortal{function}](pass::PassContext &ctx, const pass::GuestPass &self) {
+    return call(held.handle, ctx, self);
+  };
+  std::vector<pass::GuestSpec> specs;
+  specs.push_back(std::move(spec));
+  if (auto problem = pass::registerGuests(std::move(specs)))
+    throw nb::value_error(problem->c_str());
+  function.release();
+}
+
+} // namespace
+
+RunScope::RunScope(nb::handle run) : outer_(currentRun) { currentRun = run; }
+
+RunScope::~RunScope() { currentRun = outer_; }
+
+void bindPythonPasses(nb::module_ &m) {
+  m.def("register_pass", &registerPass, nb::arg("argument"), nb::arg("summary"),
+        nb::arg("description"), nb::arg("options"), nb::arg("function"),
+        "Makes a Python function a pass; it is never freed.");
+  m.def(
+      "print_option",
+      [](nb::handle value) {
+        if (nb::isinstance<nb::bool_>(value))
+          return pass::detail::printValue(nb::cast<bool>(value));
+        if (nb::isinstance<nb::int_>(value))
+          return pass::detail::printValue(nb::cast<int64_t>(value));
+        if (nb::isinstance<nb::float_>(value))
+          return pass::detail::printValue(nb::cast<double>(value));
+        if (nb::isinstance<nb::str>(value))
+          return pass::detail::printValue(nb::cast<std::string>(value));
+        return pass::detail::printValue(nb::cast<std::vector<std::string>>(value));
+      },
+      "A value of an option in the syntax of pipelines.");
+}
+
+} // namespace hlotag::python

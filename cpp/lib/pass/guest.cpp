@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/pass/guest.h"
+#include "hlotag/pass/registry.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace hlotag::pass {
+
+namespace {
+
+bool isNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+/// Without dots, so that it cannot be taken for an operation's name.
+bool isName(std::string_view text) {
+  return !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
+         std::all_of(text.begin(), text.end(), isNameCharacter);
+}
+
+template <class T>
+std::unique_ptr<OptionBase> makeOption(OptionList &owner, const GuestSpec::OptionSpec &option,
+                                       const std::vector<std::string_view> &choices = {}) {
+  T initial{};
+  if (!detail::parseValue(option.initial, initial) ||
+      (!choices.empty() && !detail::isChoice(initial, choices)))
+    throw std::invalid_argument("'" + option.initial + "' is not a value of type " + option.type +
+                                " for the option '" + option.name + "'");
+  return std::make_unique<Option<T>>(owner, option.name, option.description, initial, choices);
+}
+
+std::vector<std::string_view> splitChoices(std::string_view type) {
+  std::vector<std::string_view> choices;
+  for (size_t start = 0; start <= type.size();) {
+    size_t end = std::min(type.find('|', start), type.size());
+    choices.push_back(type.substr(start, end - start));
+    start = end + 1;
+  }
+  return choices;
+}
+
+/// What is wrong with `spec`, if anything.
+std::optional<std::string> check(const GuestSpec &spec) {
+  std::string name = "'" + spec.argument + "'";
+  if (!isName(spec.argument))
+    return name +
+           " is no name for a pass: expected lower-case letters, digits, '-' and '_', with a "
+           "letter first";
+  if (spec.argument.rfind("hlotag-", 0) == 0)
+    return name + " is no name for a pass: 'hlotag-' is reserved for hlotag's own";
+  for (auto option = spec.options.begin(); option != spec.options.end(); ++option) {
+    auto same = [&](const GuestSpec::OptionSpec &other) { return other.name == option->name; };
+    if (!isName(option->name) || std::any_of(spec.options.begin(), option, same))
+      return "'" + option->name + "' is no name for an option of " + name;
+  }
+  try {
+    GuestPass trial(std::make_shared<GuestSpec>(spec));
+  } catch (const std::invalid_argument &error) {
+    return name + ": " + error.what();
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+GuestPass::GuestPass(std::shared_ptr<const GuestSpec> spec)
+    : spec_(std::move(spec)),
+      info_{spec_->argument, spec_->argument, spec_->summary, spec_->description} {
+  for (const GuestSpec::OptionSpec &option : spec_->options)
+    addOption(option);
+}
+
+void GuestPass::addOption(const GuestSpec::OptionSpec &option) {
+  if (option.type == "bool")
+    owned_.push_back(makeOption<bool>(options(), option));
+  else if (option.type == "int")
+    owned_.push_back(makeOption<int64_t>(options(), option));
+  else if (option.type == "float")
+    owned_.push_back(makeOption<double>(options(), option));
+  else if (option.type == "string")
+    owned_.push_back(makeOption<std::string>(options(), option));
+  else if (option.type == "list of strings")
+    owned_.push_back(makeOption<std::vector<std::string>>(options(), option));
+  else if (option.type.find('|') != std::string::npos)
+    owned_.push_back(makeOption<std::string>(options(), option, splitChoices(option.type)));
+  else
+    throw std::invalid_argument("the option '" + option.name + "' has the unknown type '" +
+                                option.type + "'");
+}
+
+std::unique_ptr<Pass> GuestPass::clone() const {
+  auto copy = std::make_unique<GuestPass>(spec_);
+  copy->copyOptionsFrom(*this);
+  return copy;
+}
+
+std::optional<std::string> registerGuests(std::vector<GuestSpec> specs) {
+  std::vector<std::pair<std::string, PassFactory>> factories;
+  for (GuestSpec &spec : specs) {
+    if (auto problem = check(spec))
+      return problem;
+    auto shared = std::make_shared<const GuestSpec>(std::move(spec));
+    factories.emplace_back(shared->argument, [shared]() -> std::unique_ptr<Pass> {
+      return std::make_unique<GuestPass>(shared);
+    });
+  }
+  std::string taken = registerNew(std::move(factories));
+  if (taken.empty())
+    return std::nullopt;
+  return "there is already a pass named '" + taken + "'";
+}
+
+} // namespace hlotag::pass

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes that are written in Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import traceback
+import typing
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from hlotag.errors import PipelineError
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+PassT = TypeVar("PassT", bound="Callable[..., Any]")
+
+_SCALARS = {bool: "bool", int: "int", float: "float", str: "string"}
+_LISTS = {tuple[str, ...]: tuple, list[str]: list}
+_CHOICE = re.compile(r"[\w.-]+")
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_UNKNOWN_PASS = "does not refer to a registered pass"
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+@dataclasses.dataclass
+class PythonRun:
+    """One run of a pipeline, as its Python passes see it.
+
+    Attributes:
+        module: What they work on.
+        exception: What one of them raised.
+    """
+
+    module: ir.Module
+    exception: BaseException | None = None
+
+
+@overload
+def register_pass(pass_: PassT, *, name: str | None = None) -> PassT: ...
+@overload
+def register_pass(*, name: str | None = None) -> Callable[[PassT], PassT]: ...
+def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
+    """Makes a pass written in Python known to pipelines, next to hlotag's and jaxlib's; also a decorator.
+
+    The pass gets the `ir.Module` (of `jax.extend.mlir`), with the module's context and an unknown location entered, and changes
+    it in place. If it raises, the whole pipeline is undone, and the exception is the cause of the `PassError`. It must not keep
+    the module or its operations for longer than it runs.
+
+    Args:
+        pass_: A function of a module, or a frozen dataclass whose objects are functions of a module. The dataclass's fields are
+            the pass's options, of type bool, int, float, str, tuple[str, ...], list[str] or a Literal of strings, each with a
+            default; `max_uses: int = 3` is `{max-uses=3}` in a pipeline. `field(metadata={"description": ...})` describes one.
+        name: As it is written in a pipeline; by default the name of the class or the function, `CountDots` as `count-dots`.
+
+    Returns:
+        `pass_`; or a decorator, if `pass_` is not given.
+
+    Raises:
+        TypeError: `pass_` is neither, or a field has no default or another type.
+        PipelineError: There is a pass of that name already (for good: the name is part of JAX's cache keys), or pipelines cannot
+            have the name.
+        IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
+    """
+    if pass_ is None:
+        return lambda decorated: register_pass(decorated, name=name)
+    options = _options_of(pass_)
+    argument = name if name is not None else _WORD_START.sub("-", pass_.__name__).lower().replace("_", "-")
+    _refuse_mlir_names(argument)
+    from hlotag import _core
+
+    summary, _, description = (inspect.getdoc(pass_) or "").partition("\n")
+    summary = summary.rstrip(".") or f"{pass_.__qualname__} of {pass_.__module__}"
+    written = [option.as_tuple() for option in options]
+    try:
+        _core.register_pass(argument, summary, description.strip(), written, _caller(pass_, options))
+    except ValueError as error:
+        raise PipelineError(str(error)) from None
+    return pass_
+
+
+@dataclasses.dataclass(frozen=True)
+class _Option:
+    """A field of a pass, and how its value is made from what a pipeline says."""
+
+    field: str
+    type: str
+    default: Any
+    description: str
+    convert: Callable[[Any], Any]
+
+    def as_tuple(self) -> tuple[str, str, str, str]:
+        from hlotag import _core
+
+        return self.field.replace("_", "-"), self.type, _core.print_option(self.default), self.description
+
+
+def _options_of(pass_: Any) -> list[_Option]:
+    if not isinstance(pass_, type):
+        if not callable(pass_) or not hasattr(pass_, "__name__"):
+            raise TypeError(f"a pass must be a function or a frozen dataclass, got {pass_!r}")
+        return []
+    parameters = getattr(pass_, "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen or not any("__call__" in vars(base) for base in pass_.__mro__):
+        raise TypeError(f"{pass_.__name__} must be a frozen dataclass with a method __call__(self, module)")
+    types = typing.get_type_hints(pass_)
+    return [_option(pass_.__name__, field, types[field.name]) for field in dataclasses.fields(pass_) if field.init]
+
+
+def _option(owner: str, field: dataclasses.Field[Any], hint: Any) -> _Option:
+    where = f"{owner}.{field.name}"
+    default: Any = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    if default is dataclasses.MISSING:
+        raise TypeError(f"{where}: an option needs a default")
+    type_, convert = _type_of(where, hint)
+    expected = list | tuple if convert in (list, tuple) else str if "|" in type_ else hint
+    if not isinstance(default, expected) or (type(default) is bool and hint is not bool):
+        raise TypeError(f"{where}: the default {default!r} is not of type {type_}")
+    return _Option(field.name, type_, default, str(field.metadata.get("description", "")), convert)
+
+
+def _type_of(where: str, hint: Any) -> tuple[str, Callable[[Any], Any]]:
+    """The type as pipelines call it, and how a value of it becomes the field's."""
+    if hint in _SCALARS:
+        return _SCALARS[hint], hint
+    if hint in _LISTS:
+        return "list of strings", _LISTS[hint]
+    choices = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal and len(choices) > 1 and all(_CHOICE.fullmatch(str(c)) for c in choices):
+        return "|".join(choices), str
+    raise TypeError(f"{where}: expected bool, int, float, str, tuple[str, ...], list[str] or a Literal of words, got {hint!r}")
+
+
+def _caller(pass_: Any, options: list[_Option]) -> Callable[[PythonRun, list[Any]], str | None]:
+    """What C++ calls: never raises, but returns why the pass failed."""
+
+    def call(where: PythonRun, values: list[Any]) -> str | None:
+        from jaxlib.mlir import ir
+
+        try:
+            with where.module.context, ir.Location.unknown():
+                run = pass_
+                if isinstance(pass_, type):
+                    run = pass_(**{o.field: o.convert(value) for o, value in zip(options, values, strict=True)})
+                run(where.module)
+        except BaseException as error:
+            # The first frame is the one above.
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            where.exception = error
+            return "".join(traceback.format_exception_only(error)).strip()
+        return None
+
+    return call
+
+
+def _refuse_mlir_names(argument: str) -> None:
+    """A pass of jaxlib's must not become another one under the feet of those who use it."""
+    from jaxlib.mlir.passmanager import PassManager
+
+    from hlotag import _host
+    from hlotag.pipeline import new_context
+
+    if not _NAME.fullmatch(argument):
+        return  # Refused with the reason in a moment.
+    _host.ensure()
+    with new_context():
+        try:
+            PassManager.parse(f"builtin.module({argument})")
+        except Exception as error:
+            if _UNKNOWN_PASS in str(error):
+                return
+    raise PipelineError(f"MLIR has a pass named '{argument}'")

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""register_pass: passes in Python, in pipelines with C++ passes and those of jaxlib, and in the stage."""
+
+import pickle
+import threading
+import traceback
+from dataclasses import dataclass, field
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.extend.mlir import ir
+
+import hlotag
+from hlotag.cli import opt_main
+from hlotag.pipeline import new_context, parse_module, pipeline_text
+
+MODULE = """
+module @m {
+  func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.sine %x {mhlo.frontend_attributes = {a = "1", b = "2"}} : tensor<f32>
+    %dead = stablehlo.cosine %x : tensor<f32>
+    return %0 : tensor<f32>
+  }
+}
+"""
+
+seen = []
+
+
+def operations(module):
+    found = []
+    module.operation.walk(lambda op: (found.append(op), ir.WalkResult.ADVANCE)[1])
+    return found
+
+
+@hlotag.register_pass
+@dataclass(frozen=True)
+class LabelOps:
+    """Gives operations a tag.
+
+    More about it.
+    """
+
+    op: str = "stablehlo.sine"
+    label: str = "label"
+    max_uses: int = 3
+    ratio: float = 0.5
+    loud: bool = False
+    keys: tuple[str, ...] = ()
+    mode: Literal["keep", "drop"] = field(default="keep", metadata={"description": "what happens to the others"})
+
+    def __call__(self, module: ir.Module) -> None:
+        seen.append(self)
+        for op in operations(module):
+            if op.name == self.op:
+                entry = ir.DictAttr.get({"label": ir.StringAttr.get(self.label)})
+                op.attributes["mhlo.frontend_attributes"] = entry
+
+
+def erase_dead(module):
+    for op in operations(module):
+        if op.name == "stablehlo.cosine":
+            op.erase()
+
+
+class Unlucky(Exception):
+    pass
+
+
+def fail_late(module):
+    erase_dead(module)
+    module.operation.attributes["half.done"] = ir.UnitAttr.get()
+    kept.append(next(op for op in operations(module) if op.name == "stablehlo.sine"))
+    raise Unlucky("after a change")
+
+
+def break_module(module):
+    for op in operations(module):
+        if op.name == "stablehlo.sine":
+            op.attributes["mhlo.frontend_attributes"] = ir.StringAttr.get("no dictionary")
+            op.operands[0].owner.add_argument(ir.F32Type.get(), ir.Location.unknown())
+
+
+def rename_main(module):
+    module.body.operations[0].attributes["sym_name"] = ir.StringAttr.get("other")
+
+
+kept = []
+hlotag.register_pass(erase_dead, name="erase-dead")
+hlotag.register_pass(fail_late)
+hlotag.register_pass(break_module)
+hlotag.register_pass(rename_main)
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    seen.clear()
+    kept.clear()
+
+
+def test_mixes_with_passes_in_cpp_and_of_jaxlib():
+    result = hlotag.run_passes(MODULE, "hlotag-strip{keys=a},label-ops{op=stablehlo.cosine},erase-dead,cse,hlotag-verify")
+    assert "cosine" not in result
+    assert '{b = "2"}' in result
+    result = hlotag.run_passes(MODULE, ["label-ops{label=x}", "hlotag-strip{keys=l*}", "canonicalize"])
+    assert "frontend_attributes" not in result
+
+
+def test_options_are_the_fields():
+    hlotag.run_passes(
+        MODULE, 'label-ops{op="a b" label="\\"" max-uses=-7 ratio=1e-3 loud keys=x,"y,z" mode=drop},label-ops{keys={}}'
+    )
+    assert seen == [LabelOps("a b", '"', -7, 0.001, True, ("x", "y,z"), "drop"), LabelOps()]
+
+
+def test_text_and_options_round_trip():
+    text = 'label-ops{op="a b" max-uses=-7 loud=true keys={x,"y,z"} mode=drop}'
+    assert pipeline_text(text) == text == pipeline_text(pipeline_text(text))
+    assert pipeline_text("label-ops{ max-uses=3  mode=keep }") == "label-ops"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("label-ops{max-uses=many}", "'many' is not a value of type int for the option 'max-uses' of label-ops"),
+        ("label-ops{mode=twist}", r"type keep\|drop"),
+        ("label-ops{nope=1}", r"unknown option 'nope' of label-ops; its options: op \(string\), label"),
+        ("func.func(erase-dead)", "top-level builtin.module"),
+        ("label-opps", "hlotag has a pass 'label-ops'"),
+        ("hlotag-nothing-like-it", "the passes: break-module, erase-dead.*label-ops"),
+    ],
+)
+def test_bad_pipelines(text, reason):
+    with pytest.raises(hlotag.PipelineError, match=reason):
+        hlotag.run_passes(MODULE, text)
+
+
+def test_listed_with_its_options():
+    info = {info.name: info for info in hlotag.list_passes()}["label-ops"]
+    assert info.summary == "Gives operations a tag"
+    assert info.description == "More about it."
+    assert [(o.name, o.type, o.default) for o in info.options][2:] == [
+        ("max-uses", "int", "3"),
+        ("ratio", "float", "0.5"),
+        ("loud", "bool", "false"),
+        ("keys", "list of strings", "{}"),
+        ("mode", "keep|drop", "keep"),
+    ]
+    assert info.options[-1].description == "what happens to the others"
+
+
+@pytest.mark.parametrize("before", ["", "hlotag-strip,", "canonicalize,", "hlotag-strip,cse,label-ops,"])
+def test_a_failure_undoes_the_whole_pipeline(before):
+    with new_context():
+        module = parse_module(MODULE)
+        text = module.operation.get_asm(enable_debug_info=True)
+        with pytest.raises(hlotag.PassError, match=r"pass 'fail-late' failed\n.*error: .*Unlucky: after a change") as caught:
+            hlotag.run_passes(module, before + "fail-late,hlotag-verify")
+        assert module.operation.get_asm(enable_debug_info=True) == text
+        assert caught.value.pass_name == "fail-late"
+        cause = caught.value.__cause__
+        assert isinstance(cause, Unlucky)
+        assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["fail_late"]
+        assert pickle.loads(pickle.dumps(caught.value)).pass_name == "fail-late"
+        assert kept[0].name == "stablehlo.sine"  # what the pass kept can still be looked at
+
+
+def test_what_a_pass_leaves_is_verified():
+    with pytest.raises(hlotag.PassError, match="pass 'break-module' failed"):
+        hlotag.run_passes(MODULE, "break-module")
+
+
+def test_an_interrupt_goes_through_as_it_is():
+    def interrupted(module):
+        erase_dead(module)
+        raise KeyboardInterrupt
+
+    hlotag.register_pass(interrupted)
+    with new_context():
+        module = parse_module(MODULE)
+        with pytest.raises(KeyboardInterrupt):
+            hlotag.run_passes(module, "interrupted")
+        assert "cosine" in str(module)
+
+
+def test_a_pass_may_run_passes():
+    def nested(module):
+        hlotag.run_passes(module, "hlotag-strip{keys=a},erase-dead")
+        with pytest.raises(hlotag.PassError):
+            hlotag.run_passes(module, "fail-late")
+
+    hlotag.register_pass(nested)
+    result = hlotag.run_passes(MODULE, "nested,label-ops{op=none}")
+    assert "cosine" not in result
+    assert '{b = "2"}' in result
+
+
+@pytest.mark.parametrize("name", ["erase-dead", "hlotag-strip", "hlotag-new", "canonicalize", "func.func", "With Space", ""])
+def test_names_that_are_refused(name):
+    with pytest.raises(hlotag.PipelineError, match=r"already a pass|reserved|MLIR has|no name for a pass"):
+        hlotag.register_pass(lambda module: None, name=name)
+
+
+def test_classes_that_are_refused():
+    @dataclass
+    class Mutable:
+        def __call__(self, module):
+            pass
+
+    @dataclass(frozen=True)
+    class NoDefault:
+        limit: int
+
+        def __call__(self, module):
+            pass
+
+    @dataclass(frozen=True)
+    class WrongType:
+        limit: dict = field(default_factory=dict)
+
+        def __call__(self, module):
+            pass
+
+    @dataclass(frozen=True)
+    class NoCall:
+        pass
+
+    @dataclass(frozen=True)
+    class WrongDefault:
+        limit: int = "3"  # type: ignore[assignment]
+
+        def __call__(self, module):
+            pass
+
+    for pass_, reason in [
+        (Mutable, "frozen dataclass"),
+        (NoDefault, "NoDefault.limit: an option needs a default"),
+        (WrongType, "WrongType.limit: expected bool, int"),
+        (NoCall, "__call__"),
+        (WrongDefault, "the default '3' is not of type int"),
+        (3, "function or a frozen dataclass"),
+    ]:
+        with pytest.raises(TypeError, match=reason):
+            hlotag.register_pass(pass_)
+
+
+def test_in_the_stage_and_in_its_keys():
+    def f(x):
+        return jnp.sin(x) * 2
+
+    jitted = jax.jit(f)
+    x = jnp.ones(3)
+    labelled = hlotag.DEFAULT_PIPELINE + ",label-ops{label=one}"
+    with hlotag.stage(labelled):
+        assert not seen  # asked whether it exists, not tried out
+        assert 'label = "one"' in jitted.lower(x).as_text()
+        np.testing.assert_array_equal(jitted(x), f(x))
+    with hlotag.stage(labelled.replace("one", "two")):
+        assert 'label = "two"' in jitted.lower(x).as_text()
+    with hlotag.stage(labelled):
+        assert 'label = "one"' in jitted.lower(x).as_text()
+    assert "label" not in jitted.lower(x).as_text()
+    with pytest.raises(hlotag.PipelineError, match="not-registered"), hlotag.stage("not-registered"):
+        pass
+
+
+def test_in_the_stage_with_dumps(tmp_path):
+    with hlotag.dump_to(tmp_path), hlotag.stage(hlotag.DEFAULT_PIPELINE + ",label-ops{label=dumped}"):
+        jax.jit(lambda x: jnp.sin(x)).lower(jnp.ones(3))
+    assert any('label = "dumped"' in file.read_text() for file in tmp_path.glob("*label-ops*"))
+
+
+def test_a_failure_in_the_stage_names_the_pass(tmp_path, monkeypatch):
+    monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
+    with hlotag.stage(hlotag.DEFAULT_PIPELINE + ",fail-late"), pytest.raises(hlotag.PassError) as caught:
+        jax.jit(lambda x: jnp.sin(x)).lower(jnp.ones(3))
+    assert caught.value.pass_name == "fail-late"
+
+
+def test_the_entry_point_of_a_program_must_stay():
+    lowered = jax.jit(jnp.sin).lower(jnp.ones(3))
+    with pytest.raises(hlotag.PassError, match="type of the program's entry point"):
+        hlotag.run_passes(lowered, "rename-main")
+
+
+def test_threads():
+    results = []
+
+    def work(label):
+        results.extend(f'"{label}"' in hlotag.run_passes(MODULE, f"label-ops{{label={label}}},cse") for _ in range(20))
+
+    threads = [threading.Thread(target=work, args=(f"t{i}",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 160
+    assert all(results)
+
+
+def test_flags_of_hlotag_opt(tmp_path, capfd):
+    file = tmp_path / "m.mlir"
+    file.write_text(MODULE)
+    assert opt_main([str(file), "--label-ops=label=cli", "--erase-dead", "--mlir-print-ir-after-change", "--mlir-timing"]) == 0
+    out, err = capfd.readouterr()
+    assert '"cli"' in out
+    assert err.count("IR Dump After label-ops") == err.count("IR Dump After erase-dead") == 1
+    assert "label-ops" in err.split("Wall")[-1] or "label-ops" in err
