@@ -151,6 +151,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
 
 def _as_of_now(later: Callable) -> Callable:
     """`later`, which lowers what is being traced or exported now, under the stage of now: what is in it is meant for that one."""
+    scopes.stages.check()
     now = active()
 
     @functools.wraps(later)
