@@ -90,6 +90,12 @@ Operation Rewriter::insert(OwnedOperation op, Block block, Operation before) {
   return inserted;
 }
 
+void Rewriter::move(Operation op, Block block, Operation before) {
+  record(Kind::Move, op.opaque(), op.block().opaque(), op.nextInBlock().opaque());
+  capi::fn().mlirOperationRemoveFromParent(op.raw());
+  capi::fn().mlirBlockInsertOwnedOperationBefore(block.raw(), before.raw(), op.raw());
+}
+
 Operation Rewriter::cloneAfter(Operation op) {
   return insert(OwnedOperation::clone(op), op.block(), op.nextInBlock());
 }
@@ -125,6 +131,9 @@ void Rewriter::undo(const Change &change) {
     fn.mlirOperationRemoveFromParent(asOperation(change.subject));
     fn.mlirOperationDestroy(asOperation(change.subject));
     return;
+  case Kind::Move:
+    fn.mlirOperationRemoveFromParent(asOperation(change.subject));
+    [[fallthrough]];
   case Kind::Erase:
     fn.mlirBlockInsertOwnedOperationBefore(asBlock(change.where), asOperation(change.former),
                                            asOperation(change.subject));

@@ -11,6 +11,7 @@
 #ifdef HLOTAG_UPSTREAM_MLIR_C
 
 #include <mlir-c/BuiltinAttributes.h>
+#include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Diagnostics.h>
 #include <mlir-c/IR.h>
 #include <mlir-c/Pass.h>

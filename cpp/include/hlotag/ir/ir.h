@@ -4,6 +4,7 @@
 #pragma once
 
 #include "hlotag/ir/attributes.h"
+#include "hlotag/ir/builder.h"
 #include "hlotag/ir/diagnostics.h"
 #include "hlotag/ir/location.h"
 #include "hlotag/ir/op_ids.h"

@@ -41,6 +41,8 @@ public:
   Operation insert(OwnedOperation op, Block block, Operation before);
   /// Inserts a copy of `op` (its regions, attributes and locations) after it, and returns it.
   Operation cloneAfter(Operation op);
+  /// Moves `op` into `block` before `before`, at the end if that is null.
+  void move(Operation op, Block block, Operation before);
   /// Removes `op`. Its results must have no uses: otherwise throws IRError.
   void erase(Operation op);
 
@@ -58,13 +60,13 @@ public:
   void commit();
 
 private:
-  enum class Kind : unsigned char { Attr, Location, ArgLocation, Operand, Insert, Erase };
+  enum class Kind : unsigned char { Attr, Location, ArgLocation, Operand, Insert, Move, Erase };
   struct Change {
     Kind kind;
     unsigned index;      // Operand
     const void *subject; // MlirOperation, or MlirValue for ArgLocation
-    const void *where;   // Attr: the name; Erase: the block
-    const void *former;  // value, location, operand; Erase: the operation that came next
+    const void *where;   // Attr: the name; Move, Erase: the block
+    const void *former;  // value, location, operand; Move, Erase: the operation that came next
   };
 
   void record(Kind kind, const void *subject, const void *where, const void *former,

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/call_graph.h"
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+#include "side_effects.h"
+
+#include <map>
+#include <unordered_set>
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+using analysis::CallGraph;
+
+class Outline final : public PassBase<Outline> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+
+private:
+  Option<std::string> key_{options(), "key", "the key whose values name the groups", "MUST_FUSE"};
+  Option<int64_t> minOps_{options(), "min-ops", "leave groups alone that have fewer operations", 1};
+  Option<std::string> onRefusal_{options(),
+                                 "on-refusal",
+                                 "what a group that cannot be outlined is; with a warning it is "
+                                 "left alone",
+                                 "error",
+                                 {"error", "warning"}};
+};
+
+const PassInfo &Outline::staticInfo() {
+  static const PassInfo info{
+      "hlotag-outline", "HlotagOutline",
+      "Make one function and one call of the operations with the same value of a key",
+      R"md(The operations of one block that have the same value of `key` are moved into a private
+function, in their order, and one `func.call` with that entry stands for them. Values from outside, those
+that regions capture included, become the function's arguments; values used outside become its results. The
+function is called after key and value. Operations keep their locations and all their entries.
+
+Operations between them that depend on the group move behind the call; the others stay before it.
+A group is refused, with an error at the operation in the way, where that is impossible:
+
+- an operation outside depends on the group, and the group on it;
+- side effects would change their order. Operations have some if they say so (`has_side_effect`), if they are
+  infeeds, outfeeds, sends, receives or draws of random numbers, if they are of a dialect that hlotag does not know, or
+  if something in their regions or in the function they call has. Collectives are ordered by their operands.
+
+Operations in the regions of loops and conditionals are outlined there, unless the loop or conditional itself
+is in the group; bodies of reductions, sorts and scatters are part of their operation. What is outlined
+already stays: a call that is alone in its group, and the body of a function whose calls all have the entry.
+Groups whose operations lie apart cost time for all that is between them; else this is linear.
+
+Before:
+
+```mlir
+func.func public @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {MUST_FUSE = "1"}} : tensor<f32>
+  %1 = stablehlo.negate %0 : tensor<f32>
+  %2 = stablehlo.add %0, %y {mhlo.frontend_attributes = {MUST_FUSE = "1"}} : tensor<f32>
+  %3 = stablehlo.multiply %1, %2 : tensor<f32>
+  return %3 : tensor<f32>
+}
+```
+
+After:
+
+```mlir
+func.func public @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+  %0:2 = call @MUST_FUSE_1(%x, %y) {mhlo.frontend_attributes = {MUST_FUSE = "1"}} : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %1 = stablehlo.negate %0#0 : tensor<f32>
+  %2 = stablehlo.multiply %1, %0#1 : tensor<f32>
+  return %2 : tensor<f32>
+}
+func.func private @MUST_FUSE_1(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {MUST_FUSE = "1"}} : tensor<f32>
+  %1 = stablehlo.add %0, %y {mhlo.frontend_attributes = {MUST_FUSE = "1"}} : tensor<f32>
+  return %0, %1 : tensor<f32>, tensor<f32>
+}
+```)md"};
+  return info;
+}
+
+/// Operations of one block with the same value, in order.
+struct Group {
+  ir::Operation function;
+  ir::Attribute value;
+  std::vector<ir::Operation> members;
+};
+
+/// Calls `visit(user, number, value)` for the operands of `op` and of what is nested in it.
+template <class F> void forEachOperand(ir::Operation op, F &&visit) {
+  ir::walk(op, [&](ir::Operation user) {
+    ir::Operation::Operands operands = user.operands();
+    for (intptr_t i = 0; i < operands.size(); ++i)
+      visit(user, i, operands[i]);
+  });
+}
+
+/// Where a group can go, or what is in the way.
+class Placement {
+public:
+  enum class Obstacle { None, Value, SideEffect };
+
+  Placement(const Group &group, SideEffects &effects) {
+    // Paths through values are the better explanation, so effects count only where there is none.
+    if (place(group, nullptr))
+      place(group, &effects);
+  }
+
+  Obstacle obstacle() const { return obstacle_; }
+  /// The operation outside that depends on the group, and a member that depends on it.
+  ir::Operation outside() const { return outside_; }
+  ir::Operation dependent() const { return dependent_; }
+  /// Operations between the members that depend on the group.
+  const std::vector<ir::Operation> &after() const { return after_; }
+
+private:
+  enum class Role : unsigned char { None, Member, After };
+
+  bool place(const Group &group, SideEffects *effects);
+
+  Obstacle obstacle_ = Obstacle::None;
+  ir::Operation outside_, dependent_;
+  std::vector<ir::Operation> after_;
+};
+
+bool Placement::place(const Group &group, SideEffects *effects) {
+  ir::PointerMap<Role> roles;
+  for (ir::Operation member : group.members)
+    *roles.insert(member.opaque()).first = Role::Member;
+  after_.clear();
+  Role lastEffect = Role::None; // of the operation whose effect came last; all of them are ordered
+  ir::Operation lastEffectOp;
+  for (ir::Operation op = group.members.front();; op = op.nextInBlock()) {
+    Role *found = roles.find(op.opaque());
+    bool isMember = found && *found == Role::Member;
+    bool dependsOnMember = false;
+    ir::Operation afterOp; // which it depends on
+    forEachOperand(op, [&](ir::Operation, intptr_t, ir::Value value) {
+      ir::Operation definition = value.definingOp();
+      Role *role = definition ? roles.find(definition.opaque()) : nullptr;
+      if (role && *role == Role::After && !afterOp)
+        afterOp = definition;
+      dependsOnMember |= role && *role == Role::Member;
+    });
+    bool throughEffect = false;
+    if (effects && effects->has(op)) {
+      dependsOnMember |= lastEffect == Role::Member;
+      throughEffect = !afterOp && lastEffect == Role::After;
+      if (throughEffect)
+        afterOp = lastEffectOp;
+      lastEffect = isMember ? Role::Member : dependsOnMember || afterOp ? Role::After : Role::None;
+      lastEffectOp = op;
+    }
+    if (isMember && afterOp) {
+      obstacle_ = effects ? Obstacle::SideEffect : Obstacle::Value;
+      outside_ = afterOp;
+      dependent_ = op;
+      return false;
+    }
+    if (!isMember && (dependsOnMember || afterOp)) {
+      *roles.insert(op.opaque()).first = Role::After;
+      after_.push_back(op);
+    }
+    if (op == group.members.back())
+      return true;
+  }
+}
+
+class Outliner {
+public:
+  Outliner(PassContext &ctx, std::string_view key, size_t minOps, bool warns)
+      : ctx_(ctx), key_(key), minOps_(minOps), warns_(warns), graph_(ctx.module(), ctx.ids()),
+        effects_(graph_, ctx.ids()), manualComputation_(id("sdy.manual_computation")) {}
+
+  void run() {
+    for (const CallGraph::Function &function : graph_.functions())
+      collect(function);
+    for (ir::Block block : ctx_.module().regions()[0].blocks())
+      for (ir::Operation op : block.operations())
+        if (auto name = op.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
+          names_.emplace(name.value());
+    for (const Group &group : groups_)
+      if (group.members.size() >= minOps_ && !isCall(group))
+        outline(group);
+  }
+
+private:
+  ir::Identifier id(std::string_view text) { return ir::Identifier::get(ctx_.context(), text); }
+
+  ir::Attribute valueOf(ir::Operation op) {
+    ir::DictionaryAttr entries = ctx_.tags().get(op);
+    return entries ? entries.lookup(key_) : ir::Attribute();
+  }
+  /// What is to be outlined already is.
+  bool isCall(const Group &group) const {
+    return group.members.size() == 1 && group.members[0].name() == ctx_.ids().funcCall;
+  }
+  /// Whether operations in the regions of `op` may be replaced by calls.
+  bool isEntered(ir::Operation op) const {
+    const ir::OpIds &ids = ctx_.ids();
+    ir::Identifier name = op.name();
+    return name == ids.func || name == ids.whileOp || name == ids.caseOp || name == ids.ifOp ||
+           name == manualComputation_;
+  }
+  ir::Attribute valueOfCalls(const CallGraph::Function &function);
+  bool isWithin(ir::Operation op, ir::Attribute value);
+  void collect(const CallGraph::Function &function);
+  void outline(const Group &group);
+  void refuse(const Group &group, const Placement &placement);
+  std::string symbolFor(const Group &group);
+  std::string describe(const Group &group) const {
+    return std::string(key_) + " = " + group.value.str();
+  }
+
+  PassContext &ctx_;
+  std::string_view key_;
+  size_t minOps_;
+  bool warns_;
+  CallGraph graph_;
+  SideEffects effects_;
+  ir::Identifier manualComputation_;
+  std::vector<Group> groups_;
+  std::unordered_set<std::string> names_;
+};
+
+/// The value that all calls of a private function have, or null.
+ir::Attribute Outliner::valueOfCalls(const CallGraph::Function &function) {
+  if (!function.isPrivate || function.isReferenced)
+    return {};
+  ir::Attribute value;
+  for (size_t site : function.callers) {
+    ir::Attribute own = valueOf(graph_.callSites()[site].op);
+    if (!own || (value && own != value))
+      return {};
+    value = own;
+  }
+  return value;
+}
+
+/// Whether an operation around `op` is in a group of that value, and `op` with it.
+bool Outliner::isWithin(ir::Operation op, ir::Attribute value) {
+  for (op = op.parent(); op && op.name() != ctx_.ids().func; op = op.parent())
+    if (valueOf(op) == value)
+      return true;
+  return false;
+}
+
+void Outliner::collect(const CallGraph::Function &function) {
+  std::map<std::pair<const void *, const void *>, size_t> known; // by block and value
+  size_t firstGroup = groups_.size();
+  size_t numTopOps = 0;
+  ir::walk(function.op, [&](ir::Operation op) {
+    if (op == function.op)
+      return ir::WalkResult::Advance;
+    bool isTop = op.parent() == function.op;
+    if (ctx_.ids().isNeverTagged(op.name()))
+      return ir::WalkResult::Skip;
+    numTopOps += isTop;
+    if (ir::Attribute value = valueOf(op); value && !isWithin(op, value)) {
+      auto [slot, isNew] = known.try_emplace({op.block().opaque(), value.opaque()}, groups_.size());
+      if (isNew)
+        groups_.push_back({function.op, value, {}});
+      groups_[slot->second].members.push_back(op);
+    }
+    return isEntered(op) ? ir::WalkResult::Advance : ir::WalkResult::Skip;
+  });
+  // A function that is one group, whose calls say so, is what this pass would make of it.
+  if (groups_.size() == firstGroup)
+    return;
+  ir::Attribute value = valueOfCalls(function);
+  for (size_t g = firstGroup; value && g < groups_.size(); ++g)
+    if (groups_[g].value == value && groups_[g].members.size() == numTopOps &&
+        groups_[g].members[0].parent() == function.op)
+      groups_[g].members.clear();
+}
+
+std::string Outliner::symbolFor(const Group &group) {
+  auto text = ir::dynCast<ir::StringAttr>(group.value);
+  std::string base =
+      std::string(key_) + "_" + (text ? std::string(text.value()) : group.value.str());
+  for (char &c : base)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')))
+      c = '_';
+  base.resize(std::min<size_t>(base.size(), 64));
+  std::string name = base;
+  for (size_t i = 0; !names_.insert(name).second; ++i)
+    name = base + "_" + std::to_string(i);
+  return name;
+}
+
+void Outliner::refuse(const Group &group, const Placement &placement) {
+  std::string count = std::to_string(group.members.size());
+  std::string dependent(placement.dependent().name().str());
+  std::string message = "cannot outline the " + count + " operations with " + describe(group);
+  if (placement.obstacle() == Placement::Obstacle::Value)
+    message += ": this operation is none of them, but depends on them and is needed by '" +
+               dependent + "', which is one";
+  else
+    message += ": this operation is none of them, and the order of side effects puts it before '" +
+               dependent + "', which is one, and after another one";
+  if (warns_)
+    ctx_.emitWarning(placement.outside(), message + "; they stay as they are");
+  else
+    (void)ctx_.emitError(placement.outside(), message);
+}
+
+void Outliner::outline(const Group &group) {
+  Placement placement(group, effects_);
+  if (placement.obstacle() != Placement::Obstacle::None)
+    return refuse(group, placement);
+
+  // Everything in the group and in its regions.
+  ir::PointerMap<bool> isInside;
+  for (ir::Operation member : group.members)
+    ir::walk(member, [&](ir::Operation op) { *isInside.insert(op.opaque()).first = true; });
+  auto isFromOutside = [&](ir::Value value) {
+    ir::Operation owner = value.isResult() ? value.definingOp() : value.ownerBlock().parentOp();
+    return !isInside.find(owner.opaque());
+  };
+
+  ir::PointerMap<intptr_t> argumentOf;
+  std::vector<ir::Value> arguments, results;
+  std::vector<MlirType> resultTypes;
+  bool hasEffect = false;
+  for (ir::Operation member : group.members) {
+    hasEffect |= effects_.has(member);
+    forEachOperand(member, [&](ir::Operation, intptr_t, ir::Value value) {
+      if (!isFromOutside(value))
+        return;
+      auto [number, isNew] = argumentOf.insert(value.opaque());
+      if (isNew) {
+        *number = intptr_t(arguments.size());
+        arguments.push_back(value);
+      }
+    });
+    for (ir::Value result : member.results())
+      for (ir::OpOperand use : result.uses())
+        if (!isInside.find(use.owner().opaque())) {
+          results.push_back(result);
+          resultTypes.push_back(result.type());
+          break;
+        }
+  }
+
+  ir::Rewriter &rewriter = ctx_.rewriter();
+  ir::Operation last = group.members.back();
+  // Without a name: the operations' own are complete, and a call's are put in front of them.
+  ir::Location source = ir::findFile(last.location());
+  ir::Location location = source ? source : ir::Location::unknown(ctx_.context());
+  std::string symbol = symbolFor(group);
+  ir::Operation function =
+      rewriter.insert(ir::createFunction(symbol, location, arguments, resultTypes),
+                      group.function.block(), group.function.nextInBlock());
+  ir::DictionaryAttr entries = ir::DictionaryAttr::get(ctx_.context(), {{id(key_), group.value}});
+  ir::Operation call = rewriter.insert(
+      ir::createOp("func.call", location, arguments, resultTypes,
+                   {{ctx_.ids().callee, ir::FlatSymbolRefAttr::get(ctx_.context(), symbol)},
+                    {ctx_.ids().frontendAttributes, entries}}),
+      last.block(), last);
+  if (hasEffect)
+    effects_.add(symbol);
+
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::vector<ir::OpOperand> uses; // first, since changing one takes it out of the chain
+    for (ir::OpOperand use : results[i].uses())
+      if (!isInside.find(use.owner().opaque()))
+        uses.push_back(use);
+    for (ir::OpOperand use : uses)
+      rewriter.setOperand(use.owner(), intptr_t(use.number()), call.results()[intptr_t(i)]);
+  }
+  for (ir::Operation op : placement.after())
+    rewriter.move(op, call.block(), last);
+  ir::Block body = function.regions()[0].firstBlock();
+  for (ir::Operation member : group.members) {
+    rewriter.move(member, body, {});
+    forEachOperand(member, [&](ir::Operation user, intptr_t number, ir::Value value) {
+      if (intptr_t *argument = argumentOf.find(value.opaque()))
+        rewriter.setOperand(user, number, body.arguments()[*argument]);
+    });
+  }
+  rewriter.insert(ir::createOp("func.return", location, results, {}), body, {});
+}
+
+LogicalResult Outline::run(PassContext &ctx) {
+  if (key_->empty())
+    return ctx.emitError(ctx.module(), "the option 'key' must not be empty");
+  size_t minOps = size_t(std::max<int64_t>(*minOps_, 1));
+  Outliner(ctx, *key_, minOps, *onRefusal_ == "warning").run();
+  return success();
+}
+
+} // namespace
+
+std::unique_ptr<pass::Pass> createOutlinePass() { return std::make_unique<Outline>(); }
+
+} // namespace hlotag::passes

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/entries.h"
+#include "hlotag/analysis/provenance.h"
+#include "hlotag/pass/pass.h"
+#include "hlotag/passes/passes.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+namespace hlotag::passes {
+
+namespace {
+
+using namespace pass;
+
+class Stats final : public PassBase<Stats> {
+public:
+  static const PassInfo &staticInfo();
+  LogicalResult run(PassContext &ctx) override;
+
+private:
+  Option<std::string> output_{options(), "output",
+                              "the file to write to; by default a remark on the module"};
+};
+
+const PassInfo &Stats::staticInfo() {
+  static const PassInfo info{
+      "hlotag-stats", "HlotagStats",
+      "Count tagged operations, by key, value, kind, phase and function",
+      R"md(Changes nothing. Reports one JSON object on one line, as a remark on the module or
+in the file `output`, which is overwritten:
+
+| field | value |
+|---|---|
+| `ops` | the number of operations that can have entries: all but modules, functions and terminators |
+| `tagged`, `untagged` | how many of them have some, or none |
+| `functions` | the number of functions, nested modules' included |
+| `keys` | by key: `ops`, how many operations have it, and `values` |
+| `keys.K.values` | by value: `ops`, and how many of those there are by kind of operation (`kinds`), by `phases` (`forward`, `backward`) and by function (`functions`) |
+
+Names are sorted. A value that is no string is written as MLIR prints it. Bytes that are no UTF-8
+become `\udc80` to `\udcff`, as Python's `surrogateescape` has them.
+
+Of this:
+
+```mlir
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+  %1 = stablehlo.cosine %0 : tensor<f32>
+  return %1 : tensor<f32>
+}
+```
+
+it reports, in one line:
+
+```json
+{"ops": 2, "tagged": 1, "untagged": 1, "functions": 1, "keys": {"k": {"ops": 1, "values":
+ {"v": {"ops": 1, "kinds": {"stablehlo.sine": 1}, "phases": {"forward": 1}, "functions": {"main": 1}}}}}}
+```)md"};
+  return info;
+}
+
+/// The number of bytes of the UTF-8 sequence at the start of `text`; 0 if there is none.
+size_t lengthOfUtf8(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  unsigned char first = byte(0);
+  size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (length == 0 || first > 0xF4 || length > text.size())
+    return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80)
+      return 0;
+  // Not the shortest form, a surrogate, or beyond the last code point.
+  bool isBad =
+      length > 2 && ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
+                     (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F));
+  return isBad ? 0 : length;
+}
+
+/// `text`, any bytes, as a JSON string.
+std::string quoteJson(std::string_view text) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string result = "\"";
+  auto escape = [&](std::string_view prefix, unsigned char byte) {
+    result.append(prefix);
+    result += digits[byte >> 4];
+    result += digits[byte & 15];
+  };
+  for (size_t i = 0; i < text.size();) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    size_t length = lengthOfUtf8(text.substr(i));
+    if (length == 0)
+      escape("\\udc", byte);
+    else if (byte == '"' || byte == '\\')
+      result.append("\\").append(1, char(byte));
+    else if (byte < 0x20 || byte == 0x7F)
+      escape("\\u00", byte);
+    else
+      result.append(text.substr(i, length));
+    i += length == 0 ? 1 : length;
+  }
+  return result + '"';
+}
+
+using Counts = std::map<std::string, size_t, std::less<>>;
+
+struct ValueStats {
+  size_t numOps = 0;
+  Counts kinds, phases, functions;
+};
+
+struct KeyStats {
+  size_t numOps = 0;
+  std::map<std::string, ValueStats, std::less<>> values;
+};
+
+std::string toJson(size_t count) { return std::to_string(count); }
+std::string toJson(const ValueStats &value);
+std::string toJson(const KeyStats &key);
+
+template <class Map> std::string objectOf(const Map &map) {
+  std::string text;
+  for (const auto &[name, value] : map)
+    text.append(text.empty() ? "" : ", ")
+        .append(quoteJson(name))
+        .append(": ")
+        .append(toJson(value));
+  return "{" + text + "}";
+}
+
+std::string toJson(const ValueStats &value) {
+  return "{\"ops\": " + toJson(value.numOps) + ", \"kinds\": " + objectOf(value.kinds) +
+         ", \"phases\": " + objectOf(value.phases) +
+         ", \"functions\": " + objectOf(value.functions) + "}";
+}
+
+std::string toJson(const KeyStats &key) {
+  return "{\"ops\": " + toJson(key.numOps) + ", \"values\": " + objectOf(key.values) + "}";
+}
+
+/// Operations that are alike are counted together, so that text is handled once for all of them.
+class Counter {
+public:
+  explicit Counter(PassContext &ctx) : ctx_(ctx), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()) {}
+
+  std::string run() {
+    countIn(ctx_.module());
+    std::map<std::string, KeyStats, std::less<>> keys;
+    for (const auto &[kind, count] : counts_)
+      add(kind, count, keys);
+    return "{\"ops\": " + toJson(numOps_) + ", \"tagged\": " + toJson(numTagged_) +
+           ", \"untagged\": " + toJson(numOps_ - numTagged_) +
+           ", \"functions\": " + toJson(numFunctions_) + ", \"keys\": " + objectOf(keys) + "}";
+  }
+
+private:
+  struct Kind {
+    const void *entries, *opName, *function;
+    bool isBackward;
+    bool operator==(const Kind &o) const {
+      return entries == o.entries && opName == o.opName && function == o.function &&
+             isBackward == o.isBackward;
+    }
+  };
+  struct KindHash {
+    size_t operator()(const Kind &kind) const {
+      auto bits = [](const void *p) { return reinterpret_cast<uintptr_t>(p) >> 4; };
+      return ((bits(kind.entries) * 31 + bits(kind.opName)) * 31 + bits(kind.function)) *
+                 0x9E3779B97F4A7C15ull +
+             size_t(kind.isBackward);
+    }
+  };
+
+  void countIn(ir::Operation module);
+  void add(const Kind &kind, size_t count, std::map<std::string, KeyStats, std::less<>> &keys);
+
+  PassContext &ctx_;
+  analysis::EntryCarrier carrier_;
+  std::optional<analysis::Provenance> provenance_; // made for the first tagged operation
+  std::unordered_map<Kind, size_t, KindHash> counts_;
+  size_t numOps_ = 0, numTagged_ = 0, numFunctions_ = 0;
+};
+
+void Counter::countIn(ir::Operation module) {
+  ir::Operation function; // functions do not nest, and the operations after one are in no other
+  ir::walk(module, [&](ir::Operation op) {
+    ir::Identifier name = op.name();
+    if (name == ctx_.ids().func) {
+      ++numFunctions_;
+      function = op;
+    }
+    if (!carrier_.isTaggable(name))
+      return;
+    ++numOps_;
+    ir::DictionaryAttr entries = ctx_.tags().get(op);
+    if (!entries || entries.empty())
+      return;
+    ++numTagged_;
+    if (!provenance_)
+      provenance_.emplace(ctx_.module());
+    bool isBackward = provenance_->isTransposed(op);
+    ++counts_[{entries.opaque(), name.opaque(), function.opaque(), isBackward}];
+  });
+}
+
+void Counter::add(const Kind &kind, size_t count,
+                  std::map<std::string, KeyStats, std::less<>> &keys) {
+  std::string opName(ir::Identifier(MlirIdentifier{kind.opName}).str());
+  std::string function;
+  if (kind.function) {
+    ir::Operation op(MlirOperation{const_cast<void *>(kind.function)});
+    if (auto symbol = op.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
+      function = symbol.value();
+  }
+  for (ir::NamedAttribute entry : ir::DictionaryAttr(MlirAttribute{kind.entries})) {
+    auto text = ir::dynCast<ir::StringAttr>(entry.value);
+    std::string value = text ? std::string(text.value()) : entry.value.str();
+    KeyStats &key = keys[std::string(entry.name.str())];
+    ValueStats &stats = key.values[value];
+    key.numOps += count;
+    stats.numOps += count;
+    stats.kinds[opName] += count;
+    stats.phases[kind.isBackward ? "backward" : "forward"] += count;
+    stats.functions[function] += count;
+  }
+}
+
+LogicalResult Stats::run(PassContext &ctx) {
+  std::string json = Counter(ctx).run();
+  if (output_->empty()) {
+    ctx.emitRemark(ctx.module(), json);
+    return success();
+  }
+  std::ofstream file(*output_, std::ios::binary | std::ios::trunc);
+  file << json << '\n';
+  file.close();
+  if (!file)
+    return ctx.emitError(ctx.module(),
+                         "cannot write '" + *output_ + "': " + std::string(std::strerror(errno)));
+  return success();
+}
+
+} // namespace
+
+std::unique_ptr<pass::Pass> createStatsPass() { return std::make_unique<Stats>(); }
+
+} // namespace hlotag::passes
