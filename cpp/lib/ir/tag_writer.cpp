@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/tag_writer.h"
+#include "hlotag/ir/walk.h"
 
 #include <algorithm>
 
@@ -37,6 +38,17 @@ DictionaryAttr TagWriter::dictionary(Operation op, Identifier name) const {
     return entries;
   throw IRError(op.location().raw(), "attribute '" + std::string(name.str()) +
                                          "' must be a dictionary, but is " + attr.str());
+}
+
+bool TagWriter::anyAttached(Operation module) {
+  if (anyAttached_)
+    return *anyAttached_;
+  anyAttached_ = false;
+  walk(module, [&](Operation op) {
+    *anyAttached_ = op.hasAttr(kAttached);
+    return *anyAttached_ ? WalkResult::Interrupt : WalkResult::Advance;
+  });
+  return *anyAttached_;
 }
 
 bool TagWriter::addTo(Operation op, Identifier name, DictionaryAttr entries, bool overwrite) {

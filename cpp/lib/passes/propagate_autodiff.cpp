@@ -72,6 +72,8 @@ analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
 }
 
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
+  if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.module()))
+    return success();
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
   // Pairing costs more than anything else here: not without an entry to hand on.
   bool hasSeed = false;

@@ -49,7 +49,8 @@ After:
 class Verifier {
 public:
   explicit Verifier(PassContext &ctx)
-      : ctx_(ctx), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)) {}
+      : ctx_(ctx), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)),
+        anyAttached_(ctx.tags().anyAttached(ctx.module())) {}
 
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
@@ -82,6 +83,7 @@ private:
 
   PassContext &ctx_;
   ir::Identifier derived_;
+  bool anyAttached_;
   size_t numErrors_ = 0;
   ir::PointerMap<Checked> entries_;
   ir::PointerMap<bool> marked_;
@@ -96,7 +98,7 @@ void Verifier::visit(ir::Operation op) {
     else if (checked.final != entries)
       ctx_.tags().set(op, checked.final);
   }
-  if (op.hasAttr(ctx_.ids().attached.str())) {
+  if (anyAttached_ && op.hasAttr(ctx_.ids().attached.str())) {
     ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
     ctx_.rewriter().removeAttr(op, derived_);
   }

@@ -6,6 +6,7 @@
 #include "hlotag/ir/pointer_map.h"
 #include "hlotag/ir/rewriter.h"
 
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -45,8 +46,12 @@ public:
   }
   /// The same for `hlotag.attached`.
   bool addAttached(Operation op, DictionaryAttr entries) {
+    anyAttached_ = true;
     return addTo(op, attached_, entries, /*overwrite=*/true);
   }
+  /// Whether any operation in `module` may have `hlotag.attached`; looked for once per run, for
+  /// without rules none has, and passes need not ask each.
+  bool anyAttached(Operation module);
   DictionaryAttr getAttached(Operation op) const { return dictionary(op, attached_); }
 
   /// Puts exactly `entries` there; null or empty removes the attribute.
@@ -66,6 +71,7 @@ private:
   Rewriter &rewriter_;
   Identifier frontendAttributes_;
   Identifier attached_;
+  std::optional<bool> anyAttached_;
   struct Key {
     const void *existing, *entries;
     bool overwrite;
