@@ -180,3 +180,24 @@ func.func @interleaved(%x: tensor<f32>) -> tensor<f32> {
   %3 = stablehlo.add %1, %2 {mhlo.frontend_attributes = {MUST_FUSE = "b"}} : tensor<f32>
   return %3 : tensor<f32>
 }
+
+// -----
+
+// Making room for one group changes the order in another.
+// CHECK-LABEL: func.func @passed(
+// CHECK-NEXT: %[[A:.*]]:2 = call @MUST_FUSE_a(%arg0)
+// CHECK-NEXT: %[[B:.*]] = call @MUST_FUSE_b(%arg0, %[[A]]#0)
+// CHECK-NEXT: stablehlo.add %[[B]], %[[A]]#1
+// CHECK: func.func private @MUST_FUSE_b(%arg0: tensor<f32>, %arg1: tensor<f32>)
+// CHECK-NEXT: stablehlo.negate %arg0
+// CHECK-NEXT: stablehlo.abs %arg1
+// CHECK-NEXT: stablehlo.multiply
+func.func @passed(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {MUST_FUSE = "a"}} : tensor<f32>
+  %1 = stablehlo.abs %0 {mhlo.frontend_attributes = {MUST_FUSE = "b"}} : tensor<f32>
+  %2 = stablehlo.negate %x {mhlo.frontend_attributes = {MUST_FUSE = "b"}} : tensor<f32>
+  %3 = stablehlo.cosine %0 {mhlo.frontend_attributes = {MUST_FUSE = "a"}} : tensor<f32>
+  %4 = stablehlo.multiply %1, %2 {mhlo.frontend_attributes = {MUST_FUSE = "b"}} : tensor<f32>
+  %5 = stablehlo.add %4, %3 : tensor<f32>
+  return %5 : tensor<f32>
+}

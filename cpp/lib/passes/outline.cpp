@@ -4,6 +4,7 @@
 #include "hlotag/passes/passes.h"
 #include "side_effects.h"
 
+#include <algorithm>
 #include <map>
 #include <unordered_set>
 
@@ -182,7 +183,7 @@ public:
       for (ir::Operation op : block.operations())
         if (auto name = op.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
           names_.emplace(name.value());
-    for (const Group &group : groups_)
+    for (Group &group : groups_)
       if (group.members.size() >= minOps_ && !isCall(group))
         outline(group);
   }
@@ -208,7 +209,7 @@ private:
   ir::Attribute valueOfCalls(const CallGraph::Function &function);
   bool isWithin(ir::Operation op, ir::Attribute value);
   void collect(const CallGraph::Function &function);
-  void outline(const Group &group);
+  void outline(Group &group);
   void refuse(const Group &group, const Placement &placement);
   std::string symbolFor(const Group &group);
   std::string describe(const Group &group) const {
@@ -223,6 +224,7 @@ private:
   SideEffects effects_;
   ir::Identifier manualComputation_;
   std::vector<Group> groups_;
+  bool anyMoved_ = false;
   std::unordered_set<std::string> names_;
 };
 
@@ -307,7 +309,11 @@ void Outliner::refuse(const Group &group, const Placement &placement) {
     (void)ctx_.emitError(placement.outside(), message);
 }
 
-void Outliner::outline(const Group &group) {
+void Outliner::outline(Group &group) {
+  // Operations that made room for another group may have passed each other.
+  if (anyMoved_)
+    std::sort(group.members.begin(), group.members.end(),
+              [](ir::Operation a, ir::Operation b) { return a.isBefore(b); });
   Placement placement(group, effects_);
   if (placement.obstacle() != Placement::Obstacle::None)
     return refuse(group, placement);
@@ -371,6 +377,7 @@ void Outliner::outline(const Group &group) {
     for (ir::OpOperand use : uses)
       rewriter.setOperand(use.owner(), intptr_t(use.number()), call.results()[intptr_t(i)]);
   }
+  anyMoved_ |= !placement.after().empty();
   for (ir::Operation op : placement.after())
     rewriter.move(op, call.block(), last);
   ir::Block body = function.regions()[0].firstBlock();

@@ -122,6 +122,10 @@ public:
   Operation parent() const { return capi::fn().mlirOperationGetParentOperation(raw_); }
   Operation nextInBlock() const { return capi::fn().mlirOperationGetNextInBlock(raw_); }
   static Operation next(const Operation &op) { return op.nextInBlock(); }
+  /// For two operations of one block.
+  bool isBefore(Operation other) const {
+    return capi::fn().mlirOperationIsBeforeInBlock(raw_, other.raw_);
+  }
 
   /// The attribute of that name, inherent or discardable, or null.
   Attribute attr(std::string_view name) const {
