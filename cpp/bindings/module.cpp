@@ -6,6 +6,7 @@
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/pass/pipeline.h"
+#include "hlotag/pass/plugin_loader.h"
 #include "hlotag/pass/registry.h"
 #include "hlotag/pass/run.h"
 #include "hlotag/passes/passes.h"
@@ -151,6 +152,7 @@ NB_MODULE(_core, m) {
   passes::registerAllPasses();
 
   nb::exception<capi::LoaderError>(m, "LoaderError", PyExc_RuntimeError);
+  nb::exception<pass::PluginError>(m, "PluginError", PyExc_RuntimeError);
   // PipelineError of Python is made from ValueError, so that one definition serves.
   nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
     try {
@@ -175,6 +177,7 @@ NB_MODULE(_core, m) {
   m.def(
       "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },
       "Where the table is, for C++ built against hlotag's headers; it stays there.");
+  m.def("load_plugin", &pass::loadPlugin, nb::arg("path"), "Returns the names of its passes.");
   m.def("list_passes", &listPasses);
   m.def("parse_pipeline", [](std::string_view text) { return pass::Pipeline::parse(text).str(); });
   m.def("pipeline_elements", [](std::string_view text) {

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hlotag.errors import PassError as PassError
     from hlotag.errors import PassFailed as PassFailed
     from hlotag.errors import PipelineError as PipelineError
+    from hlotag.errors import PluginError as PluginError
     from hlotag.errors import ScopeError as ScopeError
     from hlotag.errors import TagDropped as TagDropped
     from hlotag.errors import TagError as TagError
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from hlotag.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
     from hlotag.pipeline import list_passes as list_passes
     from hlotag.pipeline import run_passes as run_passes
+    from hlotag.plugins import get_include as get_include
+    from hlotag.plugins import load_pass_plugin as load_pass_plugin
     from hlotag.python_passes import register_pass as register_pass
     from hlotag.rules import Rule as Rule
     from hlotag.rules import load_rules as load_rules
@@ -54,12 +57,14 @@ _HOME = {
         "PassError",
         "PassFailed",
         "PipelineError",
+        "PluginError",
         "ScopeError",
         "TagDropped",
         "TagError",
     ],
     "keys": ["register_key"],
     "pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
+    "plugins": ["get_include", "load_pass_plugin"],
     "python_passes": ["register_pass"],
     "rules": ["Rule", "load_rules"],
     "staging": ["disable", "enable", "stage"],

@@ -31,6 +31,10 @@ class PipelineError(HlotagError, ValueError):
     """The text of a pass pipeline is malformed, or names a pass or an option that does not exist."""
 
 
+class PluginError(HlotagError, ImportError):
+    """A plugin with passes cannot be loaded."""
+
+
 class ParseError(HlotagError, ValueError):
     """The text or bytecode given as a module is not one."""
 

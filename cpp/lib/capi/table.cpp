@@ -31,6 +31,26 @@ std::vector<std::string_view> optionalNames() {
   };
 }
 
+std::string_view typeOf(std::string_view name) {
+#define HLOTAG_REQUIRED(ret, function, args)                                                       \
+  if (name == #function)                                                                           \
+    return #ret " " #args;
+#define HLOTAG_OPTIONAL(ret, function, args) HLOTAG_REQUIRED(ret, function, args)
+#include "hlotag/capi/functions.def"
+  return {};
+}
+
+void *find(std::string_view name, std::string_view type) {
+  if (type.empty() || typeOf(name) != type)
+    return nullptr;
+#define HLOTAG_REQUIRED(ret, function, args)                                                       \
+  if (name == #function)                                                                           \
+    return reinterpret_cast<void *>(functions.function);
+#define HLOTAG_OPTIONAL(ret, function, args) HLOTAG_REQUIRED(ret, function, args)
+#include "hlotag/capi/functions.def"
+  return nullptr;
+}
+
 bool isInstalled() { return installed.load(std::memory_order_acquire); }
 
 std::vector<std::string> install(const Resolver &resolve) {

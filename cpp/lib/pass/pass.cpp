@@ -21,6 +21,11 @@ void PassContext::emitRemark(ir::Location location, const std::string &message) 
   diagnostics_.add(ir::makeDiagnostic(ir::Severity::Remark, location, message));
 }
 
+void PassContext::report(ir::Diagnostic diagnostic) {
+  numErrors_ += diagnostic.severity == ir::Severity::Error;
+  diagnostics_.add(std::move(diagnostic));
+}
+
 OptionBase *Pass::findOption(std::string_view name) const {
   for (OptionBase *option : options_)
     if (option->name() == name)

@@ -27,6 +27,13 @@ inline const Table &fn() { return functions; }
 std::vector<std::string_view> requiredNames();
 std::vector<std::string_view> optionalNames();
 
+/// A function's type as `functions.def` writes it, `MlirContext (MlirOperation)`; empty if it is
+/// not in the table.
+std::string_view typeOf(std::string_view name);
+
+/// The function of that name and type in the table, or null.
+void *find(std::string_view name, std::string_view type);
+
 bool isInstalled();
 
 /// Gives the address of a function by its name, or null.

@@ -61,6 +61,8 @@ public:
   void emitRemark(ir::Operation op, const std::string &message) {
     emitRemark(op.location(), message);
   }
+  /// Passes on what a guest reported.
+  void report(ir::Diagnostic diagnostic);
   size_t numErrors() const { return numErrors_; }
 
 private:

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/pass/plugin_loader.h"
+#include "hlotag/pass/guest.h"
+#include "hlotag/plugin/abi.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+#include <fstream>
+#include <map>
+#include <mutex>
+#ifdef __linux__
+#include <elf.h>
+#endif
+
+namespace hlotag::pass {
+
+namespace {
+
+/// What a plugin says while it registers its passes.
+struct Registration {
+  std::vector<GuestSpec> specs;
+  std::string failure;
+};
+
+ir::Diagnostic convert(const HlotagReport &report) {
+  ir::Diagnostic diagnostic;
+  constexpr ir::Severity severities[]{ir::Severity::Error, ir::Severity::Warning,
+                                      ir::Severity::Remark};
+  if (report.isNote)
+    diagnostic.severity = ir::Severity::Note;
+  else if (report.severity >= 0 && report.severity < 3)
+    diagnostic.severity = severities[report.severity];
+  diagnostic.file = report.file;
+  diagnostic.line = report.line;
+  diagnostic.column = report.column;
+  diagnostic.location = report.location;
+  diagnostic.message = report.message;
+  return diagnostic;
+}
+
+void collect(void *sink, const HlotagReport *report) {
+  auto &collected = *static_cast<std::vector<ir::Diagnostic> *>(sink);
+  bool isNote = report->isNote && !collected.empty();
+  (isNote ? collected.back().notes : collected).push_back(convert(*report));
+}
+
+LogicalResult run(int32_t (*function)(void *, void *, const char *const *, HlotagReporter, void *),
+                  void *data, PassContext &ctx, const GuestPass &self) {
+  std::vector<std::string> texts;
+  for (const OptionBase *option : self.options())
+    texts.push_back(option->print());
+  std::vector<const char *> values;
+  for (const std::string &text : texts)
+    values.push_back(text.c_str());
+  std::vector<ir::Diagnostic> reports;
+  bool ok = function(data, ctx.module().raw().ptr, values.data(), collect, &reports) == 0;
+  for (ir::Diagnostic &report : reports)
+    ctx.report(std::move(report));
+  return {ok};
+}
+
+void addPass(void *state, const HlotagPass *pass) {
+  GuestSpec spec;
+  spec.argument = pass->argument;
+  spec.summary = pass->summary;
+  spec.description = pass->description;
+  for (size_t i = 0; i < pass->numOptions; ++i) {
+    const HlotagOption &option = pass->options[i];
+    spec.options.push_back({option.name, option.type, option.initial, option.description});
+  }
+  spec.run = [function = pass->run, data = pass->data](PassContext &ctx, const GuestPass &self) {
+    return run(function, data, ctx, self);
+  };
+  static_cast<Registration *>(state)->specs.push_back(std::move(spec));
+}
+
+void fail(void *state, const char *reason) { static_cast<Registration *>(state)->failure = reason; }
+
+void *function(const char *name, const char *type) { return capi::find(name, type); }
+
+/// The dynamic loader maps a file that was cut off, and dies of it (SIGBUS).
+void refuseTruncated(const std::string &path) {
+#ifdef __linux__
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+  Elf64_Ehdr header{};
+  file.seekg(0);
+  file.read(reinterpret_cast<char *>(&header), sizeof(header));
+  if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_phentsize != sizeof(Elf64_Phdr))
+    return; // Not a library, as the dynamic loader will say.
+  file.seekg(static_cast<std::streamoff>(header.e_phoff));
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    file.read(reinterpret_cast<char *>(&segment), sizeof(segment));
+    bool fits = segment.p_offset <= size && segment.p_filesz <= size - segment.p_offset;
+    if (!file || (segment.p_type == PT_LOAD && !fits))
+      throw PluginError(path + ": the file is cut off");
+  }
+#endif
+}
+
+const HlotagPlugin &pluginOf(void *library, const std::string &path) {
+  using Entry = const HlotagPlugin *(*)();
+  auto entry = reinterpret_cast<Entry>(dlsym(library, HLOTAG_PLUGIN_ENTRY));
+  if (!entry)
+    throw PluginError(path + " is no plugin of hlotag's: it has no function " HLOTAG_PLUGIN_ENTRY);
+  const HlotagPlugin *plugin = entry();
+  if (!plugin)
+    throw PluginError(path + ": " HLOTAG_PLUGIN_ENTRY "() gave nothing");
+  // Only the first field means the same in every version.
+  if (plugin->abi != HLOTAG_PLUGIN_ABI)
+    throw PluginError(path + " was built for version " + std::to_string(plugin->abi) +
+                      " of hlotag's plugin interface; this hlotag has version " +
+                      std::to_string(HLOTAG_PLUGIN_ABI) + ": build it anew");
+  return *plugin;
+}
+
+std::vector<std::string> registerPasses(const HlotagPlugin &plugin, const std::string &path) {
+  Registration registration;
+  HlotagHost host{HLOTAG_PLUGIN_ABI, HLOTAG_VERSION, function, addPass, fail, &registration};
+  plugin.registerPasses(&host);
+  std::vector<std::string> names;
+  for (const GuestSpec &spec : registration.specs)
+    names.push_back(spec.argument);
+  if (registration.failure.empty())
+    registration.failure = registerGuests(std::move(registration.specs)).value_or("");
+  if (!registration.failure.empty())
+    throw PluginError(path + " (" + plugin.name + " " + plugin.version +
+                      "): " + registration.failure);
+  return names;
+}
+
+} // namespace
+
+std::vector<std::string> loadPlugin(const std::string &path) {
+  static std::mutex mutex;
+  static std::map<void *, std::vector<std::string>> loaded;
+  std::lock_guard<std::mutex> lock(mutex);
+  refuseTruncated(path);
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw PluginError(dlerror());
+  if (auto known = loaded.find(library); known != loaded.end())
+    return known->second;
+  // Never closed: passes of it may be in use anywhere.
+  return loaded[library] = registerPasses(pluginOf(library, path), path);
+}
+
+} // namespace hlotag::pass

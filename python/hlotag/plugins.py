@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes in C++ that others write: the headers to build them with, and loading what was built."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from hlotag import _host
+from hlotag.errors import PluginError
+
+_GROUP = "hlotag.passes"
+
+
+def get_include() -> str:
+    """The directory to give to a C++ compiler with `-I` when a plugin is built.
+
+    Besides headers it has, in `hlotag/src`, the sources of the classes that passes are made of. They are compiled into each
+    plugin, so that only C functions cross between it and hlotag: the two need not be built by the same compiler.
+
+    Returns:
+        Its path.
+
+    Raises:
+        PluginError: This hlotag was not installed with headers.
+    """
+    directory = Path(__file__).absolute().parent / "include"
+    if not (directory / "hlotag" / "src").is_dir():
+        raise PluginError(f"this hlotag has no headers in {directory}: install it with pip")
+    return str(directory)
+
+
+def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Makes the passes of a plugin known to pipelines, for as long as the process lives.
+
+    Args:
+        plugin: The path of a shared library; or the name of an entry point in the group `hlotag.passes` of an installed package,
+            which stands for such a path or for a function that gives it.
+
+    Returns:
+        The names of the plugin's passes. Loading it once more does nothing and returns them again.
+
+    Raises:
+        PluginError: There is no such library or entry point, it is no plugin, it was built for another version of hlotag, or one
+            of its passes has a name that is taken; then none of them is registered.
+        IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
+    """
+    path = Path(_find(os.fspath(plugin))).absolute()
+    if not path.is_file():
+        raise PluginError(f"{path}: there is no such file")
+    _host.ensure()
+    from hlotag import _core
+
+    try:
+        return tuple(_core.load_plugin(str(path.resolve())))
+    except _core.PluginError as error:
+        raise PluginError(str(error)) from None
+
+
+def _find(plugin: str) -> str:
+    if os.sep in plugin or Path(plugin).is_file():
+        return plugin
+    found = entry_points(group=_GROUP)
+    if plugin not in found.names:
+        known = ", ".join(sorted(found.names)) or "none"
+        raise PluginError(
+            f"{plugin!r} is neither a file nor an entry point {_GROUP!r} of an installed package (those installed: {known})"
+        )
+    try:
+        target: Any = found[plugin].load()
+        path: Any = target() if callable(target) else target
+        return os.fspath(path)
+    except Exception as error:
+        raise PluginError(f"the entry point {plugin!r} ({found[plugin].value}) failed: {error!r}") from error

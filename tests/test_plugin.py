@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes in C++ from outside: examples/plugin is built against the installed headers, loaded and run."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import hlotag
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
+COMPILER = shutil.which("c++")
+MODULE = """
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {a = "1", b = "2"}} : tensor<f32>
+  %dead = stablehlo.cosine %x {mhlo.frontend_attributes = {a = "3"}} : tensor<f32>
+  return %0 : tensor<f32>
+}
+"""
+
+
+def has_headers():
+    try:
+        return bool(hlotag.get_include())
+    except hlotag.PluginError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(COMPILER is None or not has_headers(), reason="needs a C++ compiler and an installed hlotag")
+
+
+def compile_library(sources, output, *flags):
+    command = [str(COMPILER), "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{hlotag.get_include()}", *flags]
+    done = subprocess.run([*command, *map(str, sources), "-o", str(output)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    sources = [EXAMPLE / "rename_key.cpp", *Path(hlotag.get_include(), "hlotag", "src").glob("*.cpp")]
+    return compile_library(sources, tmp_path_factory.mktemp("plugin") / "librename_key.so", "-Wall", "-Wextra", "-Werror")
+
+
+@pytest.fixture(scope="module")
+def loaded(library):
+    assert hlotag.load_pass_plugin(library) == ("rename-key",)
+    return library
+
+
+def test_runs_among_passes_of_hlotag_and_jaxlib(loaded):
+    result = hlotag.run_passes(MODULE, "canonicalize,rename-key{from=a to=c},hlotag-strip{keys=b},cse")
+    assert 'mhlo.frontend_attributes = {c = "1"}' in result
+    assert "cosine" not in result
+
+
+def test_loading_again_does_nothing(loaded):
+    assert hlotag.load_pass_plugin(str(loaded)) == ("rename-key",)
+
+
+def test_is_listed_and_its_options_are_checked(loaded):
+    info = {info.name: info for info in hlotag.list_passes()}["rename-key"]
+    assert info.summary == "Rename a tag"
+    assert [(o.name, o.type, o.description) for o in info.options] == [
+        ("from", "string", "the tag to rename"),
+        ("to", "string", "its new name"),
+    ]
+    with pytest.raises(hlotag.PipelineError, match=r"unknown option 'form' of rename-key; its options: from \(string\)"):
+        hlotag.run_passes(MODULE, "rename-key{form=a}")
+
+
+def test_a_failure_undoes_the_whole_pipeline_and_has_a_place(loaded):
+    from hlotag.pipeline import new_context, parse_module
+
+    with new_context():
+        module = parse_module(MODULE)
+        before = str(module)
+        with pytest.raises(hlotag.PassError, match="pass 'rename-key' failed") as caught:
+            hlotag.run_passes(module, "canonicalize,rename-key{from=a to=b}")
+        assert str(module) == before
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message == "the operation already has a tag 'b'"
+    assert (diagnostic.severity, diagnostic.line) == ("error", 3)
+
+
+def test_in_the_stage(loaded):
+    program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), a="1"))
+    with hlotag.stage(hlotag.DEFAULT_PIPELINE + ",rename-key{from=a to=renamed}"):
+        assert 'renamed = "1"' in program.lower(jnp.ones(3)).as_text()
+
+
+def test_by_the_entry_point_of_an_installed_package(library, tmp_path, run_python):
+    info = tmp_path / "my_passes-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-passes\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[hlotag.passes]\nrename = my_passes:path\nconstant = my_passes:PATH\nbroken = my_passes:missing\n"
+    )
+    (tmp_path / "my_passes.py").write_text(f"PATH = {str(library)!r}\ndef path():\n    return PATH\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import hlotag\n"
+        "print(hlotag.load_pass_plugin('rename'), hlotag.load_pass_plugin('constant'))\n"
+        "for name in 'broken', 'absent':\n"
+        "    try: hlotag.load_pass_plugin(name)\n"
+        "    except hlotag.PluginError as error: print(error)\n"
+    )
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+    names, broken, absent = done.stdout.splitlines()
+    assert names == "('rename-key',) ('rename-key',)"
+    assert "my_passes:missing) failed: AttributeError" in broken
+    assert "'absent' is neither a file nor an entry point" in absent
+    assert "broken, constant, rename" in absent
+
+
+PLUGIN = """
+#include <hlotag/plugin/abi.h>
+static void add(const HlotagHost *host) {
+  HlotagPass one = {"one-more", "", "", 0, nullptr, nullptr, nullptr};
+  HlotagPass taken = {"hlotag-strip", "", "", 0, nullptr, nullptr, nullptr};
+  host->addPass(host->state, &one);
+  host->addPass(host->state, &taken);
+}
+static void refuse(const HlotagHost *host) { host->fail(host->state, "not today"); }
+static void wrong_type(const HlotagHost *host) {
+  if (!host->function("mlirOperationGetContext", "int (void)") && !host->function("system", "int (const char *)") &&
+      host->function("mlirOperationGetContext", "MlirContext (MlirOperation)"))
+    host->fail(host->state, "types are compared");
+}
+static const HlotagPlugin plugin = {ABI, "bad", "2.0", REGISTER};
+extern "C" __attribute__((visibility("default"))) const HlotagPlugin *hlotagGetPassPlugin() { return RESULT; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (
+            ["-DABI=999", "-DREGISTER=add", "-DRESULT=&plugin"],
+            "built for version 999 of hlotag's plugin interface.*build it anew",
+        ),
+        (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=add", "-DRESULT=&plugin"], r"\(bad 2.0\): 'hlotag-strip' is no name.*reserved"),
+        (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=refuse", "-DRESULT=&plugin"], r"\(bad 2.0\): not today"),
+        (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=wrong_type", "-DRESULT=&plugin"], "types are compared"),
+        (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=add", "-DRESULT=nullptr"], "gave nothing"),
+    ],
+)
+def test_plugins_that_are_refused(tmp_path, flags, reason):
+    source = tmp_path / "bad.cpp"
+    source.write_text(PLUGIN)
+    bad = compile_library([source], tmp_path / "bad.so", *flags)
+    with pytest.raises(hlotag.PluginError, match=reason):
+        hlotag.load_pass_plugin(bad)
+    assert "one-more" not in {info.name for info in hlotag.list_passes()}
+
+
+def test_files_that_are_no_plugins(tmp_path, library):
+    source = tmp_path / "empty.cpp"
+    source.write_text("")
+    undefined = tmp_path / "undefined.cpp"
+    undefined.write_text('extern "C" int nowhere_to_be_found(); int use = nowhere_to_be_found();')
+    text = tmp_path / "text.so"
+    text.write_text("not a library")
+    cut = tmp_path / "cut.so"
+    cut.write_bytes(library.read_bytes()[:10000])
+    stub = tmp_path / "stub.so"
+    stub.write_bytes(library.read_bytes()[:100])
+    for path, reason in [
+        (compile_library([source], tmp_path / "empty.so"), "no plugin of hlotag's: it has no function hlotagGetPassPlugin"),
+        (compile_library([undefined], tmp_path / "undefined.so"), "nowhere_to_be_found"),
+        (text, r"invalid ELF header|file too short"),
+        (cut, "cut off"),
+        (stub, "cut off"),
+        (tmp_path / "absent.so", "there is no such file"),
+        (tmp_path, "there is no such file"),
+    ]:
+        with pytest.raises(hlotag.PluginError, match=reason):
+            hlotag.load_pass_plugin(path)
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs CMake")
+def test_the_example_builds_with_cmake(tmp_path, run_python):
+    for command in (
+        ["cmake", "-S", EXAMPLE, "-B", tmp_path, f"-DPython_EXECUTABLE={sys.executable}"],
+        ["cmake", "--build", tmp_path],
+    ):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = run_python(f"import hlotag; print(hlotag.load_pass_plugin({str(tmp_path / 'librename_key.so')!r}))")
+    assert done.stdout == "('rename-key',)\n", done.stderr
