@@ -385,6 +385,8 @@ class _MarkElement:
 
 def marked(equation: Any, text: str, context: Any, params: dict[str, Any]) -> Any:
     """A copy of `equation` with `text` as the innermost element of its name stack, and with this context and these parameters."""
+    if not text:  # An empty element would still add a separator.
+        return equation.replace(ctx=context, params=params)
     source = equation.source_info
     elements: Any = (*source.name_stack.stack, _MarkElement(text))
     stack = source_info_util.NameStack(elements)
