@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
+from hlotag.cli import opt_main
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
 COMPILER = shutil.which("c++")
@@ -85,6 +86,15 @@ def test_a_failure_undoes_the_whole_pipeline_and_has_a_place(loaded):
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.message == "the operation already has a tag 'b'"
     assert (diagnostic.severity, diagnostic.line) == ("error", 3)
+
+
+def test_flag_of_hlotag_opt(loaded, tmp_path, capfd):
+    file = tmp_path / "m.mlir"
+    file.write_text(MODULE)
+    assert opt_main([str(file), f"--load-pass-plugin={loaded}", "--rename-key=from=a to=c"]) == 0
+    assert 'c = "1"' in capfd.readouterr().out
+    assert opt_main([str(file), f"--load-pass-plugin={file}"]) == 1
+    assert "hlotag-opt: error: " in capfd.readouterr().err
 
 
 def test_in_the_stage(loaded):

@@ -26,6 +26,7 @@ from hlotag.pipeline import (
     to_bytecode,
     try_parse,
 )
+from hlotag.plugins import load_pass_plugin
 
 _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 _PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
@@ -72,6 +73,8 @@ def opt_main(argv: Sequence[str] | None = None) -> int:
         print(f"hlotag {version('hlotag')}")
         return 0
     try:
+        for plugin in args.load_pass_plugin:
+            load_pass_plugin(plugin)
         pipeline = _pipeline_of(args.pass_pipeline, rest)
         _host.ensure()
         return _Opt(args, pipeline).run()
@@ -131,6 +134,7 @@ def _opt_parser(*, with_passes: bool) -> argparse.ArgumentParser:
     add("file", nargs="?", default="-", help="text or bytecode; '-' is standard input")
     add("-o", dest="output", default="-", metavar="FILE", help="where to write the result")
     add("--pass-pipeline", metavar="TEXT", help="for example 'builtin.module(hlotag-strip{keys=a,b},cse)'")
+    add("--load-pass-plugin", action="append", default=[], metavar="FILE", help="a library with passes, or its entry point")
     add("--split-input-file", action="store_true", help="split at lines '// -----' and process each part on its own")
     add("--verify-diagnostics", action="store_true", help="check diagnostics against the expected-... comments")
     add("--verify-each", nargs="?", type=_flag, const=True, default=True, metavar="BOOL", help="verify after passes")
