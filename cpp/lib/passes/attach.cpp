@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/rules.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "rules.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/lowering_groups.h"
 #include "hlotag/analysis/call_graph.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "lowering_groups.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/side_effects.h"
 #include "hlotag/analysis/call_graph.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "side_effects.h"
 
 #include <algorithm>
 #include <map>

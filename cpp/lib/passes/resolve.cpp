@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/marks.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "marks.h"
 
 #include <optional>
 
