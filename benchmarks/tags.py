@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of tags while tracing and lowering: the same training step without tags and with them, by JAX alone and with the stage on.
+"""The cost of tags while tracing and lowering: one training step without tags and with them, by JAX alone and with the stage on.
 
 python benchmarks/tags.py [--layers 24] [--repeat 7]
 """

@@ -24,7 +24,7 @@ DROP = "-"
 # A kernel's jaxpr is lowered by its own compiler, which does not know marks.
 _OPAQUE = frozenset({"pallas_call", "core_map", "mpmd_map"})
 
-# The value of a key that was taken away within a block. Were the key only gone, a tagged loop around the block would give it back.
+# The value of a key that was taken away within a block. Were the key only gone, a tagged loop around it would give it back.
 UNSET = "\x01hlotag.unset"
 
 # None: the key is not to be there, whatever encloses the operation says.
