@@ -362,6 +362,15 @@ def test_a_value_that_no_operation_made_warns_once_with_the_users_line(staged, s
     assert {warning.filename for warning in caught} == {__file__}
 
 
+def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
+        lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
+    assert len([w for w in caught if issubclass(w.category, hlotag.TagDropped)]) == 2
+
+
 def test_concrete_arrays_are_returned_as_they_are(staged, set_xla_metadata):
     x = jnp.asarray(X)
     with warnings.catch_warnings():

@@ -160,6 +160,10 @@ def _retagged(context: Any, metadata: Mapping[str, Any]) -> Any:
     return _compat.with_metadata(context, old | {k: as_text(v) for k, v in metadata.items()})
 
 
+# By file, what `warnings` remembers so as to warn once for each place.
+_warned: dict[str, dict[Any, Any]] = {}
+
+
 def _warn_dropped(metadata: Mapping[str, Any]) -> None:
     keys = ", ".join(f"{k}={v!r}" for k, v in metadata.items() if not k.startswith(GRAD))
     frame = _compat.user_frame()
@@ -170,7 +174,8 @@ def _warn_dropped(metadata: Mapping[str, Any]) -> None:
     if frame is None:
         warnings.warn(text, TagDropped, stacklevel=2)
     else:
-        warnings.warn_explicit(text, TagDropped, frame.file_name, frame.start_line)
+        registry = _warned.setdefault(frame.file_name, {})
+        warnings.warn_explicit(text, TagDropped, frame.file_name, frame.start_line, registry=registry)
 
 
 def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[str, Any]:
