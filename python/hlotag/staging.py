@@ -22,6 +22,10 @@ from hlotag.tags import note_removals, tag_equations, with_policies
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify"
 
 
+# Held while the process-wide stage changes, so that hooks are taken and given back once.
+_switching = threading.Lock()
+
+
 def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_error: OnError = "raise") -> None:
     """Turns the stage on for the whole process, all threads included.
 
@@ -38,17 +42,19 @@ def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_e
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
     """
     new = _make(pipeline, rules, on_error)
-    if context.get_global() is None:
-        _hooks.retain()
-    context.set_global(new)
+    with _switching:
+        if context.get_global() is None:
+            _hooks.retain()
+        context.set_global(new)
 
 
 def disable() -> None:
     """Turns the process-wide stage off and takes hlotag's hooks out of JAX, unless a `stage(...)` block is still using them."""
-    if context.get_global() is None:
-        return
-    context.set_global(None)
-    _hooks.release()
+    with _switching:
+        if context.get_global() is None:
+            return
+        context.set_global(None)
+        _hooks.release()
 
 
 @contextmanager
