@@ -244,16 +244,17 @@ def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
     return Patch(core.Primitive, "bind", wrap)
 
 
-def removal_patch(on_none: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
-    """Lets `on_none(metadata)` say what becomes of a block's metadata in which keys are None.
+def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
+    """Replaces the metadata of JAX's own blocks by `metadata_of(metadata)`.
 
-    JAX drops such keys, and with them the knowledge that an enclosing loop's or call's tag is not meant for this block.
+    JAX drops keys that are None, and with them the knowledge that an enclosing loop's or call's tag is not meant for the block;
+    and it compares values with `==`, so that True, 1 and 1.0 are one.
     """
 
     def wrap(original: Callable) -> Callable:
         @functools.wraps(original)
         def filter_nones(metadata: dict[str, Any]) -> dict[str, Any]:
-            return original(on_none(metadata))
+            return original(metadata_of(metadata))
 
         return filter_nones
 

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from hlotag import _compat, _host, dump, keys, marks, scopes, tracing
 from hlotag.errors import PassError, PassFailed, PipelineError, TagDropped
+from hlotag.marks import as_text
 from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
 from hlotag.reproducer import with_reproducer
 from hlotag.rules import Rule, with_rules
@@ -168,9 +169,11 @@ def _as_of_now(later: Callable) -> Callable:
     return under_stage
 
 
-def _note_removals(metadata: dict[str, Any]) -> dict[str, Any]:
-    """JAX's own block with a key set to None, when the stage is on."""
-    return metadata if active() is None or None not in metadata.values() else note_removals(metadata)
+def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of JAX's own block, when the stage is on: as hlotag's own blocks have it."""
+    if active() is None or all(type(value) is str for value in metadata.values()):
+        return metadata
+    return note_removals({key: as_text(v) if isinstance(v, bool | int | float) else v for key, v in metadata.items()})
 
 
 def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
@@ -190,7 +193,7 @@ class _Hooks:
         self._patches = (
             *tracing.PATCHES,
             _compat.value_tag_patch(_tag_value),
-            _compat.removal_patch(_note_removals),
+            _compat.block_patch(_block_metadata),
             _compat.lowering_patch(_lower),
             _compat.export_patch(_as_of_now),
             _compat.traced_patch(_as_of_now),
