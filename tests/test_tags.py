@@ -13,6 +13,7 @@ from jax import lax
 from jax.experimental import xla_metadata
 
 import hlotag
+from hlotag import tags
 from modules import ops_of
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
@@ -375,6 +376,8 @@ def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):
         for _ in range(3):
             lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
         lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
+    places = {(d.file, d.line) for d in tags.dropped() if d.attrs == (("once", "v"),)}
+    assert len(places) == 2 and {file for file, _ in places} == {__file__}
     assert len([w for w in caught if issubclass(w.category, hlotag.TagDropped)]) == 2
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
@@ -147,7 +148,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
     """
     equations = tracing.equations_of(value)
     if not equations and _compat.is_tracing():
-        _warn_dropped(metadata)
+        _drop(metadata)
     for equation in equations:
         if _compat.is_recipe(equation):
             _compat.retag_recipe(equation, lambda context: _retagged(context, metadata))
@@ -160,13 +161,36 @@ def _retagged(context: Any, metadata: Mapping[str, Any]) -> Any:
     return _compat.with_metadata(context, old | {k: as_text(v) for k, v in metadata.items()})
 
 
+@dataclass(frozen=True)
+class Dropped:
+    """A tag that had no operation to go to.
+
+    Attributes:
+      attrs: its keys and values.
+      file: of the line that set it; None if no frame of user code did.
+      line: its number.
+    """
+
+    attrs: tuple[tuple[str, str], ...]
+    file: str | None
+    line: int
+
+
+_dropped: dict[Dropped, None] = {}
 # By file, what `warnings` remembers so as to warn once for each place.
 _warned: dict[str, dict[Any, Any]] = {}
 
 
-def _warn_dropped(metadata: Mapping[str, Any]) -> None:
-    keys = ", ".join(f"{k}={v!r}" for k, v in metadata.items() if not k.startswith(GRAD))
+def dropped() -> tuple[Dropped, ...]:
+    """The tags of this process that had no operation to go to, each once, in the order in which they were met."""
+    return tuple(_dropped)
+
+
+def _drop(metadata: Mapping[str, Any]) -> None:
     frame = _compat.user_frame()
+    attrs = tuple((key, as_text(value)) for key, value in metadata.items() if not key.startswith(GRAD))
+    _dropped[Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)] = None
+    keys = ", ".join(f"{key}={value!r}" for key, value in attrs)
     text = (
         f"tag {keys} has no operation to go to: the value is an argument, a carry or a constant, which no operation of this "
         "trace made. Tag the value where it is computed, or tag a block around its uses."
