@@ -396,3 +396,10 @@ def test_probe_success_is_the_last_word() -> None:
     done = subprocess.CompletedProcess([], 0, f"noise\n{_probe.SUCCESS}\n", "")
     assert _host._probe_problem(done) is None
     assert _host._probe_problem(subprocess.CompletedProcess([], 0, "", "")) is not None
+
+
+def test_the_extension_is_small_and_brings_no_llvm():
+    data = Path(_core.__file__).read_bytes()
+    assert len(data) < 2**20
+    assert b"libLLVM" not in data
+    assert b"libMLIR" not in data

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stage: what sees the tagged module, JAX's caches, scopes, threads, failure, and that numbers do not change."""
 
+import re
 import threading
 
 import jax
@@ -208,6 +209,29 @@ def test_numbers_are_bitwise_equal_with_the_stage_on(program):
             results.append(jax.tree.leaves(jax.jit(step)(*args)))
     for off, on in zip(*results, strict=True):
         np.testing.assert_array_equal(off, on)
+
+
+def without_attributes(optimized):
+    """Optimized HLO without frontend attributes, names and source locations."""
+    body = optimized[optimized.index("\n%") :] if "\n%" in optimized else optimized[optimized.index("\nENTRY") :]
+    return re.sub(r", (?:metadata|frontend_attributes)=\{[^}]*\}", "", body)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_xla_makes_the_same_of_a_program_with_the_stage_on(program):
+    function, args = PROGRAMS[program]
+
+    def step(*args):
+        with set_xla_metadata(block="b"):
+            inner = function(*args)
+        return set_xla_metadata(inner, k="v") ** 2
+
+    optimized = []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+        with hlotag.stage(pipeline):
+            optimized.append(without_attributes(jax.jit(jax.value_and_grad(step, (0, 1))).lower(*args).compile().as_text()))
+    assert "ENTRY" in optimized[0]
+    assert optimized[0] == optimized[1]
 
 
 def test_a_failing_pass_raises_from_the_call_and_nothing_is_cached():

@@ -11,7 +11,7 @@
 // PASS-NEXT: ^
 // OPTION: unknown option 'key' of hlotag-strip; its options: keys (list of strings)
 // FOREIGN: 'no-such-pass' does not refer to a registered pass
-// NESTED: error: at offset 10: hlotag's passes{{.*}} run on the top-level builtin.module
+// NESTED: error: at offset 10: hlotag's passes, and those registered with it, run on the top-level builtin.module
 // BOTH: error: use either --pass-pipeline or a flag for each pass
 // FILE: error: {{.*}}No such file
 module {}

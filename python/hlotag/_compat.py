@@ -2,7 +2,7 @@
 """Every use of JAX's private API, each with the reason for it.
 
 Nothing else in the package imports `jax._src`. Two JAX lines are supported: 0.10.2 and 0.12.x. Where they differ, the function
-here says how; the rest of the package sees one interface.
+here says how; the rest of the package sees one interface. What jaxlib alone must give, without JAX, is in `_host.py`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ Metadata = Mapping[str, Any]
 # 0.10.2 has open and closed jaxprs; in 0.12 a jaxpr carries its own constants and the closed class is gone.
 _ClosedJaxpr: type | None = getattr(core, "ClosedJaxpr", None)
 JAXPR_TYPES = frozenset({core.Jaxpr, _ClosedJaxpr or core.Jaxpr})
+
+
+# The primitive of JAX's own value tag, which has no public name.
+VALUE_TAG = xla_metadata.xla_metadata_value_p
 
 
 # --- Equation contexts -------------------------------------------------------------------------------------------------------
@@ -76,12 +80,8 @@ def with_metadata(context: Any, metadata: Metadata) -> Any:
     """The equation context that equals `context` but for its XLA metadata, which is `metadata`."""
     # The manager merges the context's own metadata into the ambient one, so it is set after entering; every other part of the
     # context (mesh, compute type, ...) comes from the manager, whatever this JAX version keeps there.
-    outer = config.xla_metadata_context_manager.get_local()
-    try:
-        with context.manager, ambient_metadata_is(metadata):
-            return core.JaxprEqnContext()
-    finally:
-        config.xla_metadata_context_manager.set_local(outer)
+    with context.manager, ambient_metadata_is(metadata):
+        return core.JaxprEqnContext()
 
 
 def is_transposing() -> bool:
@@ -234,7 +234,7 @@ def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
 
         @functools.wraps(original)
         def bind(self, /, *args, **params):
-            if self is xla_metadata.xla_metadata_value_p:
+            if self is VALUE_TAG:
                 return original(self, *args, **params)
             return grouped(self, *args, **params)
 
@@ -281,7 +281,6 @@ def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
 
     `on_value(value, metadata)` returns whether it took the tag over; if not, JAX's primitive runs as ever.
     """
-    primitive = xla_metadata.xla_metadata_value_p
 
     def wrap(original: Callable) -> Callable:
         def bind_with_trace(trace, args, avals, params, /):
@@ -291,7 +290,7 @@ def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
 
         return bind_with_trace
 
-    return Patch(primitive, "bind_with_trace", wrap)
+    return Patch(VALUE_TAG, "bind_with_trace", wrap)
 
 
 def lowering_patch(lower: Callable[..., Any]) -> Patch:
@@ -344,10 +343,6 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
         return init
 
     return Patch(stages.Traced, "__init__", wrap)
-
-
-# The primitive of JAX's own value tag, which has no public name.
-VALUE_TAG = xla_metadata.xla_metadata_value_p
 
 
 # --- Jaxprs ------------------------------------------------------------------------------------------------------------------
@@ -461,7 +456,7 @@ def jax_value_tag(value: Any, metadata: Metadata) -> Any:
     `jax.experimental.xla_metadata.set_xla_metadata` takes keys as keyword arguments, so that `x` cannot be one.
     """
     entries = tuple(sorted(metadata.items()))
-    return jax.tree.map(lambda leaf: xla_metadata.xla_metadata_value_p.bind(leaf, xla_metadata_kvs=entries), value)
+    return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, xla_metadata_kvs=entries), value)
 
 
 def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:
