@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\"}}, {op = \"stablehlo.cos*\", attrs = {b = \"2\"}}, {function = \"?aves\", attrs = {c = true}}]"}' | FileCheck %s --check-prefix=OP
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer*/attn\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=SCOPE
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"**/layer*/attn/**\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=SCOPE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{source = \"model.py:42\", attrs = {k = \"line\"}}, {source = \"other/model.py\", attrs = {k = \"file\"}}]"}' | FileCheck %s --check-prefix=SOURCE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"forward\", attrs = {k = \"f\"}}, {phase = \"backward\", attrs = {k = \"b\"}}, {op = \"tanh\", attrs = {t = \"1\"}, grad = {u = \"2\"}}, {op = \"abs\", attrs = {t = \"1\"}, grad = {}}]"}' | FileCheck %s --check-prefix=PHASE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\"}}]"},hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"2\", b = \"2\"}}]"}' | FileCheck %s --check-prefix=TWICE

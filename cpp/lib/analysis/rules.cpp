@@ -16,9 +16,18 @@ bool matchesOp(const std::string &pattern, std::string_view name) {
          (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
 }
 
+/// Without `**/` in front: "at any depth, none included", which a pattern means anyway.
+std::string anchored(std::string_view pattern) {
+  while (pattern.substr(0, 3) == "**/")
+    pattern.remove_prefix(3);
+  return "*/" + std::string(pattern);
+}
+
 /// `pattern` stands for a run of whole elements of the path.
-bool matchesScope(const std::string &pattern, std::string_view scope) {
-  return globMatch("*/" + pattern + "/*", "/" + std::string(scope) + "/");
+bool matchesScope(std::string_view pattern, std::string_view scope) {
+  while (pattern.size() > 3 && pattern.substr(pattern.size() - 3) == "/**")
+    pattern.remove_suffix(3);
+  return globMatch(anchored(pattern) + "/*", "/" + std::string(scope) + "/");
 }
 
 bool matchesSource(const std::string &pattern, const Subject &subject) {
@@ -27,7 +36,8 @@ bool matchesSource(const std::string &pattern, const Subject &subject) {
   // With a slash in front, so that a pattern without a directory finds the end of the path.
   std::string text = "/" + std::string(subject.file);
   auto matches = [&] {
-    return globMatch("*/" + pattern, text) || globMatch(pattern, std::string_view(text).substr(1));
+    return globMatch(anchored(pattern), text) ||
+           globMatch(pattern, std::string_view(text).substr(1));
   };
   if (matches())
     return true;

@@ -36,7 +36,7 @@ const PassInfo &Attach::staticInfo() {
 | field | selects operations |
 |---|---|
 | `op` | by name, with or without the dialect: `dot_general`, `chlo.*` |
-| `scope` | by named scopes, transformations unwrapped and composed through callers; the pattern stands for a run of whole elements: `layer*/attn` selects all inside `decoder/layer_1/attn/softmax` |
+| `scope` | by named scopes, transformations unwrapped and composed through callers; the pattern stands for a run of whole elements: `layer*/attn` selects all inside `decoder/layer_1/attn/softmax`, and so do `**/layer*/attn` and `layer*/attn/**` |
 | `source` | by the innermost line of user code: `model.py`, `model.py:42`, `src/model.py:42:7`; without a directory the end of the path |
 | `function` | by the symbol of the function that holds them |
 | `phase` | `forward`, `backward` (computed for a gradient) or `both`, the default |
