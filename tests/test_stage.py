@@ -56,6 +56,27 @@ def test_nothing_in_flight_is_left():
     assert "hlotag" not in text.replace(__file__, "") and "\\01" not in text
 
 
+def test_origins_say_where_tags_come_from_when_asked_for():
+    f = gradient()
+    expected = f(X)
+    rules = [Rule({"r": "1"}, op="multiply")]
+    with hlotag.stage(rules=rules, debug_origins=True):
+        lowered = f.lower(X)
+        np.testing.assert_array_equal(f(X), expected)
+        exported = jax.export.export(f)(X)
+        np.testing.assert_array_equal(jax.export.deserialize(exported.serialize()).call(X), expected)
+    assert 'frontend_attributes={k="v"}' in lowered.compile().as_text() and "origins" not in lowered.as_text(dialect="hlo")
+    lines = [line for line in lowered.as_text().splitlines() if "mhlo.frontend_attributes" in line]
+    for line in lines:
+        for key in re.search(r"mhlo.frontend_attributes = \{(.*?)\}", line)[1].split(", "):
+            assert re.search(rf"hlotag.origins = .*\b{key[0]} = \{{.*pass = ", line), line
+    text = "".join(lines)
+    assert all(f'pass = "hlotag-{name}"' in text for name in ("resolve", "attach"))
+    # A stage that records is another one for JAX's caches.
+    with hlotag.stage(rules=rules):
+        assert "hlotag.origins" not in f.lower(X).as_text()
+
+
 def test_an_untagged_module_is_the_same_with_the_stage_on():
     f = jax.jit(jax.grad(PROGRAMS["scan_transformer"][0]))
     texts = []

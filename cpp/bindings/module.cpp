@@ -121,7 +121,7 @@ void bindRun(nb::module_ &m) {
       [](nb::handle module, std::string_view pipeline, nb::handle pythonRun, bool verify,
          Names printBefore, Names printAfter, bool printAfterChange, bool printAfterFailure,
          bool timing, bool printModuleScope, bool printDebugInfo, bool printLocalScope,
-         bool printGeneric) {
+         bool printGeneric, bool debugOrigins) {
         pass::RunOptions options;
         options.verify = verify;
         options.printBefore = std::move(printBefore);
@@ -133,6 +133,7 @@ void bindRun(nb::module_ &m) {
         options.printDebugInfo = printDebugInfo;
         options.printLocalScope = printLocalScope;
         options.printGeneric = printGeneric;
+        options.debugOrigins = debugOrigins;
         return run(module, pythonRun, pipeline, options);
       },
       nb::arg("module"), nb::arg("pipeline"), nb::kw_only(), nb::arg("python_run") = nb::none(),
@@ -140,7 +141,7 @@ void bindRun(nb::module_ &m) {
       nb::arg("print_after_change") = false, nb::arg("print_after_failure") = false,
       nb::arg("timing") = false, nb::arg("print_module_scope") = false,
       nb::arg("print_debug_info") = false, nb::arg("print_local_scope") = false,
-      nb::arg("print_generic") = false,
+      nb::arg("print_generic") = false, nb::arg("debug_origins") = false,
       "Runs a pipeline on the builtin.module behind a capsule of jaxlib's. Python passes get "
       "`python_run`.");
 }

@@ -71,4 +71,5 @@ def run(
     print_debug_info: bool = False,
     print_local_scope: bool = False,
     print_generic: bool = False,
+    debug_origins: bool = False,
 ) -> RunResult: ...

@@ -151,6 +151,7 @@ def _opt_parser(*, with_passes: bool) -> argparse.ArgumentParser:
     add("--mlir-print-local-scope", action="store_true", help="print locations and attributes in place, without aliases")
     add("--mlir-print-op-generic", action="store_true")
     add("--mlir-timing", action="store_true")
+    add("--debug-origins", action="store_true", help="record in hlotag.origins where the entries come from that passes add")
     add("--mlir-disable-threading", action="store_true", help="accepted for compatibility; one thread is used anyway")
     add("--version", action="store_true", help="print hlotag's version")
     return parser
@@ -258,6 +259,7 @@ class _Opt:
             "print_local_scope": args.mlir_print_local_scope,
             "print_generic": args.mlir_print_op_generic,
             "timing": args.mlir_timing,
+            "debug_origins": args.debug_origins,
         }
 
     def _print(self, module: Any) -> str | bytes:

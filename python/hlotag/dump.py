@@ -47,12 +47,13 @@ def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
     return DumpTo(previous)
 
 
-def dump(module: Any, pipeline: str) -> None:
+def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
     """Writes the dumps of one module, if they are on; the module itself is left alone.
 
     Args:
       module: an `ir.Module`.
       pipeline: the passes about to be run on it.
+      debug_origins: as for `run_passes`.
 
     Raises:
       OSError: a file cannot be written.
@@ -75,7 +76,7 @@ def dump(module: Any, pipeline: str) -> None:
     before = _text(copy)
     write(0, "before", before)
     for number, (argument, element, _) in enumerate(_core.pipeline_elements(pipeline), 1):
-        if not run_and_report(copy, element, verify=False).ok:
+        if not run_and_report(copy, element, verify=False, debug_origins=debug_origins).ok:
             return  # The run on the module reports it.
         after = _text(copy)
         if after != before:

@@ -90,7 +90,9 @@ def list_passes() -> list[PassInfo]:
     ]
 
 
-def run_passes(module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE, *, verify: bool = True) -> ModuleT:
+def run_passes(
+    module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE, *, verify: bool = True, debug_origins: bool = False
+) -> ModuleT:
     """Runs passes on a module; when one of them fails, the module stays as it was.
 
     Args:
@@ -101,6 +103,8 @@ def run_passes(module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE
         pipeline: Passes in MLIR's syntax, `"hlotag-strip{keys=a,b},canonicalize"`, or several such texts to run one after
             another. Passes that jaxlib registers can be mixed in.
         verify: Whether to verify the module afterwards.
+        debug_origins: Whether to record on each operation, in the attribute `hlotag.origins`, where the entries come from that
+            hlotag's passes add.
 
     Returns:
         What was given: the same `ir.Module`; text, with locations if the given text had any; bytecode; a `Lowered` that
@@ -115,21 +119,22 @@ def run_passes(module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE
         TypeError: `module` is something else.
     """
     text = pipeline_text(pipeline)
+    options = {"verify": verify, "debug_origins": debug_origins}
     _host.ensure()
     from jaxlib.mlir import ir
 
     if isinstance(module, ir.Module):
-        _run_or_raise(module, text, verify=verify)
+        _run_or_raise(module, text, options)
         return module
     if not isinstance(module, str | bytes):
         run_on_artifact = jax_artifacts.runner_for(module)
         if run_on_artifact is None:
             expected = "an ir.Module, str, bytes, jax.stages.Lowered or jax.export.Exported"
             raise TypeError(f"module must be {expected}, not {type(module).__name__}")
-        return run_on_artifact(module, lambda inner: _run_or_raise(inner, text, verify=verify))
+        return run_on_artifact(module, lambda inner: _run_or_raise(inner, text, options))
     with new_context():
         parsed = parse_module(module)
-        _run_or_raise(parsed, text, verify=verify)
+        _run_or_raise(parsed, text, options)
         if isinstance(module, bytes):
             return to_bytecode(parsed)
         return str(parsed.operation.get_asm(enable_debug_info=_has_locations(module)))
@@ -310,9 +315,9 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     return result
 
 
-def _run_or_raise(module: ir.Module, pipeline: str, *, verify: bool) -> None:
+def _run_or_raise(module: ir.Module, pipeline: str, options: Mapping[str, Any]) -> None:
     run = PythonRun(module)
-    result = _run(run, pipeline, {"verify": verify})
+    result = _run(run, pipeline, options)
     if not result.ok:
         raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics]) from run.exception
     for diagnostic in result.diagnostics:

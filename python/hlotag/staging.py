@@ -27,7 +27,9 @@ _MARKS_ONLY = "hlotag-resolve,hlotag-verify"
 _switching = threading.Lock()
 
 
-def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_error: OnError = "raise") -> None:
+def enable(
+    pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_error: OnError = "raise", debug_origins: bool = False
+) -> None:
     """Turns the stage on for the whole process, all threads included.
 
     Programs that were traced before stay as they were; calling them again traces them anew, with their tags.
@@ -37,12 +39,13 @@ def enable(pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_e
       rules: ops to tag by kind, scope or source, besides those that the program tags itself.
       on_error: when a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
         go on with only the tags that the program itself sets.
+      debug_origins: as for `run_passes`: every module says where its tags come from.
 
     Raises:
       PipelineError: the pipeline names a pass or an option that does not exist.
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
     """
-    new = _make(pipeline, rules, on_error)
+    new = _make(pipeline, rules, on_error, debug_origins)
     with _switching:
         if context.get_global() is None:
             _hooks.retain()
@@ -60,7 +63,11 @@ def disable() -> None:
 
 @contextmanager
 def stage(
-    pipeline: str | None = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_error: OnError = "raise"
+    pipeline: str | None = DEFAULT_PIPELINE,
+    rules: Sequence[Rule] = (),
+    *,
+    on_error: OnError = "raise",
+    debug_origins: bool = False,
 ) -> Iterator[Stage | None]:
     """The stage for this thread and this block only; blocks nest.
 
@@ -71,6 +78,7 @@ def stage(
       pipeline: as for `enable`; None turns the stage off within the block.
       rules: as for `enable`.
       on_error: as for `enable`.
+      debug_origins: as for `enable`.
 
     Yields:
       The stage, or None.
@@ -78,7 +86,7 @@ def stage(
     Raises:
       PipelineError, IncompatibleJaxlibError: as for `enable`.
     """
-    new = None if pipeline is None else _make(pipeline, rules, on_error)
+    new = None if pipeline is None else _make(pipeline, rules, on_error, debug_origins)
     with _stage_is(new):
         yield new
 
@@ -101,7 +109,7 @@ def _stage_is(new: Stage | None) -> Iterator[None]:
         _hooks.release()
 
 
-def _make(pipeline: str, rules: Sequence[Rule], on_error: OnError) -> Stage:
+def _make(pipeline: str, rules: Sequence[Rule], on_error: OnError, debug_origins: bool) -> Stage:
     from hlotag import __version__, _core
 
     if not isinstance(pipeline, str):
@@ -113,7 +121,7 @@ def _make(pipeline: str, rules: Sequence[Rule], on_error: OnError) -> Stage:
     # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
     if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:
         run_passes("module {}", foreign)
-    return Stage(text, __version__, keys.fingerprint(), on_error=on_error)
+    return Stage(text, __version__, keys.fingerprint(), debug_origins=debug_origins, on_error=on_error)
 
 
 def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
@@ -141,16 +149,16 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
             TagDropped,
             stacklevel=2,
         )
-    dump.dump(result.module, now.pipeline)
+    dump.dump(result.module, now.pipeline, debug_origins=now.debug_origins)
     try:
-        run_passes(result.module, now.pipeline)
+        run_passes(result.module, now.pipeline, debug_origins=now.debug_origins)
     except PassError as error:
         failure = with_reproducer(error, result.module, now.pipeline)
         if now.on_error == "raise":
             raise failure from None
         warnings.warn(f"hlotag: {failure}", PassFailed, stacklevel=2)
         try:
-            run_passes(result.module, _MARKS_ONLY)
+            run_passes(result.module, _MARKS_ONLY, debug_origins=now.debug_origins)
         except PassError:  # Better no tag than a mark that XLA would see.
             return lower(marks.Marker(blank=True))
     return result

@@ -23,12 +23,14 @@ class Stage:
       pipeline: pass pipeline in MLIR's syntax, the rules included.
       version: of hlotag, since another version may give another module.
       keys: registered keys that change what is traced (`hlotag.keys.fingerprint`).
+      debug_origins: whether operations record where their entries come from.
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
     """
 
     pipeline: str
     version: str
     keys: str = ""
+    debug_origins: bool = False
     on_error: OnError = "raise"
 
 

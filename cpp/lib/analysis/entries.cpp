@@ -45,13 +45,13 @@ Entries EntryCarrier::entriesOf(Operation op) {
   return {all, attached, attached ? op.attrOf<DictionaryAttr>(kDerived) : DictionaryAttr()};
 }
 
-bool EntryCarrier::give(Operation op, const Entries &entries) {
+bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &reason) {
   if (!entries)
     return false;
   // Only what is new on the operation is recorded as attached: it may have had the same key before.
   DictionaryAttr attached =
       entries.attached ? without(entries.attached, tags_.get(op)) : DictionaryAttr();
-  bool changed = tags_.add(op, entries.all);
+  bool changed = tags_.add(op, entries.all, reason);
   if (!attached)
     return changed;
   changed |= tags_.addAttached(op, attached);

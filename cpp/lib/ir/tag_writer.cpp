@@ -3,6 +3,7 @@
 #include "hlotag/ir/walk.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace hlotag::ir {
 
@@ -28,7 +29,8 @@ bool isUnset(Attribute value) {
 TagWriter::TagWriter(Rewriter &rewriter)
     : rewriter_(rewriter),
       frontendAttributes_(Identifier::get(rewriter.context(), kFrontendAttributes)),
-      attached_(Identifier::get(rewriter.context(), kAttached)) {}
+      attached_(Identifier::get(rewriter.context(), kAttached)),
+      origins_(Identifier::get(rewriter.context(), kOrigins)) {}
 
 DictionaryAttr TagWriter::dictionary(Operation op, Identifier name) const {
   Attribute attr = op.attr(name.str());
@@ -59,10 +61,66 @@ bool TagWriter::addTo(Operation op, Identifier name, DictionaryAttr entries, boo
   return rewriter_.replaceAttr(op, name, present, wanted);
 }
 
-bool TagWriter::set(Operation op, DictionaryAttr entries) {
+bool TagWriter::add(Operation op, DictionaryAttr entries, const Reason &reason) {
+  if (!recordsOrigins())
+    return addTo(op, frontendAttributes_, entries, /*overwrite=*/false);
+  DictionaryAttr before = get(op);
+  bool changed = addTo(op, frontendAttributes_, entries, /*overwrite=*/false);
+  if (changed)
+    updateOrigins(op, before, get(op), reason);
+  return changed;
+}
+
+bool TagWriter::set(Operation op, DictionaryAttr entries, const Reason &reason) {
   if (entries && entries.empty())
     entries = {};
-  return rewriter_.replaceAttr(op, frontendAttributes_, get(op), entries);
+  DictionaryAttr before = get(op);
+  bool changed = rewriter_.replaceAttr(op, frontendAttributes_, before, entries);
+  // Records of an earlier run must not outlive their entries.
+  if (changed && (recordsOrigins() || op.hasAttr(kOrigins)))
+    updateOrigins(op, before, entries, reason);
+  return changed;
+}
+
+void TagWriter::updateOrigins(Operation op, DictionaryAttr before, DictionaryAttr after,
+                              const Reason &reason) {
+  auto isNew = [&](NamedAttribute entry) {
+    return !before || before.lookup(entry.name.str()) != entry.value;
+  };
+  DictionaryAttr present = dictionary(op, origins_);
+  std::vector<NamedAttribute> records;
+  if (after) {
+    for (NamedAttribute entry : after) {
+      Attribute former = present ? present.lookup(entry.name.str()) : Attribute();
+      if (!isNew(entry) && former)
+        records.push_back({entry.name, former});
+      else if (isNew(entry) && recordsOrigins())
+        records.push_back({entry.name, record(reason)});
+    }
+  }
+  DictionaryAttr wanted =
+      records.empty() ? DictionaryAttr() : DictionaryAttr::get(rewriter_.context(), records);
+  rewriter_.replaceAttr(op, origins_, present, wanted);
+}
+
+DictionaryAttr TagWriter::record(const Reason &reason) {
+  std::vector<NamedAttribute> fields;
+  auto say = [&](std::string_view name, std::string_view text) {
+    MlirContext context = rewriter_.context();
+    fields.push_back({Identifier::get(context, name), StringAttr::get(context, text)});
+  };
+  say("pass", recordedPass_);
+  if (!reason.step.empty())
+    say("step", reason.step);
+  if (reason.from)
+    say("from", std::string(reason.from.name().str()) + " at " + render(reason.from.location()));
+  if (reason.confidence) {
+    // Digits of our own: those of the C library depend on the locale.
+    long percent = std::lround(*reason.confidence * 100);
+    std::string digits = std::to_string(percent % 100);
+    say("confidence", std::to_string(percent / 100) + (digits.size() < 2 ? ".0" : ".") + digits);
+  }
+  return DictionaryAttr::get(rewriter_.context(), fields);
 }
 
 DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite) {

@@ -205,6 +205,7 @@ bool Executor::runPass(const PipelineElement &element) {
   Clock::time_point start = Clock::now();
   // A copy: passes keep nothing between runs, and a pipeline may be run by several threads.
   std::unique_ptr<Pass> pass = element.pass->clone();
+  context_.tags().recordOrigins(options_.debugOrigins ? pass->info().argument : "");
   bool ok = runGuarded(*pass);
   if (options_.timing)
     timing_.add(element.name(), Clock::now() - start);

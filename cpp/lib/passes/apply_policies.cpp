@@ -248,7 +248,7 @@ public:
         *result = apply(op, entries);
       if (result->entries == entries)
         continue;
-      ctx_.tags().set(op, result->entries);
+      ctx_.tags().set(op, result->entries, {result->step});
       for (size_t change : result->changes)
         ++changes_[change].count;
     }
@@ -274,6 +274,7 @@ private:
   struct Result {
     ir::DictionaryAttr entries;
     std::vector<size_t> changes;
+    std::string step; ///< which values are new, in words
   };
 
   /// A constant or one that is broadcast.
@@ -316,6 +317,8 @@ Applier::Result Applier::apply(ir::Operation op, ir::DictionaryAttr entries) {
       value = derive(op, entry, policy->second);
     if (value != entry.value)
       result.changes.push_back(noteChange(op, entry, value));
+    if (value && value != entry.value)
+      result.step += (result.step.empty() ? "" : ", ") + changes_[result.changes.back()].text;
     if (value)
       kept.push_back({entry.name, value});
     else

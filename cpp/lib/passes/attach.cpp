@@ -67,6 +67,8 @@ After:
 struct Verdict {
   ir::DictionaryAttr forward; ///< null if no rule matches
   ir::DictionaryAttr derived;
+  /// What each rule gives and the rule's index, the one that wins first.
+  std::vector<std::pair<ir::DictionaryAttr, size_t>> parts;
 };
 
 class Attacher {
@@ -79,6 +81,7 @@ public:
       usesOrigin_ |=
           rule.scope || rule.source || rule.phase != Phase::Both || rule.grad != rule.attrs;
       usesFunction_ |= rule.function.has_value();
+      steps_.push_back("rule " + std::to_string(rule.number) + ": " + rule.text);
     }
     if (usesOrigin_)
       provenance_.emplace(ctx.module());
@@ -142,6 +145,7 @@ private:
   std::vector<Rule> rules_;
   analysis::EntryCarrier carrier_;
   std::vector<bool> matched_;
+  std::vector<std::string> steps_; // what each rule does, for the record
   bool usesOrigin_ = false, usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
   ir::PointerMap<bool> mayMatch_;
@@ -179,6 +183,7 @@ Verdict Attacher::judge(ir::Operation op, const analysis::Origin *origin, ir::Op
     const ir::DictionaryAttr &derived = subject.isTransposed ? own : rule.grad;
     reportConflicts(op, rule, matching, subject.isTransposed);
     matching.push_back(rule.number - 1);
+    verdict.parts.insert(verdict.parts.begin(), {own, rule.number - 1});
     verdict.forward = ctx_.tags().merge(verdict.forward, own, /*overwrite=*/true);
     verdict.derived = ctx_.tags().merge(verdict.derived, derived, /*overwrite=*/true);
   }
@@ -190,7 +195,8 @@ void Attacher::attach(ir::Operation op, const Verdict &verdict, bool isTranspose
   bool differs = !isTransposed && verdict.derived != verdict.forward;
   if (!added)
     return;
-  ctx_.tags().add(op, added);
+  for (auto [entries, rule] : verdict.parts)
+    ctx_.tags().add(op, entries, {steps_[rule]});
   ctx_.tags().addAttached(op, added);
   if (!differs)
     return;

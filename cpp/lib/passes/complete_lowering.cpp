@@ -154,7 +154,7 @@ void Completer::completeHelpers(const Seed &seed) {
     if (!op || op.location() != seed.location || op.block() != block)
       return;
     if (carrier_.isTaggable(op) && !groups_.isResult(op.name(), seed.location) &&
-        carrier_.give(op, seed.entries))
+        carrier_.give(op, seed.entries, {"helper in its lowering", seed.op}))
       pending_.push_back(op);
   };
   auto visitOperands = [&](ir::Operation op) {
@@ -214,7 +214,7 @@ void Completer::completeFeeder(ir::Operation op) {
       if (!shared)
         return;
     }
-  carrier_.give(op, shared);
+  carrier_.give(op, shared, {"all its users have it", previous});
 }
 
 ir::DictionaryAttr Completer::entriesOfBody(ir::Operation root) {
@@ -244,7 +244,7 @@ bool Completer::isLoweringOfPrimitive(const CallGraph::Function &function) {
 void Completer::completeEnclosing() {
   // Inner loops come after outer ones in the walk.
   for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop)
-    carrier_.give(*loop, {entriesOfBody(*loop), {}, {}});
+    carrier_.give(*loop, {entriesOfBody(*loop), {}, {}}, {"all operations in its body have it"});
   if (!anyCalls_)
     return;
   CallGraph graph(ctx_.module(), ctx_.ids());
@@ -256,7 +256,8 @@ void Completer::completeEnclosing() {
     if (!entries)
       continue;
     for (size_t site : function.callers)
-      carrier_.give(graph.callSites()[site].op, entries);
+      carrier_.give(graph.callSites()[site].op, entries,
+                    {"all operations of the function have it", function.op});
   }
 }
 

@@ -363,9 +363,9 @@ void Outliner::outline(Group &group) {
   ir::DictionaryAttr entries = ir::DictionaryAttr::get(ctx_.context(), {{id(key_), group.value}});
   ir::Operation call = rewriter.insert(
       ir::createOp("func.call", location, arguments, resultTypes,
-                   {{ctx_.ids().callee, ir::FlatSymbolRefAttr::get(ctx_.context(), symbol)},
-                    {ctx_.ids().frontendAttributes, entries}}),
+                   {{ctx_.ids().callee, ir::FlatSymbolRefAttr::get(ctx_.context(), symbol)}}),
       last.block(), last);
+  ctx_.tags().add(call, entries, {"stands for operations that have it", group.members.front()});
   if (hasEffect)
     effects_.add(symbol);
 

@@ -89,7 +89,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     if (pair.confidence < *minConfidence_ || !carrier.isTaggable(pair.derived))
       continue;
     if (analysis::Entries entries = entriesFor(carrier, pair.primal))
-      carrier.give(pair.derived, entries);
+      carrier.give(pair.derived, entries, {"derived by autodiff", pair.primal, pair.confidence});
   }
   return success();
 }

@@ -79,6 +79,7 @@ constexpr size_t kNone = CallGraph::kNone;
 struct Variant {
   size_t function;
   Entries entries;             ///< without those that change nothing in the body
+  ir::Operation caller;        ///< the first call found that hands it these entries, or null
   std::vector<size_t> callees; ///< the variant that each call in the body goes to, or kNone
   ir::Operation op;            ///< the function itself or its copy
   ir::FlatSymbolRefAttr symbol;
@@ -123,7 +124,7 @@ private:
 
   /// Reads the entries of all calls, and which keys all operations of a function share.
   void summarize();
-  size_t variantOf(size_t function, Entries entries);
+  size_t variantOf(size_t function, Entries entries, ir::Operation caller = {});
   /// Finds all variants that those found so far lead to.
   LogicalResult reach();
   void resolveCallees(size_t variant);
@@ -191,7 +192,7 @@ void Specializer::summarize() {
   }
 }
 
-size_t Specializer::variantOf(size_t function, Entries entries) {
+size_t Specializer::variantOf(size_t function, Entries entries, ir::Operation caller) {
   if (!hasBody_[function]) {
     entries = {};
   } else if (entries) {
@@ -204,7 +205,7 @@ size_t Specializer::variantOf(size_t function, Entries entries) {
   }
   auto [slot, isNew] = known_.try_emplace({function, entries}, variants_.size());
   if (isNew)
-    variants_.push_back({function, entries, {}, {}, {}});
+    variants_.push_back({function, entries, caller, {}, {}, {}});
   isReached_[function] = true;
   return slot->second;
 }
@@ -227,9 +228,9 @@ void Specializer::resolveCallees(size_t variant) {
   Entries entries = variants_[variant].entries;
   std::vector<size_t> callees;
   for (size_t site : functions()[function].calls) {
-    size_t callee = graph_.callSites()[site].callee;
-    callees.push_back(
-        callee == kNone ? kNone : variantOf(callee, carrier_.merge(callEntries_[site], entries)));
+    const CallGraph::CallSite &call = graph_.callSites()[site];
+    Entries handed = carrier_.merge(callEntries_[site], entries);
+    callees.push_back(call.callee == kNone ? kNone : variantOf(call.callee, handed, call.op));
   }
   variants_[variant].callees = std::move(callees);
 }
@@ -298,7 +299,7 @@ void Specializer::write(size_t v) {
     if (op.name() == ctx_.ids().funcCall)
       redirect(op, variant.callees[nextCall++]);
     if (carrier_.isTaggable(op))
-      carrier_.give(op, variant.entries);
+      carrier_.give(op, variant.entries, {"in the function it calls", variant.caller});
     return ir::WalkResult::Advance;
   });
 }

@@ -64,7 +64,7 @@ LogicalResult PropagateRegions::run(PassContext &ctx) {
       entries = above && carrier.isTaggable(above) ? carrier.entriesOf(above) : Entries{};
     }
     if (entries && carrier.isTaggable(op))
-      carrier.give(op, entries);
+      carrier.give(op, entries, {"in its region", parent});
   });
   return success();
 }

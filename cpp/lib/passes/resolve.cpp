@@ -239,7 +239,7 @@ private:
 
 class Rewrite {
 public:
-  /// `provenance` is null if no tag depends on the phase.
+  /// `provenance` is null if nothing depends on the phase.
   Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance)
       : ctx_(ctx), locations_(locations), provenance_(provenance) {}
 
@@ -271,7 +271,9 @@ private:
   void addEntries(ir::Operation op, const Resolved &resolved) {
     bool isDerived = provenance_ && provenance_->isTransposed(op);
     if (ir::DictionaryAttr entries = isDerived ? resolved.derived : resolved.forward)
-      ctx_.tags().add(op, entries);
+      ctx_.tags().add(
+          op, entries,
+          {isDerived ? "tag of the program, derived by autodiff" : "tag of the program"});
   }
 
   void visitArgument(ir::Operation op, ir::Value argument) {
@@ -306,7 +308,7 @@ LogicalResult Resolve::run(PassContext &ctx) {
     return failure();
   std::optional<analysis::Provenance> provenance;
   for (const Tag &tag : tags)
-    if (tag.forward != tag.derived && !provenance)
+    if ((tag.forward != tag.derived || ctx.tags().recordsOrigins()) && !provenance)
       provenance.emplace(ctx.module());
   LocationResolver locations(ctx, std::move(tags));
   return Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run();

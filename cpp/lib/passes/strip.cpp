@@ -30,7 +30,7 @@ const PassInfo &Strip::staticInfo() {
   static const PassInfo info{
       "hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries by key",
       R"(Removes the entries of `mhlo.frontend_attributes` whose key matches one of `keys`. An
-attribute that becomes empty is removed. Without `keys`, everything goes except keys that change
+attribute that becomes empty is removed, and so is what `hlotag.origins` says of the entries. Without `keys`, everything goes except keys that change
 what a program means (`xla.sdy.*`, `composite.*`, layout modes) and hlotag's own.
 
 Before, with `keys=a*`:
@@ -67,13 +67,15 @@ ir::DictionaryAttr Strip::strip(MlirContext context, ir::DictionaryAttr entries)
 LogicalResult Strip::run(PassContext &ctx) {
   ir::PointerMap<ir::DictionaryAttr> stripped;
   ir::walk(ctx.module(), [&](ir::Operation op) {
+    if (keys_->empty())
+      ctx.rewriter().removeAttr(op, ctx.tags().origins());
     ir::DictionaryAttr entries = ctx.tags().get(op);
     if (!entries)
       return;
     auto [result, isNew] = stripped.insert(entries.opaque());
     if (isNew)
       *result = strip(ctx.context(), entries);
-    ctx.rewriter().replaceAttr(op, ctx.ids().frontendAttributes, entries, *result);
+    ctx.tags().set(op, *result);
   });
   return success();
 }

@@ -30,7 +30,8 @@ const PassInfo &Verify::staticInfo() {
 - a location still has a mark, or the module `hlotag.tags`: `hlotag-resolve` did not run.
 
 It removes `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
-by which inner scopes keep a key off that outer ones set. It changes nothing else.
+by which inner scopes keep a key off that outer ones set. It changes nothing else; `hlotag.origins`, which
+`--debug-origins` makes, stays for who reads it.
 
 Before:
 

@@ -55,7 +55,7 @@ public:
   Entries entriesOf(ir::Operation op);
 
   /// Adds to `op` those entries whose key it does not have. Returns whether it changed.
-  bool give(ir::Operation op, const Entries &entries);
+  bool give(ir::Operation op, const Entries &entries, const ir::Reason &reason = {});
 
   /// Records what operations derived from `op` get instead of its attached entries.
   bool setDerived(ir::Operation op, ir::DictionaryAttr entries) {

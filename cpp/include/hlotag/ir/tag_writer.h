@@ -15,6 +15,8 @@ namespace hlotag::ir {
 inline constexpr std::string_view kFrontendAttributes = "mhlo.frontend_attributes";
 /// In-flight record of the entries that rules put on an operation; never leaves the pipeline.
 inline constexpr std::string_view kAttached = "hlotag.attached";
+/// Record of where entries come from, by key; written only where that was asked for, and stays.
+inline constexpr std::string_view kOrigins = "hlotag.origins";
 /// Prefix of everything in flight: attribute names and frontend-attribute keys.
 inline constexpr std::string_view kReservedPrefix = "hlotag.";
 
@@ -30,6 +32,13 @@ inline bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
+/// Why an operation gets entries.
+struct Reason {
+  std::string_view step = {};            ///< what the pass did, in few words
+  Operation from = {};                   ///< the operation that had them, if one did
+  std::optional<double> confidence = {}; ///< where it was inferred that they belong here
+};
+
 /// Adds entries to dictionaries that hang on operations. Many operations get the same entries, so
 /// each distinct (existing, entries) pair is merged once and looked up by pointer afterwards.
 class TagWriter {
@@ -40,10 +49,8 @@ public:
   DictionaryAttr get(Operation op) const { return dictionary(op, frontendAttributes_); }
 
   /// Adds `entries` to the frontend attributes; those that the operation has under the same key
-  /// stay as they are unless `overwrite`. Returns whether the operation changed.
-  bool add(Operation op, DictionaryAttr entries, bool overwrite = false) {
-    return addTo(op, frontendAttributes_, entries, overwrite);
-  }
+  /// stay as they are. Returns whether the operation changed.
+  bool add(Operation op, DictionaryAttr entries, const Reason &reason = {});
   /// The same for `hlotag.attached`.
   bool addAttached(Operation op, DictionaryAttr entries) {
     anyAttached_ = true;
@@ -55,22 +62,32 @@ public:
   DictionaryAttr getAttached(Operation op) const { return dictionary(op, attached_); }
 
   /// Puts exactly `entries` there; null or empty removes the attribute.
-  bool set(Operation op, DictionaryAttr entries);
+  bool set(Operation op, DictionaryAttr entries, const Reason &reason = {});
+
+  /// From now on `pass` adds the entries, and `hlotag.origins` is to say so. Empty: it is not.
+  void recordOrigins(std::string_view pass) { recordedPass_ = pass; }
+  bool recordsOrigins() const { return !recordedPass_.empty(); }
 
   /// `existing` with what `entries` adds; either may be null.
   DictionaryAttr merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite = false);
 
   Identifier frontendAttributes() const { return frontendAttributes_; }
   Identifier attached() const { return attached_; }
+  Identifier origins() const { return origins_; }
 
 private:
   DictionaryAttr dictionary(Operation op, Identifier name) const;
   bool addTo(Operation op, Identifier name, DictionaryAttr entries, bool overwrite);
   DictionaryAttr mergeUncached(DictionaryAttr existing, DictionaryAttr entries, bool overwrite);
+  void updateOrigins(Operation op, DictionaryAttr before, DictionaryAttr after,
+                     const Reason &reason);
+  DictionaryAttr record(const Reason &reason);
 
   Rewriter &rewriter_;
   Identifier frontendAttributes_;
   Identifier attached_;
+  Identifier origins_;
+  std::string_view recordedPass_;
   std::optional<bool> anyAttached_;
   struct Key {
     const void *existing, *entries;

@@ -22,6 +22,8 @@ struct RunOptions {
   bool printAfterChange = false;
   /// Print the module as it was when a pass failed.
   bool printAfterFailure = false;
+  /// Record in `hlotag.origins` where the entries come from that our passes add.
+  bool debugOrigins = false;
   /// Print a table of wall times to stderr.
   bool timing = false;
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where entries come from, for each pass that adds some. Without --debug-origins nobody says so.
+// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-apply-policies{policies="[{key = \"g\", derived = \"retag\", offset = 100}, {key = \"d\", derived = \"drop\"}]"},hlotag-outline,hlotag-verify' | FileCheck %s
+// A second run finds nothing to do.
+// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-apply-policies{policies="[{key = \"g\", derived = \"retag\", offset = 100}, {key = \"d\", derived = \"drop\"}]"},hlotag-outline,hlotag-verify,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-apply-policies{policies="[{key = \"g\", derived = \"retag\", offset = 100}, {key = \"d\", derived = \"drop\"}]"},hlotag-outline,hlotag-verify' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --hlotag-resolve --hlotag-complete-lowering --hlotag-propagate-regions --hlotag-propagate-calls --hlotag-propagate-autodiff --hlotag-outline --hlotag-verify | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
+// Records go with their entries, also when nothing is recorded.
+// RUN: hlotag-opt %s --split-input-file --debug-origins --hlotag-resolve --hlotag-propagate-calls -o %t
+// RUN: hlotag-opt %t --split-input-file --hlotag-strip | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
+// RUN: hlotag-opt %t --split-input-file --hlotag-strip=keys=k | FileCheck %s --check-prefix=STRIPPED
+// OFF: module @resolve
+
+// CHECK-LABEL: module @resolve
+// STRIPPED-LABEL: module @resolve
+module @resolve attributes {hlotag.tags = [{forward = {k = "v", l = "v"}, derived = {k = "w"}}]} {
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.abs %arg0 {hlotag.origins = {k = {pass = "hlotag-resolve", step = "tag of the program"}, l = {pass = "hlotag-resolve", step = "tag of the program"}}, mhlo.frontend_attributes = {k = "v", l = "v"}}
+    // STRIPPED: stablehlo.abs %arg0 {hlotag.origins = {l = {{.*}}}, mhlo.frontend_attributes = {l = "v"}}
+    %0 = stablehlo.abs %x : tensor<f32> loc("jit(f)/jvp(\01hlotag#0\01)/abs")
+    // CHECK: stablehlo.negate %0 {hlotag.origins = {k = {pass = "hlotag-resolve", step = "tag of the program, derived by autodiff"}}, mhlo.frontend_attributes = {k = "w"}}
+    // STRIPPED: stablehlo.negate %0 :
+    %1 = stablehlo.negate %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0\01))/neg")
+    return %1 : tensor<f32>
+  }
+}
+
+// -----
+
+// Each key has the rule that won; what was there before has no record.
+// CHECK-LABEL: module @attach
+module @attach {
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.sine %arg0 {hlotag.origins = {r = {pass = "hlotag-attach", step = "rule 1: {{.*}}"}, s = {pass = "hlotag-attach", step = "rule 2: {{.*}}"}}, mhlo.frontend_attributes = {r = "1", s = "2"}}
+    %0 = stablehlo.sine %x : tensor<f32>
+    // CHECK: stablehlo.sine %0 {hlotag.origins = {r = {pass = "hlotag-attach", step = "rule 1: {{.*}}"}}, mhlo.frontend_attributes = {r = "1", s = "own"}}
+    %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {s = "own"}} : tensor<f32>
+    return %1 : tensor<f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @complete_lowering
+module @complete_lowering {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // CHECK: stablehlo.constant {hlotag.origins = {k = {from = "stablehlo.broadcast_in_dim at \22jit(f)/mul\22", pass = "hlotag-complete-lowering", step = "all its users have it"}}
+    %c = stablehlo.constant dense<3.0> : tensor<f32> loc("jit(f)")
+    // CHECK: stablehlo.broadcast_in_dim {{.*}} {hlotag.origins = {k = {from = "stablehlo.multiply at \22jit(f)/mul\22", pass = "hlotag-complete-lowering", step = "helper in its lowering"}}
+    %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/mul")
+    %1 = stablehlo.multiply %x, %0 {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc("jit(f)/mul")
+    // CHECK: call @primitive{{.*}} {hlotag.origins = {k = {from = "func.func at {{.*}}", pass = "hlotag-complete-lowering", step = "all operations of the function have it"}}
+    %2 = func.call @primitive(%1) : (tensor<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+  func.func private @primitive(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.abs %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @loop
+module @loop {
+  func.func @main(%x: tensor<i1>) -> tensor<i1> {
+    %0 = stablehlo.while(%a = %x) : tensor<i1>
+    cond {
+      stablehlo.return %a : tensor<i1>
+    } do {
+      %1 = stablehlo.not %a {mhlo.frontend_attributes = {k = "v"}} : tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }
+    // CHECK: attributes {hlotag.origins = {k = {pass = "hlotag-complete-lowering", step = "all operations in its body have it"}}
+    return %0 : tensor<i1>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @regions_and_calls
+module @regions_and_calls {
+  func.func @main(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.abs {{.*}} {hlotag.origins = {k = {from = "stablehlo.case at model.py:3:1", pass = "hlotag-propagate-regions", step = "in its region"}}
+    // CHECK: call @f{{.*}} {hlotag.origins = {k = {from = "stablehlo.case at model.py:3:1", pass = "hlotag-propagate-regions", step = "in its region"}}
+    %0 = "stablehlo.case"(%i) ({
+      %1 = stablehlo.abs %x : tensor<f32>
+      %2 = func.call @f(%1) : (tensor<f32>) -> tensor<f32> loc("model.py":4:2)
+      stablehlo.return %2 : tensor<f32>
+    }) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<f32> loc("model.py":3:1)
+    return %0 : tensor<f32>
+  }
+  // CHECK-LABEL: func.func private @f
+  // CHECK: stablehlo.negate {{.*}} {hlotag.origins = {k = {from = "func.call at model.py:4:2", pass = "hlotag-propagate-calls", step = "in the function it calls"}}
+  func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.negate %x : tensor<f32>
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @autodiff
+module @autodiff {
+  func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {d = "1", g = "40"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("jit(f)/jvp(layer)/dot_general"("f"("model.py":3:11 to :16)))
+    // Dropped entries have no record; the new id has one of its own.
+    // CHECK: stablehlo.dot_general %arg2, {{.*}} {hlotag.origins = {g = {pass = "hlotag-apply-policies", step = "retagged 'g' = \2240\22 to \22140\22"}}, mhlo.frontend_attributes = {g = "140"}}
+    %1 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc("jit(f)/transpose(jvp(layer))/dot_general"("f"("model.py":3:11 to :16)))
+    return %0, %1 : tensor<4x8xf32>, tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @confidence
+module @confidence {
+  func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("jit(f)/jvp(layer)/dot_general"("f"("model.py":3:11 to :16)))
+    // CHECK: stablehlo.dot_general %arg2, {{.*}} {hlotag.origins = {k = {confidence = "{{0\.9[0-9]|1\.00}}", from = "stablehlo.dot_general at model.py:3:11", pass = "hlotag-propagate-autodiff", step = "derived by autodiff"}}, mhlo.frontend_attributes = {k = "v"}}
+    %1 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc("jit(f)/transpose(jvp(layer))/dot_general"("f"("model.py":3:11 to :16)))
+    return %0, %1 : tensor<4x8xf32>, tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module @outline
+module @outline {
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: call @MUST_FUSE_1(%arg0) {hlotag.origins = {MUST_FUSE = {from = "stablehlo.abs at model.py:7:1", pass = "hlotag-outline", step = "stands for operations that have it"}}
+    %0 = stablehlo.abs %x {mhlo.frontend_attributes = {MUST_FUSE = "1"}} : tensor<f32> loc("model.py":7:1)
+    return %0 : tensor<f32>
+  }
+}
