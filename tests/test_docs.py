@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every code block of the documentation runs, and prints what the page says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def run(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "COLUMNS": "120",
+    }
+    command = [sys.executable, str(Path(__file__).with_name("run_page.py")), str(page)]
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def has_code(page: Path) -> bool:
+    return any(f"```{language}" in page.read_text() for language in ("python", "console"))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if has_code(page)], ids=lambda page: page.stem)
+def test_code_of_page(page, tmp_path):
+    done = run(page, tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("```python\nprint(1)\n```\n```output\n2\n```", "found\n1"),
+        ("```python\n\nraise ValueError('here')\n```", "line 3"),
+        ("```console\n$ false\n```", "ended with 1"),
+        ("```console\n$ echo a\nb\n```", "found\na"),
+    ],
+)
+def test_wrong_page_is_noticed(tmp_path, text, error):
+    page = tmp_path / "wrong.md"
+    page.write_text(text)
+    done = run(page, tmp_path)
+    assert done.returncode != 0
+    assert error in done.stderr
