@@ -39,6 +39,10 @@ class ParseError(HlotagError, ValueError):
     """The text or bytecode given as a module is not one."""
 
 
+class HloError(HlotagError, ValueError):
+    """The bytes given as an HLO module are not one."""
+
+
 class TagError(HlotagError, TypeError, ValueError):
     """A tag's name or value is not allowed; raised where the tag is written, with the reason."""
 

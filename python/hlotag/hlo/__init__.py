@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HLO modules: reading and writing them, and joining their instructions to the operations of the program they came from."""
+
+from hlotag.hlo.join import join
+from hlotag.hlo.module import Computation, HloModule, Instruction
+from hlotag.hlo.origins import Origin, Origins
+
+__all__ = ["Computation", "HloModule", "Instruction", "Origin", "Origins", "join"]

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A view of an HLO module: what is asked of its instructions, and nothing that a module of 100,000 of them would feel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hlotag.hlo import proto
+
+
+class Instruction:
+    """An instruction of a computation.
+
+    Attributes:
+      proto: the `HloInstructionProto`; what is set on it is in the module that is written.
+      name, opcode: as in HLO text, without "%".
+      op_name: of `OpMetadata`: JAX's scope and primitive, "" if XLA has none.
+      id: unique within its computation.
+      operand_ids: ids of the operands, in the same computation.
+      called_ids: ids of the computations that it calls: a fusion's, a loop's body and condition, ...
+      computation: that the instruction is in.
+    """
+
+    __slots__ = ("called_ids", "computation", "id", "name", "op_name", "opcode", "operand_ids", "proto")
+
+    def __init__(self, instruction: Any, computation: Computation):
+        self.proto = instruction
+        self.computation = computation
+        self.name: str = instruction.name
+        self.opcode: str = instruction.opcode
+        self.op_name: str = instruction.metadata.op_name
+        self.id: int = instruction.id
+        self.operand_ids: tuple[int, ...] = tuple(instruction.operand_ids)
+        self.called_ids: tuple[int, ...] = tuple(instruction.called_computation_ids)
+
+    def __repr__(self) -> str:
+        return f"<{self.opcode} {self.name}>"
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """A copy of the frontend attributes."""
+        # A message that is not there is not asked for: protobuf would make an empty one.
+        return dict(self.proto.frontend_attributes.map) if self.proto.HasField("frontend_attributes") else {}
+
+    @attributes.setter
+    def attributes(self, entries: dict[str, str]) -> None:
+        self.proto.frontend_attributes.map.clear()
+        self.proto.frontend_attributes.map.update(entries)
+
+    @property
+    def operands(self) -> list[Instruction]:
+        """The operands, in order."""
+        return [self.computation.by_id[i] for i in self.operand_ids]
+
+    @property
+    def called(self) -> list[Computation]:
+        """The computations that it calls."""
+        return [self.computation.module.computations[i] for i in self.called_ids]
+
+    @property
+    def source(self) -> tuple[str, int] | None:
+        """(file, line) of the user's code, if XLA has it."""
+        return self.computation.module.source_of(self.proto.metadata)
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The dimensions of an array result, () for scalars and tuples."""
+        return tuple(self.proto.shape.dimensions)
+
+
+class Computation:
+    """A computation: the entry, or one that an instruction calls.
+
+    Attributes:
+      name, id: as in the module.
+      instructions: in an order in which operands come before their users.
+      by_id: the same by id.
+    """
+
+    __slots__ = ("by_id", "id", "instructions", "module", "name", "proto")
+
+    def __init__(self, computation: Any, module: HloModule):
+        self.proto = computation
+        self.module = module
+        self.name: str = computation.name
+        self.id: int = computation.id
+        self.instructions = [Instruction(i, self) for i in computation.instructions]
+        self.by_id = {i.id: i for i in self.instructions}
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}>"
+
+    @property
+    def root(self) -> Instruction:
+        """The instruction that is the computation's result."""
+        return self.by_id[self.proto.root_id]
+
+
+class HloModule:
+    """An HLO module.
+
+    Args:
+      module: a serialized `HloModuleProto`, or the message.
+
+    Attributes:
+      name: of the module.
+      computations: by id, callees before their callers.
+      entry: the computation that runs.
+
+    Raises:
+      HloError: the bytes are not an HLO module.
+    """
+
+    def __init__(self, module: Any):
+        self.proto = proto.read(module) if isinstance(module, bytes) else module
+        self.name: str = self.proto.name
+        self.computations = {c.id: Computation(c, self) for c in self.proto.computations}
+
+    def __repr__(self) -> str:
+        return f"<HLO module {self.name}>"
+
+    def __len__(self) -> int:
+        return sum(len(c.instructions) for c in self.computations.values())
+
+    @property
+    def entry(self) -> Computation:
+        return self.computations[self.proto.entry_computation_id]
+
+    def instructions(self) -> Iterator[Instruction]:
+        """All instructions, those of fused and called computations included; callees first."""
+        for computation in self.computations.values():
+            yield from computation.instructions
+
+    def to_bytes(self) -> bytes:
+        """The module, serialized; fields that this view does not know are as they were."""
+        return proto.write(self.proto)
+
+    def source_of(self, metadata: Any) -> tuple[str, int] | None:
+        """(file, line) that an `OpMetadata` names, directly or by a stack frame."""
+        if metadata.source_file:
+            return metadata.source_file, metadata.source_line
+        index = self.proto.stack_frame_index
+        # Ids count from 1; 0 is none.
+        if not 0 < metadata.stack_frame_id <= len(index.stack_frames):
+            return None
+        place = index.file_locations[index.stack_frames[metadata.stack_frame_id - 1].file_location_id - 1]
+        return index.file_names[place.file_name_id - 1], place.line
+
+
+def of_executable(executable: Any) -> list[HloModule]:
+    """The optimized modules of a compiled program.
+
+    Args:
+      executable: a `jax.stages.Compiled`, or what its `runtime_executable()` gives.
+    """
+    if hasattr(executable, "runtime_executable"):
+        executable = executable.runtime_executable()
+    return [HloModule(m.as_serialized_hlo_module_proto()) for m in executable.hlo_modules()]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HLO modules: read, written, viewed, and joined to the operations they came from."""
+
+from __future__ import annotations
+
+import linecache
+
+import jax
+import jax.numpy as jnp
+import pytest
+from programs import B, W, X, mlp
+
+from hlotag import errors, pipeline
+from hlotag.hlo import HloModule, Origins, join, proto
+from hlotag.hlo.module import of_executable
+from hlotag.hlo.origins import without_numbers
+
+
+@pytest.fixture(scope="module")
+def serialized() -> bytes:
+    compiled = jax.jit(jax.grad(mlp)).lower(X, W, B).compile()
+    return compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
+
+
+def _fields(data: bytes) -> list[tuple[int, int, object]]:
+    """(number, wire type, raw value) of a message's fields, in the order in which they are written."""
+    fields, at = [], 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+            if not byte & 0x80:
+                return value
+
+    while at < len(data):
+        number, wire = divmod(varint(), 8)
+        if wire == 0:
+            fields.append((number, wire, varint()))
+            continue
+        length = varint() if wire == 2 else {1: 8, 5: 4}[wire]
+        fields.append((number, wire, data[at : at + length]))
+        at += length
+    return fields
+
+
+def _instructions(serialized: bytes) -> list[bytes]:
+    computations = [value for number, _, value in _fields(serialized) if number == 3]
+    return [value for computation in computations for number, _, value in _fields(computation) if number == 2]
+
+
+def test_unknown_fields_are_preserved_byte_for_byte(serialized):
+    # Not a field of XLA's, with the bytes of every kind of value.
+    extra = b"\xf8\x3e\x96\x01" + b"\xfa\x3e\x03abc" + b"\xfd\x3e\x01\x02\x03\x04"
+    again = proto.write(proto.read(serialized + extra))
+    known = {1, 3, 6, 17, 19}
+    unknown = [f for f in _fields(serialized + extra) if f[0] not in known]
+    assert len(unknown) > 3
+    assert [f for f in _fields(again) if f[0] not in known] == unknown
+    for before, after in zip(_instructions(serialized), _instructions(again), strict=True):
+        assert sorted(_fields(after), key=repr) == sorted(_fields(before), key=repr)
+
+
+def test_an_attribute_changes_nothing_else(serialized):
+    module = HloModule(serialized)
+    changed = next(i for i in module.instructions() if i.opcode == "tanh")
+    changed.attributes = {"k": "v"}
+    again = HloModule(module.to_bytes())
+    assert [i.name for i in again.instructions() if i.attributes == {"k": "v"}] == [changed.name]
+    changed.attributes = {}
+    assert module.to_bytes() == HloModule(serialized).to_bytes()
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(errors.HloError, match="as_serialized_hlo_module_proto"):
+        HloModule(b"\x0a\xff\xff")
+
+
+def test_view(serialized):
+    module = HloModule(serialized)
+    tanh = next(i for i in module.instructions() if i.opcode == "tanh")
+    assert tanh.op_name == "jit(mlp)/jvp()/tanh"
+    file, line = tanh.source
+    assert (file.rsplit("/", 1)[-1], "tanh" in linecache.getline(file, line)) == ("programs.py", True)
+    assert [o.opcode for o in tanh.operands] == ["add"]
+    fusion = next(i for i in module.entry.instructions if tanh.computation in i.called)
+    assert fusion.opcode == "fusion"
+    assert module.entry.root.computation is module.entry
+    assert len(module) == len(list(module.instructions()))
+
+
+def test_the_modules_of_a_compiled_program():
+    compiled = jax.jit(jnp.sin).lower(1.0).compile()
+    assert [m.name for m in of_executable(compiled)] == ["jit_sin"]
+
+
+def _numbered(function, *arguments):
+    lowered = jax.jit(function).lower(*arguments)
+    return Origins(pipeline.copy_of(lowered.compiler_ir())), lowered
+
+
+def test_origins_say_where_an_operation_is_from():
+    origins, lowered = _numbered(jax.grad(mlp), X, W, B)
+    tanh = next(o for o in origins if o.op == "stablehlo.tanh")
+    assert (tanh.name, tanh.function, tanh.phase, tanh.attributes) == ("jit(mlp)/jvp()/tanh", "main", "forward", {})
+    file, line, _ = tanh.source.rsplit(":", 2)
+    assert "tanh" in linecache.getline(file, int(line))
+    assert {o.phase for o in origins if o.op == "stablehlo.dot_general"} == {"forward", "backward"}
+    assert "\x01" not in lowered.as_text(debug_info=True)
+
+
+def test_equal_modules_have_equal_tokens_and_others_another():
+    tokens = {_numbered(jnp.sin, 1.0)[0].token for _ in range(2)}
+    assert len(tokens) == 1
+    assert _numbered(jnp.cos, 1.0)[0].token not in tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("\x01{}:3\x01/jit(f)/sin", (3,)),
+        ("\x01{}:1\x01/jit(f)/jit(g)/\x01{}:7\x01/sin", (7,)),
+        ("\x01{}:1\x01/jit(f)/\x01{}:18\x01/mul;\x01{}:17\x01/mul", (18, 17)),
+        ("\x01{}:4\x01/sin;\x01{}:4\x01/sin", (4,)),
+        ("jit(f)/sin", ()),
+        ("\x0100ff:3\x01/jit(f)/sin", ()),
+    ],
+)
+def test_numbers_in_names(name, ids):
+    origins, _ = _numbered(jnp.sin, 1.0)
+    named = name.replace("{}", origins.token)
+    assert origins.ids_of(named) == ids
+    assert "\x01" not in without_numbers(named)
