@@ -5,33 +5,84 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+import secrets
+import stat
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+_OPEN_FILES = ("/dev/", "/proc/")  # names for what somebody holds open, to be written to and not replaced
+_MAX_NAME = 128  # bytes; what is put around it must fit into 255, too
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a file that is there either whole or not at all; only the user can read it.
+def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, private: bool = True) -> None:
+    """Writes a file that is there either whole or not at all, whatever happens: a full disk, a killed process, another writer.
 
     Args:
-        path: The file; an old one is replaced.
-        text: Its content.
+        path: The file; an old one is replaced, behind symbolic links too. What is no file, such as a pipe or `/dev/stdout`, is
+            written to as it is.
+        content: Text, which is written as UTF-8, or bytes.
+        private: Whether nobody but the user may read it; otherwise it is as the process's umask and an old file have it.
 
     Raises:
-        OSError: It cannot be written; nothing is left behind.
+        OSError: It cannot be written; an old file is as it was, and nothing is left behind.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    data = content.encode() if isinstance(content, str) else content
+    old = _status(path)
+    if old is not None and (not stat.S_ISREG(old.st_mode) or os.fspath(path).startswith(_OPEN_FILES)):
+        Path(path).write_bytes(data)
+        return
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.parent / f".new-{secrets.token_hex(8)}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
     try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        with os.fdopen(fd, "wb") as file:
+            if old is not None and not private:
+                os.fchmod(fd, stat.S_IMODE(old.st_mode))
+            file.write(data)
+        os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        with suppress(OSError):
+            os.unlink(temporary)
         raise
 
 
+def private_directory(path: str | os.PathLike[str]) -> bool:
+    """Makes a directory that only the user can use.
+
+    Args:
+        path: The directory.
+
+    Returns:
+        Whether it is one now; not if somebody else has made one of that name, or a link.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    with suppress(FileExistsError):
+        os.makedirs(path, mode=0o700)
+    status = os.lstat(path)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+
+
+def module_file_name(module: Any) -> str:
+    """A module's name, fit for a file.
+
+    Args:
+        module: An `ir.Module`.
+
+    Returns:
+        As `as_file_name` gives it; "module" if the module has no name.
+    """
+    attributes = module.operation.attributes
+    # As bytes: MLIR's names need not be UTF-8.
+    name = attributes["sym_name"].value_bytes.decode(errors="replace") if "sym_name" in attributes else ""
+    return as_file_name(name) or "module"
+
+
 def as_file_name(name: str) -> str:
-    """Makes a module's name fit for a file, as JAX does for its dumps.
+    """Makes a name fit for a file, as JAX does for its dumps.
 
     Args:
         name: Any text.
@@ -39,4 +90,11 @@ def as_file_name(name: str) -> str:
     Returns:
         The text without what a file's name must not hold, and not too long for one.
     """
-    return re.sub(r"[^\w.)( -]", "", name)[:128]
+    return re.sub(r"[^\w.)( -]", "", name).encode()[:_MAX_NAME].decode(errors="ignore")
+
+
+def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None

@@ -15,6 +15,7 @@ from typing import Any
 
 from hlotag import _host
 from hlotag._expectations import Report, compare, find_expectations
+from hlotag._files import write_atomically
 from hlotag.errors import Diagnostic, HlotagError, ParseError, PipelineError
 from hlotag.pipeline import (
     explain,
@@ -290,7 +291,7 @@ class _Opt:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         else:
-            Path(self.args.output).write_bytes(data)
+            write_atomically(self.args.output, data, private=False)
 
     def _fail(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
         # With --verify-diagnostics failures may be what the file expects.

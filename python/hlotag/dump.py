@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
 from hlotag import _compat
-from hlotag._files import as_file_name, write_atomically
+from hlotag._files import as_file_name, module_file_name, write_atomically
 from hlotag.pipeline import copy_of, run_and_report
 
 _directory: Path | None = None
@@ -50,33 +51,38 @@ def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
 def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
     """Writes the dumps of one module, if they are on; the module itself is left alone.
 
+    A file that cannot be written is a warning: it must not end the program.
+
     Args:
       module: an `ir.Module`.
       pipeline: the passes about to be run on it.
       debug_origins: as for `run_passes`.
-
-    Raises:
-      OSError: a file cannot be written.
     """
     if _directory is None:
         return
+    try:
+        _write_dumps(_directory, module, pipeline, debug_origins)
+    except OSError as error:
+        warnings.warn(f"hlotag: a dump could not be written: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: bool) -> None:
     from hlotag import _core
 
-    name = as_file_name(module.operation.attributes["sym_name"].value)
-    prefix = f"jax_ir{_compat.next_dump_number():04d}_{name}_hlotag"
+    prefix = f"jax_ir{_compat.next_dump_number():04d}_{module_file_name(module)}_hlotag"
     process = _compat.process_of_job()
     suffix = "" if process is None else f"_process{process}"
 
     def write(number: int, stage: str, text: str) -> None:
         write_atomically(directory / f"{prefix}_{number:02d}_{as_file_name(stage)}{suffix}.mlir", text)
 
-    directory = _directory
     # A copy, pass by pass: the module itself goes through the whole pipeline at once, as without dumps.
     copy = copy_of(module)
     before = _text(copy)
     write(0, "before", before)
     for number, (argument, element, _) in enumerate(_core.pipeline_elements(pipeline), 1):
-        if not run_and_report(copy, element, verify=False, debug_origins=debug_origins).ok:
+        done = run_and_report(copy, f"builtin.module({element})", verify=False, debug_origins=debug_origins)
+        if not done.ok:
             return  # The run on the module reports it.
         after = _text(copy)
         if after != before:

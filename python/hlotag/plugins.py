@@ -60,9 +60,12 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def _find(plugin: str) -> str:
-    if os.sep in plugin or Path(plugin).is_file():
+    if os.sep in plugin:
         return plugin
     found = entry_points(group=_GROUP)
+    # An installed package's first: what lies in the current directory must not take its place.
+    if plugin not in found.names and Path(plugin).is_file():
+        return plugin
     if plugin not in found.names:
         known = ", ".join(sorted(found.names)) or "none"
         raise PluginError(

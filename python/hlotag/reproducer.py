@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hlotag._files import as_file_name, write_atomically
+from hlotag._files import module_file_name, private_directory, write_atomically
 from hlotag.errors import PassError
 
 
@@ -44,10 +44,9 @@ def _command(path: Path, pipeline: str) -> str:
 
 def _save(module: Any, pipeline: str) -> Path:
     text = module.operation.get_asm(enable_debug_info=True)
-    name = as_file_name(module.operation.attributes["sym_name"].value) if "sym_name" in module.operation.attributes else "module"
     # Named by content: a program that fails again and again, or on every host of a job with one file system, leaves one file.
     digest = hashlib.sha256(f"{pipeline}\0{text}".encode()).hexdigest()[:12]
-    path = _directory() / f"{name}-{digest}.mlir"
+    path = _directory() / f"{module_file_name(module)}-{digest}.mlir"
     write_atomically(path, text)
     return path
 
@@ -56,6 +55,5 @@ def _directory() -> Path:
     if chosen := os.environ.get("HLOTAG_REPRODUCER_DIR"):
         return Path(chosen).absolute()
     shared = Path(tempfile.gettempdir()) / f"hlotag-{os.getuid()}"
-    shared.mkdir(mode=0o700, exist_ok=True)
-    # On a machine with several users, somebody else may have made a directory of that name.
-    return shared if shared.stat().st_uid == os.getuid() else Path(tempfile.mkdtemp(prefix="hlotag-"))
+    # On a machine with several users, somebody else may have made something of that name.
+    return shared if private_directory(shared) else Path(tempfile.mkdtemp(prefix="hlotag-"))

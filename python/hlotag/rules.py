@@ -126,7 +126,7 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
     path = Path(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TagError(f"{path}: not a TOML file: {error}") from error
     unknown = sorted(set(document) - {"rule"})
     if unknown or not isinstance(document.get("rule", []), list):

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "files.h"
+
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -235,12 +234,9 @@ LogicalResult Stats::run(PassContext &ctx) {
     ctx.emitRemark(ctx.module(), json);
     return success();
   }
-  std::ofstream file(*output_, std::ios::binary | std::ios::trunc);
-  file << json << '\n';
-  file.close();
-  if (!file)
-    return ctx.emitError(ctx.module(),
-                         "cannot write '" + *output_ + "': " + std::string(std::strerror(errno)));
+  std::string problem = writeAtomically(*output_, json + '\n');
+  if (!problem.empty())
+    return ctx.emitError(ctx.module(), "cannot write '" + *output_ + "': " + problem);
   return success();
 }
 

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files: whole or not there, private to the user, and no failure to write one ends a program."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import hlotag
+from hlotag._files import as_file_name, private_directory, write_atomically
+from hlotag.cli import opt_main
+from hlotag.errors import PassError, PluginError, TagError
+from hlotag.plugins import load_pass_plugin
+
+MODULE = 'module @m {\n  func.func @f() {\n    return loc("x")\n  }\n}\n'
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """A full disk, for every user and file system: no file of this process can grow."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def by_python(path: Path, content: str) -> str:
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    return ""
+
+
+def by_stats(path: Path, content: str) -> str:
+    """The writer in C++; its content is the statistics."""
+    try:
+        hlotag.run_passes(MODULE, f"hlotag-stats{{output='{path}'}}")
+    except PassError as error:
+        return str(error)
+    return ""
+
+
+def by_command(path: Path, content: str) -> str:
+    source = path.parent.parent / "source.mlir"
+    if not source.exists():
+        source.write_text(MODULE)
+    return "failed" if opt_main([str(source), "-o", str(path)]) else ""
+
+
+WRITERS = pytest.mark.parametrize("write", [by_python, by_stats, by_command])
+
+
+@WRITERS
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(write, tmp_path, capsys):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "source.mlir").write_text(MODULE)
+    path = folder / "out"
+    path.write_text("old")
+    hlotag.run_passes(MODULE, "hlotag-verify")  # connects with jaxlib, which may write the cache
+    with no_room():
+        problem = write(path, "new")
+    assert problem and (write is by_command or os.strerror(errno.EFBIG) in problem)
+    assert [p.name for p in folder.iterdir()] == ["out"] and path.read_text() == "old"
+
+
+@WRITERS
+def test_an_old_file_is_replaced_behind_a_link_and_the_link_stays(write, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path, link = folder / "out", folder / "link"
+    path.write_text("old")
+    link.symlink_to(path)
+    assert not write(link, "new")
+    assert link.is_symlink() and path.read_text() != "old" and len(list(folder.iterdir())) == 2
+
+
+@WRITERS
+def test_what_is_no_file_is_written_to_as_it_is(write, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    fifo = folder / "fifo"
+    os.mkfifo(fifo)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(fifo.read_text)
+        assert not write(fifo, "new")
+        assert read.result(timeout=60)
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    assert not write(Path("/dev/null"), "new")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@WRITERS
+def test_a_directory_is_refused(write, tmp_path):
+    folder = tmp_path / "folder" / "inner"
+    folder.mkdir(parents=True)
+    assert write(folder, "new")
+    assert list(folder.iterdir()) == [] and list(folder.parent.iterdir()) == [folder]
+
+
+def test_results_have_the_permissions_the_user_expects_and_what_we_keep_is_private(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    umask = os.umask(0o027)
+    try:
+        by_command(folder / "new", "")
+        by_python(folder / "kept", "x")
+        (folder / "old").touch()
+        (folder / "old").chmod(0o604)
+        by_command(folder / "old", "")
+    finally:
+        os.umask(umask)
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in folder.iterdir()}
+    assert modes == {"new": 0o640, "kept": 0o600, "old": 0o604}
+
+
+def test_readers_never_see_half_a_file(tmp_path):
+    path = tmp_path / "file"
+    texts = [str(i) * 200_000 for i in range(4)]
+    write_atomically(path, texts[0])
+    stop = threading.Event()
+
+    def read() -> set[str]:
+        seen = set()
+        while not stop.is_set():
+            seen.add(path.read_text())
+        return seen
+
+    with ThreadPoolExecutor(6) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        writers = [pool.submit(lambda: [write_atomically(path, t) for t in texts * 10]) for _ in range(4)]
+        for writer in writers:
+            writer.result()
+        stop.set()
+        assert set().union(*(r.result() for r in readers)) <= set(texts)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_dump_that_cannot_be_written_does_not_end_the_program(tmp_path, capsys):
+    import jax
+
+    warned = pytest.warns(RuntimeWarning, match="a dump could not be written: .*File too large")
+    with hlotag.stage(), hlotag.dump_to(tmp_path / "dumps"), warned, no_room():
+        lowered = jax.jit(lambda x: x + 1).lower(1)
+    assert lowered.compile()(1) == 2
+    assert list((tmp_path / "dumps").iterdir()) == []
+
+
+def test_a_small_file_system_runs_full(tmp_path):
+    """Not a limit but a real one, where a mount may be made: dumps, results and the cache."""
+    try:
+        subprocess.run(["unshare", "-Urm", "mount", "-t", "tmpfs", "none", tmp_path], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs unshare and the right to mount")
+    (tmp_path / "disk").mkdir()
+    code = (
+        "import warnings, os, jax, hlotag\n"
+        "from hlotag.cli import opt_main\n"
+        f"open('source.mlir', 'w').write({MODULE!r})\n"
+        "open('disk/out', 'w').write('old')\n"
+        "with open('disk/filler', 'wb', buffering=0) as f:\n"
+        "    try:\n"
+        "        while f.write(bytes(4096)): pass\n"
+        "    except OSError: pass\n"
+        "with warnings.catch_warnings(record=True) as caught, hlotag.stage(), hlotag.dump_to('disk/dumps'):\n"
+        "    warnings.simplefilter('always')\n"
+        "    assert jax.jit(lambda x: x * 3)(2) == 6\n"
+        "assert caught and all('No space left' in str(w.message) for w in caught), caught\n"
+        "assert opt_main(['source.mlir', '-o', 'disk/out']) == 1\n"
+        "assert open('disk/out').read() == 'old'\n"
+        "print(sorted(os.listdir('disk')), os.listdir('disk/cache') if os.path.isdir('disk/cache') else [])\n"
+    )
+    (tmp_path / "code.py").write_text(code)
+    script = f"mount -t tmpfs -o size=64k none disk && exec {sys.executable} code.py"
+    done = subprocess.run(
+        ["unshare", "-Urm", "bash", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "HLOTAG_CACHE_DIR": str(tmp_path / "disk" / "cache"), "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "No space left on device" in done.stderr
+    listing = done.stdout.splitlines()[-1]
+    assert listing.endswith("[]") and ".new-" not in listing, listing
+
+
+def test_processes_that_start_at_once_leave_one_whole_cache_file(tmp_path):
+    cache = tmp_path / "cache"
+    code = "from hlotag import _host; _host.ensure(); import hlotag; hlotag.run_passes('module {}', 'hlotag-verify')"
+    environment = {**os.environ, "HLOTAG_CACHE_DIR": str(cache)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    for process in started:
+        assert process.communicate(timeout=300)[1] == "" and process.returncode == 0
+    (file,) = cache.iterdir()
+    assert json.loads(file.read_text())["content"]["verdict"] == "ok"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(cache.stat().st_mode) == 0o700
+
+
+def test_a_private_directory_is_the_users_alone(tmp_path):
+    assert private_directory(tmp_path / "new") and private_directory(tmp_path / "new")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "link").symlink_to(tmp_path / "new")
+    (tmp_path / "file").touch()
+    assert not any(private_directory(tmp_path / name) for name in ("open", "link", "file"))
+
+
+@pytest.mark.parametrize("name", ["", "a" * 1_000_000, "層" * 1000, "../../x", "a\x00b", "\ud800"])
+def test_any_name_becomes_one_of_a_file(name, tmp_path):
+    made = as_file_name(name.encode(errors="replace").decode())
+    assert "/" not in made and len(made.encode()) <= 128
+    (tmp_path / f"x{made}").touch()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x7fELF\x00\xff",
+        b"\xff\xfe",
+        b"a = " + b"[" * 100_000,
+        b"rule = 3",
+        b"[[rule]]\nattrs = {}\n",
+        b"a.b.c" + b".d" * 10_000,
+    ],
+    ids=["binary", "not-utf8", "deep", "no-list", "no-pattern", "long-key"],
+)
+def test_rules_that_are_none_are_refused(content, tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_bytes(content)
+    with pytest.raises(TagError, match=r"rules\.toml"):
+        hlotag.load_rules(path)
+
+
+@pytest.mark.parametrize("name", ["missing.toml", "."])
+def test_rules_that_cannot_be_read_say_so(name, tmp_path):
+    with pytest.raises(OSError, match=str(tmp_path)):
+        hlotag.load_rules(tmp_path / name)
+
+
+def test_an_empty_file_has_no_rules(tmp_path):
+    (tmp_path / "rules.toml").touch()
+    assert hlotag.load_rules(tmp_path / "rules.toml") == ()
+
+
+def test_plugins_are_looked_for_nowhere_but_where_the_user_said(tmp_path, monkeypatch):
+    """Not on the dynamic loader's path, and a file of the name of an installed plugin is not taken for it."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    (tmp_path / "libx.so").write_bytes(b"")
+    with pytest.raises(PluginError, match="neither a file nor an entry point"):
+        load_pass_plugin("libx.so")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PluginError, match=str(tmp_path)):
+        load_pass_plugin("libx.so")
+
+    class Entry:
+        value = "pkg:path"
+
+        @staticmethod
+        def load() -> str:
+            return str(tmp_path / "elsewhere.so")
+
+    class Found(dict):
+        names = ("libx.so",)
+
+    monkeypatch.setattr("hlotag.plugins.entry_points", lambda group: Found({"libx.so": Entry}))
+    with pytest.raises(PluginError, match=r"elsewhere\.so: there is no such file"):
+        load_pass_plugin("libx.so")
+
+
+def test_a_module_whose_name_is_no_utf8_can_be_reported(tmp_path, monkeypatch):
+    monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
+    from hlotag.pipeline import new_context, parse_module
+    from hlotag.reproducer import with_reproducer
+
+    with new_context(), warnings.catch_warnings():
+        module = parse_module('module @"\\FF\\FE" {}')
+        error = with_reproducer(PassError("hlotag-verify"), module, "hlotag-verify")
+    assert Path(error.reproducer).read_text().startswith("module")
