@@ -210,3 +210,20 @@ def test_command_line_reports_success_and_failure(tmp_path):
     assert bad.returncode == 1
     assert bad.stdout == ""
     assert "g.py:5:6: error: attribute 'mhlo.frontend_attributes' must be a dictionary" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "canonical"),
+    [
+        (["builtin.module(hlotag-strip)", "", "cse"], "hlotag-strip,cse"),
+        (["builtin.module(builtin.module(cse))"], "builtin.module(builtin.module(cse))"),
+        (["builtin.module(builtin.module(cse))", "cse"], "builtin.module(cse),cse"),
+        ("builtin.module(builtin.module(cse),cse)", "builtin.module(cse),cse"),
+        ([], ""),
+    ],
+)
+def test_the_canonical_text_means_the_same_when_it_is_read_again(pipeline: str | list[str], canonical: str) -> None:
+    from hlotag.pipeline import pipeline_text
+
+    assert pipeline_text(pipeline) == canonical
+    assert pipeline_text(canonical) == canonical

@@ -52,6 +52,8 @@ TEST(anchor_is_dropped) {
   CHECK_EQ(roundTrip("builtin.module(hlotag-sample,cse)"), "hlotag-sample,cse");
   CHECK_EQ(roundTrip(" builtin.module ( hlotag-sample , cse ) "), "hlotag-sample,cse");
   CHECK_EQ(roundTrip("builtin.module(cse),canonicalize"), "builtin.module(cse),canonicalize");
+  // The inner one is for modules within the module.
+  CHECK_EQ(roundTrip("builtin.module(builtin.module(cse))"), "builtin.module(builtin.module(cse))");
 }
 
 TEST(foreign_text_is_untouched) {

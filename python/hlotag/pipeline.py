@@ -159,10 +159,11 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise PipelineError(f"pipeline must be a string or a sequence of strings, not {pipeline!r}")
     try:
-        canonical = [_core.parse_pipeline(text) for text in texts]
+        elements = [element for text in texts for _, element, _ in _core.pipeline_elements(text)]
     except ValueError as error:
         raise PipelineError(str(error)) from None
-    return ",".join(filter(None, canonical))
+    # An element may itself be a `builtin.module(...)`, for modules within the module.
+    return _core.parse_pipeline(f"builtin.module({','.join(elements)})")
 
 
 def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:

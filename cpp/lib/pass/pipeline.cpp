@@ -274,7 +274,7 @@ PipelineError::PipelineError(const std::string &reason, std::string_view text, s
 std::string PipelineElement::name() const {
   if (pass)
     return std::string(pass->info().argument);
-  return foreign.substr(0, foreign.find_first_of("({ \t\n"));
+  return foreign.substr(0, foreign.find_first_of("({ \t\r\n"));
 }
 
 Pipeline Pipeline::parse(std::string_view text) {
@@ -294,7 +294,9 @@ std::string Pipeline::str() const {
   std::string text;
   for (const PipelineElement &element : elements_)
     text += (text.empty() ? "" : ",") + element.str();
-  return text;
+  // On its own this one would be read as the anchor, which means nothing.
+  bool looksAnchored = elements_.size() == 1 && elements_[0].name() == kAnchor;
+  return looksAnchored ? std::string(kAnchor) + "(" + text + ")" : text;
 }
 
 } // namespace hlotag::pass

@@ -42,7 +42,7 @@ public:
 
   const std::vector<PipelineElement> &elements() const { return elements_; }
   bool hasOpaque() const;
-  /// Canonical text, without `builtin.module(...)`; parses to the same pipeline.
+  /// Canonical text, without `builtin.module(...)` around it; parses to the same pipeline.
   std::string str() const;
 
 private:
