@@ -170,7 +170,7 @@ def test_on_error_warn_goes_on_with_the_programs_own_tags():
 
 
 def test_on_error_warn_when_even_the_marks_cannot_be_resolved(monkeypatch):
-    def failing(module, pipeline):
+    def failing(module, pipeline, **options):
         raise hlotag.PassError("planted", ["planted"])
 
     def f(x):
