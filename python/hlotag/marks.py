@@ -24,6 +24,9 @@ DROP = "-"
 # A kernel's jaxpr is lowered by its own compiler, which does not know marks.
 _OPAQUE = frozenset({"pallas_call", "core_map", "mpmd_map"})
 
+# Types of parameters to look into.
+_MAY_HOLD_JAXPRS = _compat.JAXPR_TYPES | {tuple, list}
+
 # The value of a key that was taken away within a block. Were the key only gone, a tagged loop around it would give it back.
 UNSET = "\x01hlotag.unset"
 
@@ -71,7 +74,7 @@ class Marker:
         self._index: dict[tuple, int] = {}
         # By id, with the object kept alive; a jaxpr shared by several callers must stay shared, for JAX lowers it once.
         self._jaxprs: dict[int, tuple[Any, Any]] = {}
-        self._contexts: dict[int, tuple[Any, str, Any]] = {}
+        self._marks: dict[int, _Mark] = {}
 
     def mark(self, jaxpr: Any) -> Any:
         """`jaxpr`, open or closed, with all tagged equations marked; the same object if there are none."""
@@ -82,59 +85,75 @@ class Marker:
         return result
 
     def _mark_equations(self, jaxpr: Any) -> list[Any] | None:
-        changed: dict[int, Any] = {}
+        changed: list[Any] | None = None
         for number, equation in enumerate(jaxpr.eqns):
-            # Most equations have no tag and no jaxpr: this loop is all they cost.
-            inner = None
-            for name, value in equation.params.items():
-                if type(value) in _compat.JAXPR_TYPES or (type(value) in (tuple, list) and _holds_jaxpr(value)):
-                    inner = self._mark_params(equation, inner, name, value)
+            # Most equations have neither tag nor jaxpr: these lines are all they cost.
+            params = equation.params
+            if params and not _MAY_HOLD_JAXPRS.isdisjoint(map(type, params.values())):
+                params = self._mark_params(equation)
             if equation.primitive is _compat.VALUE_TAG:
                 self.has_value_tags = True
             context = equation.ctx
             if context.xla_metadata:
-                text, context = self._mark_of(context)
-                changed[number] = _compat.marked(equation, text, context, inner or equation.params)
-            elif inner is not None:
-                changed[number] = equation.replace(params=inner)
-        if not changed:
-            return None
-        return [changed.get(number, equation) for number, equation in enumerate(jaxpr.eqns)]
+                mark = self._marks.get(id(context)) or self._mark_of(context)
+                new = _compat.marked(equation, mark.stack(equation.source_info.name_stack), mark.context, params)
+            elif params is not equation.params:
+                new = equation.replace(params=params)
+            else:
+                continue
+            if changed is None:
+                changed = list(jaxpr.eqns)
+            changed[number] = new
+        return changed
 
-    def _mark_params(self, equation: Any, params: dict[str, Any] | None, name: str, value: Any) -> dict[str, Any] | None:
-        """The parameters with the jaxprs in parameter `name` marked; `params` is what earlier ones made of them."""
+    def _mark_params(self, equation: Any) -> dict[str, Any]:
+        """The parameters with the jaxprs in them marked; the same object if that changes none."""
+        params = equation.params
         if equation.primitive.name in _OPAQUE:
-            return None
-        if type(value) in _compat.JAXPR_TYPES:
-            new = self.mark(value)
-            same = new is value
-        else:
-            new = type(value)(self.mark(x) if type(x) in _compat.JAXPR_TYPES else x for x in value)
-            same = all(a is b for a, b in zip(new, value, strict=True))
-        return params if same else {**(params or equation.params), name: new}
+            return params
+        for name, value in equation.params.items():
+            if type(value) in _compat.JAXPR_TYPES:
+                new = self.mark(value)
+                same = new is value
+            elif type(value) in (tuple, list) and not _compat.JAXPR_TYPES.isdisjoint(map(type, value)):
+                new = type(value)(self.mark(x) if type(x) in _compat.JAXPR_TYPES else x for x in value)
+                same = all(a is b for a, b in zip(new, value, strict=True))
+            else:
+                continue
+            if not same:
+                params = {**params, name: new}
+        return params
 
-    def _mark_of(self, context: Any) -> tuple[str, Any]:
-        """The mark's text for `context`, and the context without metadata."""
-        known = self._contexts.get(id(context))
-        if known is None:
-            phases = split_phases(context.xla_metadata)
-            key = tuple(tuple(sorted(entries.items())) for entries in phases)
-            index = self._index.setdefault(key, len(self.table))
-            if index == len(self.table) and not self._blank:
-                self.table.append(phases)
-            known = self._contexts[id(context)] = (
-                context,
-                "" if self._blank else f"\x01hlotag#{index}\x01",
-                _compat.with_metadata(context, {}),
-            )
-        return known[1:]
+    def _mark_of(self, context: Any) -> _Mark:
+        phases = split_phases(context.xla_metadata)
+        key = tuple(tuple(sorted(entries.items())) for entries in phases)
+        index = self._index.setdefault(key, len(self.table))
+        if index == len(self.table) and not self._blank:
+            self.table.append(phases)
+        mark = self._marks[id(context)] = _Mark(context, "" if self._blank else f"\x01hlotag#{index}\x01")
+        return mark
 
 
-def _holds_jaxpr(values: tuple | list) -> bool:
-    for x in values:  # noqa: SIM110  # A generator would cost more than all that it looks at.
-        if type(x) in _compat.JAXPR_TYPES:
-            return True
-    return False
+class _Mark:
+    """What the equations of one context get.
+
+    Attributes:
+      context: the context without metadata.
+    """
+
+    def __init__(self, original: Any, text: str) -> None:
+        self._original = original  # Kept alive, for it is looked up by id.
+        self._text = text
+        self._stacks: dict[int, tuple[Any, Any]] = {}
+        self.context = _compat.with_metadata(original, {})
+
+    def stack(self, stack: Any) -> Any:
+        """The name stack with the mark as its innermost element. Equations share their stacks, and so do these."""
+        if (known := self._stacks.get(id(stack))) is None:
+            # An empty element would still add a separator.
+            new = _compat.marked_stack(stack, self._text) if self._text else stack
+            known = self._stacks[id(stack)] = (stack, new)
+        return known[1]
 
 
 def attach_table(module: Any, table: list[tuple[Entries, Entries]]) -> None:
