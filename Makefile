@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make test    everything, for every supported Python found (3.11, 3.12, 3.13), set-up included
 # make demo    the example, in an environment of its own
+# make docs    the documentation site, into build/site; fails on a dead link
 # make lint    format, style and types; make format repairs what can be repaired
 # make bench   the benchmarks; make tidy: clang-tidy; make asan: C++ unit tests under sanitizers
 # make clean   removes all that was built
@@ -16,7 +17,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test demo lint format tidy bench asan clean
+.PHONY: help test demo docs lint format tidy bench asan clean
 .SECONDARY:
 
 help:
@@ -30,6 +31,9 @@ demo: .venv/demo/.installed
 
 bench: $(newest_venv)/.installed
 	$(newest_venv)/bin/python benchmarks/passes.py
+
+docs: $(newest_venv)/.docs-deps
+	@$(newest_venv)/bin/zensical build --config-file mkdocs.yml --clean --strict
 
 lint: $(newest_venv)/.lint-deps
 	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/lint.sh
@@ -65,6 +69,10 @@ clean:
 
 .venv/%/.lint-deps: .venv/%/.installed
 	bash tools/make_venv.sh "$$(bash tools/find_python.sh $*)" .venv/$* dev
+	@touch $@
+
+.venv/%/.docs-deps: .venv/%/.installed
+	bash tools/make_venv.sh "$$(bash tools/find_python.sh $*)" .venv/$* docs
 	@touch $@
 
 .venv/%/.installed: .venv/%/.deps $(sources)

@@ -42,7 +42,7 @@ def run_console(text: str, where: str) -> None:
 
 
 def run_page(page: Path) -> int:
-    namespace: dict[str, object] = {"__name__": "__page__"}
+    namespace: dict[str, object] = {"__name__": "__main__"}
     printed, blocks = "", 0
     for token in MarkdownIt().parse(page.read_text()):
         if token.type != "fence" or token.map is None:

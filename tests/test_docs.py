@@ -2,11 +2,14 @@
 """Every code block of the documentation runs, and prints what the page says."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import hlotag
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,6 +34,12 @@ def has_code(page: Path) -> bool:
 def test_code_of_page(page, tmp_path):
     done = run(page, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_api_page_has_every_public_name():
+    page = (ROOT / "docs" / "api.md").read_text()
+    missing = [name for name in hlotag.__all__ if not re.search(rf"^::: hlotag\b.*\.{name}$", page, re.MULTILINE)]
+    assert not missing
 
 
 @pytest.mark.parametrize(

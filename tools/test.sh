@@ -35,6 +35,7 @@ done
 if [[ -n $newest ]]; then
   export PATH="$PWD/.venv/$newest/bin:$PATH"
   step "C++ unit tests" bash tools/unittests.sh dev
+  step "docs" make --no-print-directory docs
   step "lint" make --no-print-directory lint
 else
   failed+=("nothing could be installed")
