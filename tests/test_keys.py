@@ -20,7 +20,7 @@ import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
-from hlotag import _key_table, keys
+from hlotag import _core, _key_table, keys
 from hlotag.cli import main
 from modules import ops_of
 
@@ -114,6 +114,18 @@ def test_illegal_values_are_refused(key):
             assert repr(key.name) in message and repr(text_of(value)) in message and str(key.values) in message
             assert all(word in message for word in key.values.choices) or key.values.text
             assert key.otherwise in message
+
+
+@by_name
+def test_the_passes_know_the_same_values(key):
+    """`hlotag-verify` has a table of its own, for modules that no Python tagged."""
+    candidates = {text_of(value) for legal, illegal in VALUES.values() for value in legal + illegal}
+    candidates |= {change(text) for text in candidates for change in (str.upper, str.title, "{} ".format, "+{}".format)}
+    for text in candidates:
+        why = _core.why_illegal(key.name, text)
+        assert (why == "") == (key.values is None or key.values.allow(text)), text
+        if why:
+            assert why.startswith(f"legal values: {key.values}. With this one ") and key.otherwise in why
 
 
 @pytest.mark.parametrize("name", ["_xla_loop_unroll_strategy", "scheduler_delay_priority", "_xla_stream_annotation"])

@@ -5,10 +5,14 @@ import re
 import threading
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
+from jax.interpreters import mlir
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 import hlotag
 from hlotag.rules import Rule
@@ -75,6 +79,41 @@ def test_origins_say_where_tags_come_from_when_asked_for():
     # A stage that records is another one for JAX's caches.
     with hlotag.stage(rules=rules):
         assert "hlotag.origins" not in f.lower(X).as_text()
+
+
+def test_what_xla_would_drop_or_refuse_is_a_warning_at_its_line():
+    def gap(x):
+        with set_xla_metadata(_scheduling_group_id=1):
+            y = jnp.sin(x)
+        z = jnp.cos(y)
+        with set_xla_metadata(_scheduling_group_id=1):
+            return jnp.tan(z)
+
+    expected = np.tan(np.cos(np.sin(X)))
+    line = gap.__code__.co_firstlineno + 3
+    with (
+        hlotag.stage(),
+        pytest.warns(hlotag.TagDropped, match=rf"test_stage\.py:{line}:.*'stablehlo.cosine' is not in the scheduling"),
+    ):
+        np.testing.assert_allclose(jax.jit(gap)(X), expected, rtol=1e-5)
+
+
+def test_a_value_that_a_library_wrote_does_not_fail_the_users_program():
+    # As a library that has a lowering rule of its own would.
+    primitive = jax.extend.core.Primitive("written_by_a_library")
+    primitive.def_abstract_eval(lambda x: x)
+
+    def lowering(ctx, x):
+        op = hlo.SineOp(x)
+        op.operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(
+            {"n": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 3)}
+        )
+        return op.results
+
+    mlir.register_lowering(primitive, lowering)
+    f = jax.jit(lambda x: primitive.bind(x) + 1)
+    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="key 'n' .* has the value 3 : i32, which XLA drops"):
+        np.testing.assert_allclose(f(X), np.sin(X) + 1, rtol=1e-6)
 
 
 def test_an_untagged_module_is_the_same_with_the_stage_on():

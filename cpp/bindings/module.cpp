@@ -3,6 +3,7 @@
 // hlotag._core: what Python sees of the C++ side. No logic lives here.
 #include "python_pass.h"
 
+#include "hlotag/analysis/key_values.h"
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/pass/pipeline.h"
@@ -179,6 +180,8 @@ NB_MODULE(_core, m) {
       "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },
       "Where the table is, for C++ built against hlotag's headers; it stays there.");
   m.def("load_plugin", &pass::loadPlugin, nb::arg("path"), "Returns the names of its passes.");
+  m.def("why_illegal", &analysis::whyIllegal, nb::arg("key"), nb::arg("value"),
+        "Empty if the value is legal.");
   m.def("list_passes", &listPasses);
   m.def("parse_pipeline", [](std::string_view text) { return pass::Pipeline::parse(text).str(); });
   m.def("pipeline_elements", [](std::string_view text) {

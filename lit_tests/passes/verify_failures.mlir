@@ -2,11 +2,31 @@
 // RUN: hlotag-opt %s --hlotag-verify --split-input-file --verify-diagnostics
 
 func.func @values(%x: tensor<f32>) -> tensor<f32> {
-  // expected-error@below {{key 'k' in 'mhlo.frontend_attributes' has the value 3 : i32, which XLA drops: it must be a string or a bool}}
+  // expected-error@below {{key 'k' in 'mhlo.frontend_attributes' has the value 3 : i32, which XLA drops: it must be a string or a bool. Correct it where it is written, or remove it by hlotag-strip{keys=k}}}
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {j = "fine", k = 3 : i32}} : tensor<f32>
   // expected-error@below {{key 'l' in 'mhlo.frontend_attributes' has the value ["a"]}}
   %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {l = ["a"]}} : tensor<f32>
   return %1 : tensor<f32>
+}
+
+// -----
+
+// An illegal value of a key that XLA reads; each dictionary is reported once.
+func.func @legal(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@below {{'stablehlo.sine' key '_xla_loop_unroll_strategy' in 'mhlo.frontend_attributes' has the value "some", which is not legal; legal values: full, double-buffer. With this one the GPU compiler would abort the process}}
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_xla_loop_unroll_strategy = "some"}} : tensor<f32>
+  %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {_xla_loop_unroll_strategy = "some"}} : tensor<f32>
+  // expected-error@below {{key 'inlineable' in 'mhlo.frontend_attributes' has the value "yes", which is not legal; legal values: false, true, auto}}
+  %2 = stablehlo.sine %1 {mhlo.frontend_attributes = {inlineable = "yes"}} : tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
+func.func @rule(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@below {{'stablehlo.sine' got 'xla.sdy.sharding' = "s" from a rule; the key is reserved for JAX, Shardy, XLA or hlotag, choose another name}}
+  %0 = stablehlo.sine %x {hlotag.attached = {xla.sdy.sharding = "s"}, mhlo.frontend_attributes = {xla.sdy.sharding = "s"}} : tensor<f32>
+  return %0 : tensor<f32>
 }
 
 // -----

@@ -112,7 +112,7 @@ _CATALOGUE: tuple[Key, ...] = (
     ),
     Key(
         "_scheduling_group_id",
-        Values(("noop",), pattern="[+-]?[0-9]+|(?:[+-]?[0-9]+)?:[+-]?[0-9]+", text="G, G:I, :I (G, I: integers), noop"),
+        Values(("noop",), pattern="[+-]?[0-9]+|(?:[+-]?[0-9]+)?:[+-]?[0-9]+", text="noop, G, G:I, :I (G, I: integers)"),
         ("any", "on gpu: asynchronous collectives, gemm, Triton gemm"),
         "gpu, tpu (unverified)",
         "drop",

@@ -26,7 +26,7 @@ DEFAULT_PIPELINE = (
     "hlotag-propagate-regions,"
     "hlotag-propagate-calls,"
     "hlotag-propagate-autodiff{seeds=attached},"
-    "hlotag-verify"
+    "hlotag-verify{on-mistake=warning}"
 )
 """What `hlotag.enable()` runs: marks and rules become frontend attributes, and reach everything they should."""
 

@@ -20,7 +20,7 @@ from hlotag.state import OnError, Stage, active, context
 from hlotag.tags import note_removals, tag_equations, with_policies
 
 # What makes a marked module one that JAX could have written, with the tags that the program itself sets.
-_MARKS_ONLY = "hlotag-resolve,hlotag-verify"
+_MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
 
 # Held while the process-wide stage changes, so that hooks are taken and given back once.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/scheduling_groups.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
@@ -70,8 +71,8 @@ After:
   return info;
 }
 
-constexpr std::string_view kSchedulingGroup = "_scheduling_group_id";
-constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
+using analysis::kGroupOrder;
+using analysis::kSchedulingGroup;
 
 enum class Derived { Drop, Same, Retag };
 
@@ -216,9 +217,7 @@ std::optional<std::string> rename(const std::string &id, const Policy &policy) {
 
 /// The part of a value that says which group an operation is in. Empty if none.
 std::string_view idOf(std::string_view key, std::string_view value) {
-  if (key != kSchedulingGroup)
-    return value;
-  return value == "noop" ? std::string_view() : value.substr(0, value.find(':'));
+  return key == kSchedulingGroup ? analysis::groupOf(value) : value;
 }
 
 class Applier {

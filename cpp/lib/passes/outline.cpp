@@ -90,15 +90,6 @@ struct Group {
   std::vector<ir::Operation> members;
 };
 
-/// Calls `visit(user, number, value)` for the operands of `op` and of what is nested in it.
-template <class F> void forEachOperand(ir::Operation op, F &&visit) {
-  ir::walk(op, [&](ir::Operation user) {
-    ir::Operation::Operands operands = user.operands();
-    for (intptr_t i = 0; i < operands.size(); ++i)
-      visit(user, i, operands[i]);
-  });
-}
-
 /// Where a group can go, or what is in the way.
 class Placement {
 public:
@@ -139,7 +130,7 @@ bool Placement::place(const Group &group, SideEffects *effects) {
     bool isMember = found && *found == Role::Member;
     bool dependsOnMember = false;
     ir::Operation afterOp; // which it depends on
-    forEachOperand(op, [&](ir::Operation, intptr_t, ir::Value value) {
+    ir::forEachOperand(op, [&](ir::Operation, intptr_t, ir::Value value) {
       ir::Operation definition = value.definingOp();
       Role *role = definition ? roles.find(definition.opaque()) : nullptr;
       if (role && *role == Role::After && !afterOp)
@@ -333,7 +324,7 @@ void Outliner::outline(Group &group) {
   bool hasEffect = false;
   for (ir::Operation member : group.members) {
     hasEffect |= effects_.has(member);
-    forEachOperand(member, [&](ir::Operation, intptr_t, ir::Value value) {
+    ir::forEachOperand(member, [&](ir::Operation, intptr_t, ir::Value value) {
       if (!isFromOutside(value))
         return;
       auto [number, isNew] = argumentOf.insert(value.opaque());
@@ -383,7 +374,7 @@ void Outliner::outline(Group &group) {
   ir::Block body = function.regions()[0].firstBlock();
   for (ir::Operation member : group.members) {
     rewriter.move(member, body, {});
-    forEachOperand(member, [&](ir::Operation user, intptr_t number, ir::Value value) {
+    ir::forEachOperand(member, [&](ir::Operation user, intptr_t number, ir::Value value) {
       if (intptr_t *argument = argumentOf.find(value.opaque()))
         rewriter.setOperand(user, number, body.arguments()[*argument]);
     });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/marks.h"
+#include "analysis/scheduling_groups.h"
 #include "hlotag/analysis/entries.h"
+#include "hlotag/analysis/key_values.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
@@ -17,16 +19,32 @@ class Verify final : public PassBase<Verify> {
 public:
   static const PassInfo &staticInfo();
   LogicalResult run(PassContext &ctx) override;
+
+private:
+  Option<std::string> onMistake_{options(),
+                                 "on-mistake",
+                                 "what an entry is that XLA would drop or refuse",
+                                 "error",
+                                 {"error", "warning"}};
 };
 
 const PassInfo &Verify::staticInfo() {
   static const PassInfo info{"hlotag-verify", "HlotagVerify",
                              "Check the tags, and remove what hlotag keeps in flight",
-                             R"(Meant as the last pass. It fails when
+                             R"(Meant as the last pass. Mistakes in entries are
 
-- the frontend attributes of an operation are no dictionary, or a value in them is neither a string
-  nor a bool: XLA drops such entries without a word;
-- a key has hlotag's reserved prefix `hlotag.`;
+- a value that is neither a string nor a bool: XLA drops it without a word;
+- a value that is not legal for a key that XLA reads (`hlotag keys` lists them);
+- scheduling groups (`_scheduling_group_id`) that no schedule can satisfy. A gap: an operation
+  outside depends on the group, and the group on it. A cycle: groups depend on each other. An order
+  (`keep_original_sequence_order_in_group`) that only some members ask for. Groups are looked at within one block.
+
+With `on-mistake=error` they make the pass fail. The pipeline of `hlotag.enable()` has `on-mistake=warning`,
+since they may come from a library, and a program that runs without hlotag must run with it: XLA on CPU
+reads none of them. The pass always fails when hlotag or a pipeline went wrong:
+
+- the frontend attributes of an operation are no dictionary;
+- a key has the prefix `hlotag.`, or a rule attached one that is reserved for JAX, Shardy or XLA;
 - a location still has a mark, or the module `hlotag.tags`: `hlotag-resolve` did not run.
 
 It removes `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
@@ -49,43 +67,57 @@ After:
 
 class Verifier {
 public:
-  explicit Verifier(PassContext &ctx)
-      : ctx_(ctx), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)),
+  Verifier(PassContext &ctx, bool warns)
+      : ctx_(ctx), warns_(warns), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)),
         anyAttached_(ctx.tags().anyAttached(ctx.module())) {}
 
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
-      report(ctx_.module(), "the module still has 'hlotag.tags'; run hlotag-resolve first");
-    ir::walk(ctx_.module(), [&](ir::Operation op) {
-      visit(op);
-      return numErrors_ < kMaxErrors ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
-    });
-    return numErrors_ == 0 ? success() : failure();
+      fail(ctx_.module(), "the module still has 'hlotag.tags'; run hlotag-resolve first");
+    ir::walk(ctx_.module(), [&](ir::Operation op) { visit(op); });
+    for (const auto &[op, message] : groups_.conflicts())
+      report(op, message, !warns_);
+    return failed_ ? failure() : success();
   }
 
 private:
   /// What one mistake makes of a large module should still be readable.
-  static constexpr size_t kMaxErrors = 10;
+  static constexpr size_t kMaxReports = 10;
 
-  void report(ir::Operation op, const std::string &message) {
-    (void)ctx_.emitError(op, "'" + std::string(op.name().str()) + "' " + message);
-    ++numErrors_;
+  void report(ir::Operation op, const std::string &message, bool isError) {
+    failed_ |= isError;
+    if (++numReports_ > kMaxReports)
+      return;
+    if (isError)
+      (void)ctx_.emitError(op, message);
+    else
+      ctx_.emitWarning(op, message);
+  }
+  void fail(ir::Operation op, const std::string &message) {
+    report(op, "'" + std::string(op.name().str()) + "' " + message, /*isError=*/true);
   }
 
   void visit(ir::Operation op);
   struct Checked {
     std::string mistake;      ///< empty if the dictionary is fine
+    bool isError = false;     ///< in any case
     ir::DictionaryAttr final; ///< without unset entries; null if nothing is left
+    bool isInGroup = false;
   };
-  const Checked &check(ir::Attribute attr);
+  const Checked &check(ir::Operation op, ir::Attribute attr);
+  void checkAttached(ir::Operation op);
+  std::string mistakeIn(ir::NamedAttribute entry);
   Checked checkUncached(ir::Attribute attr);
   /// Whether the name of `root`, or of a location in it, has a mark.
   bool isMarked(ir::Location root);
 
   PassContext &ctx_;
+  bool warns_;
   ir::Identifier derived_;
   bool anyAttached_;
-  size_t numErrors_ = 0;
+  size_t numReports_ = 0;
+  bool failed_ = false;
+  analysis::SchedulingGroups groups_;
   ir::PointerMap<Checked> entries_;
   ir::PointerMap<bool> marked_;
   std::vector<ir::Location> pending_;
@@ -93,13 +125,14 @@ private:
 
 void Verifier::visit(ir::Operation op) {
   if (ir::Attribute entries = op.attr(ctx_.ids().frontendAttributes.str())) {
-    const Checked &checked = check(entries);
-    if (!checked.mistake.empty())
-      report(op, checked.mistake);
-    else if (checked.final != entries)
+    const Checked &checked = check(op, entries);
+    if (!checked.isError && checked.final != entries)
       ctx_.tags().set(op, checked.final);
+    if (checked.isInGroup)
+      groups_.add(op, checked.final);
   }
   if (anyAttached_ && op.hasAttr(ctx_.ids().attached.str())) {
+    checkAttached(op);
     ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
     ctx_.rewriter().removeAttr(op, derived_);
   }
@@ -109,38 +142,69 @@ void Verifier::visit(ir::Operation op) {
       for (ir::Value argument : block.arguments())
         marked |= isMarked(argument.location());
   if (marked)
-    report(op, "the location still has a mark of hlotag's; run hlotag-resolve first");
+    fail(op, "the location still has a mark of hlotag's; run hlotag-resolve first");
 }
 
-const Verifier::Checked &Verifier::check(ir::Attribute attr) {
+const Verifier::Checked &Verifier::check(ir::Operation op, ir::Attribute attr) {
   auto [checked, isNew] = entries_.insert(attr.opaque());
-  if (isNew)
-    *checked = checkUncached(attr);
+  if (!isNew)
+    return *checked;
+  *checked = checkUncached(attr);
+  if (!checked->mistake.empty())
+    report(op, "'" + std::string(op.name().str()) + "' " + checked->mistake,
+           checked->isError || !warns_);
   return *checked;
+}
+
+void Verifier::checkAttached(ir::Operation op) {
+  for (ir::NamedAttribute entry : ctx_.tags().getAttached(op))
+    if (ir::isReservedKey(entry.name.str()))
+      fail(op, "got '" + std::string(entry.name.str()) + "' = " + entry.value.str() +
+                   " from a rule; the key is reserved for JAX, Shardy, XLA or hlotag, choose "
+                   "another name");
+}
+
+/// What is wrong with an entry; empty if nothing.
+std::string Verifier::mistakeIn(ir::NamedAttribute entry) {
+  std::string key(entry.name.str());
+  std::string where = "key '" + key + "' in '" + std::string(ctx_.ids().frontendAttributes.str()) +
+                      "' has the value " + entry.value.str();
+  std::string next =
+      ". Correct it where it is written, or remove it by hlotag-strip{keys=" + key + "}";
+  auto text = ir::dynCast<ir::StringAttr>(entry.value);
+  bool isBool = capi::fn().mlirAttributeIsABool(entry.value.raw());
+  if (!text && !isBool)
+    return where + ", which XLA drops: it must be a string or a bool" + next;
+  std::string illegal =
+      analysis::whyIllegal(key, text ? std::string(text.value()) : entry.value.str());
+  return illegal.empty() ? illegal : where + ", which is not legal; " + illegal + next;
 }
 
 Verifier::Checked Verifier::checkUncached(ir::Attribute attr) {
   std::string name = "'" + std::string(ctx_.ids().frontendAttributes.str()) + "'";
   ir::DictionaryAttr entries = ir::dynCast<ir::DictionaryAttr>(attr);
   if (!entries)
-    return {name + " must be a dictionary, but is " + attr.str(), {}};
+    return {name + " must be a dictionary, but is " + attr.str(), /*isError=*/true, {}};
+  Checked checked;
   std::vector<ir::NamedAttribute> kept;
   for (ir::NamedAttribute entry : entries) {
     std::string key(entry.name.str());
     if (ir::startsWith(key, ir::kReservedPrefix))
-      return {"key '" + key + "' in " + name + ": the prefix 'hlotag.' is reserved", {}};
+      return {"key '" + key + "' in " + name + ": the prefix 'hlotag.' is reserved",
+              /*isError=*/true,
+              {}};
     if (ir::isUnset(entry.value))
       continue;
-    if (!ir::isa<ir::StringAttr>(entry.value) &&
-        !capi::fn().mlirAttributeIsABool(entry.value.raw()))
-      return {"key '" + key + "' in " + name + " has the value " + entry.value.str() +
-                  ", which XLA drops: it must be a string or a bool",
-              {}};
+    checked.isInGroup |= key == analysis::kSchedulingGroup;
+    if (checked.mistake.empty())
+      checked.mistake = mistakeIn(entry);
     kept.push_back(entry);
   }
   if (intptr_t(kept.size()) == entries.size())
-    return {"", entries};
-  return {"", kept.empty() ? ir::DictionaryAttr() : ir::DictionaryAttr::get(ctx_.context(), kept)};
+    checked.final = entries;
+  else if (!kept.empty())
+    checked.final = ir::DictionaryAttr::get(ctx_.context(), kept);
+  return checked;
 }
 
 bool Verifier::isMarked(ir::Location root) {
@@ -171,7 +235,9 @@ bool Verifier::isMarked(ir::Location root) {
   return false;
 }
 
-LogicalResult Verify::run(PassContext &ctx) { return Verifier(ctx).run(); }
+LogicalResult Verify::run(PassContext &ctx) {
+  return Verifier(ctx, *onMistake_ == "warning").run();
+}
 
 } // namespace
 

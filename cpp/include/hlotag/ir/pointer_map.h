@@ -15,6 +15,9 @@ template <class V> class PointerMap {
 public:
   /// The value of `key`, or null. Inserting invalidates the pointer.
   V *find(const void *key) {
+    return const_cast<V *>(static_cast<const PointerMap *>(this)->find(key));
+  }
+  const V *find(const void *key) const {
     if (slots_.empty())
       return nullptr;
     size_t at = slotOf(key);

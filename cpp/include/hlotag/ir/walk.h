@@ -83,6 +83,15 @@ template <class F> bool walk(Operation root, F &&visit) {
   return true;
 }
 
+/// Calls `visit(user, number, value)` for the operands of `op` and of what is nested in it.
+template <class F> void forEachOperand(Operation op, F &&visit) {
+  walk(op, [&](Operation user) {
+    Operation::Operands operands = user.operands();
+    for (intptr_t i = 0; i < operands.size(); ++i)
+      visit(user, i, operands[i]);
+  });
+}
+
 /// Like `walk`, but each operation comes after everything nested in it; `Skip` means `Advance`.
 template <class F> bool walkPostOrder(Operation root, F &&visit) {
   std::vector<detail::WalkFrame> stack;

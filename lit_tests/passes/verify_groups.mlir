@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scheduling groups that XLA's schedulers refuse.
+// RUN: hlotag-opt %s --hlotag-verify --split-input-file --verify-diagnostics
+// As warnings they change nothing about the result.
+// RUN: hlotag-opt %s --hlotag-verify=on-mistake=warning --split-input-file 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=WARNING < %t
+// CHECK: func.func @gap
+
+func.func @gap(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  // WARNING: warning: 'stablehlo.abs' is not in the scheduling group "1"
+  // expected-error@below {{'stablehlo.abs' is not in the scheduling group "1", but depends on it, and 'stablehlo.add' at}}
+  %1 = stablehlo.abs %0 : tensor<f32>
+  %2 = stablehlo.negate %1 : tensor<f32>
+  %3 = stablehlo.add %2, %2 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %3 : tensor<f32>
+}
+
+// -----
+
+// A loop is one operation of its block, with what its body captures.
+func.func @capture(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  // expected-error@below {{'stablehlo.case' is not in the scheduling group "1"}}
+  %1 = "stablehlo.case"(%i) ({
+    %2 = stablehlo.abs %0 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<i32>) -> tensor<f32>
+  %3 = stablehlo.sine %1 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %3 : tensor<f32>
+}
+
+// -----
+
+// Neither group can be scheduled as a whole before the other.
+func.func @cycle(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  // expected-error@below {{'stablehlo.cosine' is where a cycle shows: the scheduling groups "1" and "2" depend on each other}}
+  %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
+  %2 = stablehlo.cosine %y {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
+  %3 = stablehlo.sine %2 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %1, %3 : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// Three groups in a ring, through an operation of none.
+func.func @ring(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  // expected-error@below {{the scheduling groups "1", "2" and "3" depend on each other}}
+  %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
+  %2 = stablehlo.sine %y {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
+  %3 = stablehlo.sine %2 {mhlo.frontend_attributes = {_scheduling_group_id = "3"}} : tensor<f32>
+  %4 = stablehlo.sine %z {mhlo.frontend_attributes = {_scheduling_group_id = "3"}} : tensor<f32>
+  %5 = stablehlo.abs %4 : tensor<f32>
+  %6 = stablehlo.sine %5 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %1, %3, %6 : tensor<f32>, tensor<f32>, tensor<f32>
+}
+
+// -----
+
+func.func @order(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1", keep_original_sequence_order_in_group = "true"}} : tensor<f32>
+  // expected-error@below {{'stablehlo.abs' is in the scheduling group "1" without 'keep_original_sequence_order_in_group', which 'stablehlo.sine' at}}
+  %1 = stablehlo.abs %0 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
+// What is fine: a group that is contiguous, one whose parts do not depend on each other, one group after
+// another, other iterations of a pipelined loop, and operations that are in no group.
+func.func @fine(%i: tensor<i32>, %x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  %1 = stablehlo.sine %y : tensor<f32>
+  %2 = stablehlo.add %0, %1 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  %3 = stablehlo.abs %2 : tensor<f32>
+  %4 = stablehlo.sine %3 {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
+  %5 = stablehlo.sine %y {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
+  %6 = stablehlo.abs %5 {mhlo.frontend_attributes = {_scheduling_group_id = "noop"}} : tensor<f32>
+  %7 = stablehlo.abs %6 : tensor<f32>
+  %8 = stablehlo.abs %7 {mhlo.frontend_attributes = {_scheduling_group_id = "noop"}} : tensor<f32>
+  %9 = stablehlo.sine %8 {mhlo.frontend_attributes = {_scheduling_group_id = "3:0"}} : tensor<f32>
+  %10 = stablehlo.abs %9 : tensor<f32>
+  %11 = stablehlo.sine %10 {mhlo.frontend_attributes = {_scheduling_group_id = "3:1"}} : tensor<f32>
+  %12 = "stablehlo.case"(%i) ({
+    %13 = stablehlo.abs %11 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+    stablehlo.return %13 : tensor<f32>
+  }) : (tensor<i32>) -> tensor<f32>
+  %14 = stablehlo.add %12, %4 : tensor<f32>
+  return %14 : tensor<f32>
+}
