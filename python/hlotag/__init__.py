@@ -11,11 +11,13 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hlotag import xla as xla
     from hlotag.calls import fuse_limit as fuse_limit
     from hlotag.calls import must_fuse_call as must_fuse_call
     from hlotag.calls import xla_metadata_call as xla_metadata_call
     from hlotag.calls import xla_metadata_call2 as xla_metadata_call2
     from hlotag.dump import dump_to as dump_to
+    from hlotag.errors import ArgumentError as ArgumentError
     from hlotag.errors import HlotagError as HlotagError
     from hlotag.errors import IncompatibleJaxlibError as IncompatibleJaxlibError
     from hlotag.errors import ParseError as ParseError
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from hlotag.errors import ScopeError as ScopeError
     from hlotag.errors import TagDropped as TagDropped
     from hlotag.errors import TagError as TagError
+    from hlotag.errors import UnsupportedError as UnsupportedError
+    from hlotag.errors import XlaError as XlaError
     from hlotag.keys import register_key as register_key
     from hlotag.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
     from hlotag.pipeline import list_passes as list_passes
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from hlotag.tags import set_xla_metadata as set_xla_metadata
     from hlotag.tags import tag as tag
     from hlotag.tags import tagged as tagged
+    from hlotag.xla.computation import xla_computation as xla_computation
 
 __version__ = _version("hlotag")
 
@@ -51,6 +56,7 @@ _HOME = {
     "calls": ["fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"],
     "dump": ["dump_to"],
     "errors": [
+        "ArgumentError",
         "HlotagError",
         "IncompatibleJaxlibError",
         "ParseError",
@@ -61,6 +67,8 @@ _HOME = {
         "ScopeError",
         "TagDropped",
         "TagError",
+        "UnsupportedError",
+        "XlaError",
     ],
     "keys": ["register_key"],
     "pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
@@ -70,13 +78,16 @@ _HOME = {
     "staging": ["disable", "enable", "stage"],
     "state": ["Stage", "active"],
     "tags": ["set_xla_metadata", "tag", "tagged"],
+    "xla.computation": ["xla_computation"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted([*_MODULE_OF, "xla"])  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "xla":
+        return import_module("hlotag.xla")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,14 +19,28 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax._src import config, core, distributed, source_info_util, stages, traceback_util, xla_metadata, xla_metadata_lib
+import numpy as np
+from jax._src import (
+    config,
+    core,
+    distributed,
+    effects,
+    sharding_impls,
+    source_info_util,
+    stages,
+    traceback_util,
+    xla_metadata,
+    xla_metadata_lib,
+)
 from jax._src.export import _export
 from jax._src.interpreters import ad, batching, mlir
 from jax._src.interpreters import partial_eval as pe
+from jax._src.lax import parallel
 from jax.experimental import xla_metadata as _public
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo as hlo
-from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (it has no stub)
+from jax.sharding import AbstractMesh
+from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 
 # hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off, and
 # the traceback of an error in the user's program has none of ours.
@@ -479,3 +494,82 @@ def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str 
         return None
     older: Any = import_module("jax.experimental.scheduling_groups")
     return older.xla_metadata_call(f, **entries)
+
+
+# --- XLA's compiler and runtime ----------------------------------------------------------------------------------------------
+# `hlotag.xla` is an interface to jaxlib's own objects, and jaxlib has no public names for them. Some are in `xla_client` in one
+# version and not in the other; all are in `_jax` and `_hlo` in both.
+
+JaxlibClient, JaxlibCompileOptions, JaxlibLoadedExecutable = _jax.Client, _jax.CompileOptions, _jax.LoadedExecutable
+CompiledMemoryStats, Token = _jax.CompiledMemoryStats, _jax.Token
+DeviceAssignment, DeviceList = _jax.DeviceAssignment, _jax.DeviceList
+HloModule, XlaComputation, Shape = _hlo.HloModule, _hlo.XlaComputation, _hlo.Shape
+HostBufferSemantics = _jax.HostBufferSemantics
+stablehlo_version = hlo.get_current_version
+parse_hlo = _hlo.hlo_module_from_text
+hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
+make_cpu_client = xla_client.make_cpu_client
+# Given the device's client, which need not be JAX's own; `jax.device_put` changes the dtype of 64-bit data.
+put_on_device = xla_client.batched_device_put
+# An unloaded executable of 0.12 has no cost analysis of its own.
+hlo_cost_analysis = _jax.hlo_module_cost_analysis
+
+
+def ir_context() -> Any:
+    """A new MLIR context as JAX makes them for programs, to be entered."""
+    return mlir.make_ir_context()
+
+
+def compile_arguments(lowered: Any) -> dict[str, Any]:
+    """What JAX hands to XLA beside the module of a `Lowered`, such as `host_callbacks` and `keepalive`."""
+    return dict(lowered._lowering.compile_args)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Replicas:
+    """An axis context whose axes are replicas; it is none of JAX's own, so that collectives get replica groups and no channel."""
+
+    mesh: Any
+
+
+def _replica_index(context: Any, *, axis_name: Any) -> list[Any]:
+    """`axis_index` over replicas; JAX's own rule knows partitions only."""
+    mesh = context.module_context.axis_context.mesh
+    (name,) = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+    place = mesh.axis_names.index(name)
+    stride, size = (mlir.ir_constant(np.uint32(n)) for n in (math.prod(mesh.axis_sizes[place + 1 :]), mesh.axis_sizes[place]))
+    index = hlo.remainder(hlo.divide(hlo.replica_id(), stride), size)
+    return [hlo.convert(ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)), index)]
+
+
+def lower_for_replicas(name: str, jaxpr: Any, axes: Mapping[Any, int], platform: str, donated: list[bool]) -> tuple[Any, Any]:
+    """Lowers a jaxpr as `jax.jit` does, but with `axes` bound to replicas, whose mesh has no devices.
+
+    Returns the module, and what must live as long as its executables (callbacks).
+    """
+    axis_context: Any = (
+        _Replicas(AbstractMesh(tuple(axes.values()), tuple(axes))) if axes else sharding_impls.ShardingContext(num_devices=1)
+    )
+    # 0.12 asks for the results' types besides.
+    further = {} if _ClosedJaxpr is not None else {"out_avals": jaxpr.out_avals}
+    result = mlir.lower_jaxpr_to_module(
+        name,
+        jaxpr,
+        num_const_args=0,
+        in_avals=jaxpr.in_avals,
+        ordered_effects=list(effects.ordered_effects.filter_in(jaxpr.effects)),
+        platforms=[platform],
+        backend=None,
+        axis_context=axis_context,
+        donated_args=donated,
+        lowering_parameters=mlir.LoweringParameters(
+            override_lowering_rules=((parallel.axis_index_p, _replica_index),) if axes else None
+        ),
+        **further,
+    )
+    return result.module, (result.keepalive, result.host_callbacks)
+
+
+def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:
+    """The HLO of a module, whose results become one tuple."""
+    return _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=tuple_args, return_tuple=True)

@@ -59,6 +59,18 @@ class ScopeError(HlotagError, RuntimeError):
     """A `stage` or `tagged` block of one asyncio task is open while another task runs, and would change the other's program."""
 
 
+class ArgumentError(HlotagError, TypeError, ValueError):
+    """What a compiled program is given does not fit it: the number, dtype, shape or device of its arguments, or its devices."""
+
+
+class UnsupportedError(HlotagError, NotImplementedError):
+    """The installed jaxlib cannot do this; the message says what to use instead."""
+
+
+class XlaError(HlotagError, RuntimeError):
+    """XLA refused a program, an executable or an option; the message has XLA's reason and what to do next."""
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """One message of a pass or of MLIR.

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who serialized an executable: jaxlib reads what another jaxlib wrote without asking, and runs it.
+
+The stamp is a field behind jaxlib's own bytes, with a number that nobody else uses, so jaxlib still reads the whole.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict, dataclass
+
+from hlotag.errors import XlaError
+from hlotag.xla import _wire
+
+_FIELD = 536_870_000
+_MAGIC = b"hlotag executable"
+_OF_JAXLIB = b"pjrt_ifrt"  # near the beginning of what jaxlib writes, on every platform
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What is known about a serialized executable.
+
+    Attributes:
+        jaxlib: The version of the jaxlib that compiled it.
+        platform: The platform that it is for, with the platform's version.
+        num_replicas: Its replicas.
+        num_partitions: Its partitions.
+    """
+
+    jaxlib: str
+    platform: str
+    num_replicas: int
+    num_partitions: int
+
+
+def stamped(executable: bytes, stamp: Stamp) -> bytes:
+    """Adds a stamp.
+
+    Args:
+        executable: What jaxlib wrote.
+        stamp: What is known about it.
+
+    Returns:
+        Both.
+    """
+    about = json.dumps([zlib.crc32(executable), asdict(stamp)]).encode()
+    return executable + _wire.field(_FIELD, about + len(about).to_bytes(4, "little") + _MAGIC)
+
+
+def unstamped(serialized: bytes) -> tuple[bytes, Stamp | None]:
+    """Takes the stamp off.
+
+    Args:
+        serialized: What `stamped` gave, or what jaxlib wrote.
+
+    Returns:
+        What jaxlib wrote; and the stamp, if there was one.
+
+    Raises:
+        XlaError: Some bytes are not what they were.
+    """
+    if not serialized.endswith(_MAGIC):
+        return serialized, None
+    damaged = XlaError("the serialized executable is damaged: it is not what was serialized; serialize it again")
+    end = len(serialized) - len(_MAGIC) - 4
+    size = int.from_bytes(serialized[max(end, 0) : end + 4], "little")
+    executable = serialized[: max(end + 4 + len(_MAGIC) - len(_wire.field(_FIELD, bytes(size + 4 + len(_MAGIC)))), 0)]
+    try:
+        checksum, about = json.loads(serialized[max(end - size, 0) : end])
+        stamp = Stamp(**about)
+    except (ValueError, TypeError):
+        raise damaged from None
+    if zlib.crc32(executable) != checksum:
+        raise damaged
+    return executable, stamp
+
+
+def looks_serialized(data: bytes) -> bool:
+    """Tells a serialized executable by its looks.
+
+    Args:
+        data: Any bytes.
+
+    Returns:
+        Whether they look like one.
+    """
+    return data.endswith(_MAGIC) or _OF_JAXLIB in data[:64]

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Client`: the devices of one platform, and XLA's compiler for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+from jax.core import ShapedArray
+from jax.extend import backend
+
+from hlotag import _compat
+from hlotag.errors import ArgumentError, XlaError
+from hlotag.xla import inputs
+from hlotag.xla._refusals import refusals_explained
+from hlotag.xla._stamp import Stamp, unstamped
+from hlotag.xla.executable import Executable, LoadedExecutable, platform_of
+from hlotag.xla.options import CompileOptions
+
+_NO_COMPILER = "No compiler factory"
+
+
+class Client:
+    """The devices of one platform, and XLA's compiler for them.
+
+    What is not described here is jaxlib's own: `devices()`, `device_count()`, `platform`, `live_arrays()`, ...
+
+    Args:
+        client: jaxlib's client, or the name of a platform (`"cpu"`, `"gpu"`, `"tpu"`), or None for JAX's default one. By name it
+            is the client that JAX itself uses, so that arrays are JAX's; `make_cpu_client` makes one apart.
+    """
+
+    def __init__(self, client: Any = None):
+        if isinstance(client, Client):
+            client = client.jaxlib_object
+        if client is None or isinstance(client, str):
+            client = backend.get_backend(client)
+        if not isinstance(client, _compat.JaxlibClient):
+            raise TypeError(f"client must be a client of jaxlib's or the name of a platform, not {type(client).__name__}")
+        self._raw = client
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._raw, name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Client) and other._raw is self._raw
+
+    def __hash__(self) -> int:
+        return hash(self._raw)
+
+    def __repr__(self) -> str:
+        return f"<Client of {self._raw.platform}, {self._raw.device_count()} devices>"
+
+    @property
+    def jaxlib_object(self) -> Any:
+        """Jaxlib's own client."""
+        return self._raw
+
+    def local_devices(self) -> list[Any]:
+        """The devices of this process."""
+        return self._raw.local_devices()
+
+    def compile(
+        self,
+        computation: Any,
+        executable_devices: Any = None,
+        compile_options: Any = None,
+        *,
+        options: Any = None,
+        pipeline: str | Sequence[str] | None = None,
+    ) -> Executable:
+        """Compiles a program without loading it.
+
+        On CPU jaxlib 0.10.2 has no such compiler; there the program is compiled and loaded, and only what an `Executable` has
+        is given out.
+
+        Args:
+            computation: The program, as `compile_and_load` takes it.
+            executable_devices: As `compile_and_load` takes them.
+            compile_options: As `compile_and_load` takes them.
+            options: Another name of `compile_options`.
+            pipeline: Passes to run before.
+
+        Returns:
+            The compiled program.
+
+        Raises:
+            ParseError: The program cannot be read.
+            ArgumentError: The devices or options do not fit.
+            XlaError: XLA cannot compile it.
+        """
+        program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
+        try:
+            with _compile_explained():
+                return Executable(self._raw.compile(program.module, devices, used.jaxlib_object), self._raw)
+        except XlaError as error:
+            if _NO_COMPILER not in str(error):
+                raise
+        return Executable(self._load(program, devices, used, ()), self._raw)
+
+    def compile_and_load(
+        self,
+        computation: Any,
+        executable_devices: Any = None,
+        compile_options: Any = None,
+        host_callbacks: Sequence[Any] = (),
+        *,
+        options: Any = None,
+        pipeline: str | Sequence[str] | None = None,
+    ) -> LoadedExecutable:
+        """Compiles a program and loads it onto devices.
+
+        Args:
+            computation: HLO text; an HloModuleProto, serialized; StableHLO text; MLIR bytecode; a portable artifact; an
+                `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; what `hlotag.xla_computation` returned.
+            executable_devices: A device, a list or tuple of devices, or a DeviceList: one for each partition of each replica.
+                None for the client's first ones.
+            compile_options: `CompileOptions`. None for those that the program was written for: its replicas and partitions.
+            host_callbacks: What jaxlib needs for some platforms to call back into Python; a `Lowered` brings its own.
+            options: Another name of `compile_options`.
+            pipeline: Passes to run before, as in `hlotag.run_passes`; on a copy.
+
+        Returns:
+            The loaded program.
+
+        Raises:
+            ParseError: The program cannot be read; the message says what it looks like, and where the fault is.
+            PassError: A pass failed.
+            ArgumentError: The devices or options do not fit the client, or each other.
+            XlaError: XLA cannot compile it.
+        """
+        program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
+        loaded = LoadedExecutable(self._load(program, devices, used, host_callbacks))
+        if program.keepalive is not None:
+            loaded.keep_alive(program.keepalive)
+        return loaded
+
+    def serialize_executable(self, executable: Any) -> bytes:
+        """Writes an executable.
+
+        Args:
+            executable: An `Executable` or `LoadedExecutable`, or jaxlib's own loaded one.
+
+        Returns:
+            What `deserialize_executable` reads.
+
+        Raises:
+            UnsupportedError: This jaxlib cannot serialize this program.
+        """
+        if not isinstance(executable, Executable):
+            executable = LoadedExecutable(executable)
+        return executable.serialize()
+
+    def deserialize_executable(
+        self,
+        serialized: bytes,
+        executable_devices: Any = None,
+        compile_options: Any = None,
+        host_callbacks: Sequence[Any] = (),
+        *,
+        options: Any = None,
+    ) -> LoadedExecutable:
+        """Loads an executable that was serialized; never give it bytes from somebody you do not trust, since they are code.
+
+        Args:
+            serialized: What `serialize_executable` gave, here or in another process, or what jaxlib itself wrote.
+            executable_devices: As in `compile_and_load`; as many as it was compiled for.
+            compile_options: `CompileOptions`. None for those that it was compiled with, but for the devices.
+            host_callbacks: As in `compile_and_load`.
+            options: Another name of `compile_options`.
+
+        Returns:
+            The loaded program.
+
+        Raises:
+            XlaError: The bytes are damaged, or from another jaxlib or for another platform.
+            ArgumentError: The devices do not fit.
+        """
+        if not isinstance(serialized, bytes | bytearray | memoryview):
+            raise ArgumentError(f"serialized must be bytes, not {type(serialized).__name__}")
+        executable, stamp = unstamped(bytes(serialized))
+        given = _one_of(compile_options, options)
+        used = CompileOptions.of(given)
+        if stamp is not None:
+            self._check_stamp(stamp)
+            used.num_replicas, used.num_partitions = stamp.num_replicas, stamp.num_partitions
+        devices = self._placed(executable_devices, used)
+        advice = "give all the bytes that serialize_executable of this jaxlib returned"
+        with refusals_explained(f"load these {len(serialized)} bytes as an executable", advice):
+            return LoadedExecutable(
+                self._raw.deserialize_executable(executable, devices, used.jaxlib_object, list(host_callbacks))
+            )
+
+    def buffer_from_pyval(
+        self, argument: Any, device: Any = None, force_copy: bool = False, host_buffer_semantics: Any = None
+    ) -> jax.Array:
+        """Puts data on a device, in its own dtype: 64 bits stay 64 bits.
+
+        Args:
+            argument: A NumPy array or something that can become one; numbers of Python's get JAX's default dtypes.
+            device: One of the client's; None for its first one.
+            force_copy: Whether to copy where sharing memory with a NumPy array would do (CPU).
+            host_buffer_semantics: How long the data must stay as it is, jaxlib's `HostBufferSemantics`; the default shares memory
+                where that is possible.
+
+        Returns:
+            An array that executables of this client take.
+
+        Raises:
+            ArgumentError: The device is not this client's, or the data is no array.
+        """
+        (place,) = self._own([device] if device is not None else self.local_devices()[:1])
+        if isinstance(argument, bool | int | float | complex):
+            argument = np.asarray(argument, jax.dtypes.canonicalize_dtype(type(argument)))
+        data = np.asarray(argument)
+        if data.dtype.hasobject:
+            raise ArgumentError(f"a {type(argument).__name__} of dtype {data.dtype} cannot be put on a device; give numbers")
+        aval = ShapedArray(data.shape, data.dtype)
+        sharding = jax.sharding.SingleDeviceSharding(place)
+        semantics = {} if host_buffer_semantics is None else {"host_buffer_semantics": host_buffer_semantics}
+        with refusals_explained(f"put an array of dtype {data.dtype} on a device", "give numbers"):
+            return _compat.put_on_device(aval, sharding, [data], [place], force_copy=force_copy, enable_x64=True, **semantics)
+
+    # --- What jaxlib is given must fit: much of what does not ends the process. ---
+
+    def _prepared(
+        self, computation: Any, devices: Any, compile_options: Any, options: Any, pipeline: str | Sequence[str] | None
+    ) -> tuple[inputs.Program, Any, CompileOptions]:
+        program = inputs.read(computation, pipeline)
+        given = _one_of(compile_options, options)
+        used = CompileOptions.of(given)
+        if given is None:
+            used.num_replicas, used.num_partitions = program.num_replicas, program.num_partitions
+            build = used.executable_build_options
+            build.use_spmd_partitioning = program.num_partitions > 1
+            build.use_shardy_partitioner = program.num_partitions > 1 and inputs.uses_shardy(program.module)
+        return program, self._placed(devices, used), used
+
+    def _load(self, program: inputs.Program, devices: Any, used: CompileOptions, host_callbacks: Sequence[Any]) -> Any:
+        callbacks = [*program.host_callbacks, *host_callbacks]
+        with _compile_explained():
+            return self._raw.compile_and_load(program.module, devices, used.jaxlib_object, callbacks)
+
+    def _placed(self, devices: Any, options: CompileOptions) -> Any:
+        """The DeviceList to compile for; `options` get its device assignment if they have none."""
+        replicas, partitions = options.num_replicas, options.num_partitions
+        if replicas < 1 or partitions < 1:
+            raise ArgumentError(
+                f"options must have 1 or more replicas and partitions, not num_replicas={replicas}, {partitions=}"
+            )
+        needed = replicas * partitions
+        count = f"{replicas} replicas of {partitions} partitions need {needed} devices"
+        if devices is None:
+            devices = self.local_devices()[:needed]
+        given = self._own([devices] if isinstance(devices, jax.Device) else list(devices))
+        if len(given) != needed:
+            raise ArgumentError(f"{count}, and there are {len(given)}; give as many, or set num_replicas and num_partitions")
+        if len(set(given)) != len(given):
+            raise ArgumentError(f"a device is given twice: {', '.join(map(str, given))}")
+        assignment = options.device_assignment
+        if assignment is None:
+            ids = np.array([device.id for device in given], np.int32).reshape(replicas, partitions)
+            options.device_assignment = _compat.DeviceAssignment.create(ids)
+        elif (assignment.replica_count(), assignment.computation_count()) != (replicas, partitions):
+            raise ArgumentError(f"{count}, and options.device_assignment is another one: {assignment}")
+        return _compat.DeviceList(tuple(given))
+
+    def _own(self, devices: list[Any]) -> list[Any]:
+        """The devices, if they are this client's: those of another look the same and end the process."""
+        known = self._raw.devices()
+        for device in devices:
+            if device in known:
+                continue
+            twin = "is of another client" if str(device) in map(str, known) else "is not one of"
+            raise ArgumentError(f"the device {device!r} {twin}; this client has {known}")
+        return devices
+
+    def _check_stamp(self, stamp: Stamp) -> None:
+        here = Stamp(jaxlib.__version__, platform_of(self._raw), stamp.num_replicas, stamp.num_partitions)
+        if stamp == here:
+            return
+        raise XlaError(
+            f"the executable was compiled by jaxlib {stamp.jaxlib} for {stamp.platform}, and this is jaxlib {here.jaxlib} on "
+            f"{here.platform}; compile the program here, or keep it in a form that lasts: jax.export.export(...).serialize()"
+        )
+
+
+def make_cpu_client(  # noqa: PLR0917  (as it was documented)
+    asynchronous: bool = True,
+    distributed_client: Any = None,
+    node_id: int = 0,
+    num_nodes: int = 1,
+    collectives: Any = None,
+    num_devices: int | None = None,
+    **further: Any,
+) -> Client:
+    """Makes a client for the CPU, apart from JAX's own: its devices and arrays are its own.
+
+    Args:
+        asynchronous: Whether executions may run on behind the caller's back.
+        distributed_client: The client of a job of several processes.
+        node_id: This process in the job.
+        num_nodes: The processes in the job.
+        collectives: How processes exchange data.
+        num_devices: How many devices to make of the CPU; None for what `XLA_FLAGS` says, or one.
+        **further: What else jaxlib's `make_cpu_client` takes.
+
+    Returns:
+        The client.
+
+    Raises:
+        ArgumentError: `num_devices` is below 1.
+    """
+    if num_devices is not None and num_devices < 1:
+        raise ArgumentError(f"num_devices must be 1 or more, not {num_devices}")
+    return Client(
+        _compat.make_cpu_client(
+            asynchronous=asynchronous,
+            distributed_client=distributed_client,
+            node_id=node_id,
+            num_nodes=num_nodes,
+            collectives=collectives,
+            num_devices=num_devices,
+            **further,
+        )
+    )
+
+
+def _compile_explained() -> Any:
+    return refusals_explained(
+        "compile the program", "see what is compiled: hlotag.xla_computation(...).as_hlo_text(), or as_text()"
+    )
+
+
+def _one_of(compile_options: Any, options: Any) -> Any:
+    if compile_options is not None and options is not None:
+        raise ArgumentError("give compile_options or options, which are two names of one parameter")
+    return options if compile_options is None else compile_options

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`xla_computation`: the HLO of a function, as `jax.xla_computation` gave it before JAX removed it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+from jax.extend import backend as jax_backend
+from jax.extend.mlir import ir
+from jax.sharding import PartitionSpec
+
+from hlotag import _compat
+from hlotag.errors import ArgumentError
+from hlotag.pipeline import to_bytecode
+
+_MANY_ARGUMENTS = 100  # Above, some platforms want one tuple.
+
+
+class Computation(_compat.XlaComputation):
+    """The HLO of a function: jaxlib's `XlaComputation`, with what its text does not say.
+
+    `as_hlo_text()`, `as_serialized_hlo_module_proto()`, `as_hlo_dot_graph()`, `get_hlo_module()` and `program_shape()` are
+    jaxlib's own.
+
+    Attributes:
+        num_replicas: How many replicas it is for: the product of the sizes in `axis_env`.
+        num_partitions: How many partitions it is for, according to `in_parts` and `out_parts`.
+        host_callbacks: What XLA needs to call back into Python, on some platforms.
+        keepalive: What must live as long as its executables: callbacks.
+    """
+
+    num_replicas: int
+    num_partitions: int
+    host_callbacks: tuple
+    keepalive: Any
+
+
+class OutputShape(jax.ShapeDtypeStruct):
+    """The shape and dtype of an output.
+
+    Attributes:
+        named_shape: Empty: arrays have had no named axes since JAX dropped them.
+    """
+
+    @property
+    def named_shape(self) -> dict[Hashable, int]:
+        """Empty: arrays have had no named axes since JAX dropped them."""
+        return {}
+
+
+def xla_computation(  # noqa: PLR0917  (as it was documented)
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    in_parts: Any = None,
+    out_parts: Any = None,
+    backend: str | None = None,
+    tuple_args: bool | None = None,
+    instantiate_const_outputs: bool | None = None,
+    return_shape: bool = False,
+    donate_argnums: int | Iterable[int] = (),
+) -> Callable[..., Any]:
+    """Creates a function that gives the HLO of `fun` for example arguments, as `jax.xla_computation` did.
+
+    Args:
+        fun: A function of arrays, or of pytrees of arrays.
+        static_argnums: Which positional arguments are values at compile time, as in `jax.jit`.
+        axis_env: Names and sizes of axes that collectives may name, as `jax.pmap` set them up; the program is for as many
+            replicas as the product of the sizes, the last axis varying fastest.
+        in_parts: How arguments are partitioned: None for not at all; or a pytree prefix of the positional arguments that are not
+            static, with `PartitionSpec(2, 1)` for 2 parts along the first dimension, and None for what each partition has whole.
+        out_parts: Likewise, how outputs are partitioned.
+        backend: The platform, `"cpu"`, `"gpu"`, `"cuda"`, `"rocm"` or `"tpu"`; it need not be there. None for JAX's default one.
+        tuple_args: Whether the program has one parameter, a tuple; None: if there are more than 100.
+        instantiate_const_outputs: Does nothing, as before.
+        return_shape: Whether to return also the shapes of the outputs.
+        donate_argnums: Which positional arguments XLA may overwrite, as in `jax.jit`; shown as `input_output_alias`.
+
+    Returns:
+        A function. Its arguments are those of `fun`: arrays, numbers, or anything that has a `shape` and a `dtype`. It returns a
+        `Computation`, whose root is always a tuple; with `return_shape`, also a pytree like the output of `fun`, of objects with
+        `shape`, `dtype` and `named_shape`.
+
+    Raises:
+        ArgumentError: A parameter is not as described here.
+        TypeError: `fun` cannot be called.
+    """
+    del instantiate_const_outputs
+    if not callable(fun):
+        raise TypeError(f"xla_computation takes a function, not {fun!r}")
+    static, donated = _indices("static_argnums", static_argnums), _indices("donate_argnums", donate_argnums)
+    axes = _axes(axis_env)
+    name = f"xla_computation_{getattr(fun, '__name__', 'unknown')}"
+
+    @functools.wraps(fun, updated=())
+    def computation_maker(*args: Any, **kwargs: Any) -> Any:
+        # Counted from the front, once it is known how many there are.
+        static_here = _within("static_argnums", static, len(args))
+        donated_here = _within("donate_argnums", donated, len(args))
+        if both := static_here & donated_here:
+            raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; a static argument is no array")
+        dynamic = {i: jax.tree.map(_described, arg) for i, arg in enumerate(args) if i not in static_here}
+        example = [dynamic.get(i, arg) for i, arg in enumerate(args)]
+        example_kwargs = jax.tree.map(_described, kwargs)
+        trace = jax.make_jaxpr(fun, tuple(sorted(static_here)), axis_env=list(axes.items()), return_shape=True)
+        jaxpr, out = trace(*example, **example_kwargs)
+
+        is_donated = [i in donated_here for i, arg in dynamic.items() for _ in jax.tree.leaves(arg)]
+        is_donated += [False] * len(jax.tree.leaves(example_kwargs))
+        module, (keepalive, callbacks) = _compat.lower_for_replicas(name, jaxpr, axes, _platform(backend), is_donated)
+
+        in_shardings = _shardings("in_parts", in_parts, tuple(dynamic.values()))
+        out_shardings = _shardings("out_parts", out_parts, out)
+        partitions = _partition_count({**in_shardings, **{f"output {i}": s for i, s in out_shardings.items()}})
+        _write_shardings(module, "arg_attrs", in_shardings)
+        _write_shardings(module, "res_attrs", out_shardings)
+
+        use_tuple = len(is_donated) > _MANY_ARGUMENTS if tuple_args is None else tuple_args
+        built = _compat.module_to_computation(to_bytecode(module), use_tuple)
+        result = Computation(built.as_serialized_hlo_module_proto())
+        result.num_replicas, result.num_partitions = math.prod(axes.values()), partitions
+        result.keepalive, result.host_callbacks = keepalive, tuple(callbacks or ())
+        if not return_shape:
+            return result
+        return result, jax.tree.map(lambda leaf: OutputShape(leaf.shape, leaf.dtype, weak_type=leaf.weak_type), out)
+
+    return computation_maker
+
+
+# --- Parameters --------------------------------------------------------------------------------------------------------------
+
+
+def _indices(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
+    numbers = (value,) if isinstance(value, int) else tuple(value)
+    if not all(isinstance(number, int) for number in numbers):
+        raise ArgumentError(f"{name} must be an int or several, not {value!r}")
+    return numbers
+
+
+def _within(name: str, numbers: tuple[int, ...], count: int) -> set[int]:
+    """The numbers counted from the front."""
+    for number in numbers:
+        if not -count <= number < count:
+            raise ArgumentError(f"{name} has {number}, and the function was called with {count} positional arguments")
+    return {number % count for number in numbers}
+
+
+def _axes(axis_env: Any) -> dict[Hashable, int]:
+    pairs = [tuple(pair) for pair in axis_env or ()]
+    for pair in pairs:
+        if len(pair) != 2 or not isinstance(pair[1], int) or pair[1] < 1:
+            raise ArgumentError(f"axis_env must have pairs of a name and a size of 1 or more, such as ('i', 4), not {pair!r}")
+    axes = dict(pairs)
+    if len(axes) < len(pairs):
+        raise ArgumentError(f"axis_env has a name twice: {pairs}")
+    return axes
+
+
+def _platform(name: str | None) -> str:
+    if name is None:
+        return jax.default_backend()
+    if name == "gpu":  # Which of the two, JAX knows only where there is one.
+        return next((p for p in ("cuda", "rocm") if p in jax_backend.backends()), "cuda")
+    if name not in {"cpu", "cuda", "rocm", "tpu"}:
+        raise ArgumentError(f"backend must be 'cpu', 'gpu', 'cuda', 'rocm' or 'tpu', not {name!r}")
+    return name
+
+
+def _described(leaf: Any) -> jax.ShapeDtypeStruct:
+    """The type of an argument; its value is not looked at."""
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        weak = bool(getattr(leaf, "weak_type", False))
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak)
+    aval = jax.typeof(leaf)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+# --- Partitions --------------------------------------------------------------------------------------------------------------
+
+
+def _is_spec(value: Any) -> bool:
+    return value is None or isinstance(value, PartitionSpec)
+
+
+def _shardings(name: str, parts: Any, tree: Any) -> dict[int, str]:
+    """XLA's sharding of each leaf of `tree`; none at all where `parts` is None."""
+    if parts is None:
+        return {}
+    specs: list[Any] = []
+    try:
+        jax.tree.map(lambda spec, part: specs.extend([spec] * len(jax.tree.leaves(part))), parts, tree, is_leaf=_is_spec)
+    except ValueError as error:
+        raise ArgumentError(
+            f"{name} must be a pytree prefix of what it partitions, made of PartitionSpec and None: {error}"
+        ) from None
+    leaves = jax.tree.leaves(tree)
+    return {i: _sharding(f"{name}, number {i}", spec, leaf) for i, (spec, leaf) in enumerate(zip(specs, leaves, strict=True))}
+
+
+def _sharding(where: str, spec: Any, leaf: Any) -> str:
+    if spec is None:
+        return "{replicated}"
+    counts = [1 if count is None else count for count in spec]
+    if not all(isinstance(count, int) and count >= 1 for count in counts):
+        raise ArgumentError(
+            f"{where}: PartitionSpec has the number of parts of each dimension, such as PartitionSpec(2, 1), not {spec}; "
+            "for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"
+        )
+    if len(counts) > len(leaf.shape):
+        raise ArgumentError(f"{where}: {spec} has {len(counts)} dimensions, and the array {len(leaf.shape)}")
+    counts += [1] * (len(leaf.shape) - len(counts))
+    total = math.prod(counts)
+    return "{replicated}" if total == 1 else f"{{devices=[{','.join(map(str, counts))}]<=[{total}]}}"
+
+
+def _partition_count(shardings: Mapping[Any, str]) -> int:
+    counts = {int(text[text.rindex("[") + 1 : -2]) for text in shardings.values() if "<=" in text}
+    if len(counts) > 1:
+        raise ArgumentError(f"in_parts and out_parts must have the same number of parts everywhere, not {sorted(counts)}")
+    return counts.pop() if counts else 1
+
+
+def _write_shardings(module: Any, kind: str, shardings: Mapping[int, str]) -> None:
+    """Writes shardings of the arguments or results of the program's entry."""
+    if not shardings:
+        return
+    with module.context:
+        main = next(op for op in module.body.operations if ir.StringAttr(op.attributes["sym_name"]).value == "main")
+        present = main.attributes[kind] if kind in main.attributes else [ir.DictAttr.get({})] * len(shardings)
+        changed = []
+        for number, attributes in enumerate(present):
+            entries = {entry.name: entry.attr for entry in ir.DictAttr(attributes)}
+            entries["mhlo.sharding"] = ir.StringAttr.get(shardings.get(number, "{replicated}"))
+            changed.append(ir.DictAttr.get(entries))
+        main.attributes[kind] = ir.ArrayAttr.get(changed)

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled programs: `Executable` answers questions, `LoadedExecutable` runs as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import jax
+import jaxlib
+from jax.core import Tracer
+from jax.errors import JaxRuntimeError
+
+from hlotag import _compat
+from hlotag.errors import ArgumentError, UnsupportedError
+from hlotag.xla._refusals import reason_of
+from hlotag.xla._stamp import Stamp, stamped
+from hlotag.xla.results import ExecuteResults
+
+
+class Executable:
+    """A compiled program that is not loaded: what XLA made of it can be asked and serialized.
+
+    Args:
+        jaxlib_object: jaxlib's own executable.
+        client: jaxlib's client that compiled it.
+    """
+
+    def __init__(self, jaxlib_object: Any, client: Any):
+        self._raw, self._client = jaxlib_object, client
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._raw, name)
+
+    @property
+    def jaxlib_object(self) -> Any:
+        """Jaxlib's own executable."""
+        return self._raw
+
+    def hlo_modules(self) -> list[Any]:
+        """The optimized programs, one per partition; `to_string()` gives HLO text with all frontend attributes."""
+        return self._raw.hlo_modules()
+
+    def get_output_memory_kinds(self) -> list[list[str]]:
+        """In which memory each result is, one list per program."""
+        return self._raw.get_output_memory_kinds()
+
+    def get_output_shardings(self) -> list[Any] | None:
+        """How each result is sharded; None for programs of one partition."""
+        return self._raw.get_output_shardings()
+
+    def get_parameter_shardings(self) -> list[Any] | None:
+        """How each parameter is sharded; None for programs of one partition."""
+        return self._raw.get_parameter_shardings()
+
+    def get_parameter_layouts(self) -> list[Any]:
+        """The layout of each parameter."""
+        return self._raw.get_parameter_layouts()
+
+    def get_output_layouts(self) -> list[Any]:
+        """The layout of each result."""
+        return self._raw.get_output_layouts()
+
+    def get_compiled_memory_stats(self) -> Any:
+        """What memory it needs, as `CompiledMemoryStats`."""
+        return self._raw.get_compiled_memory_stats()
+
+    def cost_analysis(self) -> dict[str, Any]:
+        """XLA's estimate: `flops`, `bytes accessed` and more.
+
+        Returns:
+            The figures by name.
+        """
+        try:
+            return self._raw.cost_analysis()
+        except JaxRuntimeError as error:
+            if "not implemented" not in str(error):
+                raise
+        # The same analysis, of the same module, is where jaxlib has it.
+        return _compat.hlo_cost_analysis(self._client, self.hlo_modules()[0])
+
+    def serialize(self) -> bytes:
+        """Writes the executable, for `deserialize_executable` of the same jaxlib on the same kind of device.
+
+        Returns:
+            jaxlib's own bytes, and a stamp behind them that says who wrote them; jaxlib reads both.
+
+        Raises:
+            UnsupportedError: This jaxlib cannot serialize this program.
+        """
+        try:
+            return stamped(self._raw.serialize(), self._stamp)
+        except JaxRuntimeError as error:
+            raise UnsupportedError(
+                f"jaxlib {jaxlib.__version__} cannot serialize this executable: {reason_of(error)}\nKeep the program instead "
+                "and compile it where it is needed: jax.export.export(jax.jit(f))(*args).serialize(), or the text you compiled."
+            ) from error
+
+    @cached_property
+    def _stamp(self) -> Stamp:
+        return Stamp(jaxlib.__version__, platform_of(self._client), *self._counts)
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        """Replicas and partitions; only the text of the module has them."""
+        header = self.hlo_modules()[0].to_string().split("\n", 1)[0]
+        found = dict(re.findall(r"\b(replica_count|num_partitions)=(\d+)", header))
+        return int(found.get("replica_count", 1)), int(found.get("num_partitions", 1))
+
+
+class LoadedExecutable(Executable):
+    """A compiled program on its devices.
+
+    Args:
+        jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
+    """
+
+    def __init__(self, jaxlib_object: Any):
+        if not isinstance(jaxlib_object, _compat.JaxlibLoadedExecutable):
+            raise TypeError(f"jaxlib_object must be a loaded executable of jaxlib's, not {type(jaxlib_object).__name__}")
+        super().__init__(jaxlib_object, jaxlib_object.client)
+        self._devices = tuple(jaxlib_object.local_devices())
+
+    @property
+    def client(self) -> Any:
+        """The `Client` that it belongs to."""
+        from hlotag.xla.client import Client
+
+        return Client(self._client)
+
+    @property
+    def traceback(self) -> Any:
+        """Where it was compiled, or None."""
+        return self._raw.traceback
+
+    @property
+    def fingerprint(self) -> Any:
+        """Equal for equal programs, where the platform has one; else None."""
+        return self._raw.fingerprint
+
+    def local_devices(self) -> list[Any]:
+        """The devices of this process that it runs on."""
+        return list(self._devices)
+
+    def size_of_generated_code_in_bytes(self) -> int:
+        """The size of its code; 0 where the platform does not say (CPU)."""
+        return self._raw.size_of_generated_code_in_bytes()
+
+    def keep_alive(self, obj: Any, /) -> None:
+        """Keeps an object alive as long as the executable.
+
+        Args:
+            obj: What the program refers to, such as a callback.
+        """
+        self._raw.keep_alive(obj)
+
+    def execute(self, arguments: Sequence[jax.Array], device: Any = None) -> list[jax.Array]:
+        """Runs the program on its one device.
+
+        Args:
+            arguments: One array per parameter, on that device.
+            device: That device, if at all.
+
+        Returns:
+            The results.
+
+        Raises:
+            ArgumentError: The arguments do not fit the program, or it runs on several devices.
+        """
+        return self._raw.execute(self._checked(arguments, device))
+
+    def execute_with_token(self, arguments: Sequence[jax.Array], device: Any = None) -> tuple[list[jax.Array], Any]:
+        """Runs the program on its one device.
+
+        Args:
+            arguments: One array per parameter, on that device.
+            device: That device, if at all.
+
+        Returns:
+            The results, and a `Token` for the end of the execution.
+
+        Raises:
+            ArgumentError: The arguments do not fit the program, or it runs on several devices.
+        """
+        return self._raw.execute_with_token(self._checked(arguments, device))
+
+    def execute_sharded(self, arguments: Sequence[jax.Array | Sequence[jax.Array]], with_tokens: bool = False) -> ExecuteResults:
+        """Runs the program on all its devices.
+
+        Args:
+            arguments: One per parameter: an array over all the devices, or a list of arrays, one on each.
+            with_tokens: Whether the end of the execution will be asked for.
+
+        Returns:
+            The results.
+
+        Raises:
+            ArgumentError: The arguments do not fit the program.
+        """
+        whole = [self._assembled(number, argument) for number, argument in enumerate(self._counted(arguments))]
+        for number, argument in enumerate(whole):
+            self._check(number, argument)
+        raw = self._raw.execute_sharded(whole, with_tokens=with_tokens)
+        return ExecuteResults(raw, len(self._devices) if with_tokens else 0)
+
+    # jaxlib passes on what it is given: a wrong dtype of the same size is taken for the right one, an array of another client
+    # ends the process, and what is wrong is said in terms of buffers.
+
+    @cached_property
+    def _parameters(self) -> list[Any] | None:
+        """The shape of each parameter on one device, or None where the platform does not say."""
+        try:
+            module = self.hlo_modules()[0]
+        except JaxRuntimeError:
+            return None
+        shapes = _compat.XlaComputation(module.as_serialized_hlo_module_proto()).program_shape().parameter_shapes()
+        return [leaf for shape in shapes for leaf in (shape.tuple_shapes() if shape.is_tuple() else [shape])]
+
+    def _checked(self, arguments: Any, device: Any) -> list[Any]:
+        if len(self._devices) != 1:
+            raise ArgumentError(f"the program runs on {len(self._devices)} devices; use execute_sharded")
+        if device is not None and device != self._devices[0]:
+            raise ArgumentError(f"the program runs on {self._devices[0]}, not on {device}; compile it for that device")
+        checked = self._counted(arguments)
+        for number, argument in enumerate(checked):
+            self._check(number, argument)
+        return checked
+
+    def _counted(self, arguments: Any) -> list[Any]:
+        if not isinstance(arguments, Sequence):
+            raise ArgumentError(f"arguments must be a list of arrays, one per parameter, not {type(arguments).__name__}")
+        if self._parameters is not None and len(arguments) != len(self._parameters):
+            expected = ", ".join(map(str, self._parameters)) or "none"
+            raise ArgumentError(
+                f"the program has {len(self._parameters)} parameters ({expected}), and got {len(arguments)} arguments"
+            )
+        return list(arguments)
+
+    def _check(self, number: int, argument: Any) -> None:
+        if isinstance(argument, Tracer):
+            raise ArgumentError(f"argument {number} is being traced; an executable takes arrays, outside of jit, grad and vmap")
+        if not isinstance(argument, jax.Array):
+            where = f"client.buffer_from_pyval(x, {self._devices[0]})"
+            raise ArgumentError(f"argument {number} is of type {type(argument).__name__}; put it on the device: {where}")
+        if argument.is_deleted():
+            raise ArgumentError(f"argument {number} has been deleted or donated; give another array")
+        devices = argument.sharding.addressable_devices
+        if devices != set(self._devices):
+            found, expected = (", ".join(sorted(map(str, those))) for those in (devices, self._devices))
+            same = " of another client" if found == expected else ""
+            raise ArgumentError(f"argument {number} is on {found}{same}, and the program runs on {expected}; move it there")
+        if self._parameters is None or not self._parameters[number].is_array():
+            return
+        parameter = self._parameters[number]
+        if jax.numpy.issubdtype(argument.dtype, jax.dtypes.extended):
+            raise ArgumentError(f"argument {number} is of dtype {argument.dtype}; give its data: jax.random.key_data(x)")
+        if argument.dtype != parameter.numpy_dtype():
+            raise ArgumentError(f"argument {number} is of dtype {argument.dtype}, and the parameter is {parameter}; convert it")
+        shape = argument.sharding.shard_shape(argument.shape)
+        if not parameter.is_dynamic() and shape != tuple(parameter.dimensions()):
+            on_each = "" if shape == argument.shape else " on each device"
+            raise ArgumentError(f"argument {number} has the shape {shape}{on_each}, and the parameter is {parameter}")
+
+    def _assembled(self, number: int, argument: Any) -> Any:
+        """One array over all devices, from a list of arrays, one on each."""
+        if not isinstance(argument, list | tuple):
+            return argument
+        if len(argument) != len(self._devices):
+            count = f"{len(argument)} arrays, and the program runs on {len(self._devices)} devices"
+            raise ArgumentError(f"argument {number} is a list of {count}; give one array per device")
+        for shard, device in zip(argument, self._devices, strict=True):
+            if not isinstance(shard, jax.Array) or shard.sharding.addressable_devices != {device}:
+                raise ArgumentError(f"argument {number} must have arrays on {', '.join(map(str, self._devices))}, in this order")
+        if len({(shard.shape, shard.dtype) for shard in argument}) > 1:
+            raise ArgumentError(f"argument {number} has arrays of different shapes or dtypes; on all devices they must be equal")
+        # The devices' data need not be equal, but jaxlib takes an array's parts one by one, so its whole does not matter.
+        mesh = jax.sharding.Mesh(list(self._devices), ("device",))
+        replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        return jax.make_array_from_single_device_arrays(argument[0].shape, replicated, list(argument))
+
+
+def platform_of(client: Any) -> str:
+    """What a serialized executable needs to run.
+
+    Args:
+        client: jaxlib's client.
+
+    Returns:
+        The platform, with its version.
+    """
+    return f"{client.platform} {client.platform_version}".replace("\n", " ")

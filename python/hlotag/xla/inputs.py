@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be compiled: HLO, StableHLO and JAX's own objects, recognized by what they are and not by a parameter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.errors import JaxRuntimeError
+from jax.extend.mlir import ir
+
+from hlotag import _compat
+from hlotag.errors import Diagnostic, ParseError
+from hlotag.pipeline import parse_module, run_passes, to_bytecode, try_parse
+from hlotag.xla import _wire
+from hlotag.xla._refusals import reason_of
+from hlotag.xla._stamp import looks_serialized
+
+ACCEPTED = (
+    "HLO text, a serialized HloModuleProto, StableHLO text, MLIR bytecode, a StableHLO portable artifact, an ir.Module, "
+    "or what JAX made: a Lowered, an Exported, or what xla_computation returned"
+)
+
+_BYTECODE = b"ML\xefR"
+_PORTABLE = b"StableHLO_v"  # Who wrote the bytecode: portable artifacts need another reader than plain bytecode.
+_COMMENTS = r"(?:\s|//[^\n]*\n|/\*.*?\*/)*"
+_HLO_TEXT = re.compile(_COMMENTS + r"(?:HloModule|ENTRY)\b", re.DOTALL)
+_HLO_HEADER = re.compile(r"HloModule\b[^\n]*")
+_MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"%]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
+_MODULE_NAME, _COMPUTATIONS = 1, 3  # fields of xla.HloModuleProto (xla/service/hlo.proto)
+_HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
+
+# What else people have at hand, and what to do with it.
+_OTHER_TEXT = {
+    r"\{\s*lambda\b": "a jaxpr; lower the function instead: jax.jit(f).lower(*args)",
+    r"; ModuleID|source_filename|target triple|define ": "LLVM IR, which XLA only writes; give the HLO or StableHLO it came from",
+    r"digraph\b": "a graph for Graphviz, which XLA only writes; give as_hlo_text() instead",
+    r"name: \"|computations \{|hlo_module \{": "an HloModuleProto in text form; serialize it (SerializeToString) first",
+    r"[^\n]*\.(?:hlo|txt|pb|mlir|mlirbc|bin)\s*\Z": "a file name; give what is in the file: pathlib.Path(name).read_bytes()",
+}
+_OTHER_BYTES = {
+    rb"\x1f\x8b": "a file compressed by gzip; give gzip.decompress(...) of it",
+    rb"PK\x03\x04": "a zip archive; give the file inside of it",
+    rb"\x80[\x02-\x05]": "a pickled object; unpickle it first",
+    rb"\x7fELF": "machine code (an ELF file)",
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is ready to be compiled.
+
+    Attributes:
+        module: Its StableHLO module; must not be changed.
+        num_replicas: How many replicas it was written for.
+        num_partitions: How many partitions it was written for.
+        host_callbacks: What XLA needs to call back into Python, on some platforms.
+        keepalive: What must live as long as the executable.
+    """
+
+    module: ir.Module
+    num_replicas: int = 1
+    num_partitions: int = 1
+    host_callbacks: tuple = field(default=())
+    keepalive: Any = None
+
+
+def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Program:
+    """Reads a program, whatever form it has.
+
+    Args:
+        computation: HLO text; an HloModuleProto or HloProto, serialized; StableHLO text; MLIR bytecode; a portable artifact of
+            StableHLO; an `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; what `hlotag.xla_computation` returned.
+            Text may be given as UTF-8 bytes.
+        pipeline: Passes to run on it, as in `hlotag.run_passes`. They work on a copy.
+
+    Returns:
+        The program.
+
+    Raises:
+        ParseError: It is none of these, or cannot be read; the message says what it looks like, and where the fault is.
+        PipelineError: `pipeline` is malformed.
+        PassError: A pass failed.
+        TypeError: It is an object of a class that cannot be read.
+    """
+    program = _read(computation)
+    if pipeline is None:
+        return program
+    copy = _compat.read_bytecode(to_bytecode(program.module))
+    return replace(program, module=run_passes(copy, pipeline))
+
+
+def _read(computation: Any) -> Program:
+    if isinstance(computation, str):
+        return _read_text(computation)
+    if isinstance(computation, bytes | bytearray | memoryview):
+        return _read_bytes(bytes(computation))
+    for kind, reader in _READERS.items():
+        if isinstance(computation, kind):
+            return reader(computation)
+    raise TypeError(f"cannot compile a {type(computation).__name__}: {_advice_on(computation)}")
+
+
+def _advice_on(computation: Any) -> str:
+    if isinstance(computation, Path):
+        return "give what is in the file: path.read_bytes()"
+    if isinstance(computation, jax.stages.Compiled):
+        return "it is compiled already; hlotag.xla.LoadedExecutable(compiled.runtime_executable()) executes it"
+    if hasattr(computation, "lower"):
+        return "lower it first: .lower(...), with the arguments that it is to be called with"
+    if callable(computation):
+        return "lower it first: jax.jit(f).lower(*args), or hlotag.xla_computation(f)(*args)"
+    return f"give {ACCEPTED}"
+
+
+def uses_shardy(module: ir.Module) -> bool:
+    """Whether a program's shardings are Shardy's.
+
+    Args:
+        module: The program.
+
+    Returns:
+        True if they are, and not XLA's older ones.
+    """
+    return any(operation.operation.name.startswith("sdy.") for operation in module.body.operations)
+
+
+# --- Text and bytes ----------------------------------------------------------------------------------------------------------
+
+
+def _read_text(text: str) -> Program:
+    if _HLO_TEXT.match(text):
+        return _read_hlo_text(text)
+    if _MLIR_TEXT.match(text):
+        with _compat.ir_context():
+            return _of_module(parse_module(text, "<StableHLO text>"))
+    if not text.strip():
+        raise ParseError(f"the text is empty; give {ACCEPTED}")
+    looks = next((advice for pattern, advice in _OTHER_TEXT.items() if re.match(r"\s*(?:" + pattern + ")", text)), None)
+    what = (
+        f"it looks like {looks}" if looks else f"HLO begins with HloModule, and this with {text.strip()[:40]!r}; give {ACCEPTED}"
+    )
+    raise ParseError(f"this text is neither HLO nor MLIR: {what}")
+
+
+def _read_hlo_text(text: str) -> Program:
+    try:
+        serialized = _compat.parse_hlo(text).as_serialized_hlo_module_proto()
+    except JaxRuntimeError as error:
+        # XLA's message has line, column, the line itself and a caret.
+        message = reason_of(error).removeprefix("Syntax error when trying to parse the text as a HloModule:").strip()
+        raise ParseError(f"the HLO text has a syntax error: {message}") from None
+    program = _read_hlo_proto(serialized, text)
+    header = _HLO_HEADER.search(text)
+    counts = re.findall(r"\b(replica_count|num_partitions)=(\d+)", header[0] if header else "")
+    count = {name: int(number) for name, number in counts}
+    return replace(program, num_replicas=count.get("replica_count", 1), num_partitions=count.get("num_partitions", 1))
+
+
+def _read_bytes(data: bytes) -> Program:
+    if data.startswith(_BYTECODE):
+        return _read_bytecode(data)
+    text = _as_text(data)
+    if text is not None:
+        return _read_text(text)
+    if looks_serialized(data):
+        raise ParseError("these bytes look like a serialized executable, which is compiled already; use deserialize_executable")
+    for pattern, advice in _OTHER_BYTES.items():
+        if re.match(pattern, data):
+            raise ParseError(f"these bytes look like {advice}")
+    if _PORTABLE in data and not _is_message(data):
+        raise ParseError("these bytes look like a serialized jax.export.Exported; give jax.export.deserialize(...) of them")
+    return _read_hlo_proto(_hlo_module_in(data))
+
+
+def _read_bytecode(data: bytes) -> Program:
+    producer = data[len(_BYTECODE) :].split(b"\0", 1)[0]
+    if _PORTABLE not in producer:
+        with _compat.ir_context():
+            return _of_module(parse_module(data, "<MLIR bytecode>"))
+    try:
+        return _of_module(_compat.read_artifact(data))
+    except (ir.MLIRError, ValueError, JaxRuntimeError) as error:
+        version = producer[producer.index(_PORTABLE) + len(_PORTABLE) :].decode(errors="replace")
+        raise ParseError(
+            f"the portable artifact cannot be read: {str(error).strip()}\n"
+            f"It was written for StableHLO {version}, and this jaxlib reads up to {_compat.stablehlo_version()}: it is cut "
+            "off or damaged, or was made by a newer jaxlib. Export it again, for an older version if need be."
+        ) from None
+
+
+def _as_text(data: bytes) -> str | None:
+    """The bytes as text, if that is what they are."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if re.search(r"[\x00-\x08\x0e-\x1f]", text) else text
+
+
+def _is_message(data: bytes) -> bool:
+    try:
+        return bool(_wire.fields(data))
+    except ValueError:
+        return False
+
+
+def _hlo_module_in(data: bytes) -> bytes:
+    """The HloModuleProto that these bytes are, or that is in them."""
+    try:
+        numbers = {field.number for field in _wire.fields(data) if field.is_bytes}
+    except ValueError as error:
+        begins = data[:1] == _wire.field(_MODULE_NAME, b"")[:1]
+        what = (
+            f"look like an HloModuleProto, but {error}; write it again"
+            if begins
+            else f"begin with {data[:16]!r}; give {ACCEPTED}"
+        )
+        raise ParseError(f"these {len(data)} bytes {what}") from None
+    inner = _wire.value_of(data, _HLO_MODULE)
+    if _is_message(inner) and any(field.number == _COMPUTATIONS and field.is_bytes for field in _wire.fields(inner)):
+        return inner
+    if {_MODULE_NAME, _COMPUTATIONS} <= numbers:
+        return data
+    raise ParseError(
+        f"these {len(data)} bytes are a protocol buffer with the fields {sorted(numbers)}, but no HloModuleProto, which has a "
+        f"name ({_MODULE_NAME}) and computations ({_COMPUTATIONS}); give {ACCEPTED}"
+    )
+
+
+def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
+    try:
+        bytecode = _compat.hlo_to_stablehlo(serialized)
+    except (JaxRuntimeError, ValueError) as error:
+        raise ParseError(
+            f"the HLO cannot be read: {reason_of(error)}\nGive HLO as it is before optimization, complete, from as_hlo_text() or "
+            "as_serialized_hlo_module_proto()."
+        ) from None
+    with _compat.ir_context():
+        module, diagnostics = try_parse(bytecode)
+    if module is not None:
+        return _of_module(module)
+    raise ParseError("\n".join(["the HLO is not valid:", *(_explain_in_hlo(diagnostic, text) for diagnostic in diagnostics)]))
+
+
+def _explain_in_hlo(diagnostic: Diagnostic, text: str) -> str:
+    """What is wrong, with the line of HLO text: instructions are known by their names."""
+    message = f"{diagnostic.severity}: {diagnostic.message}"
+    name = re.match(r'(?:loc\()?"([^"]+)"', diagnostic.location)
+    if name is None:
+        return message
+    instruction = re.compile(rf"\s*(?:ROOT\s+)?%?{re.escape(name[1])}\s*=")
+    line = next(((number, line) for number, line in enumerate(text.splitlines(), start=1) if instruction.match(line)), None)
+    return f"line {line[0]}: {message}\n{line[1]}" if line else f"{name[1]}: {message}"
+
+
+# --- Objects -----------------------------------------------------------------------------------------------------------------
+
+
+def _of_module(module: ir.Module) -> Program:
+    attributes = module.operation.attributes
+
+    def count(name: str) -> int:
+        return ir.IntegerAttr(attributes[name]).value if name in attributes else 1
+
+    return Program(module, count("mhlo.num_replicas"), count("mhlo.num_partitions"))
+
+
+def _read_module(module: ir.Module) -> Program:
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        raise ParseError(f"the ir.Module is not valid: {error}") from None
+    return _of_module(module)
+
+
+def _read_lowered(lowered: jax.stages.Lowered) -> Program:
+    callbacks = _compat.compile_arguments(lowered).get("host_callbacks") or ()
+    module: Any = lowered.compiler_ir("stablehlo")
+    return replace(_of_module(module), host_callbacks=tuple(callbacks), keepalive=lowered)
+
+
+def _read_exported(exported: Any) -> Program:
+    lower = "lower it instead: jax.jit(exported.call).lower(*args)"
+    if len(exported.platforms) > 1:
+        raise ParseError(f"the export is for several platforms ({', '.join(exported.platforms)}); {lower}")
+    if any(not isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
+        shapes = ", ".join(str(aval) for aval in exported.in_avals)
+        raise ParseError(f"the export is for arguments of any size ({shapes}); {lower}, with arguments of the size you want")
+    program = _of_module(_compat.read_artifact(exported.mlir_module_serialized))
+    return replace(program, num_partitions=exported.nr_devices, keepalive=exported)
+
+
+def _read_computation(computation: Any) -> Program:
+    program = _read_hlo_proto(computation.as_serialized_hlo_module_proto())
+    return replace(
+        program,
+        num_replicas=getattr(computation, "num_replicas", 1),
+        num_partitions=getattr(computation, "num_partitions", 1),
+        host_callbacks=getattr(computation, "host_callbacks", ()),
+        keepalive=computation,
+    )
+
+
+_READERS: dict[type, Callable[[Any], Program]] = {
+    ir.Module: _read_module,
+    jax.stages.Lowered: _read_lowered,
+    jax.export.Exported: _read_exported,
+    _compat.XlaComputation: _read_computation,
+    _compat.HloModule: _read_computation,
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a program is compiled: `CompileOptions`, with `ExecutableBuildOptions` and `DebugOptions` inside."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from hlotag import _compat
+from hlotag.errors import ArgumentError, XlaError
+from hlotag.xla import _wire
+from hlotag.xla._refusals import refusals_explained
+
+# Fields of xla.CompileOptionsProto and xla.ExecutableBuildOptionsProto (xla/pjrt/proto/compile_options.proto).
+_EXECUTABLE_BUILD_OPTIONS = 3
+_DEBUG_OPTIONS = 3
+
+
+class _Options:
+    """A view on options that jaxlib holds: attributes are jaxlib's own, and what one assigns is checked by jaxlib.
+
+    Whole options inside of options are read-only in jaxlib. Here they can be assigned, by value: what is assigned is written
+    into jaxlib's message, complete, and may be changed afterwards without effect.
+    """
+
+    __slots__ = ()
+
+    @property
+    def jaxlib_object(self) -> Any:
+        """Jaxlib's own object, with the options as they are now."""
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # Asked by copy and pickle, of objects that are not filled yet.
+            raise AttributeError(name)
+        try:
+            return getattr(self.jaxlib_object, name)
+        except AttributeError:
+            raise AttributeError(self._unknown(name)) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(type(self), name):
+            object.__setattr__(self, name, value)
+            return
+        target = self.jaxlib_object
+        if not hasattr(target, name):
+            raise AttributeError(self._unknown(name))
+        try:
+            setattr(target, name, value)
+        except TypeError:
+            expected = f"a value like {getattr(target, name)!r}"
+            raise TypeError(f"{type(self).__name__}.{name} must be {expected}, not {value!r}") from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.jaxlib_object)})
+
+    def __repr__(self) -> str:
+        names = [name for name in dir(self.jaxlib_object) if not name.startswith("_")]
+        values = {name: getattr(self, name) for name in names if not callable(getattr(self, name))}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+    def _unknown(self, name: str) -> str:
+        near = get_close_matches(name, [known for known in dir(self) if not known.startswith("_")], 3)
+        suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
+        return f"{type(self).__name__} of this jaxlib has no option {name!r}{suggestion}"
+
+    def _message(self) -> bytes:
+        raise NotImplementedError
+
+
+class _Part(_Options):
+    """Options inside of others. Made alone, they are inside of options that nothing else refers to."""
+
+    __slots__ = ("_parent",)
+    _parent: Any
+    _FIELD: int
+
+    def __init__(self, parent: _Options):
+        self._parent = parent
+
+    def _message(self) -> bytes:
+        return _wire.value_of(self._parent._message(), self._FIELD)
+
+
+class DebugOptions(_Part):
+    """Flags of XLA, as in `XLA_FLAGS`, for one compilation.
+
+    Those that jaxlib has names for are attributes: `xla_dump_to`, `xla_cpu_enable_fast_math`, ... The others can be set by
+    `CompileOptions.env_option_overrides`.
+    """
+
+    __slots__ = ()
+    _FIELD = _DEBUG_OPTIONS
+
+    def __init__(self, parent: _Options | None = None):
+        super().__init__(ExecutableBuildOptions() if parent is None else parent)
+
+    @property
+    def jaxlib_object(self) -> Any:
+        """Jaxlib's own object, with the options as they are now."""
+        return self._parent.jaxlib_object.debug_options
+
+
+class ExecutableBuildOptions(_Part):
+    """How an executable is built: its replicas and partitions, its partitioner, its flags."""
+
+    __slots__ = ()
+    _FIELD = _EXECUTABLE_BUILD_OPTIONS
+
+    def __init__(self, parent: _Options | None = None):
+        super().__init__(CompileOptions() if parent is None else parent)
+
+    @property
+    def jaxlib_object(self) -> Any:
+        """Jaxlib's own object, with the options as they are now."""
+        return self._parent.jaxlib_object.executable_build_options
+
+    @property
+    def debug_options(self) -> DebugOptions:
+        """XLA's flags; can be assigned."""
+        return DebugOptions(self)
+
+    @debug_options.setter
+    def debug_options(self, value: DebugOptions) -> None:
+        _check_kind("debug_options", value, DebugOptions)
+        changed = _wire.with_field(self._message(), _DEBUG_OPTIONS, value._message())
+        self._parent._assign(_EXECUTABLE_BUILD_OPTIONS, changed)
+
+    def compilation_environments_from_serialized_proto(self, serialized_proto: bytes) -> None:
+        """Sets the compilation environments.
+
+        Args:
+            serialized_proto: An `xla.CompilationEnvironmentsProto`.
+
+        Raises:
+            XlaError: It is not one.
+        """
+        _check_message("an xla.CompilationEnvironmentsProto", serialized_proto)
+        with refusals_explained("read the compilation environments", "give a serialized xla.CompilationEnvironmentsProto"):
+            self.jaxlib_object.compilation_environments_from_serialized_proto(serialized_proto)
+
+
+class CompileOptions(_Options):
+    """All options of one compilation.
+
+    Attributes are jaxlib's own: `argument_layouts`, `parameter_is_tupled_arguments`, `num_replicas`, `num_partitions`,
+    `profile_version`, `device_assignment`, `compile_portable_executable`, `env_option_overrides`; and:
+
+    Attributes:
+        executable_build_options: Can be assigned as a whole.
+        tuple_arguments: The older name of `parameter_is_tupled_arguments`.
+    """
+
+    __slots__ = ("_raw",)
+    _raw: Any
+
+    def __init__(self) -> None:
+        self._raw = _compat.JaxlibCompileOptions()
+
+    @classmethod
+    def of(cls, options: Any) -> CompileOptions:
+        """Copies options.
+
+        Args:
+            options: `CompileOptions`, jaxlib's own, or None for the defaults.
+
+        Returns:
+            A copy.
+
+        Raises:
+            ArgumentError: It is something else.
+        """
+        if options is None:
+            return cls()
+        if not isinstance(options, cls | _compat.JaxlibCompileOptions):
+            raise ArgumentError(f"options must be hlotag.xla.CompileOptions, not {type(options).__name__}")
+        return cls.ParseFromString(options.SerializeAsString())
+
+    @staticmethod
+    def ParseFromString(serialized: bytes) -> CompileOptions:
+        """Reads options.
+
+        Args:
+            serialized: What `SerializeAsString` gave.
+
+        Returns:
+            The options.
+
+        Raises:
+            XlaError: This is not an `xla.CompileOptionsProto`, or it is cut off; jaxlib alone would read what it can.
+        """
+        _check_message("an xla.CompileOptionsProto", serialized)
+        result = CompileOptions()
+        with refusals_explained("read the options", "give what CompileOptions.SerializeAsString returned"):
+            result._raw = _compat.JaxlibCompileOptions.ParseFromString(serialized)
+        return result
+
+    @property
+    def jaxlib_object(self) -> Any:
+        """Jaxlib's own object, with the options as they are now."""
+        return self._raw
+
+    @property
+    def tuple_arguments(self) -> bool:
+        """The older name of `parameter_is_tupled_arguments`."""
+        return self._raw.parameter_is_tupled_arguments
+
+    @tuple_arguments.setter
+    def tuple_arguments(self, value: bool) -> None:
+        self._raw.parameter_is_tupled_arguments = value
+
+    @property
+    def executable_build_options(self) -> ExecutableBuildOptions:
+        """How the executable is built; can be assigned."""
+        return ExecutableBuildOptions(self)
+
+    @executable_build_options.setter
+    def executable_build_options(self, value: ExecutableBuildOptions) -> None:
+        _check_kind("executable_build_options", value, ExecutableBuildOptions)
+        self._assign(_EXECUTABLE_BUILD_OPTIONS, value._message())
+
+    def __reduce__(self) -> Any:
+        return type(self).ParseFromString, (self.SerializeAsString(),)
+
+    def _message(self) -> bytes:
+        return self._raw.SerializeAsString()
+
+    def _assign(self, number: int, value: bytes) -> None:
+        """Replaces the options in field `number` of this message."""
+        self._raw = _compat.JaxlibCompileOptions.ParseFromString(_wire.with_field(self._message(), number, value))
+
+
+def _check_kind(name: str, value: Any, expected: type) -> None:
+    if not isinstance(value, expected):
+        raise TypeError(f"{name} must be an hlotag.xla.{expected.__name__}, not {type(value).__module__}.{type(value).__name__}")
+
+
+def _check_message(what: str, serialized: Any) -> None:
+    if not isinstance(serialized, bytes):
+        raise TypeError(f"{what} must be given as bytes, not {type(serialized).__name__}")
+    try:
+        _wire.fields(serialized)
+    except ValueError as error:
+        raise XlaError(f"these {len(serialized)} bytes are not {what}: {error}; serialize it again") from None
