@@ -406,9 +406,7 @@ def marked(equation: Any, stack: Any, context: Any, params: dict[str, Any]) -> A
     By the constructors, which both versions have alike: `replace` takes twice the time, and there may be thousands.
     """
     source = source_info_util.SourceInfo(equation.source_info.traceback, stack)
-    return core.JaxprEqn(
-        equation.invars, equation.outvars, equation.primitive, params, equation.effects, source, context
-    )
+    return core.JaxprEqn(equation.invars, equation.outvars, equation.primitive, params, equation.effects, source, context)
 
 
 # --- MLIR --------------------------------------------------------------------------------------------------------------------

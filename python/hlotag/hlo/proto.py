@@ -48,7 +48,12 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "id": (5, "int64"),
         "root_id": (6, "int64"),
     },
-    "FileLocation": {"file_name_id": (1, "int32"), "function_name_id": (2, "int32"), "line": (3, "int32"), "column": (4, "int32")},
+    "FileLocation": {
+        "file_name_id": (1, "int32"),
+        "function_name_id": (2, "int32"),
+        "line": (3, "int32"),
+        "column": (4, "int32"),
+    },
     "StackFrame": {"file_location_id": (1, "int32"), "parent_frame_id": (2, "int32")},
     "StackFrameIndexProto": {
         "file_names": (1, "string[]"),
@@ -86,7 +91,9 @@ def _add_field(message: Any, name: str, number: int, type_name: str) -> None:
             _add_field(entry, half, number_in_entry, "string")
         type_name = f"{message.name}.MapEntry[]"
     base = type_name.removesuffix("[]")
-    field = message.field.add(name=name, number=number, label=_Field.LABEL_REPEATED if base != type_name else _Field.LABEL_OPTIONAL)
+    field = message.field.add(
+        name=name, number=number, label=_Field.LABEL_REPEATED if base != type_name else _Field.LABEL_OPTIONAL
+    )
     if base in _SCALARS:
         field.type = _SCALARS[base]
     else:

@@ -46,7 +46,7 @@ def stamped(executable: bytes, stamp: Stamp) -> bytes:
         Both.
     """
     about = json.dumps([zlib.crc32(executable), asdict(stamp)]).encode()
-    return executable + _wire.field(_FIELD, about + len(about).to_bytes(4, "little") + _MAGIC)
+    return executable + _wire.with_part(b"", _FIELD, about + len(about).to_bytes(4, "little") + _MAGIC)
 
 
 def unstamped(serialized: bytes) -> tuple[bytes, Stamp | None]:
@@ -66,7 +66,7 @@ def unstamped(serialized: bytes) -> tuple[bytes, Stamp | None]:
     damaged = XlaError("the serialized executable is damaged: it is not what was serialized; serialize it again")
     end = len(serialized) - len(_MAGIC) - 4
     size = int.from_bytes(serialized[max(end, 0) : end + 4], "little")
-    executable = serialized[: max(end + 4 + len(_MAGIC) - len(_wire.field(_FIELD, bytes(size + 4 + len(_MAGIC)))), 0)]
+    executable = serialized[: max(end + 4 + len(_MAGIC) - len(_wire.with_part(b"", _FIELD, bytes(size + 4 + len(_MAGIC)))), 0)]
     try:
         checksum, about = json.loads(serialized[max(end - size, 0) : end])
         stamp = Stamp(**about)

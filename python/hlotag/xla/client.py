@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jaxlib
+import jaxlib.version
 import numpy as np
 from jax.core import ShapedArray
 from jax.extend import backend
@@ -192,9 +192,8 @@ class Client:
         devices = self._placed(executable_devices, used)
         advice = "give all the bytes that serialize_executable of this jaxlib returned"
         with refusals_explained(f"load these {len(serialized)} bytes as an executable", advice):
-            return LoadedExecutable(
-                self._raw.deserialize_executable(executable, devices, used.jaxlib_object, list(host_callbacks))
-            )
+            loaded = self._raw.deserialize_executable(executable, devices, used.jaxlib_object, list(host_callbacks))
+        return LoadedExecutable(loaded, serialized=bytes(serialized))
 
     def buffer_from_pyval(
         self, argument: Any, device: Any = None, force_copy: bool = False, host_buffer_semantics: Any = None
@@ -276,12 +275,12 @@ class Client:
         for device in devices:
             if device in known:
                 continue
-            twin = "is of another client" if str(device) in map(str, known) else "is not one of"
-            raise ArgumentError(f"the device {device!r} {twin}; this client has {known}")
+            kind = "is of another client" if isinstance(device, jax.Device) else "is no device"
+            raise ArgumentError(f"{device!r} {kind}; this client has {known}")
         return devices
 
     def _check_stamp(self, stamp: Stamp) -> None:
-        here = Stamp(jaxlib.__version__, platform_of(self._raw), stamp.num_replicas, stamp.num_partitions)
+        here = Stamp(jaxlib.version.__version__, platform_of(self._raw), stamp.num_replicas, stamp.num_partitions)
         if stamp == here:
             return
         raise XlaError(

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
-import jaxlib
+import jaxlib.version
 from jax.core import Tracer
 from jax.errors import JaxRuntimeError
 
@@ -96,13 +96,14 @@ class Executable:
             return stamped(self._raw.serialize(), self._stamp)
         except JaxRuntimeError as error:
             raise UnsupportedError(
-                f"jaxlib {jaxlib.__version__} cannot serialize this executable: {reason_of(error)}\nKeep the program instead "
-                "and compile it where it is needed: jax.export.export(jax.jit(f))(*args).serialize(), or the text you compiled."
+                f"jaxlib {jaxlib.version.__version__} cannot serialize this executable: {reason_of(error)}\n"
+                "Keep the program instead and compile it where it is needed: the text that you compiled, or for a function "
+                "of JAX's jax.export.export(jax.jit(f))(*args).serialize()."
             ) from error
 
     @cached_property
     def _stamp(self) -> Stamp:
-        return Stamp(jaxlib.__version__, platform_of(self._client), *self._counts)
+        return Stamp(jaxlib.version.__version__, platform_of(self._client), *self._counts)
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
@@ -117,13 +118,15 @@ class LoadedExecutable(Executable):
 
     Args:
         jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
+        serialized: What it was deserialized from, if it was.
     """
 
-    def __init__(self, jaxlib_object: Any):
+    def __init__(self, jaxlib_object: Any, serialized: bytes | None = None):
         if not isinstance(jaxlib_object, _compat.JaxlibLoadedExecutable):
             raise TypeError(f"jaxlib_object must be a loaded executable of jaxlib's, not {type(jaxlib_object).__name__}")
         super().__init__(jaxlib_object, jaxlib_object.client)
         self._devices = tuple(jaxlib_object.local_devices())
+        self._serialized = serialized
 
     @property
     def client(self) -> Any:
@@ -141,6 +144,15 @@ class LoadedExecutable(Executable):
     def fingerprint(self) -> Any:
         """Equal for equal programs, where the platform has one; else None."""
         return self._raw.fingerprint
+
+    def serialize(self) -> bytes:
+        """As `Executable.serialize`; what was deserialized gives the bytes that it was made from.
+
+        Returns:
+            What `deserialize_executable` reads.
+        """
+        # The CPU's client writes a deserialized executable without its code.
+        return super().serialize() if self._serialized is None else self._serialized
 
     def local_devices(self) -> list[Any]:
         """The devices of this process that it runs on."""

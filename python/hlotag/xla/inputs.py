@@ -32,6 +32,7 @@ _HLO_TEXT = re.compile(_COMMENTS + r"(?:HloModule|ENTRY)\b", re.DOTALL)
 _HLO_HEADER = re.compile(r"HloModule\b[^\n]*")
 _MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"%]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
 _MODULE_NAME, _COMPUTATIONS = 1, 3  # fields of xla.HloModuleProto (xla/service/hlo.proto)
+_NAME_BEGINS = _MODULE_NAME << 3 | 2  # the first byte of one
 _HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
 
 # What else people have at hand, and what to do with it.
@@ -172,7 +173,7 @@ def _read_bytes(data: bytes) -> Program:
     for pattern, advice in _OTHER_BYTES.items():
         if re.match(pattern, data):
             raise ParseError(f"these bytes look like {advice}")
-    if _PORTABLE in data and not _is_message(data):
+    if _PORTABLE in data and not _parts(data):
         raise ParseError("these bytes look like a serialized jax.export.Exported; give jax.export.deserialize(...) of them")
     return _read_hlo_proto(_hlo_module_in(data))
 
@@ -202,34 +203,25 @@ def _as_text(data: bytes) -> str | None:
     return None if re.search(r"[\x00-\x08\x0e-\x1f]", text) else text
 
 
-def _is_message(data: bytes) -> bool:
+def _parts(data: bytes) -> set[int]:
+    """The fields of a protocol buffer; none if it is not one."""
     try:
-        return bool(_wire.fields(data))
+        return _wire.parts(data)
     except ValueError:
-        return False
+        return set()
 
 
 def _hlo_module_in(data: bytes) -> bytes:
     """The HloModuleProto that these bytes are, or that is in them."""
-    try:
-        numbers = {field.number for field in _wire.fields(data) if field.is_bytes}
-    except ValueError as error:
-        begins = data[:1] == _wire.field(_MODULE_NAME, b"")[:1]
-        what = (
-            f"look like an HloModuleProto, but {error}; write it again"
-            if begins
-            else f"begin with {data[:16]!r}; give {ACCEPTED}"
-        )
-        raise ParseError(f"these {len(data)} bytes {what}") from None
-    inner = _wire.value_of(data, _HLO_MODULE)
-    if _is_message(inner) and any(field.number == _COMPUTATIONS and field.is_bytes for field in _wire.fields(inner)):
+    module = {_MODULE_NAME, _COMPUTATIONS}
+    numbers = _parts(data)
+    if _HLO_MODULE in numbers and module <= _parts(inner := _wire.part_of(data, _HLO_MODULE)):
         return inner
-    if {_MODULE_NAME, _COMPUTATIONS} <= numbers:
+    if module <= numbers:
         return data
-    raise ParseError(
-        f"these {len(data)} bytes are a protocol buffer with the fields {sorted(numbers)}, but no HloModuleProto, which has a "
-        f"name ({_MODULE_NAME}) and computations ({_COMPUTATIONS}); give {ACCEPTED}"
-    )
+    if data[0] == _NAME_BEGINS:
+        raise ParseError(f"these {len(data)} bytes look like an HloModuleProto that is cut off or damaged; write it again")
+    raise ParseError(f"these {len(data)} bytes begin with {data[:16]!r}, and are no HloModuleProto; give {ACCEPTED}")
 
 
 def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:

@@ -79,7 +79,7 @@ class _Part(_Options):
         self._parent = parent
 
     def _message(self) -> bytes:
-        return _wire.value_of(self._parent._message(), self._FIELD)
+        return _wire.part_of(self._parent._message(), self._FIELD)
 
 
 class DebugOptions(_Part):
@@ -123,7 +123,7 @@ class ExecutableBuildOptions(_Part):
     @debug_options.setter
     def debug_options(self, value: DebugOptions) -> None:
         _check_kind("debug_options", value, DebugOptions)
-        changed = _wire.with_field(self._message(), _DEBUG_OPTIONS, value._message())
+        changed = _wire.with_part(self._message(), _DEBUG_OPTIONS, value._message())
         self._parent._assign(_EXECUTABLE_BUILD_OPTIONS, changed)
 
     def compilation_environments_from_serialized_proto(self, serialized_proto: bytes) -> None:
@@ -227,7 +227,7 @@ class CompileOptions(_Options):
 
     def _assign(self, number: int, value: bytes) -> None:
         """Replaces the options in field `number` of this message."""
-        self._raw = _compat.JaxlibCompileOptions.ParseFromString(_wire.with_field(self._message(), number, value))
+        self._raw = _compat.JaxlibCompileOptions.ParseFromString(_wire.with_part(self._message(), number, value))
 
 
 def _check_kind(name: str, value: Any, expected: type) -> None:
@@ -239,6 +239,6 @@ def _check_message(what: str, serialized: Any) -> None:
     if not isinstance(serialized, bytes):
         raise TypeError(f"{what} must be given as bytes, not {type(serialized).__name__}")
     try:
-        _wire.fields(serialized)
+        _wire.parts(serialized)
     except ValueError as error:
         raise XlaError(f"these {len(serialized)} bytes are not {what}: {error}; serialize it again") from None
