@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // hlotag._core: what Python sees of the C++ side. No logic lives here.
+#include "host/host.h"
 #include "python_pass.h"
 
 #include "hlotag/analysis/key_values.h"
+#include "hlotag/capi/conformance.h"
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/pass/pipeline.h"
@@ -37,12 +39,16 @@ std::vector<std::string> install(const std::string &path,
   auto library = capi::findLoaded(path);
   if (!library)
     throw capi::LoaderError(path + ": this process has not loaded it");
+  // An offset outside of the library's code (a stale or foreign table) counts as missing.
+  std::map<std::string, uint64_t> inside;
+  for (const auto &[name, offset] : offsets)
+    if (library->isExecutable(offset))
+      inside.emplace(name, offset);
+  capi::checkLoadedFrom(path, *library, inside);
   return capi::install([&](std::string_view name) -> void * {
-    auto found = offsets.find(std::string(name));
-    // An offset outside of the library's code (a stale or foreign table) counts as missing.
-    if (found == offsets.end() || !library->isExecutable(found->second))
-      return nullptr;
-    return reinterpret_cast<void *>(library->base + found->second);
+    auto found = inside.find(std::string(name));
+    return found == inside.end() ? nullptr
+                                 : reinterpret_cast<void *>(library->base + found->second);
   });
 }
 
@@ -53,12 +59,31 @@ MlirOperation operationOf(nb::handle capsule) {
   return {pointer};
 }
 
+/// The same with the interpreter's lock held, as everything goes through Python.
+pass::RunResult runThroughBindings(MlirOperation module, std::string_view text,
+                                   const pass::RunOptions &options) {
+  bindings::Scope scope(module);
+  pass::Pipeline pipeline = pass::Pipeline::parse(text);
+  auto undecodable = bindings::findUndecodable(module);
+  if (!undecodable)
+    return pass::run(module, pipeline, options);
+  pass::RunResult result;
+  result.ok = false;
+  result.diagnostics.push_back(
+      ir::makeDiagnostic(ir::Severity::Error, ir::Operation(module).location(),
+                         "the module has text that is not UTF-8 (" + *undecodable +
+                             "), which cannot be read through jaxlib's Python bindings"));
+  return result;
+}
+
 pass::RunResult run(nb::handle capsule, nb::handle pythonRun, std::string_view text,
                     const pass::RunOptions &options) {
   if (!capi::isInstalled())
     throw std::runtime_error("the table of MLIR functions is not installed");
   MlirOperation module = operationOf(capsule);
   python::RunScope scope(pythonRun);
+  if (bindings::isInstalled())
+    return runThroughBindings(module, text, options);
   // The caller holds the operation; C++ passes need no Python, so other threads may have it.
   nb::gil_scoped_release release;
   return pass::run(module, pass::Pipeline::parse(text), options);
@@ -175,7 +200,18 @@ NB_MODULE(_core, m) {
   m.def("build_id", &capi::buildId);
   m.def("install", &install, nb::arg("path"), nb::arg("offsets"),
         "Fills the table; returns the names of required functions that are missing.");
+  m.def("install_bindings", &bindings::install,
+        "Fills the table with functions that go through jaxlib's Python bindings.");
   m.def("is_installed", &capi::isInstalled);
+  m.attr("CONFORMANCE_MODULE") = capi::conformanceModule;
+  m.def(
+      "find_wrong",
+      [](nb::handle module) {
+        bindings::Scope scope(operationOf(module));
+        return capi::findWrong(operationOf(module));
+      },
+      nb::arg("module"),
+      "Calls every function of the table on CONFORMANCE_MODULE; names those that answer wrongly.");
   m.def(
       "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },
       "Where the table is, for C++ built against hlotag's headers; it stays there.");

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hlotag.errors import PipelineError as PipelineError
     from hlotag.errors import PluginError as PluginError
     from hlotag.errors import ScopeError as ScopeError
+    from hlotag.errors import SlowHost as SlowHost
     from hlotag.errors import TagDropped as TagDropped
     from hlotag.errors import TagError as TagError
     from hlotag.errors import UnsupportedError as UnsupportedError
@@ -65,6 +66,7 @@ _HOME = {
         "PipelineError",
         "PluginError",
         "ScopeError",
+        "SlowHost",
         "TagDropped",
         "TagError",
         "UnsupportedError",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trial of an unseen jaxlib: runs in a child process, which may crash, and checks every answer it gets.
 
-The module is in MLIR's generic form and of an unregistered dialect, so that nothing but MLIR's core is needed.
+First each function of the table alone, then passes on modules of an unregistered dialect.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def main(job: dict[str, Any]) -> None:
     """Installs the table and exercises it; prints `SUCCESS` as the last thing when every answer was right.
 
     Args:
-        job: "library", the path of jaxlib's library, and "offsets", those of the functions in it.
+        job: "library", the path of jaxlib's library, and "offsets", those of the functions in it; or no "offsets", to try the
+            functions that go through its Python bindings.
 
     Raises:
         RuntimeError: An answer was wrong.
@@ -61,15 +62,34 @@ def main(job: dict[str, Any]) -> None:
 
     from hlotag import _core, _host
 
-    missing = _core.install(job["library"], job["offsets"])
-    _expect(not missing, f"these functions could not be resolved: {missing}")
+    if job["offsets"] is None:
+        _core.install_bindings()
+    else:
+        missing = _core.install(job["library"], job["offsets"])
+        _expect(not missing, f"these functions could not be resolved: {missing}")
     registry = _host.dialect_registry()
     with ir.Context() as context:
         context.append_dialect_registry(registry)
         context.allow_unregistered_dialects = True
+        check_functions(_core, ir)
         _check_success(_core, ir)
         _check_failure(_core, ir)
     print(SUCCESS, flush=True)
+
+
+def check_functions(core: Any, ir: Any) -> None:
+    """Calls every function of the installed table on a module of known answers; the current context has all dialects.
+
+    Args:
+        core: `hlotag._core`.
+        ir: `jaxlib.mlir.ir`.
+
+    Raises:
+        RuntimeError: An answer was wrong.
+    """
+    module = ir.Module.parse(core.CONFORMANCE_MODULE)
+    wrong = core.find_wrong(module.operation._CAPIPtr)
+    _expect(not wrong, f"these functions gave wrong answers: {', '.join(wrong)}")
 
 
 def _check_success(core: Any, ir: Any) -> None:

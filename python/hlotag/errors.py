@@ -16,15 +16,21 @@ class IncompatibleJaxlibError(HlotagError):
     """The installed jaxlib cannot run hlotag's passes.
 
     Raised before anything is touched: when jaxlib's library does not define all C functions of MLIR that hlotag calls, or when
-    a trial run of them in a child process gave a wrong answer.
+    a trial run of them in a child process gave a wrong answer, and jaxlib's Python bindings cannot be used either.
 
     Attributes:
         missing: The names of the C functions that jaxlib lacks; empty when that is not the reason.
+        reason: The message's part that says why.
     """
 
-    def __init__(self, message: str, missing: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, missing: Sequence[str] = (), reason: str = "") -> None:
         super().__init__(message)
         self.missing = tuple(missing)
+        self.reason = reason or message
+
+
+class SlowHost(UserWarning):
+    """The passes go through jaxlib's Python bindings, since its own functions cannot be called; the message says why."""
 
 
 class PipelineError(HlotagError, ValueError):

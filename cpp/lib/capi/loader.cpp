@@ -338,6 +338,32 @@ int visitLibrary(dl_phdr_info *info, std::size_t, void *data) {
 
 } // namespace
 
+void checkLoadedFrom(const std::string &path, const LoadedLibrary &library,
+                     const std::map<std::string, std::uint64_t> &offsets) {
+  constexpr std::uint64_t compared = 32; // bytes of each function
+  File file(path);
+  Mapping mapping(path, file);
+  ElfFile elf(path, mapping);
+  std::vector<Elf64_Phdr> segments = elf.segments();
+  for (const auto &[name, offset] : offsets) {
+    auto holds = [offset = offset](const Elf64_Phdr &segment) {
+      return segment.p_type == PT_LOAD && offset >= segment.p_vaddr &&
+             offset - segment.p_vaddr < segment.p_filesz;
+    };
+    auto segment = std::find_if(segments.begin(), segments.end(), holds);
+    bool isSame = segment != segments.end() && library.isExecutable(offset);
+    if (isSame) {
+      std::uint64_t at = offset - segment->p_vaddr;
+      std::uint64_t size = std::min(compared, segment->p_filesz - at);
+      const unsigned char *code = elf.bytes(segment->p_offset + at, size, "code");
+      isSame = std::memcmp(code, reinterpret_cast<const void *>(library.base + offset), size) == 0;
+    }
+    if (!isSame)
+      fail(path, "is not what this process has loaded (" + name +
+                     " differs): it was replaced since; restart the process");
+  }
+}
+
 std::optional<LoadedLibrary> findLoaded(const std::string &path) {
   struct stat wanted;
   if (::stat(path.c_str(), &wanted) != 0)
@@ -359,6 +385,11 @@ std::string buildId(const std::string &path) {
 }
 
 std::optional<LoadedLibrary> findLoaded(const std::string &) { return std::nullopt; }
+
+void checkLoadedFrom(const std::string &path, const LoadedLibrary &,
+                     const std::map<std::string, std::uint64_t> &) {
+  throw LoaderError(path + ": symbol tables are read on Linux only");
+}
 
 #endif
 

@@ -58,6 +58,11 @@ struct LoadedLibrary {
 /// Finds the file at `path` among the libraries of this process; null if it is not loaded.
 std::optional<LoadedLibrary> findLoaded(const std::string &path);
 
+/// Throws LoaderError unless the code that the process has at `offsets` is what the file at `path`
+/// has there. An upgrade of a package replaces files that running processes go on to use.
+void checkLoadedFrom(const std::string &path, const LoadedLibrary &library,
+                     const std::map<std::string, std::uint64_t> &offsets);
+
 /// The address that a symbol's offset is added to; null if `path` is not loaded.
 std::optional<std::uintptr_t> loadedBase(const std::string &path);
 
