@@ -8,12 +8,12 @@ import linecache
 import jax
 import jax.numpy as jnp
 import pytest
-from programs import B, W, X, mlp
 
 from hlotag import errors, pipeline
-from hlotag.hlo import HloModule, Origins, join, proto
+from hlotag.hlo import HloModule, Origins, proto
 from hlotag.hlo.module import of_executable
 from hlotag.hlo.origins import without_numbers
+from programs import B, W, X, mlp
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,8 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import (
+    cache_key,
+    compiler,
     config,
     core,
     distributed,
@@ -29,6 +31,7 @@ from jax._src import (
     source_info_util,
     stages,
     traceback_util,
+    xla_bridge,
     xla_metadata,
     xla_metadata_lib,
 )
@@ -358,6 +361,49 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
         return init
 
     return Patch(stages.Traced, "__init__", wrap)
+
+
+def compile_patch(compile_module: Callable[..., Any]) -> Patch:
+    """Routes what XLA compiles through `compile_module(original, backend, module, *args, **kwargs)`.
+
+    `backend_compile_and_load` is what JAX calls when neither of its caches has the executable; what is changed here is not in
+    their keys. There is no public hook between the two.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def backend_compile_and_load(backend, module, *args, **kwargs):
+            return compile_module(original, backend, module, *args, **kwargs)
+
+        return backend_compile_and_load
+
+    return Patch(compiler, "backend_compile_and_load", wrap)
+
+
+def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
+    """Appends `suffix_of(module)` to the key of a module in the persistent cache.
+
+    JAX's own hook, `cache_key.custom_hook`, is not told the module.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def get(module, *args, **kwargs):
+            return original(module, *args, **kwargs) + suffix_of(module)
+
+        return get
+
+    return Patch(cache_key, "get", wrap)
+
+
+def transformation_platform(backend: Any) -> str:
+    """The platform that `jax.extend.xla.register_hlo_module_transformation` takes for `backend`.
+
+    0.10.2 compares with what clients call themselves ("gpu"), 0.12 with the names of plugins ("cuda").
+    """
+    if jax.__version_info__ < (0, 12):
+        return backend.platform
+    return next((name for name, client in xla_bridge.backends().items() if client.platform == backend.platform), backend.platform)
 
 
 # --- Jaxprs ------------------------------------------------------------------------------------------------------------------

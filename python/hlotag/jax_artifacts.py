@@ -38,12 +38,14 @@ def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | N
 
 
 def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
-    from hlotag import _compat
+    from hlotag import _compat, hlo_stage
     from hlotag.pipeline import to_bytecode
 
     # JAX keeps the lowered module in a cache: whoever lowers the program again must not see our changes.
-    module = _compat.read_bytecode(to_bytecode(lowered.compiler_ir("stablehlo")))
+    original = lowered.compiler_ir("stablehlo")
+    module = _compat.read_bytecode(to_bytecode(original))
     _run_checked(module, run)
+    hlo_stage.like(module, original)
     return _compat.lowered_with(lowered, module)
 
 

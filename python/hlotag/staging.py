@@ -6,11 +6,11 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, get_args
 
-from hlotag import _compat, _host, dump, keys, marks, scopes, tracing
+from hlotag import _compat, _host, dump, hlo_stage, keys, marks, scopes, tracing
 from hlotag.errors import PassError, PassFailed, PipelineError, TagDropped
 from hlotag.marks import as_text
 from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
@@ -28,7 +28,12 @@ _switching = threading.Lock()
 
 
 def enable(
-    pipeline: str = DEFAULT_PIPELINE, rules: Sequence[Rule] = (), *, on_error: OnError = "raise", debug_origins: bool = False
+    pipeline: str = DEFAULT_PIPELINE,
+    rules: Sequence[Rule] = (),
+    *,
+    hlo: bool | Iterable[str] = True,
+    on_error: OnError = "raise",
+    debug_origins: bool = False,
 ) -> None:
     """Turns the stage on for the whole process, all threads included.
 
@@ -37,6 +42,8 @@ def enable(
     Args:
       pipeline: passes to run on every module; MLIR's syntax.
       rules: ops to tag by kind, scope or source, besides those that the program tags itself.
+      hlo: whether tags that XLA's own passes drop or move are put right before it makes code; or patterns (`*`, `?`) of the keys
+        for which they are.
       on_error: when a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
         go on with only the tags that the program itself sets.
       debug_origins: as for `run_passes`: every module says where its tags come from.
@@ -45,7 +52,7 @@ def enable(
       PipelineError: the pipeline names a pass or an option that does not exist.
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
     """
-    new = _make(pipeline, rules, on_error, debug_origins)
+    new = _make(pipeline, rules, hlo, on_error, debug_origins)
     with _switching:
         if context.get_global() is None:
             _hooks.retain()
@@ -66,6 +73,7 @@ def stage(
     pipeline: str | None = DEFAULT_PIPELINE,
     rules: Sequence[Rule] = (),
     *,
+    hlo: bool | Iterable[str] = True,
     on_error: OnError = "raise",
     debug_origins: bool = False,
 ) -> Iterator[Stage | None]:
@@ -77,6 +85,7 @@ def stage(
     Args:
       pipeline: as for `enable`; None turns the stage off within the block.
       rules: as for `enable`.
+      hlo: as for `enable`.
       on_error: as for `enable`.
       debug_origins: as for `enable`.
 
@@ -86,7 +95,7 @@ def stage(
     Raises:
       PipelineError, IncompatibleJaxlibError: as for `enable`.
     """
-    new = None if pipeline is None else _make(pipeline, rules, on_error, debug_origins)
+    new = None if pipeline is None else _make(pipeline, rules, hlo, on_error, debug_origins)
     with _stage_is(new):
         yield new
 
@@ -109,7 +118,7 @@ def _stage_is(new: Stage | None) -> Iterator[None]:
         _hooks.release()
 
 
-def _make(pipeline: str, rules: Sequence[Rule], on_error: OnError, debug_origins: bool) -> Stage:
+def _make(pipeline: str, rules: Sequence[Rule], hlo: bool | Iterable[str], on_error: OnError, debug_origins: bool) -> Stage:
     from hlotag import __version__, _core
 
     if not isinstance(pipeline, str):
@@ -121,17 +130,31 @@ def _make(pipeline: str, rules: Sequence[Rule], on_error: OnError, debug_origins
     # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
     if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:
         run_passes("module {}", foreign)
-    return Stage(text, __version__, keys.fingerprint(), debug_origins=debug_origins, on_error=on_error)
+    return Stage(text, __version__, keys.fingerprint(), debug_origins=debug_origins, hlo=_patterns(hlo), on_error=on_error)
+
+
+def _patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(hlo, bool):
+        return ("*",) if hlo else ()
+    patterns = tuple(hlo) if isinstance(hlo, Iterable) and not isinstance(hlo, str) else ()
+    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
+        raise PipelineError(f"hlo must be True, False or a list of keys such as ['_scheduling_group_id'], got {hlo!r}")
+    return tuple(sorted(set(patterns)))
 
 
 def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Lowers `jaxpr` by JAX's own function and runs the stage on the module."""
+    """Lowers `jaxpr` by JAX's own function, runs the stage on the module, and prepares it for the stage inside XLA."""
     now = active()
     if now is None:
         return original(module_name, jaxpr, *args, **kwargs)
     scopes.stages.check()
     scopes.tags.check()
+    result = _lower_in(now, original, module_name, jaxpr, *args, **kwargs)
+    hlo_stage.prepare(result.module, now)
+    return result
 
+
+def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
     def lower(marker: marks.Marker) -> Any:
         # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
         with _compat.ambient_metadata_is({}):
@@ -147,7 +170,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
             f"hlotag: {module_name} was traced before hlotag was turned on, so its value tags are JAX's own, which autodiff "
             "drops; turn hlotag on first (with HLOTAG_ENABLE: use a device first, for example by jax.devices())",
             TagDropped,
-            stacklevel=2,
+            stacklevel=3,
         )
     dump.dump(result.module, now.pipeline, debug_origins=now.debug_origins)
     try:
@@ -156,7 +179,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
         failure = with_reproducer(error, result.module, now.pipeline)
         if now.on_error == "raise":
             raise failure from None
-        warnings.warn(f"hlotag: {failure}", PassFailed, stacklevel=2)
+        warnings.warn(f"hlotag: {failure}", PassFailed, stacklevel=3)
         try:
             run_passes(result.module, _MARKS_ONLY, debug_origins=now.debug_origins)
         except PassError:  # Better no tag than a mark that XLA would see.
@@ -220,6 +243,7 @@ class _Hooks:
             if self._users == 0:
                 for patch in reversed(self._patches):
                     patch.remove()
+                hlo_stage.release()
 
 
 _hooks = _Hooks()

@@ -24,6 +24,7 @@ class Stage:
       version: of hlotag, since another version may give another module.
       keys: registered keys that change what is traced (`hlotag.keys.fingerprint`).
       debug_origins: whether operations record where their entries come from.
+      hlo: patterns of the keys that the HLO stage puts right inside XLA; none turns it off.
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
     """
 
@@ -31,6 +32,7 @@ class Stage:
     version: str
     keys: str = ""
     debug_origins: bool = False
+    hlo: tuple[str, ...] = ("*",)
     on_error: OnError = "raise"
 
 

@@ -106,7 +106,6 @@ class HloModule:
     Attributes:
       name: of the module.
       computations: by id, callees before their callers.
-      entry: the computation that runs.
 
     Raises:
       HloError: the bytes are not an HLO module.
@@ -125,6 +124,7 @@ class HloModule:
 
     @property
     def entry(self) -> Computation:
+        """The computation that runs."""
         return self.computations[self.proto.entry_computation_id]
 
     def instructions(self) -> Iterator[Instruction]:
@@ -135,6 +135,15 @@ class HloModule:
     def to_bytes(self) -> bytes:
         """The module, serialized; fields that this view does not know are as they were."""
         return proto.write(self.proto)
+
+    def keep_frame_ids(self) -> None:
+        """Makes XLA keep the ids of stack frames when it reads the module back into the one that it is from.
+
+        XLA numbers the frames anew, in the order in which instructions use them and each after its parent, but keeps the table of
+        the module that it had. In one long chain each frame comes after all those with lower ids, and so keeps its own.
+        """
+        for number, frame in enumerate(self.proto.stack_frame_index.stack_frames):
+            frame.parent_frame_id = number
 
     def source_of(self, metadata: Any) -> tuple[str, int] | None:
         """(file, line) that an `OpMetadata` names, directly or by a stack frame."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations of a StableHLO module, numbered, so that what XLA makes of them can be traced back.
 
-The number is in the operation's location name, which XLA carries as `OpMetadata.op_name` through its passes: it joins the names of
-operations that it merges by `;`, and writes `call/callee` when it inlines. A name costs nothing there, while a frontend attribute
-with a unique value would keep equal kernels apart.
+The number is in the operation's location name, which XLA carries as `OpMetadata.op_name` through its passes: it joins the names
+of operations that it merges by `;`, and writes `call/callee` when it inlines. A name costs nothing there, while a frontend
+attribute with a unique value would keep equal kernels apart.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from hlotag.pipeline import to_bytecode
 
 ATTRIBUTES = "mhlo.frontend_attributes"
 
-# A path component in front of the last one: XLA names instructions after the last. The control character keeps it apart from
-# names of users.
+# A path component in front of the others, since XLA names instructions after the last one. The control character keeps it apart
+# from names of users.
 _NUMBER = re.compile(r"\x01([0-9a-f]+):([0-9]+)\x01/")
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 
@@ -66,9 +66,9 @@ class Origins:
     def __init__(self, module: Any, salt: str = ""):
         self.module = module
         self.token = _digest(module, salt)
-        self.operations: list[Any] = []
+        self.operations = list(walk(module.operation))
         with module.context:
-            self._number(module.operation)
+            self._number()
 
     def __len__(self) -> int:
         return len(self.operations)
@@ -94,7 +94,7 @@ class Origins:
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
         """The frontend attributes of each operation; those of XLA's text form only, which are all that XLA takes."""
-        return [_entries_of(operation) for operation in self.operations]
+        return [entries_of(operation) for operation in self.operations]
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
         """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
@@ -105,18 +105,28 @@ class Origins:
                 found.append(numbers[-1])
         return tuple(dict.fromkeys(found))
 
-    def _number(self, parent: Any) -> None:
-        for region in parent.regions:
-            for block in region.blocks:
-                for view in block.operations:
-                    operation = view.operation
-                    location = operation.location
-                    # XLA would make up another instruction name for an operation that has none.
-                    if isinstance(location, ir.NameLoc):
-                        name = f"\x01{self.token}:{len(self.operations)}\x01/{location.name_str}"
-                        operation.location = ir.Location.name(name, location.child_loc)
-                    self.operations.append(operation)
-                    self._number(operation)
+    def _number(self) -> None:
+        following: tuple[Any, str] | None = None
+        for number in range(len(self.operations) - 1, -1, -1):
+            operation = self.operations[number]
+            location = operation.location
+            # XLA gives constants no metadata, and would make up another instruction name where there is none.
+            if operation.name == "stablehlo.constant" or not isinstance(location, ir.NameLoc):
+                continue
+            if operation.name != "stablehlo.broadcast_in_dim":
+                name = self._name(number, location)
+                following = location, name
+            elif following is not None and following[0] == location:
+                # Operand and operation of one equation, which XLA may merge: where the locations are equal, so must the names be.
+                name = following[1]
+            elif "/" in location.name_str:
+                name = self._name(number, location)
+            else:
+                continue
+            operation.location = ir.Location.name(name, location.child_loc)
+
+    def _name(self, number: int, location: Any) -> str:
+        return f"\x01{self.token}:{number}\x01/{location.name_str}"
 
 
 def without_numbers(op_name: str) -> str:
@@ -139,8 +149,19 @@ def _function_of(operation: Any) -> str:
     return ir.StringAttr(operation.attributes["sym_name"]).value if operation is not None else ""
 
 
-def _entries_of(operation: Any) -> dict[str, str]:
+def entries_of(operation: Any) -> dict[str, str]:
+    """The frontend attributes of an operation that are text."""
     if ATTRIBUTES not in operation.attributes:
         return {}
     entries = ir.DictAttr(operation.attributes[ATTRIBUTES])
     return {entry.name: entry.attr.value for entry in entries if isinstance(entry.attr, ir.StringAttr)}
+
+
+def walk(parent: Any) -> Iterator[Any]:
+    """The operations in an operation, each before those in its regions."""
+    for region in parent.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                operation = view.operation
+                yield operation
+                yield from walk(operation)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place inside XLA: functions that change the HLO module of one compilation, near the end of XLA's pipeline.
+
+XLA calls what `jax.extend.xla` registers for every module that any thread compiles. One callback of ours is registered for a
+platform; it knows by a token in the names of instructions which compilation a module belongs to, and leaves all others alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jax.extend import xla
+
+from hlotag import _compat
+from hlotag.hlo.module import HloModule, of_executable
+
+_NAME = "hlotag"
+
+Transform = Callable[[HloModule], None]
+# Compiles a module as the compilation in hand would.
+Compile = Callable[[Any], Any]
+
+
+class Transformations:
+    """The transformations of the compilations that are running now, and the platforms that call them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # Equal modules have equal tokens; compiled at the same time, each has its own entry, and any of them will do.
+        self._running: dict[str, list[Transform]] = {}
+        self._platforms = _Platforms(self._on_module)
+
+    def can_transform(self, backend: Any, compile_module: Compile) -> bool:
+        """Whether XLA for `backend` calls transformations; asked by `compile_module`, once in a process.
+
+        Args:
+          backend: the client or topology that compiles.
+          compile_module: compiles an `ir.Module` for it.
+        """
+        return self._platforms.is_ready(backend, compile_module, self)
+
+    @contextmanager
+    def running(self, token: str, transform: Transform) -> Iterator[None]:
+        """While the block compiles a module with `token` in its names, `transform` gets what XLA made of it and changes it."""
+        with self._lock:
+            self._running.setdefault(token, []).append(transform)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running[token].remove(transform)
+                if not self._running[token]:
+                    del self._running[token]
+
+    def clear(self) -> None:
+        """Takes the callback out of XLA; it is registered again when it is needed."""
+        self._platforms.clear()
+
+    def _on_module(self, serialized: bytes) -> bytes | None:
+        with self._lock:
+            transform = next((all_[0] for token, all_ in self._running.items() if f"\x01{token}:".encode() in serialized), None)
+        if transform is None:
+            return None
+        module = HloModule(serialized)
+        transform(module)
+        if self._platforms.renumbers_frames:
+            module.keep_frame_ids()
+        return module.to_bytes()
+
+
+class _Platforms:
+    """The platforms that the callback is registered for."""
+
+    def __init__(self, callback: Callable[[bytes], bytes | None]):
+        self.renumbers_frames = False
+        self._callback = callback
+        self._lock = threading.Lock()
+        # By platform: whether there are transformations; and the stage and the platform's name, while the callback is registered.
+        self._is_able: dict[str, bool] = {}
+        self._registered: dict[str, tuple[xla.PipelineStage, str]] = {}
+
+    def is_ready(self, backend: Any, compile_module: Compile, transformations: Transformations) -> bool:
+        platform = backend.platform
+        with self._lock:
+            if platform not in self._is_able:
+                self._is_able[platform] = self._register(backend) and self._try(compile_module, transformations)
+            elif platform not in self._registered and self._is_able[platform]:
+                self._register(backend)
+            return self._is_able[platform]
+
+    def clear(self) -> None:
+        with self._lock:
+            for stage, name in self._registered.values():
+                xla.clear_hlo_module_transformation(_NAME, stage=stage, platforms=name)
+            self._registered.clear()
+
+    def _register(self, backend: Any) -> bool:
+        # A module that was read back has its users in another order, which decides ties between instructions that the CPU's
+        # scheduler could run in either order; nothing in that scheduler reads tags. Others do.
+        stage = xla.PipelineStage.POST_SCHEDULER if backend.platform == "cpu" else xla.PipelineStage.PRE_SCHEDULER
+        name = _compat.transformation_platform(backend)
+        try:
+            xla.register_hlo_module_transformation(self._callback, name=_NAME, stage=stage, platforms=name)
+        except Exception:
+            return False
+        self._registered[backend.platform] = stage, name
+        return True
+
+    def _try(self, compile_module: Compile, transformations: Transformations) -> bool:
+        """Compiles a small program, to see whether the callback is called, and what XLA does with the module it gives."""
+        sources: dict[str, Any] = {}
+
+        def see(module: HloModule) -> None:
+            sources.update({i.name: i.source for i in module.instructions()})
+
+        with transformations.running(_PROBE_TOKEN, see):
+            executable = compile_module(_compat.read_bytecode(_PROBE))
+        if not sources:
+            return False
+        after = {i.name: i.source for module in of_executable(executable) for i in module.instructions()}
+        self.renumbers_frames = any(after.get(name, source) != source for name, source in sources.items())
+        return True
+
+
+_PROBE_TOKEN = "0123456789abcdef"
+
+# The sine is first in the program, the cosine in what XLA makes of it: their frames are numbered in either order.
+_PROBE = f"""
+module @hlotag_probe {{
+  func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+    %0 = stablehlo.sine %x : tensor<4xf32> loc("\\01{_PROBE_TOKEN}:0\\01/jit(f)/sin"("f"("f.py":1:1)))
+    %1 = stablehlo.cosine %x : tensor<4xf32> loc("\\01{_PROBE_TOKEN}:1\\01/jit(f)/cos"("f"("f.py":2:1)))
+    %2 = stablehlo.subtract %1, %0 : tensor<4xf32> loc("\\01{_PROBE_TOKEN}:2\\01/jit(f)/sub"("f"("f.py":3:1)))
+    return %2 : tensor<4xf32>
+  }}
+}}
+""".encode()

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The second stage: tags that XLA's passes dropped or moved are put right inside XLA, before it makes code.
+
+A module that a stage has prepared is compiled as a copy whose operations are numbered (`hlo.origins`). Near the end of its
+pipeline XLA hands its own module over; the numbers say which operations an instruction came from, its tags are put right, and the
+numbers taken out. What JAX caches, prints and exports, and what anybody reads from the executable, has no numbers.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import hashlib
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hlotag import _compat
+from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
+from hlotag.hlo.join import join
+from hlotag.hlo.module import HloModule
+from hlotag.hlo.origins import Origins, entries_of, walk, without_numbers
+from hlotag.hlo.restore import restore, tags_of
+from hlotag.hlo.transformation import Transformations
+from hlotag.pipeline import copy_of
+from hlotag.state import Stage
+
+
+@dataclass(frozen=True)
+class Record:
+    """One compilation, as the stage saw it.
+
+    Attributes:
+      origins: the operations that XLA got, numbered.
+      before: the HLO module that XLA's passes made, the numbers still in its names.
+      ids: by the name of an instruction, the numbers of the operations that it came from.
+      after: the module that the stage gave back; its instructions are called as in `before`, and in the executable.
+    """
+
+    origins: Origins
+    before: HloModule
+    ids: dict[str, tuple[int, ...]]
+    after: HloModule
+
+
+_records: contextvars.ContextVar[list[Record] | None] = contextvars.ContextVar("hlotag_records", default=None)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Record]]:
+    """Collects a record of each compilation that this thread starts within the block, and that the stage has work in.
+
+    Yields:
+      The list that they are appended to. What is found in one of JAX's caches is not compiled.
+    """
+    records: list[Record] = []
+    token = _records.set(records)
+    try:
+        yield records
+    finally:
+        _records.reset(token)
+
+
+def prepare(module: Any, stage: Stage) -> None:
+    """Remembers that `module`, when it is compiled, goes through the HLO stage of `stage`; modules without tags need not."""
+    if stage.hlo and any(tags_of(entries_of(operation), stage.hlo) for operation in walk(module.operation)):
+        _hooks.install()
+        _prepared[module] = stage
+
+
+def release() -> None:
+    """Takes the hooks out of JAX and XLA, if no module is left that they are for."""
+    if not _prepared:
+        _hooks.remove()
+
+
+def like(module: Any, original: Any) -> None:
+    """Has `module` go through the HLO stage if `original`, which it was made from, does."""
+    if (stage := _prepared.get(original)) is not None:
+        prepare(module, stage)
+
+
+# The modules live as long as JAX's caches, and whoever lowered them, keep them.
+_prepared: weakref.WeakKeyDictionary[Any, Stage] = weakref.WeakKeyDictionary()
+_transformations = Transformations()
+
+
+class _Restoration:
+    """The HLO stage of one compilation, which XLA calls back."""
+
+    def __init__(self, module: Any, stage: Stage):
+        self.origins = Origins(copy_of(module), salt=_salt(stage))
+        self.error: Exception | None = None
+        self.was_called = False
+        self._patterns = stage.hlo
+        self._records = _records.get()
+
+    def __call__(self, module: HloModule) -> None:
+        self.was_called = True
+        try:
+            self._restore(module)
+        except Exception as error:
+            self.error = error
+
+    def _restore(self, module: HloModule) -> None:
+        # The module in hand is changed in place, so what it was is a copy, which only a recording needs.
+        before = module if self._records is None else HloModule(module.to_bytes())
+        ids = join(module, self.origins)
+        restore(module, ids, self.origins, self._patterns)
+        for instruction in ids:
+            if "\x01" in instruction.op_name:
+                instruction.proto.metadata.op_name = without_numbers(instruction.op_name)
+        if self._records is not None:
+            named = {instruction.name: numbers for instruction, numbers in ids.items()}
+            self._records.append(Record(self.origins, before, named, module))
+
+
+def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+    """Compiles `module` by JAX's own function, and restores its tags if a stage has prepared it."""
+    stage = _prepared.get(module)
+    if stage is None:
+        return original(backend, module, *args, **kwargs)
+    if not _transformations.can_transform(backend, lambda probe: original(backend, probe, *args, **kwargs)):
+        _warn_once(backend.platform)
+        return original(backend, module, *args, **kwargs)
+    restoration = _Restoration(module, stage)
+    with _transformations.running(restoration.origins.token, restoration):
+        executable = original(backend, restoration.origins.module, *args, **kwargs)
+    if restoration.was_called and restoration.error is None:
+        return executable
+    _report(restoration.error, stage)
+    return original(backend, module, *args, **kwargs)
+
+
+def _report(error: Exception | None, stage: Stage) -> None:
+    reason = "XLA did not call it" if error is None else f"{type(error).__name__}: {error}"
+    failure = PassError(
+        "the HLO stage",
+        [Diagnostic("error", reason)],
+        "The program itself is sound; `hlotag.enable(hlo=False)` compiles it without this stage. Please report the failure.",
+    )
+    if stage.on_error == "raise":
+        raise failure from error
+    warnings.warn(f"hlotag: {failure}", PassFailed, stacklevel=3)
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(platform: str) -> None:
+    if platform in _warned:
+        return
+    _warned.add(platform)
+    warnings.warn(
+        f"hlotag: XLA for {platform!r} takes no transformations of HLO modules, so tags that its passes drop stay dropped; "
+        "`hlotag.enable(hlo=False)` says that this is known",
+        TagDropped,
+        stacklevel=3,
+    )
+
+
+def _salt(stage: Stage) -> str:
+    """Of all that decides what the stage does with a module."""
+    return hashlib.blake2b(f"{stage.version} {stage.hlo}".encode(), digest_size=4).hexdigest()
+
+
+def _cache_key_suffix(module: Any) -> str:
+    """What keeps an executable with restored tags apart from one without; equal for equal programs in all processes.
+
+    The rest of the key covers the module but not its locations, and what is restored depends on no more than that: operations are
+    numbered by where they are in the module.
+    """
+    stage = _prepared.get(module)
+    return "" if stage is None else f"-hlotag-{_salt(stage)}"
+
+
+class _Hooks:
+    """The patches, in JAX while there are prepared modules: one may be compiled long after the block that lowered it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._installed = False
+        self._patches = (_compat.compile_patch(_compile), _compat.cache_key_patch(_cache_key_suffix))
+
+    def install(self) -> None:
+        with self._lock:
+            if not self._installed:
+                for patch in self._patches:
+                    patch.install()
+            self._installed = True
+
+    def remove(self) -> None:
+        with self._lock:
+            if not self._installed:
+                return
+            for patch in reversed(self._patches):
+                patch.remove()
+            self._installed = False
+        _transformations.clear()
+
+
+_hooks = _Hooks()

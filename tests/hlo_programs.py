@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The six programs on which losses inside XLA are counted, as gradients, and what their heavy operations are known by.
+
+Sizes differ from layer to layer, so that the numbers of elements of a product, convolution, reduction, scatter or collective say
+which operation it is, whatever XLA did to its operands' layouts: a truth that needs no metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+
+def _array(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed + prod(shape)).standard_normal(shape).astype(np.float32) * 0.3
+
+
+def _mlp(parameters, x):
+    for w, b in parameters:
+        x = jnp.tanh(x @ w + b)
+    return (jnp.square(x)).mean()
+
+
+def _mlp_arguments():
+    sizes = [17, 19, 23, 29]
+    return [(_array(m, n), _array(n)) for m, n in pairwise(sizes)], _array(13, sizes[0])
+
+
+def _attention(x, layer, heads):
+    length = x.shape[0]
+
+    def split(w):
+        return (x @ w).reshape(length, heads, -1).transpose(1, 0, 2)
+
+    q, k, v = (split(layer[name]) for name in "qkv")
+    scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+    scores = jnp.where(np.tri(length, dtype=bool), scores, -1e9)
+    mixed = jax.nn.softmax(scores) @ v
+    return mixed.transpose(1, 0, 2).reshape(length, -1) @ layer["o"]
+
+
+def _transformer(parameters, x):
+    for layer in parameters:
+        normed = (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-6) * layer["scale"]
+        x = x + _attention(normed, layer, heads=2)
+        x = x + jax.nn.gelu(x @ layer["up"] + layer["bias"]) @ layer["down"]
+    return (x**2).mean()
+
+
+_PRIMES = [n for n in range(7, 200) if all(n % d for d in range(2, n))]
+
+
+def _transformer_arguments(layers: int):
+    width, parameters = 10, []
+    for i in range(layers):
+        head, hidden = 2 * _PRIMES[i], _PRIMES[i + 14]
+        parameters.append(
+            {
+                "q": _array(width, head, seed=1),
+                "k": _array(width, head, seed=2),
+                "v": _array(width, head + 2, seed=3),
+                "o": _array(head + 2, width, seed=4),
+                "up": _array(width, hidden, seed=5),
+                "bias": _array(hidden),
+                "down": _array(hidden, width, seed=6),
+                "scale": _array(width),
+            }
+        )
+    return parameters, _array(6, width)
+
+
+def _conv(parameters, x):
+    for kernel in parameters:
+        x = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        x = lax.reduce_window(jax.nn.relu(x), -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    return jnp.square(x).sum()
+
+
+def _conv_arguments():
+    channels = [3, 5, 7]
+    return [_array(3, 3, m, n) for m, n in pairwise(channels)], _array(2, 12, 12, channels[0])
+
+
+def _rnn(parameters, xs):
+    wx, wh, b = parameters
+
+    def step(h, x):
+        gates = x @ wx + h @ wh + b
+        h = jnp.tanh(gates) * jax.nn.sigmoid(h)
+        return h, jnp.square(h).sum()
+
+    _, losses = lax.scan(step, jnp.zeros(wh.shape[0]), xs)
+    return losses.mean()
+
+
+def _rnn_arguments():
+    return (_array(7, 11), _array(11, 11), _array(11)), _array(5, 7)
+
+
+def _mix(parameters, x):
+    table, w = parameters
+    spectrum = jnp.abs(jnp.fft.rfft(x)) @ w
+    order = jnp.argsort(spectrum[:, 0])
+    rows = table[order % table.shape[0]]
+    top, _ = lax.top_k(rows.sum(1), 3)
+    scattered = jnp.zeros((31, rows.shape[1])).at[order].add(rows)
+    cumulative = jnp.cumsum(jnp.sort(spectrum, axis=0), axis=0)
+    return (top.sum() + jnp.square(scattered).sum() + lax.erf(cumulative).mean() + lax.lgamma(jnp.abs(rows) + 1.0).sum()).real
+
+
+def _mix_arguments():
+    return (_array(19, 5), _array(9, 3)), _array(13, 16)
+
+
+def _sharded(parameters, x):
+    mesh = Mesh(np.array(jax.devices()[:4]), ("i",))
+    w, v = parameters
+
+    def body(x, w, v):
+        h = jnp.tanh(lax.all_gather(x, "i", tiled=True) @ w)
+        h = lax.psum_scatter(h, "i", tiled=True)
+        total = lax.psum((h @ v).sum(0), "i")
+        return lax.ppermute(h @ v * total, "i", [(0, 1), (1, 2), (2, 3), (3, 0)])
+
+    mapped = jax.shard_map(body, mesh=mesh, in_specs=(P("i"), P(), P()), out_specs=P("i"))
+    return jnp.square(mapped(x, w, v)).mean()
+
+
+def _sharded_arguments():
+    return (_array(6, 5), _array(5, 7)), _array(8, 6)
+
+
+PROGRAMS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
+    "mlp": (_mlp, _mlp_arguments),
+    "transformer": (_transformer, lambda: _transformer_arguments(2)),
+    "conv": (_conv, _conv_arguments),
+    "rnn": (_rnn, _rnn_arguments),
+    "mix": (_mix, _mix_arguments),
+    "shard_map": (_sharded, _sharded_arguments),
+}
+LARGE: dict[str, tuple[Callable, Callable[[], tuple]]] = {"transformer_12": (_transformer, lambda: _transformer_arguments(12))}
+
+
+def program(name: str) -> tuple[Callable, tuple]:
+    """The gradient of a program, a function that JAX has not seen, and its arguments."""
+    function, arguments = (PROGRAMS | LARGE)[name]
+    gradient = jax.grad(lambda *a: function(*a))
+    return gradient, arguments()
+
+
+# HLO opcodes of operations that a user tags, by the StableHLO operations that they are made from.
+HEAVY = {
+    "dot_general": "dot",
+    "dot": "dot",
+    "convolution": "convolution",
+    "reduce": "reduce",
+    "scatter": "scatter",
+    "select_and_scatter": "select-and-scatter",
+    "all_gather": "all-gather",
+    "all_reduce": "all-reduce",
+    "reduce_scatter": "reduce-scatter",
+    "collective_permute": "collective-permute",
+    "sort": "sort",
+    "fft": "fft",
+    "gather": "gather",
+}
+
+
+def signature(opcode: str, operands: Iterable[tuple[int, ...]], results: Iterable[tuple[int, ...]]) -> str:
+    """What a heavy operation is known by, from the dimensions of its operands and results."""
+
+    def sizes(shapes: Iterable[tuple[int, ...]]) -> str:
+        return ",".join(map(str, sorted(prod(shape) for shape in shapes)))
+
+    return f"{opcode}:{sizes(operands)}->{sizes(results)}"
+
+
+def signature_of_operation(operation: Any) -> str | None:
+    """Of an operation of StableHLO, None if it is not a heavy one."""
+    opcode = HEAVY.get(operation.name.removeprefix("stablehlo."))
+    if opcode is None:
+        return None
+    return signature(opcode, *([tuple(v.type.shape) for v in values] for values in (operation.operands, operation.results)))
+
+
+def signature_of_instruction(instruction: Any) -> str | None:
+    """Of an instruction of HLO, None if it is not a heavy one."""
+    if instruction.opcode not in HEAVY.values():
+        return None
+    shape = instruction.proto.shape
+    results = [tuple(s.dimensions) for s in shape.tuple_shapes] or [tuple(shape.dimensions)]
+    return signature(instruction.opcode, [o.dimensions for o in instruction.operands], results)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stage inside XLA: tags restored, nothing else changed."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.extend import xla
+
+import hlotag
+from hlotag import hlo_stage
+from hlotag.hlo.module import of_executable
+from programs import B, W, X, mlp
+
+
+def tagged_square(x):
+    with hlotag.tagged({"k": "v"}):
+        return jnp.square(x)
+
+
+def compiled(function, *arguments, **stage):
+    with hlotag.stage(**stage):
+        return jax.jit(lambda *a: function(*a)).lower(*arguments).compile()
+
+
+def entries(executable, opcode):
+    return [i.attributes for m in of_executable(executable) for i in m.instructions() if i.opcode == opcode]
+
+
+@pytest.mark.parametrize(
+    ("hlo", "found"), [(False, {}), (True, {"k": "v"}), (["k"], {"k": "v"}), (["k*"], {"k": "v"}), (["other"], {})]
+)
+def test_a_tag_that_xla_drops_is_restored(hlo, found):
+    # StableHLO's export to HLO drops the attributes of chlo operations.
+    assert entries(compiled(tagged_square, X, hlo=hlo), "multiply") == [found]
+
+
+def test_what_stages_are_for_is_part_of_jaxs_cache_keys():
+    f = jax.jit(tagged_square)
+    found = []
+    for hlo in (False, True, False):
+        with hlotag.stage(hlo=hlo):
+            found.append(entries(f.lower(X).compile(), "multiply"))
+    assert found == [[{}], [{"k": "v"}], [{}]]
+
+
+@pytest.mark.parametrize("hlo", [[], "k", [1], 3])
+def test_patterns_that_are_none_are_refused(hlo):
+    with pytest.raises(hlotag.PipelineError, match="_scheduling_group_id"), hlotag.stage(hlo=hlo):
+        pass
+
+
+def test_a_program_lowered_in_the_block_and_compiled_after_it():
+    with hlotag.stage():
+        lowered = jax.jit(tagged_square).lower(X)
+    assert entries(lowered.compile(), "multiply") == [{"k": "v"}]
+
+
+def test_numbers_are_nowhere_to_be_seen():
+    def f(x):
+        with hlotag.tagged({"k": "v"}):
+            return mlp(x, W, B)
+
+    with hlotag.stage():
+        lowered = jax.jit(f).lower(X)
+        executable = lowered.compile()
+    texts = [lowered.as_text(debug_info=True), executable.as_text(), lowered.as_text(dialect="hlo")]
+    for text in texts:
+        assert "\\001" not in text and "\\01" not in text and "\x01" not in text
+    for module in of_executable(executable):
+        assert not any("\x01" in i.op_name for i in module.instructions())
+
+
+def test_source_lines_stay_right():
+    def sources(executable):
+        return {i.name: i.source for m in of_executable(executable) for i in m.instructions()}
+
+    def f(x):
+        with hlotag.tagged({"k": "v"}):
+            return mlp(x, W, B)
+
+    off, on = (sources(compiled(jax.grad(f), X, hlo=hlo)) for hlo in (False, True))
+    assert off == on
+    assert any(off.values())
+
+
+def test_a_program_without_tags_is_compiled_as_ever():
+    with hlo_stage.recorded() as records:
+        compiled(mlp, X, W, B)
+    assert records == []
+
+
+def test_records_say_what_came_from_what():
+    with hlo_stage.recorded() as records:
+        compiled(tagged_square, X)
+    (record,) = records
+    named = {i.name: i for i in record.after.instructions()}
+    (multiply,) = (i for i in named.values() if i.opcode == "multiply")
+    (number,) = record.ids[multiply.name]
+    assert record.origins[number].op == "chlo.square"
+    assert [dict(i.attributes) for i in record.before.instructions() if i.opcode == "multiply"] == [{}]
+
+
+def test_callbacks_of_others_are_kept():
+    called = []
+    xla.register_hlo_module_transformation(lambda _: called.append(1), name="others", platforms="cpu")
+    try:
+        assert entries(compiled(tagged_square, X + 1), "multiply") == [{"k": "v"}]
+        assert called
+        hlo_stage._hooks.remove()
+        called.clear()
+        jax.jit(jnp.cos).lower(X).compile()
+        assert called
+    finally:
+        assert xla.clear_hlo_module_transformation("others", platforms="cpu")
+
+
+def test_many_threads_compile_at_once():
+    def program(number):
+        def f(x):
+            with hlotag.tagged({"k": str(number)}):
+                return jnp.square(x) * number
+
+        return f
+
+    results = {}
+
+    def work(number):
+        results[number] = entries(compiled(program(number), X), "multiply")[0]
+
+    threads = [threading.Thread(target=work, args=(number % 6,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert results == {number: {"k": str(number)} for number in range(6)}
+
+
+def test_results_are_the_same_bit_for_bit():
+    def f(x):
+        with hlotag.tagged({"k": "v"}):
+            return mlp(x, W, B)
+
+    off, on = (compiled(jax.value_and_grad(f), X, hlo=hlo)(X) for hlo in (False, True))
+    for a, b in zip(jax.tree.leaves(off), jax.tree.leaves(on), strict=True):
+        np.testing.assert_array_equal(a, b)
