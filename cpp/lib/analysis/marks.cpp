@@ -28,12 +28,13 @@ bool hasMark(std::string_view name) { return name.find(kMark) != std::string_vie
 ParsedName parseName(std::string_view name) {
   ParsedName result;
   size_t at = 0;
+  result.stripped.reserve(name.size());
   while (at < name.size()) {
-    if (name.substr(at, kMark.size()) != kMark) {
-      result.stripped += name[at++];
-      continue;
-    }
-    const char *digits = name.data() + at + kMark.size();
+    size_t mark = name.find(kMark, at);
+    result.stripped += name.substr(at, mark - at);
+    if (mark == std::string_view::npos)
+      break;
+    const char *digits = name.data() + mark + kMark.size();
     const char *last = name.data() + name.size();
     size_t index = 0;
     auto [end, status] = std::from_chars(digits, last, index);

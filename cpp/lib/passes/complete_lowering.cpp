@@ -124,6 +124,7 @@ private:
 void Completer::collect() {
   const ir::OpIds &ids = ctx_.ids();
   ir::Location unknown = ir::Location::unknown(ctx_.context());
+  bool wantsSeeds = !attachedOnly_ || ctx_.tags().anyAttached(ctx_.module());
   ir::walk(ctx_.module(), [&](ir::Operation op) {
     ir::Identifier name = op.name();
     if (!carrier_.isTaggable(name))
@@ -135,6 +136,9 @@ void Completer::collect() {
       loops_.push_back(op);
     else if (name == ids.funcCall)
       anyCalls_ = true;
+    // Feeders alone need to know no more than whether anything is tagged.
+    if (!wantsSeeds && anyEntries_)
+      return;
     Entries entries = carrier_.entriesOf(op);
     anyEntries_ |= bool(entries);
     if (attachedOnly_)

@@ -111,6 +111,11 @@ std::vector<ir::Location> partsOf(ir::Location loc) {
 const Resolved &LocationResolver::resolve(ir::Location root) {
   if (Resolved *found = known_.find(root.opaque()))
     return *found;
+  // Most locations are a name of their own over what many share.
+  if (auto name = ir::dynCast<ir::NameLoc>(root); name && isKnown(name.child())) {
+    Resolved resolved = resolveName(name);
+    return *known_.insert(root.opaque()).first = std::move(resolved);
+  }
   // Parts before wholes, with a stack of our own: call sites chain as deep as the user's stack.
   std::vector<ir::Location> pending{root};
   while (!pending.empty()) {
