@@ -4,6 +4,7 @@
 # make docs    the documentation site, into build/site; fails on a dead link
 # make lint    format, style and types; make format repairs what can be repaired
 # make bench   the benchmarks; make tidy: clang-tidy; make asan: C++ unit tests under sanitizers
+# make hostile modules that are big and badly shaped; make fuzz: the fuzzers, TIME=600 seconds in all
 # make clean   removes all that was built
 SHELL := bash
 .DEFAULT_GOAL := help
@@ -17,7 +18,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test demo docs lint format tidy bench asan clean
+.PHONY: help test demo docs lint format tidy bench asan hostile fuzz clean
 .SECONDARY:
 
 help:
@@ -34,6 +35,13 @@ bench: $(newest_venv)/.installed
 
 docs: $(newest_venv)/.docs-deps
 	@$(newest_venv)/bin/zensical build --config-file mkdocs.yml --clean --strict
+
+hostile: $(newest_venv)/.installed
+	$(newest_venv)/bin/python fuzz/hostile.py
+
+TIME ?= 600
+fuzz: $(newest_venv)/.installed
+	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" $(newest_venv)/bin/python fuzz/run.py $(TIME)
 
 lint: $(newest_venv)/.lint-deps
 	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/lint.sh

@@ -4,8 +4,8 @@
 # Run with the tools of the extra "dev" in PATH.
 set -u
 cd "$(dirname "$0")/.."
-mapfile -t cpp < <(find cpp -name '*.h' -o -name '*.cpp' | sort)
-mapfile -t python < <(for d in python tests lit_tests benchmarks examples tools; do [[ -d $d ]] && echo "$d"; done)
+mapfile -t cpp < <(find cpp fuzz -name '*.h' -o -name '*.cpp' | sort)
+mapfile -t python < <(for d in python tests lit_tests benchmarks examples fuzz tools; do [[ -d $d ]] && echo "$d"; done)
 
 if [[ ${1:-} == --fix ]]; then
   clang-format -i "${cpp[@]}"

@@ -8,6 +8,7 @@
 #include "hlotag/capi/conformance.h"
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
+#include "hlotag/ir/nesting.h"
 #include "hlotag/pass/pipeline.h"
 #include "hlotag/pass/plugin_loader.h"
 #include "hlotag/pass/registry.h"
@@ -218,6 +219,8 @@ NB_MODULE(_core, m) {
   m.def("load_plugin", &pass::loadPlugin, nb::arg("path"), "Returns the names of its passes.");
   m.def("why_illegal", &analysis::whyIllegal, nb::arg("key"), nb::arg("value"),
         "Empty if the value is legal.");
+  m.def("nesting_depth", &ir::nestingDepth, nb::arg("text"),
+        nb::call_guard<nb::gil_scoped_release>(), "How deep the brackets of MLIR text are nested.");
   m.def("list_passes", &listPasses);
   m.def("parse_pipeline", [](std::string_view text) { return pass::Pipeline::parse(text).str(); });
   m.def("pipeline_elements", [](std::string_view text) {

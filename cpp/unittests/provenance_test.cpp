@@ -2,6 +2,7 @@
 #include "hlotag/analysis/name_path.h"
 #include "testing.h"
 
+#include <algorithm>
 #include <random>
 
 using namespace hlotag::analysis;
@@ -85,5 +86,29 @@ TEST(name_path_survives_noise) {
     NamePath path = parseName(name);
     for (const std::string &scope : path.scopes)
       CHECK(!scope.empty());
+  }
+}
+
+TEST(name_path_drops_the_longest_repeat) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::string> before, after;
+    for (size_t i = random() % 7; i > 0; --i)
+      before.push_back(random() % 2 ? "a" : "b");
+    for (size_t i = random() % 7; i > 0; --i)
+      after.push_back(random() % 2 ? "a" : "b");
+    before.insert(before.begin(), "x");
+    size_t length = std::min(before.size(), after.size());
+    while (!std::equal(before.end() - length, before.end(), after.begin()))
+      --length;
+    std::vector<std::string> expected = before;
+    expected.insert(expected.end(), after.begin() + length, after.end());
+    std::string name;
+    for (size_t i = 0; i < before.size(); ++i)
+      name += i ? before[i] + "/" : "jvp(" + before[i] + ")/";
+    for (size_t i = 0; i < after.size(); ++i)
+      name += i ? after[i] + "/" : "jvp(" + after[i] + ")/";
+    if (!after.empty())
+      CHECK_EQ(scopes(name + "mul"), join(expected));
   }
 }

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _host
+from hlotag._deep import with_room
 from hlotag._expectations import Report, compare, find_expectations
 from hlotag._files import write_atomically
 from hlotag.errors import Diagnostic, HlotagError, ParseError, PipelineError
 from hlotag.pipeline import (
     explain,
     list_passes,
+    nesting_depth,
     new_context,
     parse_module,
     pipeline_text,
@@ -243,7 +245,8 @@ class _Opt:
                 self._fail(part, diagnostics)
                 return
             self._report(part, diagnostics)
-            part.output = self._print(module)
+            depth = nesting_depth(part.source)
+            part.output = with_room(depth, lambda: self._print(module))
             if self.args.verify_roundtrip:
                 self._check_roundtrip(module)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag import _host, jax_artifacts
+from hlotag._deep import MAX_DEPTH, with_room
 from hlotag.errors import Diagnostic, ParseError, PassError, PipelineError, TagDropped
 from hlotag.python_passes import PythonRun
 
@@ -137,7 +138,7 @@ def run_passes(
         _run_or_raise(parsed, text, options)
         if isinstance(module, bytes):
             return to_bytecode(parsed)
-        return str(parsed.operation.get_asm(enable_debug_info=_has_locations(module)))
+        return with_room(nesting_depth(module), lambda: str(parsed.operation.get_asm(enable_debug_info=_has_locations(module))))
 
 
 def pipeline_text(pipeline: str | Sequence[str]) -> str:
@@ -206,6 +207,20 @@ def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
     return context
 
 
+def nesting_depth(source: str | bytes) -> int:
+    """How deep a module is nested, at most.
+
+    Args:
+        source: Its text or bytecode.
+
+    Returns:
+        The depth of brackets in text. Bytecode is read without recursion, and is not looked into: a region has eight bytes.
+    """
+    from hlotag import _core
+
+    return _core.nesting_depth(source) if isinstance(source, str) else min(len(source) // 8, MAX_DEPTH)
+
+
 def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
     """Reads a module in the current context.
 
@@ -239,8 +254,14 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
 
     if isinstance(source, bytes) and not source.startswith(_BYTECODE_MAGIC):
         return None, [Diagnostic("error", "the bytes are not MLIR bytecode (b'ML\\xefR...'); give text as str")]
+    if isinstance(source, str) and "\0" in source:  # MLIR takes it for the end, and what follows would be lost
+        return None, [Diagnostic("error", f"it is no text: there is a zero byte at offset {source.index(chr(0))}")]
+    depth = nesting_depth(source)
+    if depth > MAX_DEPTH:
+        return None, [Diagnostic("error", f"it is nested {depth} deep; hlotag reads text up to {MAX_DEPTH}")]
+    context = ir.Context.current
     try:
-        return ir.Module.parse(source), []
+        return with_room(depth, lambda: ir.Module.parse(source, context)), []
     except ir.MLIRError as error:
         # The parser always says something; should it not, the exception does.
         reported = [_from_mlir(info) for info in error.error_diagnostics]

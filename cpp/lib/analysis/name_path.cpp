@@ -40,13 +40,23 @@ std::string_view unwrapTransforms(std::string_view element, std::string &transfo
 /// longest run before `restart` that the scopes from there on begin with.
 void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
   size_t longest = std::min(restart, scopes.size() - restart);
-  for (size_t length = longest; length > 0; --length) {
-    auto middle = scopes.begin() + restart;
-    if (!std::equal(middle - length, middle, middle))
-      continue;
-    scopes.erase(middle, middle + length);
-    return;
+  auto middle = scopes.begin() + restart;
+  // Knuth, Morris and Pratt: border[i] is the longest run that both starts and ends middle[0..i].
+  std::vector<size_t> border(longest);
+  size_t length = 0;
+  auto advance = [&](const std::string &scope) {
+    while (length > 0 && (length == longest || middle[length] != scope))
+      length = border[length - 1];
+    length += middle[length] == scope;
+  };
+  for (size_t i = 1; i < longest; ++i) {
+    advance(middle[i]);
+    border[i] = length;
   }
+  length = 0;
+  for (auto scope = middle - longest; scope != middle; ++scope)
+    advance(*scope);
+  scopes.erase(middle, middle + length);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
 
+#include "hlotag/ir/nesting.h"
 #include "hlotag/ir/tag_writer.h"
 #include "hlotag/pass/option.h"
 
@@ -157,6 +158,9 @@ bool Rule::matches(const Subject &subject) const {
 std::vector<Rule> parseRules(MlirContext context, std::string_view text) {
   if (text.find_first_not_of(" \t\n") == std::string_view::npos)
     return {};
+  if (ir::nestingDepth(text) > ir::kMaxAttributeDepth)
+    throw RuleError(
+        "rules are an MLIR array attribute of dictionaries; this text is nested deeper than any");
   ir::Attribute attr = capi::fn().mlirAttributeParseGet(context, ir::toRef(text));
   if (!attr)
     throw RuleError("rules must be an MLIR array attribute, and this does not parse: " +

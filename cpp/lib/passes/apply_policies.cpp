@@ -2,6 +2,7 @@
 #include "analysis/scheduling_groups.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
+#include "hlotag/ir/nesting.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
@@ -189,6 +190,9 @@ Policies parsePolicies(MlirContext context, std::string_view text) {
   Policies policies;
   if (text.find_first_not_of(" \t\n") == std::string_view::npos)
     return policies;
+  if (ir::nestingDepth(text) > ir::kMaxAttributeDepth)
+    throw PolicyError("policies are an MLIR array attribute of dictionaries; this text is nested "
+                      "deeper than any");
   ir::Attribute attr = capi::fn().mlirAttributeParseGet(context, ir::toRef(text));
   auto list = ir::dynCast<ir::ArrayAttr>(attr);
   if (!list)

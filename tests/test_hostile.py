@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Input that is big, badly shaped, or no module at all. `make hostile` runs the big cases at their full size."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hlotag
+from hlotag.cli import main, opt_main
+from hlotag.pipeline import nesting_depth, new_context, parse_module, to_bytecode
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "fuzz"))
+import hostile
+
+MODULE = 'module {\n  func.func @f(%x: tensor<f32>) -> tensor<f32> {\n    return %x : tensor<f32> loc("a")\n  }\n}\n'
+
+
+@pytest.mark.parametrize("name", hostile.CASES)
+def test_cases_at_a_small_size(name):
+    assert hostile.run(name, hostile.CASES[name].short)["wrong"] == ""
+
+
+def test_a_constant_is_not_copied():
+    """By the passes, that is: in a process of its own, the most memory it has had grows by a fraction of the constant."""
+    outcome = hostile._in_child("constant, bytes", 1 << 28)
+    assert "crash" not in outcome and outcome["bytes"] < 1 << 26
+
+
+def bytecode() -> bytes:
+    with new_context():
+        return to_bytecode(parse_module(MODULE))
+
+
+def newer_bytecode() -> bytes:
+    magic, version = b"ML\xefR", 4
+    data = bytearray(bytecode())
+    assert data.startswith(magic)
+    data[version] = 2 * 100 + 1  # the version is a number of this form: 100
+    return bytes(data)
+
+
+NO_MODULES = {
+    "binary": (Path(sys.executable).resolve().read_bytes()[:100_000], "neither bytecode nor UTF-8"),
+    "zeros": (bytes(10_000), "zero byte at offset 0"),
+    "a module and zeros": (MODULE.encode() + b"\0", "zero byte"),
+    "utf-16": (MODULE.encode("utf-16"), "neither bytecode nor UTF-8"),
+    "half a module": (MODULE.encode()[:40], "error: "),
+    "half a module in bytecode": (bytecode()[:-10], "error: "),
+    "bytecode, only its magic": (b"ML\xefR", "error: "),
+    "bytecode of a newer MLIR": (newer_bytecode(), "error: "),
+    "operation of a newer StableHLO": (
+        b'func.func @f(%x: tensor<f32>) -> tensor<f32> { %0 = "stablehlo.of_tomorrow"(%x) : (tensor<f32>) -> tensor<f32>\n'
+        b"return %0 : tensor<f32> }",
+        "unregistered operation 'stablehlo.of_tomorrow'",
+    ),
+    "type of a newer StableHLO": (b"func.func private @f(!stablehlo.of_tomorrow)", "error: "),
+    "dialect of tomorrow": (b"tomorrow.op", "error: "),
+    "brackets": (b"module attributes {a.b = " + b"[" * 1_000_000, "nested 1000001 deep"),
+    "brackets that are read": (b"module attributes {a.b = " + b"[" * 30_000, "error: "),
+    "a long line": (b"x" * 1_000_000, "error: "),
+    "quotes": (b'"' * 100_001, "error: "),
+}
+
+
+@pytest.mark.parametrize("name", NO_MODULES)
+def test_files_that_are_no_modules(name, tmp_path, capfd):
+    """One error, in words, with the file's name; no result."""
+    content, message = NO_MODULES[name]
+    path, result = tmp_path / "input", tmp_path / "result"
+    path.write_bytes(content)
+    assert opt_main([str(path), "-o", str(result)]) == 1
+    said = capfd.readouterr()
+    assert said.out == "" and message in said.err and str(path) in said.err
+    assert "Traceback" not in said.err and not result.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"// nothing\n", b"\xef\xbb\xbf"[:0]])
+def test_an_empty_file_is_an_empty_module(content, tmp_path, capfd):
+    path = tmp_path / "empty"
+    path.write_bytes(content)
+    assert opt_main([str(path)]) == 0
+    assert capfd.readouterr().out.split() == ["module", "{", "}"]
+
+
+@pytest.mark.parametrize("name", ["missing", "directory", "loop"])
+def test_paths_that_cannot_be_read(name, tmp_path, capfd):
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert main(["opt", str(tmp_path / name)]) == 1
+    said = capfd.readouterr()
+    assert said.out == "" and said.err.startswith("hlotag-opt: error: ") and str(tmp_path / name) in said.err
+
+
+def test_a_fifo_is_read(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "hlotag.cli", "opt", str(fifo), "--hlotag-verify"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        fifo.write_text(MODULE)
+        out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0 and "func.func @f" in out
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
+    path = tmp_path / "input.mlir"
+    path.write_text(hostile.CASES["operations"].build(20_000))
+    command = f"{sys.executable} -m hlotag.cli opt {path} | head -c 10"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert len(done.stdout) == 10 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "depth"),
+    [
+        ("", 0),
+        ("module {}", 1),
+        ("({[<>]})", 4),
+        ("() -> ()", 1),
+        ('loc("((((")', 1),
+        (r'"\"((" [', 1),
+        ("// ((((\n[]", 1),
+        ("))))((", 2),
+        ('"(((', 0),
+        ("/", 0),
+        ("[" * 50_000, 50_000),
+    ],
+)
+def test_how_deep_text_is_nested(text, depth):
+    assert nesting_depth(text) == depth
+
+
+def test_deep_text_raises_what_any_other_text_does():
+    text = "module attributes {a = " + "[" * 1000 + "]" * 1000 + "} {}"
+    with pytest.raises(hlotag.ParseError, match="dialect-prefixed"):
+        hlotag.run_passes(text)
+
+
+@pytest.mark.parametrize("which", ["hlotag-attach{rules", "hlotag-apply-policies{policies"])
+def test_options_nested_deeper_than_any_stack(which):
+    with pytest.raises(hlotag.PassError, match="nested deeper"):
+        hlotag.run_passes("module {}", f"{which}='{'[' * 200_000}'}}")
