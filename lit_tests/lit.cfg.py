@@ -36,8 +36,19 @@ def quoted(path: str) -> str:
 
 
 scripts = os.path.dirname(sys.executable)
+hlotag_opt = quoted(os.path.join(scripts, "hlotag-opt"))
+if "mlir_opt_plugin" in lit_config.params:
+    # The passes under mlir-opt too, and a comparison of both. The other tests are about hlotag-opt itself, and about JAX.
+    driver = os.path.join(os.path.dirname(config.test_source_root), "tools", "mlir_opt_driver.py")
+    hlotag_opt = f"{quoted(sys.executable)} {quoted(driver)}"
+    config.name += "-mlir-opt"
+    config.available_features.add("mlir-opt")
+    config.excludes += ["jax", "opt"]
+    config.test_exec_root += "-mlir-opt"
+    config.environment["HLOTAG_MLIR_OPT_PLUGIN"] = os.path.abspath(lit_config.params["mlir_opt_plugin"])
+    config.environment["HLOTAG_MLIR_OPT"] = shutil.which("mlir-opt-22") or "/usr/lib/llvm-22/bin/mlir-opt"
 config.substitutions += [
-    (r"\bhlotag-opt\b", quoted(os.path.join(scripts, "hlotag-opt"))),
+    (r"\bhlotag-opt\b", hlotag_opt),
     # A variable without a leading $ is forgotten at the next CHECK-LABEL, so no test matches by what another one left.
     (r"\bFileCheck\b", f"{quoted(find_filecheck())} --enable-var-scope"),
     ("%python", quoted(sys.executable)),

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs all checks for every supported Python found here; says at the end what failed and what was
-# skipped. With CI=true a Python that is missing is a failure.
+# skipped. With CI=true what is missing (a Python, mlir-opt) is a failure.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ step() { # step NAME COMMAND...: runs the command and goes on whatever it says
   if "$@"; then ran+=("$name"); else failed+=("$name"); return 1; fi
 }
 
-bash tools/get_filecheck.sh
+bash tools/get_llvm.sh
 # Tests leave the user's own cache alone.
 export HLOTAG_CACHE_DIR=$PWD/build/cache
 
@@ -36,6 +36,13 @@ if [[ -n $newest ]]; then
   export PATH="$PWD/.venv/$newest/bin:$PATH"
   step "C++ unit tests" bash tools/unittests.sh dev
   step "docs" make --no-print-directory docs
+  if [[ -x /usr/lib/llvm-22/bin/mlir-opt && -f /usr/lib/llvm-22/include/mlir-c/IR.h && -d /usr/lib/llvm-22/include/llvm ]]; then
+    step "mlir-opt: the passes' lit tests" bash tools/mlir_opt.sh
+  elif [[ ${CI:-} == true ]]; then
+    failed+=("mlir-opt: mlir-22-tools or libmlir-22-dev not found")
+  else
+    skipped+=("mlir-opt: mlir-22-tools or libmlir-22-dev not found")
+  fi
   step "lint" make --no-print-directory lint
 else
   failed+=("nothing could be installed")
