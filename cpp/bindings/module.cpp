@@ -109,6 +109,17 @@ nb::dict describe(const pass::Pass &pass) {
   return result;
 }
 
+/// `pass` may be null.
+nb::dict stringOptions(const pass::Pass *pass) {
+  nb::dict given;
+  for (const pass::OptionBase *option : pass ? pass->options() : pass::OptionList()) {
+    auto *text = dynamic_cast<const pass::Option<std::string> *>(option);
+    if (text && !text->isDefault())
+      given[nb::str(option->name().data(), option->name().size())] = text->get();
+  }
+  return given;
+}
+
 nb::list listPasses() {
   nb::list passes;
   for (const auto &pass : pass::allPasses())
@@ -230,6 +241,16 @@ NB_MODULE(_core, m) {
       elements.append(nb::make_tuple(element.name(), element.str(), bool(element.pass)));
     return elements;
   });
+  m.def(
+      "string_options",
+      [](std::string_view text) {
+        pass::Pipeline pipeline = pass::Pipeline::parse(text);
+        nb::list elements;
+        for (const pass::PipelineElement &element : pipeline.elements())
+          elements.append(stringOptions(element.pass.get()));
+        return elements;
+      },
+      "For each element, the options that are strings and not at their default.");
   bindDiagnostic(m);
   bindRunResult(m);
   bindRun(m);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ DEFAULT_PIPELINE = (
 
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
+_logger = logging.getLogger("hlotag")
 _BYTECODE_MAGIC = b"ML\xefR"
 _SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
@@ -148,9 +150,11 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         pipeline: One text, or several to run one after another.
 
     Returns:
-        One text, without an enclosing `builtin.module(...)`.
+        One text, without an enclosing `builtin.module(...)`, and with the rules of files in it: it means the same wherever it
+        is run, and whatever becomes of the files.
 
     Raises:
+        TagError, OSError: A file of rules is malformed, or cannot be read.
         PipelineError: It is malformed, or names a pass or an option of hlotag's that does not exist. What is wrong with the
             names of other passes shows when the pipeline is run.
     """
@@ -163,6 +167,10 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         elements = [element for text in texts for _, element, _ in _core.pipeline_elements(text)]
     except ValueError as error:
         raise PipelineError(str(error)) from None
+    if any("rules-file=" in element for element in elements):
+        from hlotag.rules import with_rules_of_file
+
+        elements = [with_rules_of_file(element) for element in elements]
     # An element may itself be a `builtin.module(...)`, for modules within the module.
     return _core.parse_pipeline(f"builtin.module({','.join(elements)})")
 
@@ -345,6 +353,8 @@ def _run_or_raise(module: ir.Module, pipeline: str, options: Mapping[str, Any]) 
     for diagnostic in result.diagnostics:
         if diagnostic.severity == "warning":
             warnings.warn(f"{diagnostic.location}: {diagnostic.message}", TagDropped, stacklevel=3)
+        else:
+            _logger.info("%s: %s", diagnostic.location, diagnostic.message)
 
 
 def _has_locations(text: str) -> bool:

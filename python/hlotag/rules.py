@@ -48,6 +48,8 @@ class Rule:
     grad: str | Mapping[str, Any] = keys.BY_KEY
     # Compared, since a `grad` that was left out looks like "same" and may mean something else.
     _text: str = field(init=False, repr=False)
+    # Where the rule is written, for messages of the passes.
+    _at: str = field(init=False, repr=False, compare=False, default="")
 
     def __post_init__(self) -> None:
         patterns = {name: getattr(self, name) for name in _PATTERNS if getattr(self, name) is not None}
@@ -84,7 +86,7 @@ class Rule:
 
     def as_attribute(self) -> str:
         """The rule as an MLIR dictionary attribute, which is how `hlotag-attach` takes it."""
-        return self._text
+        return f"{{at = {_quote(self._at)}, {self._text[1:]}" if self._at else self._text
 
 
 def as_option(rules: Sequence[Rule]) -> str:
@@ -125,19 +127,81 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
     """
     path = Path(path)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TagError(f"{path}: not a TOML file: {error}") from error
     unknown = sorted(set(document) - {"rule"})
     if unknown or not isinstance(document.get("rule", []), list):
         raise TagError(f"{path}: expected a list of tables [[rule]], found {', '.join(unknown) or 'rule as a single value'}")
+    tables = document.get("rule", [])
+    places = _Places(path, text, len(tables))
     rules = []
-    for number, table in enumerate(document.get("rule", []), 1):
+    for number, table in enumerate(tables, 1):
         try:
-            rules.append(Rule(**table))
-        except (TagError, TypeError) as error:
-            raise TagError(f"{path}: rule {number}: {error}") from error
+            rule = Rule(**_fields(table))
+        except TagError as error:
+            raise TagError(f"{places.of(number, str(error))}: rule {number}: {error}{places.line(number, str(error))}") from error
+        object.__setattr__(rule, "_at", places.of(number))
+        rules.append(rule)
     return tuple(rules)
+
+
+def with_rules_of_file(element: str) -> str:
+    """An element of a pipeline; if it has the option `rules-file`, with those rules, before those that the text gives.
+
+    Raises:
+      TagError, OSError: as for `load_rules`.
+    """
+    from hlotag import _core
+
+    (options,) = _core.string_options(element)
+    if "rules-file" not in options:
+        return element
+    rules = [rule.as_attribute() for rule in load_rules(options["rules-file"])]
+    own = options.get("rules", "").strip().removeprefix("[").removesuffix("]")
+    text = "[" + ", ".join([*rules, *filter(None, [own])]) + "]"
+    return f"hlotag-attach{{rules={_core.print_option(text)}}}"
+
+
+def _fields(table: Any) -> dict[str, Any]:
+    """The fields of a rule in a file."""
+    known = (*_PATTERNS, "phase", "attrs", "grad")
+    if not isinstance(table, dict):
+        raise TagError(f"a rule must be a table, got {table!r}")
+    if unknown := [name for name in table if name not in known]:
+        raise TagError(f"unknown field {unknown[0]!r}; fields are {', '.join(known)}")
+    return {"attrs": {}, **table}
+
+
+class _Places:
+    """Where the rules of a file are written, which the TOML reader of the standard library does not say."""
+
+    def __init__(self, path: Path, text: str, number_of_tables: int) -> None:
+        self._path = path
+        self._lines = text.split("\n")
+        headers = [index for index, line in enumerate(self._lines) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
+        # One within a string, or rules written as an array: better no line than a wrong one.
+        self._headers = headers if len(headers) == number_of_tables else None
+
+    def of(self, number: int, message: str = "") -> str:
+        """`rules.toml:12`: the line of the table, or of what the message quotes if it is in there."""
+        return str(self._path) if self._headers is None else f"{self._path}:{self._index(number, message) + 1}"
+
+    def line(self, number: int, message: str) -> str:
+        """That line's text, to be put under the message."""
+        return "" if self._headers is None else f"\n  {self._lines[self._index(number, message)].strip()}"
+
+    def _index(self, number: int, message: str) -> int:
+        assert self._headers is not None
+        start = self._headers[number - 1]
+        end = self._headers[number] if number < len(self._headers) else len(self._lines)
+        for quoted in re.findall(r"'([^']+)'", message):
+            word = re.compile(rf"(?<![\w-]){re.escape(quoted)}(?![\w-])")
+            for index in range(start + 1, end):
+                if word.search(self._lines[index]):
+                    return index
+        return start
 
 
 def _dictionary(attrs: Mapping[str, Any]) -> str:

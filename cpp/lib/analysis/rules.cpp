@@ -59,7 +59,7 @@ public:
     if (!fields)
       throw RuleError("rule " + std::to_string(number_) + " must be a dictionary, but is " +
                       attr_.str());
-    Rule rule{number_, attr_.str(), {}, {}, {}, {}, Phase::Both, {}, {}};
+    Rule rule{number_, {}, textWithoutPlace(fields), {}, {}, {}, {}, Phase::Both, {}, {}};
     bool hasGrad = false;
     for (ir::NamedAttribute field : fields) {
       field_ = field.name.str();
@@ -67,6 +67,8 @@ public:
         *pattern = string(field.value);
         if ((*pattern)->empty())
           fail("must not be empty");
+      } else if (field_ == "at") {
+        rule.at = string(field.value);
       } else if (field_ == "phase") {
         rule.phase = phase(field.value);
       } else if (field_ == "attrs") {
@@ -93,6 +95,14 @@ private:
   [[noreturn]] void fail(const std::string &what) {
     throw RuleError("rule " + std::to_string(number_) + ": field '" + std::string(field_) + "' " +
                     what);
+  }
+
+  std::string textWithoutPlace(ir::DictionaryAttr fields) const {
+    std::vector<ir::NamedAttribute> rest;
+    for (ir::NamedAttribute field : fields)
+      if (field.name.str() != "at")
+        rest.push_back(field);
+    return ir::DictionaryAttr::get(context_, rest).str();
   }
 
   std::optional<std::string> *patternOf(Rule &rule) {
@@ -144,6 +154,10 @@ private:
 };
 
 } // namespace
+
+std::string Rule::name() const {
+  return "rule " + std::to_string(number) + (at.empty() ? "" : " (" + at + ")");
+}
 
 bool Rule::mayMatch(std::string_view opName) const { return !op || matchesOp(*op, opName); }
 

@@ -27,13 +27,16 @@ struct Subject {
 
 /// One rule; a pattern that is not there matches anything.
 struct Rule {
-  size_t number; ///< from 1, for messages
-  std::string text;
+  size_t number;    ///< from 1
+  std::string at;   ///< where it is written: `rules.toml:12`, or empty
+  std::string text; ///< the rest of it
   std::optional<std::string> op, scope, source, function;
   Phase phase = Phase::Both;
   ir::DictionaryAttr attrs;
   ir::DictionaryAttr grad; ///< what derived operations get; may be empty, and the same as `attrs`
 
+  /// What messages call it: `rule 2`, `rule 2 (rules.toml:12)`.
+  std::string name() const;
   /// Whether it selects any operation of that name; a quick test that comes before `matches`.
   bool mayMatch(std::string_view opName) const;
   bool matches(const Subject &subject) const;

@@ -26,6 +26,9 @@ private:
   Option<std::string> rules_{options(), "rules",
                              "an array attribute of rules: [{op = \"dot_general\", attrs = {k = "
                              "\"v\"}}, ...]"};
+  Option<std::string> rulesFile_{
+      options(), "rules-file",
+      "a TOML file of rules; those of `rules` come after them, and so win over them"};
 };
 
 const PassInfo &Attach::staticInfo() {
@@ -42,8 +45,12 @@ const PassInfo &Attach::staticInfo() {
 | `phase` | `forward`, `backward` (computed for a gradient) or `both`, the default |
 
 and with `attrs`, the entries to attach, and `grad`, the entries for operations that autodiff derives:
-`{}` for none, by default those of `attrs` (none for a rule whose phase is `forward`). In patterns `*` matches
+`{}` for none, by default those of `attrs` (none for a rule whose phase is `forward`); `at` may say where the rule is
+written, for messages. In patterns `*` matches
 any text and `?` one character. An operation must match all fields that are given.
+
+With `rules-file=rules.toml` the rules are the tables `[[rule]]` of that file, with the same fields, and `grad`
+by default follows the policy of each key.
 
 An entry that is there already stays. Of several rules the last one wins; that two disagree is a
 warning, that one matched nothing is a remark. What was attached is recorded in `hlotag.attached`, and
@@ -81,7 +88,7 @@ public:
       usesOrigin_ |=
           rule.scope || rule.source || rule.phase != Phase::Both || rule.grad != rule.attrs;
       usesFunction_ |= rule.function.has_value();
-      steps_.push_back("rule " + std::to_string(rule.number) + ": " + rule.text);
+      steps_.push_back(rule.name() + ": " + rule.text);
     }
     if (usesOrigin_)
       provenance_.emplace(ctx.module());
@@ -93,8 +100,7 @@ public:
         runOn(top);
     for (const Rule &rule : rules_)
       if (!matched_[rule.number - 1])
-        ctx_.emitRemark(ctx_.module(),
-                        "rule " + std::to_string(rule.number) + " matched nothing: " + rule.text);
+        ctx_.emitRemark(ctx_.module(), rule.name() + " matched nothing: " + rule.text);
   }
 
 private:
@@ -217,14 +223,18 @@ void Attacher::reportConflicts(ir::Operation op, const Rule &winner,
       std::string key(entry.name.str());
       if (!reported_.insert({loser.number, winner.number, key}).second)
         continue;
-      ctx_.emitWarning(op, "rule " + std::to_string(winner.number) + " sets '" + key + "' to " +
-                               entry.value.str() + " where rule " + std::to_string(loser.number) +
-                               " sets it to " + other.str() + "; the later rule wins");
+      ctx_.emitWarning(op, winner.name() + " sets '" + key + "' to " + entry.value.str() +
+                               " where " + loser.name() + " sets it to " + other.str() +
+                               "; the later rule wins");
     }
   }
 }
 
 LogicalResult Attach::run(PassContext &ctx) {
+  // TOML and the policies of keys are Python's, which puts the file's rules in `rules`.
+  if (!rulesFile_->empty())
+    return ctx.emitError(ctx.module(), "the option 'rules-file' (" + *rulesFile_ +
+                                           ") is for hlotag-opt and Python; here, give 'rules'");
   std::vector<Rule> rules;
   try {
     rules = parseRules(ctx.context(), *rules_);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules from a TOML file; what is reported names the file's lines.
+// RUN: hlotag-opt %s --hlotag-attach="rules-file='%S/Inputs/rules.toml'" 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REPORT < %t
+// A second run finds nothing to do.
+// RUN: hlotag-opt %s --hlotag-attach="rules-file=%S/Inputs/rules.toml" --hlotag-attach="rules-file=%S/Inputs/rules.toml" | FileCheck %s
+// Rules in the text come after the file's, and win.
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules-file=%S/Inputs/rules.toml rules="[{op = \"sine\", attrs = {k = \"text\"}}]"}' | FileCheck %s --check-prefix=BOTH
+
+// RUN: not hlotag-opt %s --hlotag-attach="rules-file=%t.none" 2>&1 | FileCheck %s --check-prefix=MISSING
+// MISSING: hlotag-opt: error: [Errno 2] No such file or directory: '{{.*}}.none'
+// RUN: %python -c "open('%t.toml', 'w').write('[[rule]]\nop = \"a\"\nattrs = {k = \"v\"}\n\n[[rule]]\nattrs = {k = \"v\"}\nop = \"a\"\nphase = \"sideways\"\n')"
+// RUN: not hlotag-opt %s --hlotag-attach="rules-file=%t.toml" 2>&1 | FileCheck %s --check-prefix=FIELD
+// FIELD: hlotag-opt: error: {{.*}}.toml:8: rule 2: rule field 'phase' must be one of forward, backward, both, got 'sideways'
+// FIELD-NEXT: {{^}}  phase = "sideways"
+
+// REPORT: warning: rule 3 ({{.*}}rules.toml:10) sets 'j' to "later" where rule 1 ({{.*}}rules.toml:2) sets it to "file"; the later rule wins
+// REPORT: remark: rule 2 ({{.*}}rules.toml:6) matched nothing: {attrs = {k = "none"}, op = "tanh", phase = "both"}
+
+func.func @f(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK: stablehlo.sine {{.*}}mhlo.frontend_attributes = {j = "later", k = "file"}
+  // BOTH: stablehlo.sine {{.*}}mhlo.frontend_attributes = {j = "later", k = "text"}
+  %0 = stablehlo.sine %x : tensor<f32>
+  return %0 : tensor<f32>
+}
