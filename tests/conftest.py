@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,14 +18,15 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_p
 
 
 @pytest.fixture
-def run_python(tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs code in a fresh interpreter: run_python(code, ENVIRONMENT_VARIABLE="value") -> the finished process."""
 
-    def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(code: str, *, input: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-c", code],
             cwd=tmp_path,
             env={**os.environ, **environment},
+            input=input,
             capture_output=True,
             text=True,
             timeout=300,

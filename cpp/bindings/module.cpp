@@ -214,6 +214,7 @@ NB_MODULE(_core, m) {
         "Fills the table; returns the names of required functions that are missing.");
   m.def("install_bindings", &bindings::install,
         "Fills the table with functions that go through jaxlib's Python bindings.");
+  m.def("uses_bindings", &bindings::isInstalled);
   m.def("is_installed", &capi::isInstalled);
   m.attr("CONFORMANCE_MODULE") = capi::conformanceModule;
   m.def(

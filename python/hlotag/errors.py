@@ -24,9 +24,14 @@ class IncompatibleJaxlibError(HlotagError):
     """
 
     def __init__(self, message: str, missing: Sequence[str] = (), reason: str = "") -> None:
-        super().__init__(message)
+        # All arguments, so that the error survives pickling.
+        super().__init__(message, tuple(missing), reason)
         self.missing = tuple(missing)
         self.reason = reason or message
+
+    def __str__(self) -> str:
+        """The message."""
+        return self.args[0]
 
 
 class SlowHost(UserWarning):

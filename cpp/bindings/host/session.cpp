@@ -12,15 +12,6 @@ namespace {
 thread_local Session *currentSession = nullptr;
 bool installed = false;
 
-void *addressOf(std::string_view wanted) {
-#define HLOTAG_REQUIRED(ret, name, args)                                                           \
-  if (wanted == #name)                                                                             \
-    return reinterpret_cast<void *>(static_cast<ret(*) args>(&bindings::name));
-#define HLOTAG_OPTIONAL(ret, name, args) HLOTAG_REQUIRED(ret, name, args)
-#include "hlotag/capi/functions.def"
-  return nullptr;
-}
-
 /// The Python object that is kept for a handle, or a new one.
 template <class T, class Refine>
 nb::object kept(std::unordered_map<const void *, nb::object> &objects, T handle, Refine &&refine) {
@@ -75,7 +66,11 @@ const Classes &classes() {
 
 void install() {
   classes();
-  capi::install(addressOf);
+  capi::Table table;
+#define HLOTAG_REQUIRED(ret, name, args) table.name = bindings::name;
+#define HLOTAG_OPTIONAL(ret, name, args) HLOTAG_REQUIRED(ret, name, args)
+#include "hlotag/capi/functions.def"
+  capi::install(table);
   installed = true;
 }
 

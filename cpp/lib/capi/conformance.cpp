@@ -14,7 +14,7 @@ const char *const conformanceModule = R"mlir(
 #name = loc("inner"(#file))
 #call = loc(callsite(#name at #file))
 #fused = loc(fused<"metadata">[#file, #name])
-module attributes {probe.dict = {a = "x", b = unit}, probe.flag = true, probe.list = [7 : i32, "second"],
+module attributes {probe.dict = {a = "x", b = unit, c = true}, probe.flag = true, probe.list = [7 : i32, "second"],
                    probe.symbol = @f, probe.text = "some text", probe.unit} {
   func.func @f(%arg0: i32 loc(#file), %arg1: f32 loc(#name)) -> i32 {
     %0:2 = "probe.pair"(%arg1, %arg0) {k = "v"} : (f32, i32) -> (f32, i32) loc(#call)
@@ -221,14 +221,15 @@ void Conformance::attributes() {
   expect(same(elements[1], fn.mlirStringAttrGet(context, ref("second"))),
          "mlirArrayAttrGetElement");
   expect(same(fn.mlirArrayAttrGet(context, 2, elements), list), "mlirArrayAttrGet");
-  expect(fn.mlirDictionaryAttrGetNumElements(dict) == 2, "mlirDictionaryAttrGetNumElements");
+  expect(fn.mlirDictionaryAttrGetNumElements(dict) == 3, "mlirDictionaryAttrGetNumElements");
   MlirNamedAttribute entries[] = {fn.mlirDictionaryAttrGetElement(dict, 0),
-                                  fn.mlirDictionaryAttrGetElement(dict, 1)};
+                                  fn.mlirDictionaryAttrGetElement(dict, 1),
+                                  fn.mlirDictionaryAttrGetElement(dict, 2)};
   expect(textOf(entries[1].name) == "b" && same(entries[1].attribute, unit),
          "mlirDictionaryAttrGetElement");
-  expect(same(fn.mlirDictionaryAttrGet(context, 2, entries), dict), "mlirDictionaryAttrGet");
+  expect(same(fn.mlirDictionaryAttrGet(context, 3, entries), dict), "mlirDictionaryAttrGet");
   expect(same(fn.mlirDictionaryAttrGetElementByName(dict, ref("b")), unit) &&
-             !fn.mlirDictionaryAttrGetElementByName(dict, ref("c")).ptr,
+             !fn.mlirDictionaryAttrGetElementByName(dict, ref("d")).ptr,
          "mlirDictionaryAttrGetElementByName");
   expect(same(fn.mlirAttributeParseGet(context, ref("[7 : i32, \"second\"]")), list),
          "mlirAttributeParseGet");

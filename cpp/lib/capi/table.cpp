@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/capi/table.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
 
 namespace hlotag::capi {
 
@@ -11,44 +15,58 @@ namespace {
 
 std::atomic<bool> installed{false};
 
-template <class Function> void assign(Function *&slot, void *address) {
-  slot = reinterpret_cast<Function *>(address);
+/// One function of the table.
+struct Entry {
+  std::string_view name;
+  std::string_view type;
+  bool isRequired;
+  std::size_t offset; // in Table
+};
+
+constexpr Entry entries[] = {
+#define HLOTAG_REQUIRED(ret, name, args) {#name, #ret " " #args, true, offsetof(Table, name)},
+#define HLOTAG_OPTIONAL(ret, name, args) {#name, #ret " " #args, false, offsetof(Table, name)},
+#include "hlotag/capi/functions.def"
+};
+
+const Entry *entryOf(std::string_view name) {
+  auto isIt = [&](const Entry &entry) { return entry.name == name; };
+  const Entry *found = std::find_if(std::begin(entries), std::end(entries), isIt);
+  return found == std::end(entries) ? nullptr : found;
+}
+
+/// All slots of a table are pointers to functions, which have one size.
+void *get(const Table &table, const Entry &entry) {
+  void *address;
+  std::memcpy(&address, reinterpret_cast<const char *>(&table) + entry.offset, sizeof(address));
+  return address;
+}
+
+void set(Table &table, const Entry &entry, void *address) {
+  std::memcpy(reinterpret_cast<char *>(&table) + entry.offset, &address, sizeof(address));
+}
+
+std::vector<std::string_view> names(bool required) {
+  std::vector<std::string_view> result;
+  for (const Entry &entry : entries)
+    if (entry.isRequired == required)
+      result.push_back(entry.name);
+  return result;
 }
 
 } // namespace
 
-std::vector<std::string_view> requiredNames() {
-  return {
-#define HLOTAG_REQUIRED(ret, name, args) #name,
-#include "hlotag/capi/functions.def"
-  };
-}
-
-std::vector<std::string_view> optionalNames() {
-  return {
-#define HLOTAG_OPTIONAL(ret, name, args) #name,
-#include "hlotag/capi/functions.def"
-  };
-}
+std::vector<std::string_view> requiredNames() { return names(true); }
+std::vector<std::string_view> optionalNames() { return names(false); }
 
 std::string_view typeOf(std::string_view name) {
-#define HLOTAG_REQUIRED(ret, function, args)                                                       \
-  if (name == #function)                                                                           \
-    return #ret " " #args;
-#define HLOTAG_OPTIONAL(ret, function, args) HLOTAG_REQUIRED(ret, function, args)
-#include "hlotag/capi/functions.def"
-  return {};
+  const Entry *entry = entryOf(name);
+  return entry ? entry->type : std::string_view();
 }
 
 void *find(std::string_view name, std::string_view type) {
-  if (type.empty() || typeOf(name) != type)
-    return nullptr;
-#define HLOTAG_REQUIRED(ret, function, args)                                                       \
-  if (name == #function)                                                                           \
-    return reinterpret_cast<void *>(functions.function);
-#define HLOTAG_OPTIONAL(ret, function, args) HLOTAG_REQUIRED(ret, function, args)
-#include "hlotag/capi/functions.def"
-  return nullptr;
+  const Entry *entry = entryOf(name);
+  return entry && entry->type == type ? get(functions, *entry) : nullptr;
 }
 
 bool isInstalled() { return installed.load(std::memory_order_acquire); }
@@ -56,17 +74,20 @@ bool isInstalled() { return installed.load(std::memory_order_acquire); }
 std::vector<std::string> install(const Resolver &resolve) {
   Table filled;
   std::vector<std::string> missing;
-#define HLOTAG_REQUIRED(ret, name, args)                                                           \
-  assign(filled.name, resolve(#name));                                                             \
-  if (!filled.name)                                                                                \
-    missing.emplace_back(#name);
-#define HLOTAG_OPTIONAL(ret, name, args) assign(filled.name, resolve(#name));
-#include "hlotag/capi/functions.def"
-  if (!missing.empty())
-    return missing;
+  for (const Entry &entry : entries) {
+    void *address = resolve(entry.name);
+    set(filled, entry, address);
+    if (!address && entry.isRequired)
+      missing.emplace_back(entry.name);
+  }
+  if (missing.empty())
+    install(filled);
+  return missing;
+}
+
+void install(const Table &filled) {
   functions = filled;
   installed.store(true, std::memory_order_release);
-  return {};
 }
 
 } // namespace hlotag::capi

@@ -44,4 +44,7 @@ using Resolver = std::function<void *(std::string_view name)>;
 /// runs.
 std::vector<std::string> install(const Resolver &resolve);
 
+/// The same with all required functions at hand.
+void install(const Table &filled);
+
 } // namespace hlotag::capi

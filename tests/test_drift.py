@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A jaxlib whose functions are not what they should be: noticed in a child process, answered with the second host."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hlotag import _core, _host, errors
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
+
+FUNCTIONS = Path(__file__).parents[1] / "cpp" / "include" / "hlotag" / "capi" / "functions.def"
+TYPES = {
+    name: f"{ret} {args}"
+    for ret, name, args in re.findall(r"^HLOTAG_\w+\((.*?), (mlir\w+), (\(.*\))\)$", FUNCTIONS.read_text(), re.M)
+}
+
+INVISIBLE = {
+    "mlirOpPrintingFlagsDestroy",  # nothing shows that it has no effect
+    "mlirValueGetFirstUse",  # the next in the list, mlirOpOperandGetNextUse, reads the field at the same place
+}
+# Both read the field at the same place.
+EQUAL = ["mlirArrayAttrGetNumElements <-> mlirDictionaryAttrGetNumElements"]
+
+# Tries many doctored tables, each in a fork that may crash; prints those that passed for good.
+TRY_TABLES = """
+import json, os, signal, sys
+from hlotag import _core, _host, _probe
+from jaxlib.mlir import ir
+library = _host.find_host().library
+offsets = _core.read_symbols(library)
+registry = _host.dialect_registry()
+unnoticed = []
+for label, change in json.loads(sys.stdin.read()):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 2)  # a wrong function may send a loop round for ever
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        try:
+            missing = _core.install(library, offsets | {name: offsets[other] for name, other in change.items()})
+            with ir.Context() as context:
+                context.append_dialect_registry(registry)
+                context.allow_unregistered_dialects = True
+                _probe.check_functions(_core, ir)
+            os._exit(0)
+        except Exception:
+            os._exit(1)
+    if os.waitpid(child, 0)[1] == 0:
+        unnoticed.append(label)
+print(json.dumps(unnoticed))
+"""
+
+
+def unnoticed(run_python: RunPython, tables: list[tuple[str, dict[str, str]]]) -> list[str]:
+    done = run_python(TRY_TABLES, input=json.dumps(tables))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_types_are_read() -> None:
+    assert set(TYPES) == {*_core.required_symbols(), *_core.optional_symbols()}
+
+
+def test_the_right_table_is_accepted(run_python: RunPython) -> None:
+    assert unnoticed(run_python, [("right", {})]) == ["right"]
+
+
+def test_every_swap_of_two_functions_of_one_type_is_noticed(run_python: RunPython) -> None:
+    pairs = [(a, b) for a in TYPES for b in TYPES if a < b and TYPES[a] == TYPES[b]]
+    assert len(pairs) > 40
+    assert unnoticed(run_python, [(f"{a} <-> {b}", {a: b, b: a}) for a, b in pairs]) == EQUAL
+
+
+def test_every_function_that_is_another_is_noticed(run_python: RunPython) -> None:
+    # The one that comes next in the list: often of another type, so that the call itself is wrong.
+    names = list(TYPES)
+    tables = [(name, {name: other}) for name, other in zip(names, names[1:] + names[:1], strict=True)]
+    assert set(unnoticed(run_python, tables)) <= INVISIBLE
+
+
+# What comes before the connection, and what the warning has to say.
+DOCTORED = {
+    "missing symbol": (
+        "offsets.pop('mlirOperationClone')",
+        "lacks 1 function of MLIR's C API that hlotag calls:\n    mlirOperationClone",
+    ),
+    "swapped functions": (
+        "a, b = 'mlirLocationCallSiteGetCallee', 'mlirLocationCallSiteGetCaller'\noffsets.update({a: offsets[b], b: offsets[a]})",
+        "gave wrong answers: mlirLocationCallSiteGetCallee",
+    ),
+    "wrong offset": ("offsets['mlirOperationGetName'] += 5", "a trial of its MLIR in a child process (crashed|failed)"),
+    "offset of another": (
+        "offsets['mlirOperationVerify'] = offsets['mlirOperationDestroy']",
+        "a trial of its MLIR in a child process (crashed|failed)",
+    ),
+    "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
+    "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
+    "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),
+    "no child": ("_host.subprocess.run = fail_to_fork", "a trial in a child process could not be started: .*Resource"),
+    "no interpreter": ("sys.executable = ''", "there is no Python interpreter"),
+    "hanging trial": (
+        "_host.subprocess.run = run_and_hang",
+        f"did not finish within {_host._PROBE_TIMEOUT_S} s",
+    ),
+}
+
+PREPARE = """
+import errno, json, sys, warnings
+from hlotag import _core, _host
+host = _host.find_host()
+offsets = dict(_core.read_symbols(host.library))
+class Core:
+    read_symbols = staticmethod(lambda path: _core.read_symbols(path) if path != host.library else offsets)
+    def __getattr__(self, name): return getattr(_core, name)
+import hlotag; hlotag._core = Core()
+def cut(name, size):
+    with open(host.library, "rb") as whole, open(name, "wb") as part: part.write(whole.read(size))
+    doctored = _host.Host(host.version, name, 1, 1)
+    _host.find_host = lambda: doctored
+def fail_to_fork(*args, **options): raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+run = _host.subprocess.run
+def run_and_hang(command, *, input, timeout, **options):
+    if json.loads(input)["offsets"] is None:
+        return run(command, input=input, timeout=timeout, **options)
+    return run([sys.executable, "-c", "import time; time.sleep(60)"], input=input, timeout=0.5, **options)
+"""
+
+CONNECT = """
+module = "func.func public @main() { return {mhlo.frontend_attributes = {a = \\"1\\"}} }"
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    results = [hlotag.run_passes(module, "canonicalize,hlotag-strip") for _ in range(2)]
+assert results[0] == results[1] and "frontend_attributes" not in results[0]
+print(json.dumps({"bindings": _core.uses_bindings(), "warnings": [(w.category.__name__, str(w.message)) for w in caught]}))
+"""
+
+
+def connect(run_python: RunPython, doctor: str, directory: Path | str, **environment: str) -> dict:
+    """Runs a pipeline after `doctor`; says which host did it, and what was warned about."""
+    done = run_python(PREPARE + doctor + CONNECT, **{"HLOTAG_CACHE_DIR": str(directory), "HLOTAG_HOST": "", **environment})
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_what_is_right_needs_no_second_host(run_python: RunPython, tmp_path: Path) -> None:
+    assert connect(run_python, "", tmp_path / "cache") == {"bindings": False, "warnings": []}
+
+
+@pytest.mark.parametrize("case", DOCTORED)
+def test_the_second_host_takes_over_with_one_warning(run_python: RunPython, tmp_path: Path, case: str) -> None:
+    doctor, text = DOCTORED[case]
+    found = connect(run_python, doctor, tmp_path / "cache")
+    assert found["bindings"]
+    ((category, message),) = found["warnings"]
+    assert category == "SlowHost"
+    assert re.search(text, message)
+    assert "HLOTAG_HOST=bindings" in message
+
+
+def test_nothing_is_remembered_of_a_failure(run_python: RunPython, tmp_path: Path) -> None:
+    assert connect(run_python, DOCTORED["swapped functions"][0], tmp_path)["bindings"]
+    assert connect(run_python, "", tmp_path) == {"bindings": False, "warnings": []}
+
+
+def test_an_unwritable_cache_changes_nothing(run_python: RunPython) -> None:
+    found = connect(run_python, DOCTORED["missing symbol"][0], "/proc/hlotag")
+    assert found["bindings"]
+    assert len(found["warnings"]) == 1
+
+
+def test_the_second_host_is_tried_once(run_python: RunPython, tmp_path: Path) -> None:
+    watch = """
+trials = []
+probe = _host._probe
+_host._probe = lambda *args: (trials.append(1), probe(*args))
+import atexit; atexit.register(lambda: print(len(trials), file=sys.stderr))
+"""
+    counts = []
+    for _ in range(2):
+        done = run_python(PREPARE + watch + CONNECT, HLOTAG_CACHE_DIR=str(tmp_path), HLOTAG_HOST="bindings")
+        assert json.loads(done.stdout.splitlines()[-1]) == {"bindings": True, "warnings": []}
+        counts.append(done.stderr.split()[-1])
+    assert counts == ["1", "0"]
+
+
+def failing(run_python: RunPython, doctor: str, **environment: str) -> str:
+    code = """
+try:
+    _host.ensure()
+except hlotag.HlotagError as error:
+    print(type(error).__name__, error)
+    assert not _core.is_installed()
+"""
+    done = run_python(PREPARE + doctor + code, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_asking_for_the_first_host_makes_it_an_error(run_python: RunPython, tmp_path: Path) -> None:
+    text = failing(run_python, DOCTORED["swapped functions"][0], HLOTAG_CACHE_DIR=str(tmp_path), HLOTAG_HOST="symbols")
+    assert text.startswith("IncompatibleJaxlibError")
+    assert "gave wrong answers: mlirLocationCallSiteGetCallee" in text
+
+
+def test_where_neither_works_the_error_has_both_reasons(run_python: RunPython, tmp_path: Path) -> None:
+    doctor = DOCTORED["missing symbol"][0] + "; _host._PROBE_CODE = 'raise RuntimeError(\"no such method\")'\n"
+    text = failing(run_python, doctor, HLOTAG_CACHE_DIR=str(tmp_path), HLOTAG_HOST="")
+    assert text.startswith("IncompatibleJaxlibError")
+    assert "no such method" in text
+    assert "tried first: it lacks 1 function" in text
+
+
+def test_bindings_of_another_shape_are_refused(run_python: RunPython, tmp_path: Path) -> None:
+    doctor = "from jaxlib.mlir import ir; _host._probe = lambda *args: None; del ir.NameLoc\n"
+    text = failing(run_python, doctor, HLOTAG_CACHE_DIR=str(tmp_path), HLOTAG_HOST="bindings")
+    assert "its Python bindings of MLIR are not those that hlotag knows" in text
+    assert "NameLoc" in text
+
+
+def test_an_unknown_host_is_an_error(run_python: RunPython, tmp_path: Path) -> None:
+    text = failing(run_python, "", HLOTAG_CACHE_DIR=str(tmp_path), HLOTAG_HOST="both")
+    assert "expected 'symbols' or 'bindings', got 'both'" in text
+
+
+def link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
+@pytest.fixture
+def own_jaxlib(tmp_path: Path) -> tuple[Path, Path]:
+    """A folder with a jaxlib of its own, to be put first in PYTHONPATH, and the library in it, which may be replaced."""
+    library = Path(_host.find_host().library)
+    copy = tmp_path / "site" / "jaxlib"
+    shutil.copytree(library.parent, copy, copy_function=link, ignore=shutil.ignore_patterns("__pycache__", "include"))
+    return copy.parent, copy / library.name
+
+
+def test_a_stripped_jaxlib_is_used_through_its_bindings(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:
+    tool = shutil.which("strip")
+    if tool is None:
+        pytest.skip("needs binutils")
+    site, library = own_jaxlib
+    stripped = library.with_suffix(".stripped")
+    subprocess.run([tool, "--strip-all", str(library), "-o", str(stripped)], check=True)
+    os.replace(stripped, library)
+    code = "import hlotag; assert _host.find_host().library.startswith(sys.path[1])\n"
+    found = run_python(
+        "import json, sys, warnings; from hlotag import _core, _host\n" + code + CONNECT,
+        PYTHONPATH=os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
+        HLOTAG_CACHE_DIR=str(site / "cache"),
+        HLOTAG_HOST="",
+    )
+    assert found.returncode == 0, found.stderr
+    answer = json.loads(found.stdout.splitlines()[-1])
+    assert answer["bindings"]
+    ((category, message),) = answer["warnings"]
+    assert category == "SlowHost"
+    assert "has no symbol table (it was stripped)" in message
+
+
+def test_a_library_that_is_replaced_while_the_process_runs(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:
+    site, library = own_jaxlib
+    # The other build: the same but for the code of one function.
+    offset = _core.read_symbols(str(library))["mlirOperationClone"]
+    replace = f"""
+import json, os, shutil, sys, warnings
+from hlotag import _core, _host
+import hlotag
+host = _host.find_host()
+assert host.library == {str(library)!r}
+shutil.copy2(host.library, host.library + ".new")
+with open(host.library + ".new", "r+b") as file:
+    file.seek({offset} - {_code_shift(library, offset)} + 8)
+    byte = file.read(1)
+    file.seek(-1, 1)
+    file.write(bytes([byte[0] ^ 1]))
+os.replace(host.library + ".new", host.library)
+_host._probe = lambda *args: None  # a trial in a new process says how the new library works, and not this one
+"""
+    done = run_python(
+        replace + CONNECT,
+        PYTHONPATH=os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
+        HLOTAG_CACHE_DIR=str(site / "cache"),
+        HLOTAG_HOST="",
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["bindings"]
+    assert "(mlirOperationClone differs): it was replaced since; restart the process" in answer["warnings"][0][1]
+
+
+def _code_shift(library: Path, offset: int) -> int:
+    """How far an address lies behind its place in the file, from the program headers."""
+    data = library.open("rb").read(1 << 12)
+    begin, size, count = (int.from_bytes(data[at : at + n], "little") for at, n in ((32, 8), (54, 2), (56, 2)))
+    for header in (data[begin + i * size :][:size] for i in range(count)):
+        kind = int.from_bytes(header[:4], "little")
+        place, address, _, length = (int.from_bytes(header[at : at + 8], "little") for at in (8, 16, 24, 32))
+        if kind == 1 and address <= offset < address + length:
+            return address - place
+    raise AssertionError("the offset is in no segment")
+
+
+def test_errors_survive_pickling() -> None:
+    import pickle
+
+    error = errors.IncompatibleJaxlibError("whole text", ["f"], "why")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.missing, copy.reason) == ("whole text", ("f",), "why")
