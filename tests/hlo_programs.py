@@ -178,10 +178,14 @@ HEAVY = {
 def signature(opcode: str, operands: Iterable[tuple[int, ...]], results: Iterable[tuple[int, ...]]) -> str:
     """What a heavy operation is known by, from the dimensions of its operands and results."""
 
-    def sizes(shapes: Iterable[tuple[int, ...]]) -> str:
-        return ",".join(map(str, sorted(prod(shape) for shape in shapes)))
-
-    return f"{opcode}:{sizes(operands)}->{sizes(results)}"
+    inputs, outputs = ([prod(shape) for shape in shapes] for shapes in (operands, results))
+    if opcode in ("scatter", "select-and-scatter"):  # XLA makes the one from the other, and changes the form of the indices.
+        opcode, inputs = "scatter", inputs[: len(outputs)] + inputs[-len(outputs) :] if opcode == "scatter" else inputs[:2]
+    elif opcode == "sort":  # XLA drops operands that nobody uses.
+        inputs, outputs = inputs[:1], outputs[:1]
+    elif opcode == "all-reduce":  # XLA combines them, and joins their tags.
+        return ",".join(sorted({f"{opcode}:{n}" for n in outputs}))
+    return f"{opcode}:{'x'.join(map(str, sorted(inputs)))}->{'x'.join(map(str, sorted(outputs)))}"
 
 
 def signature_of_operation(operation: Any) -> str | None:

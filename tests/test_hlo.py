@@ -12,7 +12,6 @@ import pytest
 from hlotag import errors, pipeline
 from hlotag.hlo import HloModule, Origins, proto
 from hlotag.hlo.module import of_executable
-from hlotag.hlo.origins import without_numbers
 from programs import B, W, X, mlp
 
 
@@ -118,18 +117,20 @@ def test_equal_modules_have_equal_tokens_and_others_another():
 
 
 @pytest.mark.parametrize(
-    ("name", "ids"),
+    ("name", "ids", "callers"),
     [
-        ("\x01{}:3\x01/jit(f)/sin", (3,)),
-        ("\x01{}:1\x01/jit(f)/jit(g)/\x01{}:7\x01/sin", (7,)),
-        ("\x01{}:1\x01/jit(f)/\x01{}:18\x01/mul;\x01{}:17\x01/mul", (18, 17)),
-        ("\x01{}:4\x01/sin;\x01{}:4\x01/sin", (4,)),
-        ("jit(f)/sin", ()),
-        ("\x0100ff:3\x01/jit(f)/sin", ()),
+        ("\x01{}:3\x01/jit(f)/sin", (3,), set()),
+        ("\x01{}:1\x01/jit(f)/jit(g)/\x01{}:7\x01/sin", (7,), {1}),
+        ("\x01{}:1\x01/jit(f)/\x01{}:18\x01/mul;\x01{}:17\x01/mul", (18, 17), {1}),
+        ("\x01{}:1\x01/sin;\x01{}:1\x01/sin", (1,), set()),
+        ("\x01{}:2\x01/jit(f)/(\x01{}:1\x01/psum:\x01{}:0\x01/psum)", (1, 0), {2}),
+        ("jit(f)/sin", (), set()),
+        ("\x0100ff:3\x01/jit(f)/sin", (), set()),
     ],
 )
-def test_numbers_in_names(name, ids):
+def test_numbers_in_names(name, ids, callers):
     origins, _ = _numbered(jnp.sin, 1.0)
     named = name.replace("{}", origins.token)
     assert origins.ids_of(named) == ids
-    assert "\x01" not in without_numbers(named)
+    assert origins.callers_of(named) == callers
+    assert "\x01" not in origins.plain(named)

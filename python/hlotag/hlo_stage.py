@@ -22,7 +22,7 @@ from hlotag import _compat
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
-from hlotag.hlo.origins import Origins, entries_of, walk, without_numbers
+from hlotag.hlo.origins import Origins, entries_of, walk
 from hlotag.hlo.restore import restore, tags_of
 from hlotag.hlo.transformation import Transformations
 from hlotag.pipeline import copy_of
@@ -111,8 +111,8 @@ class _Restoration:
         ids = join(module, self.origins)
         restore(module, ids, self.origins, self._patterns)
         for instruction in ids:
-            if "\x01" in instruction.op_name:
-                instruction.proto.metadata.op_name = without_numbers(instruction.op_name)
+            if instruction.op_name:
+                instruction.proto.metadata.op_name = self.origins.plain(instruction.op_name)
         if self._records is not None:
             named = {instruction.name: numbers for instruction, numbers in ids.items()}
             self._records.append(Record(self.origins, before, named, module))

@@ -24,6 +24,8 @@ ATTRIBUTES = "mhlo.frontend_attributes"
 # A path component in front of the others, since XLA names instructions after the last one. The control character keeps it apart
 # from names of users.
 _NUMBER = re.compile(r"\x01([0-9a-f]+):([0-9]+)\x01/")
+# How XLA writes the names of combined collectives, where they differ; ours differ in their numbers.
+_COMBINED = re.compile(r"/\(([^():]+)(?::\1)+\)$")
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 
 
@@ -61,12 +63,14 @@ class Origins:
       token: names the module; equal for equal modules, in every process.
       module: the numbered module.
       operations: by number.
+      helpers: by number, those of the operations before it that have its number in their names, since they are part of it.
     """
 
     def __init__(self, module: Any, salt: str = ""):
         self.module = module
         self.token = _digest(module, salt)
         self.operations = list(walk(module.operation))
+        self.helpers: dict[int, list[int]] = {}
         with module.context:
             self._number()
 
@@ -98,40 +102,60 @@ class Origins:
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
         """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
-        found = []
-        for part in op_name.split(";"):
-            numbers = [int(number) for token, number in _NUMBER.findall(part) if token == self.token]
-            if numbers:
-                found.append(numbers[-1])
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(number for path in self._paths(op_name) for number in path[-1:]))
+
+    def callers_of(self, op_name: str) -> set[int]:
+        """The numbers in an `op_name` of the calls that XLA inlined."""
+        return {number for path in self._paths(op_name) for number in path[:-1]}
+
+    def plain(self, op_name: str) -> str:
+        """`op_name` as XLA would have written it without numbers."""
+        if "\x01" not in op_name:
+            return op_name
+        # Equal names are combined to that name, equal locations merged to that location, and a caller that is the beginning of its
+        # callee's name is not repeated.
+        parts = [_joined(_NUMBER.split(part)[::3]) for part in op_name.split(";")]
+        name = _COMBINED.sub(r"/\1", ";".join(parts))
+        if len(set(parts)) > 1 or len(parts) == 1:
+            return name
+        first, *others = (self.operations[number].location.child_loc for number in self.ids_of(op_name))
+        return parts[0] if all(other == first for other in others) else name
+
+    def _paths(self, op_name: str) -> list[list[int]]:
+        if "\x01" not in op_name:
+            return []
+        paths = []
+        for name in op_name.split(";"):
+            callers, _, combined = name.partition("/(\x01")
+            parts = [f"{callers}/\x01{part}" for part in combined.split(":\x01")] if combined else [name]
+            paths += [[int(number) for token, number in _NUMBER.findall(part) if token == self.token] for part in parts]
+        return paths
 
     def _number(self) -> None:
-        following: tuple[Any, str] | None = None
-        for number in range(len(self.operations) - 1, -1, -1):
-            operation = self.operations[number]
+        numbers = {operation: number for number, operation in enumerate(self.operations)}
+        for number, operation in enumerate(self.operations):
             location = operation.location
             # XLA gives constants no metadata, and would make up another instruction name where there is none.
             if operation.name == "stablehlo.constant" or not isinstance(location, ir.NameLoc):
                 continue
-            if operation.name != "stablehlo.broadcast_in_dim":
-                name = self._name(number, location)
-                following = location, name
-            elif following is not None and following[0] == location:
-                # Operand and operation of one equation, which XLA may merge: where the locations are equal, so must the names be.
-                name = following[1]
-            elif "/" in location.name_str:
-                name = self._name(number, location)
-            else:
-                continue
-            operation.location = ir.Location.name(name, location.child_loc)
-
-    def _name(self, number: int, location: Any) -> str:
-        return f"\x01{self.token}:{number}\x01/{location.name_str}"
+            owner = number
+            if operation.name == "stablehlo.broadcast_in_dim":
+                users = {use.owner.operation for use in operation.result.uses}
+                # XLA may merge an equation's operation with its operand: where the locations are equal, so must the names be.
+                if len(users) == 1 and (user := users.pop()).location == location:
+                    owner = numbers[user]
+                    self.helpers.setdefault(owner, []).append(number)
+                elif "/" not in location.name_str:
+                    continue
+            operation.location = ir.Location.name(f"\x01{self.token}:{owner}\x01/{location.name_str}", location.child_loc)
 
 
-def without_numbers(op_name: str) -> str:
-    """`op_name` as JAX writes it."""
-    return _NUMBER.sub("", op_name)
+def _joined(names: list[str]) -> str:
+    """The name of an operation in inlined functions: those of its callers, each with a slash at the end, and its own."""
+    joined = ""
+    for name in names:
+        joined = name if joined and name.startswith(joined) else joined + name
+    return joined
 
 
 def _digest(module: Any, salt: str) -> str:

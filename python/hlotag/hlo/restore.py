@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tags of HLO instructions, put right: the rules are in docs/hlo.md."""
+"""The tags of HLO instructions, put right: docs/hlo.md has the rules."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from hlotag import keys
+from hlotag.hlo.graph import Program
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins
 
+Entries = dict[str, str]
 
-def tags_of(entries: Mapping[str, str], patterns: tuple[str, ...] = ("*",)) -> dict[str, str]:
+
+def tags_of(entries: Mapping[str, str], patterns: tuple[str, ...] = ("*",)) -> Entries:
     """The entries that are tags: whose keys nobody reserves, and match one of the patterns."""
-    return {key: value for key, value in entries.items() if _is_tag(key) and any(fnmatchcase(key, p) for p in patterns)}
+    return {key: value for key, value in entries.items() if not _is_reserved(key) and any(fnmatchcase(key, p) for p in patterns)}
 
 
 def restore(
-    module: HloModule,
-    ids: Mapping[Instruction, tuple[int, ...]],
-    origins: Origins,
-    patterns: tuple[str, ...] = ("*",),
+    module: HloModule, ids: Mapping[Instruction, tuple[int, ...]], origins: Origins, patterns: tuple[str, ...] = ("*",)
 ) -> int:
     """Gives every instruction the tags of the operations that it came from.
 
@@ -33,25 +34,53 @@ def restore(
     Returns:
       The number of instructions whose attributes changed.
     """
-    tags = [tags_of(entries, patterns) for entries in origins.attributes]
-    written = {(key, value) for entries in tags for key, value in entries.items()}
+    restorer = _Restorer(origins, patterns)
     num_changed = 0
-    for instruction, numbers in ids.items():
-        if not numbers:
+    for instruction in module.instructions():
+        if not (numbers := ids[instruction]):
             continue
         before = instruction.attributes
-        # A value that the program does not have is XLA's own, for instance of a combined collective.
-        after = {key: value for key, value in before.items() if (key, value) not in written}
-        for number in reversed(numbers):
-            after.update(
-                {key: value for key, value in tags[number].items() if key not in before or (key, before[key]) in written}
-            )
+        after = restorer.entries_for(instruction, numbers, before)
         if after != before:
             instruction.attributes = after
             num_changed += 1
     return num_changed
 
 
-def _is_tag(key: str) -> bool:
+class _Restorer:
+    def __init__(self, origins: Origins, patterns: tuple[str, ...]):
+        self._origins, self._program = origins, Program(origins)
+        self._tags = [tags_of(entries, patterns) for entries in origins.attributes]
+        self._written = {entry for entries in self._tags for entry in entries.items()}
+
+    def entries_for(self, instruction: Instruction, numbers: tuple[int, ...], before: Entries) -> Entries:
+        """What an instruction that came from `numbers` and that XLA left with `before` is to have."""
+        # XLA copies some of a call's entries to what it inlines.
+        from_callers = {entry for number in self._origins.callers_of(instruction.op_name) for entry in self._tags[number].items()}
+        # A value that the program does not have is XLA's own, for instance of a combined collective.
+        after = {k: v for k, v in before.items() if (k, v) not in self._written or (k, v) in from_callers}
+        is_operation = self._is_operation(instruction, numbers)
+        for number in reversed(numbers):
+            for key, value in self._tags[number].items():
+                is_xlas = key in before and (key, before[key]) not in self._written
+                if not is_xlas and (is_operation or not _names_one_place(key)):
+                    after[key] = value
+        return after
+
+    def _is_operation(self, instruction: Instruction, numbers: tuple[int, ...]) -> bool:
+        """Whether an instruction is what its operation computes, and not one that helps."""
+        if instruction.opcode == "constant":
+            return False
+        return numbers[0] in self._origins.ids_of(instruction.op_name) or self._program.becomes(numbers[0], instruction.opcode)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_reserved(key: str) -> bool:
     known = keys.lookup(key)
-    return known is None or not known.reserved
+    return known is not None and known.reserved
+
+
+def _names_one_place(key: str) -> bool:
+    """Whether a key says where in a schedule, a stream or a memory something is, which its helpers need not and may not share."""
+    known = keys.lookup(key)
+    return known is not None and known.derived == "drop"
