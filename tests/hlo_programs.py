@@ -16,8 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.mlir import ir
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
+
+from hlotag.hlo.module import Instruction
+from hlotag.hlo.origins import ATTRIBUTES, walk
 
 
 def _array(*shape: int, seed: int = 0) -> np.ndarray:
@@ -203,3 +207,32 @@ def signature_of_instruction(instruction: Any) -> str | None:
     shape = instruction.proto.shape
     results = [tuple(s.dimensions) for s in shape.tuple_shapes] or [tuple(shape.dimensions)]
     return signature(instruction.opcode, [o.dimensions for o in instruction.operands], results)
+
+
+def has_signature(instruction: Instruction, expected: str) -> bool:
+    """Whether the tag `t` of an instruction is this signature; XLA joins the tags of what it combines."""
+    return set(instruction.attributes.get("t", "").split(",")) == set(expected.split(","))
+
+
+def is_xlas_own(instruction: Instruction) -> bool:
+    """Whether XLA added it for its own ends: it moves values and has no name."""
+    if instruction.opcode == "fusion":
+        return is_xlas_own(instruction.called[0].root)
+    return instruction.opcode in ("parameter", "tuple", "get-tuple-element") or (
+        instruction.opcode in ("copy", "bitcast") and not instruction.op_name
+    )
+
+
+NEVER_TAGGED = {"func.func", "func.return", "stablehlo.return", "sdy.return"}
+
+
+def sign_operations(module: ir.Module) -> None:
+    """Tags each operation with its signature, or with its number: what a tag should be is then seen on the instruction itself."""
+    with module.context:
+        for number, operation in enumerate(walk(module.operation)):
+            if operation.name in NEVER_TAGGED:
+                continue
+            there = ir.DictAttr(operation.attributes[ATTRIBUTES]) if ATTRIBUTES in operation.attributes else ()
+            value = signature_of_operation(operation) or f"operation {number}"
+            entries = {entry.name: entry.attr for entry in there} | {"t": ir.StringAttr.get(value)}
+            operation.attributes[ATTRIBUTES] = ir.DictAttr.get(entries)

@@ -48,9 +48,18 @@ def test_what_stages_are_for_is_part_of_jaxs_cache_keys():
     assert found == [[{}], [{"k": "v"}], [{}]]
 
 
-@pytest.mark.parametrize("hlo", [[], "k", [1], 3])
-def test_patterns_that_are_none_are_refused(hlo):
-    with pytest.raises(hlotag.PipelineError, match="_scheduling_group_id"), hlotag.stage(hlo=hlo):
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"hlo": []}, "hlo must be True, False or a list of keys, got none; False turns the stage off"),
+        ({"hlo": "k"}, "hlo must be True, False or a list of keys such as .*, got 'k'"),
+        ({"hlo": [1]}, r"hlo must be .*, got \[1\]"),
+        ({"hlo": 3}, "hlo must be .*, got 3"),
+        ({"op_names": "k"}, "op_names must be a list of keys, got 'k'"),
+    ],
+)
+def test_patterns_that_are_none_are_refused(option, message):
+    with pytest.raises(hlotag.PipelineError, match=message), hlotag.stage(**option):
         pass
 
 
@@ -103,6 +112,71 @@ def test_records_say_what_came_from_what():
     (number,) = record.ids[multiply.name]
     assert record.origins[number].op == "chlo.square"
     assert [dict(i.attributes) for i in record.before.instructions() if i.opcode == "multiply"] == [{}]
+
+
+@pytest.mark.parametrize(
+    ("keys", "hlo", "name"),
+    [
+        (["k"], True, "jit(<lambda>)/{k=v}/sin"),
+        (["*"], True, "jit(<lambda>)/{j=a_b,k=v}/sin"),
+        (["k"], False, "jit(<lambda>)/{k=v}/sin"),
+        (["other"], True, "jit(<lambda>)/sin"),
+        ([], True, "jit(<lambda>)/sin"),
+    ],
+)
+def test_chosen_tags_are_in_the_names_that_profilers_show(keys, hlo, name, tmp_path):
+    def f(x):
+        with hlotag.tagged({"k": "v", "j": "a/b"}):
+            return jnp.sin(x)
+
+    executable = compiled(f, X, hlo=hlo, op_names=keys)
+    assert [i.op_name for m in of_executable(executable) for i in m.instructions() if i.opcode == "sine"] == [name]
+    with jax.profiler.trace(str(tmp_path)):
+        executable(X)[0].block_until_ready()
+    (written,) = tmp_path.rglob("*.xplane.pb")
+    assert name.encode() in written.read_bytes()
+
+
+CACHED = """
+import os, jax, numpy as np
+import hlotag
+from hlotag.hlo.module import of_executable
+import jax.numpy as jnp
+from jax import monitoring
+
+hits = []
+monitoring.register_event_listener(lambda event, **_: hits.append(event) if event.endswith("cache_hits") else None)
+jax.config.update("jax_compilation_cache_dir", os.environ["CACHE"])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+def f(x):
+    with hlotag.tagged({"k": os.environ["FIRST"]}):
+        y = jnp.square(x)
+    with hlotag.tagged({"k": os.environ["SECOND"]}):
+        return jnp.square(jnp.sin(y))
+
+with hlotag.stage(hlo=os.environ["HLO"] == "1"):
+    executable = jax.jit(f).lower(np.ones(3, np.float32)).compile()
+found = [i.attributes.get("k") for m in of_executable(executable) for i in m.instructions() if i.opcode == "multiply"]
+assert "\\x01" not in executable.as_text()
+print(len(hits), *sorted(map(str, found)))
+"""
+
+
+def test_an_executable_from_the_persistent_cache_has_its_own_programs_tags(run_python, tmp_path):
+    def run(first, second, hlo="1", code=CACHED):
+        finished = run_python(code, CACHE=str(tmp_path / "cache"), FIRST=first, SECOND=second, HLO=hlo)
+        assert finished.returncode == 0, finished.stderr
+        return finished.stdout.strip()
+
+    assert run("a", "b") == "0 a b"
+    assert run("a", "b") == "1 a b"
+    assert run("c", "b") == "0 b c"
+    assert run("a", "b", hlo="0") == "0 None None"
+    # Locations are not in the key; the tags are the program's all the same.
+    assert run("a", "b", code="\n\n\n" + CACHED.replace("def f", "def g").replace("jit(f)", "jit(g)")).endswith(" a b")
+    assert run("a", "b", code="\n\n\n" + CACHED) == "1 a b"
 
 
 def test_callbacks_of_others_are_kept():

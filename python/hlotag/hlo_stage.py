@@ -23,7 +23,7 @@ from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins, entries_of, walk
-from hlotag.hlo.restore import restore, tags_of
+from hlotag.hlo.restore import restore, tags_of, with_tags
 from hlotag.hlo.transformation import Transformations
 from hlotag.pipeline import copy_of
 from hlotag.state import Stage
@@ -66,7 +66,8 @@ def recorded() -> Iterator[list[Record]]:
 
 def prepare(module: Any, stage: Stage) -> None:
     """Remembers that `module`, when it is compiled, goes through the HLO stage of `stage`; modules without tags need not."""
-    if stage.hlo and any(tags_of(entries_of(operation), stage.hlo) for operation in walk(module.operation)):
+    patterns = stage.hlo + stage.op_names
+    if patterns and any(tags_of(entries_of(operation), patterns) for operation in walk(module.operation)):
         _hooks.install()
         _prepared[module] = stage
 
@@ -95,7 +96,7 @@ class _Restoration:
         self.origins = Origins(copy_of(module), salt=_salt(stage))
         self.error: Exception | None = None
         self.was_called = False
-        self._patterns = stage.hlo
+        self._stage = stage
         self._records = _records.get()
 
     def __call__(self, module: HloModule) -> None:
@@ -109,10 +110,11 @@ class _Restoration:
         # The module in hand is changed in place, so what it was is a copy, which only a recording needs.
         before = module if self._records is None else HloModule(module.to_bytes())
         ids = join(module, self.origins)
-        restore(module, ids, self.origins, self._patterns)
+        restore(module, ids, self.origins, self._stage.hlo)
         for instruction in ids:
             if instruction.op_name:
-                instruction.proto.metadata.op_name = self.origins.plain(instruction.op_name)
+                name = self.origins.plain(instruction.op_name)
+                instruction.proto.metadata.op_name = with_tags(name, tags_of(instruction.attributes, self._stage.op_names))
         if self._records is not None:
             named = {instruction.name: numbers for instruction, numbers in ids.items()}
             self._records.append(Record(self.origins, before, named, module))
@@ -164,7 +166,7 @@ def _warn_once(platform: str) -> None:
 
 def _salt(stage: Stage) -> str:
     """Of all that decides what the stage does with a module."""
-    return hashlib.blake2b(f"{stage.version} {stage.hlo}".encode(), digest_size=4).hexdigest()
+    return hashlib.blake2b(f"{stage.version} {stage.hlo} {stage.op_names}".encode(), digest_size=4).hexdigest()
 
 
 def _cache_key_suffix(module: Any) -> str:

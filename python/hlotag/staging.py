@@ -32,6 +32,7 @@ def enable(
     rules: Sequence[Rule] = (),
     *,
     hlo: bool | Iterable[str] = True,
+    op_names: Iterable[str] = (),
     on_error: OnError = "raise",
     debug_origins: bool = False,
 ) -> None:
@@ -44,6 +45,8 @@ def enable(
       rules: ops to tag by kind, scope or source, besides those that the program tags itself.
       hlo: whether tags that XLA's own passes drop or move are put right before it makes code; or patterns (`*`, `?`) of the keys
         for which they are.
+      op_names: patterns of keys whose tags are written into the names that XLA gives to profilers: XProf, Perfetto and Nsight show
+        `jit(f)/{layer=3}/dot_general` for a product with the tag `layer="3"`.
       on_error: when a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
         go on with only the tags that the program itself sets.
       debug_origins: as for `run_passes`: every module says where its tags come from.
@@ -52,7 +55,7 @@ def enable(
       PipelineError: the pipeline names a pass or an option that does not exist.
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
     """
-    new = _make(pipeline, rules, hlo, on_error, debug_origins)
+    new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with _switching:
         if context.get_global() is None:
             _hooks.retain()
@@ -74,6 +77,7 @@ def stage(
     rules: Sequence[Rule] = (),
     *,
     hlo: bool | Iterable[str] = True,
+    op_names: Iterable[str] = (),
     on_error: OnError = "raise",
     debug_origins: bool = False,
 ) -> Iterator[Stage | None]:
@@ -86,6 +90,7 @@ def stage(
       pipeline: as for `enable`; None turns the stage off within the block.
       rules: as for `enable`.
       hlo: as for `enable`.
+      op_names: as for `enable`.
       on_error: as for `enable`.
       debug_origins: as for `enable`.
 
@@ -95,7 +100,11 @@ def stage(
     Raises:
       PipelineError, IncompatibleJaxlibError: as for `enable`.
     """
-    new = None if pipeline is None else _make(pipeline, rules, hlo, on_error, debug_origins)
+    new = (
+        None
+        if pipeline is None
+        else _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
+    )
     with _stage_is(new):
         yield new
 
@@ -118,7 +127,15 @@ def _stage_is(new: Stage | None) -> Iterator[None]:
         _hooks.release()
 
 
-def _make(pipeline: str, rules: Sequence[Rule], hlo: bool | Iterable[str], on_error: OnError, debug_origins: bool) -> Stage:
+def _make(
+    pipeline: str,
+    rules: Sequence[Rule],
+    *,
+    hlo: bool | Iterable[str],
+    op_names: Iterable[str],
+    on_error: OnError,
+    debug_origins: bool,
+) -> Stage:
     from hlotag import __version__, _core
 
     if not isinstance(pipeline, str):
@@ -130,15 +147,30 @@ def _make(pipeline: str, rules: Sequence[Rule], hlo: bool | Iterable[str], on_er
     # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
     if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:
         run_passes("module {}", foreign)
-    return Stage(text, __version__, keys.fingerprint(), debug_origins=debug_origins, hlo=_patterns(hlo), on_error=on_error)
+    return Stage(
+        text,
+        __version__,
+        keys.fingerprint(),
+        debug_origins=debug_origins,
+        hlo=_hlo_patterns(hlo),
+        op_names=_patterns("op_names", op_names, "a list of keys"),
+        on_error=on_error,
+    )
 
 
-def _patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
+def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
     if isinstance(hlo, bool):
         return ("*",) if hlo else ()
-    patterns = tuple(hlo) if isinstance(hlo, Iterable) and not isinstance(hlo, str) else ()
-    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
-        raise PipelineError(f"hlo must be True, False or a list of keys such as ['_scheduling_group_id'], got {hlo!r}")
+    patterns = _patterns("hlo", hlo, "True, False or a list of keys such as ['_scheduling_group_id']")
+    if not patterns:
+        raise PipelineError("hlo must be True, False or a list of keys, got none; False turns the stage off")
+    return patterns
+
+
+def _patterns(name: str, given: Iterable[str], expected: str) -> tuple[str, ...]:
+    patterns = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    if isinstance(given, str) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise PipelineError(f"{name} must be {expected}, got {given!r}")
     return tuple(sorted(set(patterns)))
 
 

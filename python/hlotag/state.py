@@ -25,6 +25,7 @@ class Stage:
       keys: registered keys that change what is traced (`hlotag.keys.fingerprint`).
       debug_origins: whether operations record where their entries come from.
       hlo: patterns of the keys that the HLO stage puts right inside XLA; none turns it off.
+      op_names: patterns of the keys that profilers see in the names of instructions.
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
     """
 
@@ -33,6 +34,7 @@ class Stage:
     keys: str = ""
     debug_origins: bool = False
     hlo: tuple[str, ...] = ("*",)
+    op_names: tuple[str, ...] = ()
     on_error: OnError = "raise"
 
 

@@ -112,8 +112,8 @@ class Origins:
         """`op_name` as XLA would have written it without numbers."""
         if "\x01" not in op_name:
             return op_name
-        # Equal names are combined to that name, equal locations merged to that location, and a caller that is the beginning of its
-        # callee's name is not repeated.
+        # Equal names are combined to that name, equal locations merged to that location, and a caller that is the beginning of
+        # its callee's name is not repeated.
         parts = [_joined(_NUMBER.split(part)[::3]) for part in op_name.split(";")]
         name = _COMBINED.sub(r"/\1", ";".join(parts))
         if len(set(parts)) > 1 or len(parts) == 1:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
@@ -14,10 +15,22 @@ from hlotag.hlo.origins import Origins
 
 Entries = dict[str, str]
 
+# What separates the components of a name, and merged names; and what would break a line.
+_NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
+
 
 def tags_of(entries: Mapping[str, str], patterns: tuple[str, ...] = ("*",)) -> Entries:
     """The entries that are tags: whose keys nobody reserves, and match one of the patterns."""
     return {key: value for key, value in entries.items() if not _is_reserved(key) and any(fnmatchcase(key, p) for p in patterns)}
+
+
+def with_tags(op_name: str, tags: Mapping[str, str]) -> str:
+    """`op_name` with tags in front of its last component, so that profilers that group by scope group by them."""
+    if not tags:
+        return op_name
+    scope, slash, last = op_name.rpartition("/")
+    written = ",".join(f"{key}={value}" for key, value in sorted(tags.items()))
+    return f"{scope}{slash}{{{_NOT_IN_NAMES.sub('_', written)}}}/{last}"
 
 
 def restore(

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of tags in XLA's CPU pipeline, and what the stage inside XLA costs.
+
+    python benchmarks/hlo_stage.py [--large] [--repeat 9] [PROGRAM ...]
+
+The programs are those of `tests/hlo_programs.py`, each a gradient. Columns: JAX alone | hlotag with `hlo=False` | both stages.
+
+  without a tag    optimized instructions that have none although all of the program is tagged (one block around it); what XLA
+                   adds for its own ends, nameless copies and bitcasts, parameters and tuples, does not count
+  heavy and wrong  dots, convolutions, reductions, scatters, collectives, sorts, gathers, FFTs that have another operation's tag
+                   or none, when each operation was given one of its own before XLA; by sizes, and not by anything XLA carries
+  compile          processor time with both stages over that with `hlo=False`, medians of runs in turns
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import jax
+from jax.experimental.xla_metadata import set_xla_metadata
+
+import hlo_programs
+import hlotag
+from hlotag.hlo.module import Instruction, of_executable
+
+SIGN = "benchmark-sign-operations"
+
+
+def compiled(name: str, pipeline: str | None = hlotag.DEFAULT_PIPELINE, *, hlo: bool = False, sign: bool = False) -> Any:
+    """The executable of a program, and the processor time that compiling it took; all of it is tagged, or each operation."""
+    function, arguments = hlo_programs.program(name)
+
+    def whole(*args: Any) -> Any:
+        with set_xla_metadata(t="1"):
+            return function(*args)
+
+    with hlotag.stage(pipeline, hlo=hlo):
+        lowered = jax.jit(function if sign else whole).lower(*arguments)
+    if sign and pipeline is None:  # JAX alone, with every operation tagged all the same.
+        lowered = hlotag.run_passes(lowered, SIGN)
+    start = time.process_time()
+    executable = lowered.compile()
+    return executable, time.process_time() - start
+
+
+def instructions(executable: Any) -> list[Instruction]:
+    return [i for module in of_executable(executable) for i in module.instructions()]
+
+
+def untagged(executable: Any) -> int:
+    return sum("t" not in i.attributes and not hlo_programs.is_xlas_own(i) for i in instructions(executable))
+
+
+def wrong(executable: Any) -> int:
+    signed = ((i, hlo_programs.signature_of_instruction(i)) for i in instructions(executable))
+    return sum(s is not None and not hlo_programs.has_signature(i, s) for i, s in signed)
+
+
+def ratio(name: str, repeat: int) -> tuple[float, float]:
+    """Median processor time of a compilation with `hlo=False`, and the median of what the stage takes times."""
+    off, ratios = [], []
+    for _ in range(repeat):
+        first, second = compiled(name)[1], compiled(name, hlo=True)[1]
+        off.append(first)
+        ratios.append(second / first)
+    return statistics.median(off), statistics.median(ratios)
+
+
+def row(name: str, cells: Iterable[object]) -> str:
+    return f"{name:<16}" + "".join(f"{cell!s:>12}" for cell in cells)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", default=list(hlo_programs.PROGRAMS))
+    parser.add_argument("--large", action="store_true", help="the transformer of 12 layers too")
+    parser.add_argument("--repeat", type=int, default=9)
+    options = parser.parse_args()
+    hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
+    both = f"{hlotag.DEFAULT_PIPELINE},{SIGN}"
+    print(f"jax {jax.__version__}\n{row('', ['instructions', '', 'without', 'a tag', '', 'heavy and', 'wrong', 'compile', ''])}")
+    print(row("program", ["", "JAX", "+ stage", "+ HLO", "JAX", "+ stage", "+ HLO", "s", "ratio"]))
+    totals = [0] * 7
+    for name in [*options.programs, *(hlo_programs.LARGE if options.large else ())]:
+        alone = compiled(name, None)[0]
+        counts = [
+            len(instructions(alone)),
+            *map(untagged, (alone, compiled(name)[0], compiled(name, hlo=True)[0])),
+            *(wrong(compiled(name, p, hlo=hlo, sign=True)[0]) for p, hlo in ((None, False), (both, False), (both, True))),
+        ]
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        seconds, cost = ratio(name, options.repeat)
+        print(row(name, [*counts, f"{seconds:.2f}", f"{cost:.3f}"]), flush=True)
+    print(row("total", totals))
+
+
+if __name__ == "__main__":
+    main()
