@@ -299,6 +299,54 @@ def test_module_that_is_not_valid(client):
         client.compile_and_load(broken)
 
 
+CRASHING = {  # what XLA, when given it, ends the process with
+    "recursion": (
+        "module { func.func @main(%x: tensor<f32>) -> tensor<f32> {"
+        " %y = func.call @other(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> }"
+        " func.func @other(%x: tensor<f32>) -> tensor<f32> {"
+        " %y = func.call @main(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> } }",
+        "the program calls itself: .*main -> .*; XLA has no recursion",
+    ),
+    "no body": ("module { func.func private @main(tensor<f32>) -> tensor<f32> }", "the function @main has no body"),
+    "replicas": (
+        'module attributes {mhlo.num_replicas = "x"} { func.func @main() { return } }',
+        'num_replicas must be an integer of 1 or more, not "x"',
+    ),
+    "partitions": (
+        "module attributes {mhlo.num_partitions = -3 : i32} { func.func @main() { return } }",
+        "num_partitions must be an integer of 1 or more, not -3",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CRASHING)
+def test_refused_before_xla_sees_it(client, kind):
+    text, message = CRASHING[kind]
+    with pytest.raises(ParseError, match=message):
+        client.compile_and_load(text)
+
+
+def test_functions_of_python_are_not_in_text_or_bytes():
+    """jaxlib calls the functions by number, and ends the process where there are none."""
+    x = jnp.arange(3.0)
+    given = jax.jit(lambda x: jax.pure_callback(lambda v: v * 2, x, x)).lower(x)
+    for text in (given.as_text(), given.as_text("hlo"), given.compiler_ir("stablehlo")):
+        with pytest.raises(
+            ArgumentError, match=r"calls functions of Python's, which are not in its text; give the jax\.stages\.Lowered"
+        ):
+            xla.compile_and_load(text)
+    loaded = xla.compile_and_load(given)
+    with pytest.raises(XlaError, match="calls functions of Python's, which are not in its bytes; give them as host_callbacks"):
+        xla.deserialize_executable(loaded.serialize())
+    callbacks = _compat.compile_arguments(given)["host_callbacks"]
+    for again in (
+        xla.compile_and_load(given.as_text(), host_callbacks=callbacks),
+        xla.deserialize_executable(loaded.serialize(), host_callbacks=callbacks),
+        xla.compile_and_load(hlotag.xla_computation(lambda x: jax.pure_callback(lambda v: v * 2, x, x))(x)),
+    ):
+        assert again.execute([x])[0].tolist() == [0, 2, 4]
+
+
 @pytest.mark.parametrize("text", ["module {}", "module { func.func @other() { return } }"])
 def test_module_without_main(client, text):
     with pytest.raises(XlaError, match=r"(?s)cannot compile the program: .*main.*See what is compiled"):
@@ -329,6 +377,11 @@ DEVICES = {
     "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is no device; this client has"),
     "no replicas": (lambda c: None, {"num_replicas": 0}, "1 or more replicas and partitions, not num_replicas=0"),
     "fewer than none": (lambda c: None, {"num_partitions": -1}, "not num_replicas=1, partitions=-1"),
+    "fewer replicas than the program": (
+        lambda c: None,
+        {"program": ADD_HLO.replace("HloModule add_vectors", "HloModule m, replica_count=2"), "profile_version": 1},
+        "the program is for num_replicas=2, and options have 1; set options.num_replicas = 2",
+    ),
     "another assignment": (lambda c: None, {"device_assignment": assignment([0], [1])}, "device_assignment is another one"),
 }
 
@@ -336,8 +389,9 @@ DEVICES = {
 @pytest.mark.parametrize("kind", DEVICES)
 def test_devices_that_do_not_fit(client, serialized, kind):
     devices, values, message = DEVICES[kind]
+    program, values = values.get("program", ADD_HLO), {name: value for name, value in values.items() if name != "program"}
     with pytest.raises(ArgumentError, match=message):
-        client.compile_and_load(ADD_HLO, devices(client), options(**values))
+        client.compile_and_load(program, devices(client), options(**values))
     if not values:
         with pytest.raises(ArgumentError, match=message):
             client.deserialize_executable(serialized, devices(client))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from jax.core import ShapedArray
 from jax.extend import backend
 
 from hlotag import _compat
-from hlotag.errors import ArgumentError, XlaError
+from hlotag.errors import ArgumentError, UnsupportedError, XlaError
 from hlotag.xla import inputs
 from hlotag.xla._refusals import refusals_explained
 from hlotag.xla._stamp import Stamp, unstamped
@@ -132,6 +133,7 @@ class Client:
             ParseError: The program cannot be read; the message says what it looks like, and where the fault is.
             PassError: A pass failed.
             ArgumentError: The devices or options do not fit the client, or each other.
+            UnsupportedError: The options ask for several replicas and several partitions.
             XlaError: XLA cannot compile it.
         """
         program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
@@ -184,6 +186,8 @@ class Client:
         if not isinstance(serialized, bytes | bytearray | memoryview):
             raise ArgumentError(f"serialized must be bytes, not {type(serialized).__name__}")
         executable, stamp = unstamped(bytes(serialized))
+        if not host_callbacks and re.search(inputs.PYTHON_CALLBACK.pattern.encode(), executable):
+            raise XlaError("the executable calls functions of Python's, which are not in its bytes; give them as host_callbacks")
         given = _one_of(compile_options, options)
         used = CompileOptions.of(given)
         if stamp is not None:
@@ -233,6 +237,10 @@ class Client:
         program = inputs.read(computation, pipeline)
         given = _one_of(compile_options, options)
         used = CompileOptions.of(given)
+        for name in ("num_replicas", "num_partitions") if given is not None else ():
+            wanted, has = getattr(program, name), getattr(used, name)
+            if wanted > 1 and has != wanted:
+                raise ArgumentError(f"the program is for {name}={wanted}, and options have {has}; set options.{name} = {wanted}")
         if given is None:
             used.num_replicas, used.num_partitions = program.num_replicas, program.num_partitions
             build = used.executable_build_options
@@ -242,6 +250,11 @@ class Client:
 
     def _load(self, program: inputs.Program, devices: Any, used: CompileOptions, host_callbacks: Sequence[Any]) -> Any:
         callbacks = [*program.host_callbacks, *host_callbacks]
+        if program.calls_python and not callbacks:
+            raise ArgumentError(
+                "the program calls functions of Python's, which are not in its text; give the jax.stages.Lowered or what "
+                "xla_computation returned, or the functions as host_callbacks"
+            )
         with _compile_explained():
             return self._raw.compile_and_load(program.module, devices, used.jaxlib_object, callbacks)
 
@@ -251,6 +264,11 @@ class Client:
         if replicas < 1 or partitions < 1:
             raise ArgumentError(
                 f"options must have 1 or more replicas and partitions, not num_replicas={replicas}, {partitions=}"
+            )
+        if replicas > 1 and partitions > 1:
+            raise UnsupportedError(
+                f"jaxlib runs programs of several replicas or of several partitions, not {replicas} replicas of {partitions} "
+                "partitions; make a mesh of both and use jax.shard_map"
             )
         needed = replicas * partitions
         count = f"{replicas} replicas of {partitions} partitions need {needed} devices"

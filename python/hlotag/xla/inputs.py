@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import graphlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,9 @@ ACCEPTED = (
     "HLO text, a serialized HloModuleProto, StableHLO text, MLIR bytecode, a StableHLO portable artifact, an ir.Module, "
     "or what JAX made: a Lowered, an Exported, or what xla_computation returned"
 )
+
+PYTHON_CALLBACK = re.compile(r"xla_(?:ffi_)?(?:partitioned_)?python_\w+_callback")
+"""The custom calls by which a program calls functions of Python's."""
 
 _BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"  # Who wrote the bytecode: portable artifacts need another reader than plain bytecode.
@@ -61,6 +65,7 @@ class Program:
         num_partitions: How many partitions it was written for.
         host_callbacks: What XLA needs to call back into Python, on some platforms.
         keepalive: What must live as long as the executable.
+        calls_python: Whether it needs host callbacks that are not known.
     """
 
     module: ir.Module
@@ -68,6 +73,7 @@ class Program:
     num_partitions: int = 1
     host_callbacks: tuple = field(default=())
     keepalive: Any = None
+    calls_python: bool = False
 
 
 def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Program:
@@ -253,13 +259,47 @@ def _explain_in_hlo(diagnostic: Diagnostic, text: str) -> str:
 # --- Objects -----------------------------------------------------------------------------------------------------------------
 
 
-def _of_module(module: ir.Module) -> Program:
+def _of_module(module: ir.Module, *, is_checked: bool = False) -> Program:
+    calls_python = False if is_checked else _calls_python(module)
+    replicas, partitions = (_count(module, name) for name in ("mhlo.num_replicas", "mhlo.num_partitions"))
+    return Program(module, replicas, partitions, calls_python=calls_python)
+
+
+def _count(module: ir.Module, name: str) -> int:
     attributes = module.operation.attributes
+    if name not in attributes:
+        return 1
+    value = attributes[name]
+    if not isinstance(value, ir.IntegerAttr) or value.value < 1:
+        raise ParseError(f"the module's {name} must be an integer of 1 or more, not {value}")
+    return value.value
 
-    def count(name: str) -> int:
-        return ir.IntegerAttr(attributes[name]).value if name in attributes else 1
 
-    return Program(module, count("mhlo.num_replicas"), count("mhlo.num_partitions"))
+def _calls_python(module: ir.Module) -> bool:
+    """Whether a program calls functions of Python's; refuses what ends the process in XLA, which JAX never makes."""
+    calls: dict[str, set[str]] = {}
+    targets: set[str] = set()
+
+    def visit(operation: Any) -> ir.WalkResult:
+        if operation.name == "func.func":
+            calls[operation.attributes["sym_name"].value] = set()
+        elif operation.name == "func.call":
+            calls[next(reversed(calls))].add(operation.attributes["callee"].value)
+        elif operation.name == "stablehlo.custom_call":
+            targets.add(operation.attributes["call_target_name"].value)
+        return ir.WalkResult.ADVANCE
+
+    for operation in module.body.operations:
+        if operation.operation.name == "func.func" and not operation.regions[0].blocks:
+            raise ParseError(f"the function @{operation.attributes['sym_name'].value} has no body")
+        operation.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    try:
+        graphlib.TopologicalSorter(calls).prepare()
+    except graphlib.CycleError as error:
+        raise ParseError(
+            f"the program calls itself: {' -> '.join(error.args[1])}; XLA has no recursion, use a while loop"
+        ) from None
+    return any(PYTHON_CALLBACK.fullmatch(target) for target in targets)
 
 
 def _read_module(module: ir.Module) -> Program:
@@ -273,7 +313,7 @@ def _read_module(module: ir.Module) -> Program:
 def _read_lowered(lowered: jax.stages.Lowered) -> Program:
     callbacks = _compat.compile_arguments(lowered).get("host_callbacks") or ()
     module: Any = lowered.compiler_ir("stablehlo")
-    return replace(_of_module(module), host_callbacks=tuple(callbacks), keepalive=lowered)
+    return replace(_of_module(module, is_checked=True), host_callbacks=tuple(callbacks), keepalive=lowered)
 
 
 def _read_exported(exported: Any) -> Program:
@@ -289,12 +329,14 @@ def _read_exported(exported: Any) -> Program:
 
 def _read_computation(computation: Any) -> Program:
     program = _read_hlo_proto(computation.as_serialized_hlo_module_proto())
+    callbacks = getattr(computation, "host_callbacks", ())
     return replace(
         program,
         num_replicas=getattr(computation, "num_replicas", 1),
         num_partitions=getattr(computation, "num_partitions", 1),
-        host_callbacks=getattr(computation, "host_callbacks", ()),
+        host_callbacks=callbacks,
         keepalive=computation,
+        calls_python=program.calls_python and not callbacks,
     )
 
 

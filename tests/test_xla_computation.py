@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`xla_computation`: every parameter, every collective, and the tags of hlotag's stage."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import re
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+import hlotag
+from hlotag import ArgumentError, UnsupportedError, xla
+
+
+@pytest.fixture(scope="module")
+def client():
+    return xla.make_cpu_client(num_devices=8)
+
+
+def on_replicas(client, computation, *arguments):
+    """Runs a computation, argument[i] on replica i; the results as [output][replica]."""
+    loaded = client.compile_and_load(computation)
+    shards = [
+        [client.buffer_from_pyval(data, device) for data, device in zip(argument, loaded.local_devices(), strict=True)]
+        for argument in arguments
+    ]
+    results = loaded.execute_sharded(shards).disassemble_into_single_device_arrays()
+    return [np.stack([np.asarray(array) for array in devices]) for devices in results]
+
+
+# --- What the object has -----------------------------------------------------------------------------------------------------
+
+
+def cosine(x):
+    return jnp.sin(jnp.cos(x))
+
+
+def test_the_object():
+    computation = hlotag.xla_computation(cosine)(3.0)
+    assert isinstance(computation, xla.XlaComputation)
+    text = computation.as_hlo_text()
+    assert text.startswith("HloModule xla_computation_cosine, entry_computation_layout={(f32[])->(f32[])}")
+    assert re.findall(r"= .* (\w+)\(", text) == ["parameter", "cosine", "sine", "tuple"]
+    again = xla.XlaComputation(computation.as_serialized_hlo_module_proto())
+    assert again.as_hlo_text() == text
+    assert computation.as_hlo_dot_graph().startswith("digraph")
+    assert computation.get_hlo_module().name == "xla_computation_cosine"
+    assert str(computation.program_shape()) == "(p0: f32[]) -> (f32[])"
+    assert computation.name() == "xla_computation_cosine"
+    assert (computation.num_replicas, computation.num_partitions) == (1, 1)
+
+
+def test_the_function_is_wrapped():
+    made = hlotag.xla_computation(cosine)
+    assert made.__name__ == "cosine" and made.__wrapped__ is cosine
+    assert "xla_computation_unknown" in hlotag.xla_computation(functools.partial(jnp.add, 1.0))(2.0).as_hlo_text()
+    assert "xla_computation__lambda" in hlotag.xla_computation(lambda x: x)(2.0).as_hlo_text()
+    jitted = hlotag.xla_computation(jax.jit(cosine))(3.0).as_hlo_text()
+    assert "sine" in jitted and "cosine" in jitted
+    with pytest.raises(TypeError, match="takes a function, not 3"):
+        hlotag.xla_computation(3)
+
+
+# --- Arguments ---------------------------------------------------------------------------------------------------------------
+
+DUCK = types.SimpleNamespace(shape=(2, 3), dtype=np.dtype(np.float32))
+ARGUMENTS = {
+    "duck": (DUCK, "f32[2,3]"),
+    "duck with lists and names": (types.SimpleNamespace(shape=[2], dtype="int32"), "s32[2]"),
+    "ShapeDtypeStruct": (jax.ShapeDtypeStruct((2, 3), jnp.bfloat16), "bf16[2,3]"),
+    "NumPy": (np.zeros((2,), np.uint8), "u8[2]"),
+    "NumPy, 64 bits": (np.zeros((2,), np.float64), "f32[2]"),  # as jax.jit takes it
+    "JAX": (jnp.zeros((2,), bool), "pred[2]"),
+    "int": (2, "s32[]"),
+    "float": (2.0, "f32[]"),
+    "bool": (True, "pred[]"),
+    "complex": (2j, "c64[]"),
+    "NumPy scalar": (np.int16(3), "s16[]"),
+    "empty": (np.zeros((0, 3), np.float32), "f32[0,3]"),
+}
+
+
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_argument(kind):
+    given, expected = ARGUMENTS[kind]
+    computation = hlotag.xla_computation(lambda x: x)(given)
+    assert [str(shape).split("{")[0] for shape in computation.program_shape().parameter_shapes()] == [expected]
+
+
+Pair = collections.namedtuple("Pair", "first second")
+
+
+def test_pytrees_and_keywords():
+    """Parameters are the leaves, positional arguments first; keywords by name; None is nothing."""
+
+    def f(tree, pair, *, b, a):
+        return {"sum": tree["x"] + pair.second[0], "others": [a, b]}
+
+    shapes = [jax.ShapeDtypeStruct((n,), np.float32) for n in range(6)]
+    tree = {"y": shapes[1], "x": shapes[2], "none": None}
+    computation, out = hlotag.xla_computation(f, return_shape=True)(tree, Pair(shapes[3], [shapes[2]]), b=shapes[4], a=shapes[5])
+    assert str(computation.program_shape()) == (
+        "(p0: f32[2], p1: f32[1], p2: f32[3], p3: f32[2], p4: f32[5], p5: f32[4]) -> (f32[5], f32[4], f32[2])"
+    )
+    assert jax.tree.map(lambda leaf: leaf.shape, out) == {"sum": (2,), "others": [(5,), (4,)]}
+
+
+def test_unused_arguments_stay():
+    computation = hlotag.xla_computation(lambda x, y: y)(1.0, 2)
+    assert str(computation.program_shape()) == "(p0: f32[], p1: s32[]) -> (s32[])"
+
+
+def test_keys():
+    computation = hlotag.xla_computation(lambda key: jax.random.uniform(key, (2,)))(jax.random.key(0))
+    assert "u32[2]" in str(computation.program_shape().parameter_shapes()[0])
+    (result,) = xla.compile_and_load(computation).execute([jax.random.key_data(jax.random.key(5))])
+    assert np.array_equal(result, jax.random.uniform(jax.random.key(5), (2,)))
+
+
+def test_large_closure():
+    """The constant is in the program; its text leaves it out unless asked."""
+    table = np.arange(5000, dtype=np.float32)
+    computation = hlotag.xla_computation(lambda i: jnp.asarray(table)[i])(3)
+    assert "constant({...})" in computation.as_hlo_text() and "4999" in computation.as_hlo_text(print_large_constants=True)
+    assert xla.compile_and_load(computation).execute([jnp.int32(4321)])[0] == 4321
+
+
+@pytest.mark.parametrize("count", [100, 101])
+@pytest.mark.parametrize("tuple_args", [None, True, False])
+def test_tuple(client, count, tuple_args):
+    """None: tupled above 100 arguments, as before. Either form runs."""
+    computation = hlotag.xla_computation(lambda *xs: sum(xs), tuple_args=tuple_args)(*[1.0] * count)
+    is_tuple = count > 100 if tuple_args is None else tuple_args
+    assert len(computation.program_shape().parameter_shapes()) == (1 if is_tuple else count)
+    assert on_replicas(client, computation, *[[np.float32(i)] for i in range(count)])[0] == sum(range(count))
+
+
+def test_static_arguments():
+    f = lambda n, x, name: (x * n, {"name" + name: x})
+    computation, out = hlotag.xla_computation(f, static_argnums=(0, -1), return_shape=True)(3, 2.0, "d")
+    assert str(computation.program_shape()) == "(p0: f32[]) -> (f32[], f32[])"
+    assert "constant(3)" in computation.as_hlo_text() and list(out[1]) == ["named"]
+    assert "constant(4)" in hlotag.xla_computation(f, static_argnums=[0, 2])(4, 2.0, "d").as_hlo_text()
+
+
+def test_donated_arguments(client):
+    f = lambda n, x, y: (x + n, y["a"] * 2)
+    make = hlotag.xla_computation(f, static_argnums=0, donate_argnums=(1, 2))
+    computation = make(1, np.zeros(3, np.float32), {"a": np.zeros(4, np.float32)})
+    header = computation.as_hlo_text().splitlines()[0]
+    assert "input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }" in header
+    x, y = (client.buffer_from_pyval(np.ones(n, np.float32)) for n in (3, 4))
+    assert [r.tolist() for r in client.compile_and_load(computation).execute([x, y])] == [[2] * 3, [2] * 4]
+    assert x.is_deleted() and y.is_deleted()
+
+
+def test_return_shape():
+    computation, out = hlotag.xla_computation(lambda x: (x, jnp.zeros((2, 3), jnp.bfloat16)), return_shape=True)(1)
+    assert [(leaf.shape, leaf.dtype.name, leaf.named_shape) for leaf in out] == [((), "int32", {}), ((2, 3), "bfloat16", {})]
+    assert isinstance(computation, xla.XlaComputation)
+
+
+def test_constant_outputs():
+    for value in (None, True, False):
+        computation = hlotag.xla_computation(lambda: (1.0, jnp.arange(2)), instantiate_const_outputs=value)()
+        assert str(computation.program_shape()) == "() -> (f32[], s32[2])"
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu", "cuda", "rocm", "tpu"])
+def test_backend_need_not_be_there(backend):
+    assert "sine" in hlotag.xla_computation(cosine, backend=backend)(3.0).as_hlo_text()
+
+
+def test_backend_makes_a_difference():
+    texts = {
+        name: hlotag.xla_computation(jnp.linalg.qr, backend=name)(np.ones((3, 3), np.float32)).as_hlo_text()
+        for name in ("cpu", "gpu")
+    }
+    assert "lapack" in texts["cpu"] and "cusolver" in texts["gpu"]
+
+
+BAD = {
+    "static_argnums out of range": ({"static_argnums": 2}, "static_argnums has 2, and the function was called with 1 positional"),
+    "donate_argnums out of range": ({"donate_argnums": (-2,)}, "donate_argnums has -2"),
+    "static_argnums of names": ({"static_argnums": "x"}, "static_argnums must be an int or several, not 'x'"),
+    "static and donated": ({"static_argnums": 0, "donate_argnums": 0}, r"both have \[0\]"),
+    "axis_env of names": ({"axis_env": ["i"]}, r"axis_env must have pairs of a name and a size .* not \('i',\)"),
+    "axis_env of no size": ({"axis_env": [("i", 0)]}, r"size of 1 or more, .* not \('i', 0\)"),
+    "axis_env twice": ({"axis_env": [("i", 2), ("i", 2)]}, "a name twice"),
+    "backend": ({"backend": "npu"}, "backend must be 'cpu', .* not 'npu'"),
+    "in_parts of axes": ({"in_parts": (P("x"),)}, "in_parts, number 0: PartitionSpec has the number of parts .*in_shardings"),
+    "in_parts of too many dimensions": ({"in_parts": (P(2, 2),)}, "has 2 dimensions, and the array 1"),
+    "in_parts of another structure": ({"in_parts": (None, None)}, "in_parts must be a pytree prefix"),
+    "parts that differ": ({"in_parts": (P(2),), "out_parts": P(4)}, r"the same number of parts everywhere, not \[2, 4\]"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_parameter(kind):
+    parameters, message = BAD[kind]
+    with pytest.raises(ArgumentError, match=message):
+        hlotag.xla_computation(lambda x: x, **parameters)(np.zeros(4, np.float32))
+
+
+def test_errors_of_the_function_are_its_own():
+    with pytest.raises(ZeroDivisionError):
+        hlotag.xla_computation(lambda x: 1 // 0)(1.0)
+    with pytest.raises(NameError, match="unbound axis name: j"):
+        hlotag.xla_computation(lambda x: lax.psum(x, "j"), axis_env=[("i", 2)])(1.0)
+    with pytest.raises(TypeError, match="str"):
+        hlotag.xla_computation(lambda x: x)("text")
+
+
+# --- Collectives over axis_env -----------------------------------------------------------------------------------------------
+
+ROWS = np.arange(16, dtype=np.float32).reshape(4, 4) ** 2  # row i is on replica i
+TURN = [(0, 1), (1, 2), (2, 3), (3, 0)]
+GROUPS = [[0, 1], [2, 3]]
+COLLECTIVES = {  # the function; XLA's operation; its result on all replicas, from all rows
+    "psum": (lambda x: lax.psum(x, "i"), "all-reduce", lambda r: np.tile(r.sum(0), (4, 1))),
+    "pmax": (lambda x: lax.pmax(x, "i"), "all-reduce", lambda r: np.tile(r.max(0), (4, 1))),
+    "pmin": (lambda x: lax.pmin(x, "i"), "all-reduce", lambda r: np.tile(r.min(0), (4, 1))),
+    "pmean": (lambda x: lax.pmean(x, "i"), "all-reduce", lambda r: np.tile(r.mean(0), (4, 1))),
+    "psum in groups": (
+        lambda x: lax.psum(x, "i", axis_index_groups=GROUPS),
+        "all-reduce",
+        lambda r: np.repeat([r[:2].sum(0), r[2:].sum(0)], 2, 0),
+    ),
+    "all_gather": (lambda x: lax.all_gather(x, "i"), "all-gather", lambda r: np.tile(r, (4, 1, 1))),
+    "all_gather, tiled": (lambda x: lax.all_gather(x, "i", tiled=True), "all-gather", lambda r: np.tile(r.ravel(), (4, 1))),
+    "all_to_all": (lambda x: lax.all_to_all(x, "i", 0, 0), "all-to-all", lambda r: r.T),
+    "ppermute": (lambda x: lax.ppermute(x, "i", TURN), "collective-permute", lambda r: np.roll(r, 1, 0)),
+    "pshuffle": (lambda x: lax.pshuffle(x, "i", [3, 0, 1, 2]), "collective-permute", lambda r: np.roll(r, 1, 0)),
+    "psum_scatter": (lambda x: lax.psum_scatter(x, "i"), "reduce-scatter", lambda r: r.sum(0)),
+    "psum_scatter, tiled": (lambda x: lax.psum_scatter(x, "i", tiled=True), "reduce-scatter", lambda r: r.sum(0)[:, None]),
+    "axis_index": (lambda x: x + lax.axis_index("i"), "replica-id", lambda r: r + np.arange(4)[:, None]),
+    "axis_size": (lambda x: x * lax.axis_size("i"), "multiply", lambda r: r * 4),
+    "the gradient of psum": (jax.grad(lambda x: lax.psum((x**3).sum(), "i")), "multiply", None),
+    "psum of a vmap": (lambda x: jax.vmap(lambda y: lax.psum(y, "i"))(x), "all-reduce", lambda r: np.tile(r.sum(0), (4, 1))),
+    "psum in a loop": (
+        lambda x: lax.fori_loop(0, 2, lambda _, c: lax.psum(c, "i"), x),
+        "while",
+        lambda r: np.tile(4 * r.sum(0), (4, 1)),
+    ),
+    "psum in a branch": (
+        lambda x: lax.cond(lax.psum(x[0], "i") > 0, lambda: lax.psum(x, "i"), lambda: x),
+        "conditional",
+        lambda r: np.tile(r.sum(0), (4, 1)),
+    ),
+    "psum in a jit": (
+        lambda x: jax.jit(lambda y: lax.psum(y, "i") + lax.axis_index("i"))(x),
+        "all-reduce",
+        lambda r: r.sum(0) + np.arange(4)[:, None],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", COLLECTIVES)
+def test_collective(client, kind):
+    """The operation is over replicas, without channels, and its numbers are right."""
+    f, operation, expected = COLLECTIVES[kind]
+    computation = hlotag.xla_computation(f, axis_env=[("i", 4)])(ROWS[0])
+    text = computation.as_hlo_text()
+    assert f" {operation}(" in text and "channel_id" not in text and "partition-id" not in text
+    assert computation.num_replicas == 4
+    (result,) = on_replicas(client, computation, ROWS)
+    if expected is not None:
+        np.testing.assert_allclose(result, expected(ROWS))
+
+
+def test_replica_groups():
+    computation = hlotag.xla_computation(lambda x: x - lax.psum(x, "i"), axis_env=[("i", 4)])(2)
+    assert "replica_groups={{0,1,2,3}}" in computation.as_hlo_text()
+
+
+def test_two_axes(client):
+    """The replica groups that the old documents print, and what they compute."""
+
+    def g(x):
+        return lax.psum(x, "i"), lax.psum(x, "j"), lax.psum(x, ("i", "j")), lax.axis_index("i"), lax.axis_index(("i", "j"))
+
+    computation = hlotag.xla_computation(g, axis_env=[("i", 4), ("j", 2)])(5.0)
+    groups = [
+        line.split("replica_groups=")[1].split(", to_apply")[0]
+        for line in computation.as_hlo_text().splitlines()
+        if "groups" in line
+    ]
+    assert groups == ["{{0,2,4,6},{1,3,5,7}}", "{{0,1},{2,3},{4,5},{6,7}}", "{{0,1,2,3,4,5,6,7}}"]
+    data = np.arange(8, dtype=np.float32)
+    rows, columns, everything, i, both = on_replicas(client, computation, data)
+    grid = data.reshape(4, 2)
+    assert np.array_equal(rows.reshape(4, 2), np.tile(grid.sum(0), (4, 1)))
+    assert np.array_equal(columns.reshape(4, 2), np.repeat(grid.sum(1), 2).reshape(4, 2))
+    assert np.array_equal(everything, [28] * 8)
+    assert np.array_equal(i, np.arange(8) // 2) and np.array_equal(both, np.arange(8))
+
+
+def test_axes_with_other_names_and_sizes(client):
+    computation = hlotag.xla_computation(lambda x: lax.psum(x, ("rows", "one")), axis_env=(["rows", 2], ("one", 1)))(
+        np.float32(1)
+    )
+    assert computation.num_replicas == 2
+    assert on_replicas(client, computation, np.float32([3, 4]))[0].tolist() == [7, 7]
+
+
+def test_other_platforms_have_collectives():
+    for backend in ("tpu", "gpu"):
+        text = hlotag.xla_computation(lambda x: lax.psum(x, "i") + lax.axis_index("i"), axis_env=[("i", 2)], backend=backend)(
+            1
+        ).as_hlo_text()
+        assert "replica_groups={{0,1}}" in text and "replica-id" in text
+
+
+# --- Partitions --------------------------------------------------------------------------------------------------------------
+
+MATRIX = np.arange(16, dtype=np.float32).reshape(4, 4)
+
+
+def test_parts(client):
+    f = lambda x, tree: (x @ tree["a"], tree["b"])
+    tree = {"a": MATRIX, "b": MATRIX[0]}
+    make = hlotag.xla_computation(f, in_parts=(P(2, 1), {"a": None, "b": P(2)}), out_parts=(P(1, 2), P(None)))
+    computation = make(MATRIX, tree)
+    shardings = [line.split("sharding=")[1] for line in computation.as_hlo_text().splitlines() if "parameter(" in line]
+    assert shardings == ["{devices=[2,1]<=[2]}", "{replicated}", "{devices=[2]<=[2]}"]
+    assert "sharding={{devices=[1,2]<=[2]}, {replicated}}" in computation.as_hlo_text()
+    assert computation.num_partitions == 2
+    halves = [MATRIX[:2], MATRIX[2:]], [MATRIX, MATRIX], [MATRIX[0, :2], MATRIX[0, 2:]]
+    product, row = on_replicas(client, computation, *halves)
+    assert np.array_equal(np.concatenate(product, axis=1), MATRIX @ MATRIX) and np.array_equal(row[0], MATRIX[0])
+
+
+@pytest.mark.parametrize("tuple_args", [False, True])
+def test_parts_of_a_prefix(client, tuple_args):
+    """One entry for all of an argument, or of the output; static arguments have none."""
+    make = hlotag.xla_computation(
+        lambda n, pair: (pair[0] * n, pair[1] + n), static_argnums=0, in_parts=(P(4),), out_parts=P(4), tuple_args=tuple_args
+    )
+    computation = make(3, (MATRIX, MATRIX[0]))
+    assert computation.num_partitions == 4
+    parts = list(np.split(MATRIX, 4)), list(np.split(MATRIX[0], 4))
+    product, total = on_replicas(client, computation, *parts)
+    assert np.array_equal(np.concatenate(product), MATRIX * 3) and np.array_equal(np.concatenate(total), MATRIX[0] + 3)
+
+
+def test_replicas_of_partitions(client):
+    """The program is made; jaxlib cannot run it, and its way of saying so is to end the process."""
+    f = lambda x: lax.psum(x, "i")
+    computation = hlotag.xla_computation(f, axis_env=[("i", 2)], in_parts=(P(2),), out_parts=P(2))(np.zeros(4, np.float32))
+    assert (computation.num_replicas, computation.num_partitions) == (2, 2)
+    with pytest.raises(UnsupportedError, match=r"2 replicas of 2 partitions.*make a mesh of both and use jax\.shard_map"):
+        client.compile_and_load(computation)
+
+
+# --- Tags --------------------------------------------------------------------------------------------------------------------
+
+
+def layer(w, x):
+    with hlotag.tagged({"layer": "one"}):
+        y = jnp.tanh(x @ w)
+    return hlotag.tag(y * 2, {"scaled": "yes"}).sum()
+
+
+def lines_with(text, entry):
+    return [line for line in text.splitlines() if f"{entry}" in line]
+
+
+def test_tags_of_a_tagged_function():
+    x = np.ones((4, 4), np.float32)
+    with hlotag.stage():
+        text = hlotag.xla_computation(jax.value_and_grad(layer))(x, x).as_hlo_text()
+    tagged = lines_with(text, 'layer="one"')
+    assert sum(" dot(" in line for line in tagged) == 2  # forward and backward
+    assert lines_with(text, 'scaled="yes"') and "hlotag." not in text
+    compiled = xla.compile_and_load(hlotag.xla_computation(cosine)(3.0))
+    assert "frontend_attributes" not in compiled.hlo_modules()[0].to_string()
+
+
+def test_tags_reach_the_executable_and_collectives(client):
+    def f(x):
+        with hlotag.tagged({"comm": "gradients"}):
+            return lax.psum(x, "i")
+
+    with hlotag.stage():
+        computation = hlotag.xla_computation(f, axis_env=[("i", 2)])(np.zeros(4, np.float32))
+    assert all('comm="gradients"' in line for line in lines_with(computation.as_hlo_text(), " all-reduce("))
+    loaded = client.compile_and_load(computation)
+    assert any('comm="gradients"' in line for line in lines_with(loaded.hlo_modules()[0].to_string(), " all-reduce"))
+
+
+def test_rules_and_toggling():
+    """The stage that is on when the function is called counts; off, on, off is never stale."""
+    make = hlotag.xla_computation(cosine)
+    off = make(3.0).as_hlo_text()
+    with hlotag.stage(rules=[hlotag.Rule({"by": "rule"}, op="stablehlo.sine")]):
+        on = make(3.0).as_hlo_text()
+    assert lines_with(on, 'by="rule"') and " sine(" in lines_with(on, 'by="rule"')[0]
+    assert make(3.0).as_hlo_text() == off and "by=" not in off
+
+
+# --- Programs that nobody made for this --------------------------------------------------------------------------------------
+
+
+def mlp_step(params, batch):
+    def loss(params):
+        h = batch[0]
+        for w, b in params[:-1]:
+            h = jax.nn.relu(h @ w + b)
+        w, b = params[-1]
+        return jnp.mean(optax_free_softmax(h @ w + b, batch[1]))
+
+    value, gradient = jax.value_and_grad(loss)(params)
+    return value, jax.tree.map(lambda p, g: p - 0.1 * lax.pmean(g, "batch"), params, gradient)
+
+
+def optax_free_softmax(logits, labels):
+    return -jax.nn.log_softmax(logits)[jnp.arange(len(labels)), labels]
+
+
+def test_data_parallel_training_step(client):
+    """On 4 replicas the step is that of the whole batch."""
+    keys = jax.random.split(jax.random.key(0), 8)
+    params = [(jax.random.normal(keys[i], (6, 6)) * 0.3, jnp.zeros(6)) for i in range(3)]
+    x, y = jax.random.normal(keys[3], (4, 5, 6)), jax.random.randint(keys[4], (4, 5), 0, 6)
+    make = hlotag.xla_computation(mlp_step, axis_env=[("batch", 4)], return_shape=True, donate_argnums=0)
+    computation, out = make(params, (x[0], y[0]))
+    arguments = [[np.asarray(leaf)] * 4 for leaf in jax.tree.leaves(params)] + [list(np.asarray(x)), list(np.asarray(y))]
+    results = on_replicas(client, computation, *arguments)
+    (_, stepped), treedef = out, jax.tree.structure(out)
+    _, updated = jax.tree.unflatten(treedef, results)
+    whole = jax.vmap(mlp_step, axis_name="batch", in_axes=(None, 0))(params, (x, y))[1]
+    for got, expected in zip(jax.tree.leaves(updated), jax.tree.leaves(whole), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    assert jax.tree.structure(stepped) == jax.tree.structure(params)
+
+
+PROGRAMS = {
+    "eigh": (lambda x: jnp.linalg.eigh(x + x.T)[0], (MATRIX,)),
+    "solve": (lambda x: jnp.linalg.solve(x + 20 * jnp.eye(4), x), (MATRIX,)),
+    "sort": (lambda x: lax.sort((x, -x), num_keys=1), (MATRIX,)),
+    "fft": (lambda x: jnp.fft.fft(x).real, (MATRIX,)),
+    "scan": (lambda x: lax.scan(lambda c, r: (c * 0.5 + r, jnp.sum(c)), x[0], x), (MATRIX,)),
+    "while": (lambda x: lax.while_loop(lambda c: jnp.sum(c) > 1, lambda c: c / 3, x), (MATRIX,)),
+    "convolution": (lambda x: lax.conv_general_dilated(x[None, None], x[None, None, :2, :2], (1, 1), "SAME"), (MATRIX,)),
+    "bfloat16": (lambda x: (x.astype(jnp.bfloat16) * 2).astype(jnp.float32), (MATRIX,)),
+    "scatter": (lambda x, i: x.at[i].add(1.0), (MATRIX, np.array([0, 2, 2]))),
+    "random": (lambda k: jax.random.normal(jax.random.wrap_key_data(k), (3,)), (np.uint32([0, 7]),)),
+    "second derivative": (jax.grad(jax.grad(lambda x: jnp.sin(x) ** 3)), (np.float32(0.7),)),
+    "custom_vjp": (jax.grad(lambda x: jax.nn.gelu(x) * jax.nn.logsumexp(x)), (np.float32(0.7),)),
+    "rematerialized": (jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))), (np.float32(0.7),)),
+    "einsum": (lambda x: jnp.einsum("ij,jk,ik->i", x, x, x), (MATRIX,)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name):
+    """What jax.jit computes, by HLO text, serialized and loaded again."""
+    f, arguments = PROGRAMS[name]
+    expected = jax.tree.leaves(jax.jit(f)(*arguments))
+    computation = hlotag.xla_computation(f)(*arguments)
+    data = [jnp.asarray(argument) for argument in arguments]
+    loaded = xla.compile_and_load(computation.as_hlo_text(print_large_constants=True))
+    again = xla.deserialize_executable(loaded.serialize())
+    for got in (loaded.execute(data), again.execute(data)):
+        for one, other in zip(got, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
