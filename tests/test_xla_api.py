@@ -234,6 +234,12 @@ def test_another_device(client):
     assert result.tolist() == SUM and result.devices() == {device}
 
 
+def test_other_names_are_those_of_jaxlib():
+    assert xla.PrimitiveType.F32 and xla.OpSharding and xla.HloPrintOptions()
+    with pytest.raises(AttributeError, match="jaxlib has no 'NoSuchThing'"):
+        _ = xla.NoSuchThing
+
+
 def test_functions_of_the_module():
     x = jnp.arange(3.0)
     assert xla.compile(ADD_HLO).cost_analysis()["flops"] == 3

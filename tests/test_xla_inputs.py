@@ -129,6 +129,11 @@ def test_text_to_text_keeps_frontend_attributes(client):
     assert 'owner="me",stage="7"' in once and 'owner="me",stage="8",third="x y"' in again
 
 
+def test_a_parameter_in_a_string_is_none(client):
+    quoted = ADD_HLO.replace('owner="me"', 'owner="parameter(9) }"')
+    assert client.compile_and_load(quoted).execute(add_on(client))[0].tolist() == SUM
+
+
 def test_header_of_hlo_says_replicas_and_partitions(client):
     both = ADD_HLO.replace("HloModule add_vectors", "HloModule add_vectors, replica_count=2")
     loaded = client.compile_and_load(both)
@@ -254,6 +259,15 @@ REFUSED = {
     "syntax error in HLO": (ADD_HLO.replace("add(x, y)", "add(x, y"), r"(?s)has a syntax error: was parsing 6:.*ROOT sum = .*\^"),
     "unknown opcode": (ADD_HLO.replace("add(", "addd("), r"(?s)syntax error: was parsing 6:.*Unknown opcode: addd.*\^"),
     "no entry": ("HloModule m", "syntax error"),
+    "a parameter too far": (
+        ADD_HLO.replace("parameter(1)", "parameter(7)"),
+        r"the computation that ends in line 7 has parameter\(7\), and only 2 parameters; they are numbered from 0",
+    ),
+    "a parameter twice": (ADD_HLO.replace("parameter(1)", "parameter(0)"), "Duplicate parameter number 0"),
+    "deeply nested HLO": (
+        f"HloModule m\nENTRY main {{ x = {'(' * 20000}f32[]{')' * 20000} parameter(0) }}",
+        "the HLO text is nested 2000[12] deep, and XLA reads it up to 1000",
+    ),
     "HLO of wrong shapes": (
         ADD_HLO.replace("sum = f32[3]{0}", "sum = f32[4]{0}"),
         r"(?s)the HLO is not valid:\nline 6: error: 'stablehlo.add' op requires the same shape.*\n  ROOT sum = f32\[4\]",

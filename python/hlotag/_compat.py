@@ -559,6 +559,14 @@ put_on_device = xla_client.batched_device_put
 hlo_cost_analysis = _jax.hlo_module_cost_analysis
 
 
+def jaxlib_name(name: str) -> Any:
+    """What jaxlib calls `name`, wherever this version has it; raises AttributeError if it is nowhere."""
+    for module in (xla_client, _jax, _hlo):
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"jaxlib has no {name!r} for XLA's compiler and runtime")
+
+
 def ir_context() -> Any:
     """A new MLIR context as JAX makes them for programs, to be entered."""
     return mlir.make_ir_context()

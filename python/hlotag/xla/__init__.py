@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's compiler and runtime as jaxlib has them, with the names and the forms that its documentation had."""
+"""XLA's compiler and runtime as jaxlib has them, with the names and the forms that its documentation had.
+
+Other names (`PrimitiveType`, `OpSharding`, ...) are jaxlib's own, wherever its version keeps them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hlotag import _compat
+from hlotag.errors import ArgumentError, ParseError, UnsupportedError, XlaError
 from hlotag.xla.client import Client, make_cpu_client
 from hlotag.xla.computation import xla_computation
 from hlotag.xla.executable import Executable, LoadedExecutable
@@ -20,6 +24,7 @@ Shape = _compat.Shape
 XlaComputation = _compat.XlaComputation
 
 __all__ = [
+    "ArgumentError",
     "Client",
     "CompileOptions",
     "CompiledMemoryStats",
@@ -32,10 +37,13 @@ __all__ = [
     "HloModule",
     "HostBufferSemantics",
     "LoadedExecutable",
+    "ParseError",
     "Shape",
     "ShardedToken",
     "Token",
+    "UnsupportedError",
     "XlaComputation",
+    "XlaError",
     "compile",
     "compile_and_load",
     "deserialize_executable",
@@ -100,3 +108,9 @@ def deserialize_executable(serialized: bytes, *args: Any, client: Any = None, **
         The loaded program.
     """
     return Client(client).deserialize_executable(serialized, *args, **kwargs)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return _compat.jaxlib_name(name)

@@ -42,9 +42,12 @@ def part_of(message: bytes, number: int) -> bytes:
         number: The field's number.
 
     Returns:
-        Its value; empty if the message does not have it.
+        Its value; empty if the message does not have it, or is none.
     """
-    return _holder(number).FromString(message).value
+    try:
+        return _holder(number).FromString(message).value
+    except DecodeError:
+        return b""
 
 
 def with_part(message: bytes, number: int, value: bytes) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend import backend as jax_backend
 from jax.extend.mlir import ir
 from jax.sharding import PartitionSpec
@@ -172,11 +173,10 @@ def _platform(name: str | None) -> str:
 
 def _described(leaf: Any) -> jax.ShapeDtypeStruct:
     """The type of an argument; its value is not looked at."""
-    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-        weak = bool(getattr(leaf, "weak_type", False))
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak)
-    aval = jax.typeof(leaf)
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    is_array = isinstance(leaf, np.ndarray | np.generic | jax.Array) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
+    described = jax.typeof(leaf) if is_array else leaf
+    weak = bool(getattr(described, "weak_type", False))
+    return jax.ShapeDtypeStruct(described.shape, described.dtype, weak_type=weak)
 
 
 # --- Partitions --------------------------------------------------------------------------------------------------------------

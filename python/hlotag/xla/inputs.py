@@ -16,7 +16,7 @@ from jax.extend.mlir import ir
 
 from hlotag import _compat
 from hlotag.errors import Diagnostic, ParseError
-from hlotag.pipeline import parse_module, run_passes, to_bytecode, try_parse
+from hlotag.pipeline import nesting_depth, parse_module, run_passes, to_bytecode, try_parse
 from hlotag.xla import _wire
 from hlotag.xla._refusals import reason_of
 from hlotag.xla._stamp import looks_serialized
@@ -33,9 +33,11 @@ _BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"  # Who wrote the bytecode: portable artifacts need another reader than plain bytecode.
 _COMMENTS = r"(?:\s|//[^\n]*\n|/\*.*?\*/)*"
 _HLO_TEXT = re.compile(_COMMENTS + r"(?:HloModule|ENTRY)\b", re.DOTALL)
+_HLO_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\bparameter\((?P<number>\d+)\)|[{}]', re.DOTALL)
 _HLO_HEADER = re.compile(r"HloModule\b[^\n]*")
 _MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"%]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
 _MODULE_NAME, _COMPUTATIONS = 1, 3  # fields of xla.HloModuleProto (xla/service/hlo.proto)
+_MAX_HLO_DEPTH = 1_000  # XLA's parser recurses; at some thousands the stack ends.
 _NAME_BEGINS = _MODULE_NAME << 3 | 2  # the first byte of one
 _HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
 
@@ -155,6 +157,12 @@ def _read_text(text: str) -> Program:
 
 
 def _read_hlo_text(text: str) -> Program:
+    depth = nesting_depth(text)
+    if depth > _MAX_HLO_DEPTH:
+        raise ParseError(
+            f"the HLO text is nested {depth} deep, and XLA reads it up to {_MAX_HLO_DEPTH}: it calls itself at each level"
+        )
+    _check_parameter_numbers(text)
     try:
         serialized = _compat.parse_hlo(text).as_serialized_hlo_module_proto()
     except JaxRuntimeError as error:
@@ -166,6 +174,25 @@ def _read_hlo_text(text: str) -> Program:
     counts = re.findall(r"\b(replica_count|num_partitions)=(\d+)", header[0] if header else "")
     count = {name: int(number) for name, number in counts}
     return replace(program, num_replicas=count.get("replica_count", 1), num_partitions=count.get("num_partitions", 1))
+
+
+def _check_parameter_numbers(text: str) -> None:
+    """Refuses computations whose parameters are not numbered from 0: XLA's parser ends the process with them."""
+    depth, numbers = 0, []
+    for token in _HLO_TOKEN.finditer(text):
+        if token["number"] is not None:
+            numbers.append(int(token["number"]))
+        elif token[0] == "{":
+            depth += 1
+        elif token[0] == "}":
+            depth -= 1
+        if depth == 0 and numbers:
+            # A number that is there twice, XLA reports itself.
+            if max(numbers) >= len(numbers):
+                line = text.count("\n", 0, token.start()) + 1
+                count = f"parameter({max(numbers)}), and only {len(numbers)} parameters"
+                raise ParseError(f"the computation that ends in line {line} has {count}; they are numbered from 0, without gaps")
+            numbers = []
 
 
 def _read_bytes(data: bytes) -> Program:
@@ -233,7 +260,7 @@ def _hlo_module_in(data: bytes) -> bytes:
 def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
     try:
         bytecode = _compat.hlo_to_stablehlo(serialized)
-    except (JaxRuntimeError, ValueError) as error:
+    except (JaxRuntimeError, ValueError, MemoryError) as error:
         raise ParseError(
             f"the HLO cannot be read: {reason_of(error)}\nGive HLO as it is before optimization, complete, from as_hlo_text() or "
             "as_serialized_hlo_module_proto()."
@@ -269,7 +296,7 @@ def _count(module: ir.Module, name: str) -> int:
     attributes = module.operation.attributes
     if name not in attributes:
         return 1
-    value = attributes[name]
+    value: Any = attributes[name]
     if not isinstance(value, ir.IntegerAttr) or value.value < 1:
         raise ParseError(f"the module's {name} must be an integer of 1 or more, not {value}")
     return value.value
@@ -282,7 +309,7 @@ def _calls_python(module: ir.Module) -> bool:
 
     def visit(operation: Any) -> ir.WalkResult:
         if operation.name == "func.func":
-            calls[operation.attributes["sym_name"].value] = set()
+            calls[_name_of(operation)] = set()
         elif operation.name == "func.call":
             calls[next(reversed(calls))].add(operation.attributes["callee"].value)
         elif operation.name == "stablehlo.custom_call":
@@ -291,7 +318,7 @@ def _calls_python(module: ir.Module) -> bool:
 
     for operation in module.body.operations:
         if operation.operation.name == "func.func" and not operation.regions[0].blocks:
-            raise ParseError(f"the function @{operation.attributes['sym_name'].value} has no body")
+            raise ParseError(f"the function @{_name_of(operation)} has no body")
         operation.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     try:
         graphlib.TopologicalSorter(calls).prepare()
@@ -300,6 +327,10 @@ def _calls_python(module: ir.Module) -> bool:
             f"the program calls itself: {' -> '.join(error.args[1])}; XLA has no recursion, use a while loop"
         ) from None
     return any(PYTHON_CALLBACK.fullmatch(target) for target in targets)
+
+
+def _name_of(function: Any) -> str:
+    return function.attributes["sym_name"].value
 
 
 def _read_module(module: ir.Module) -> Program:
