@@ -40,10 +40,12 @@ from jax._src.interpreters import ad, batching, mlir
 from jax._src.interpreters import partial_eval as pe
 from jax._src.lax import parallel
 from jax.experimental import xla_metadata as _public
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo as hlo
 from jax.sharding import AbstractMesh
+
+# Not by `jax.extend.mlir`: `jax.extend` imports Pallas, which takes longer than all of hlotag.
 from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 # hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off, and
 # the traceback of an error in the user's program has none of ours.
