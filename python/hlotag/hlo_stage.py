@@ -109,7 +109,7 @@ class _Restoration:
     def _restore(self, module: HloModule) -> None:
         # The module in hand is changed in place, so what it was is a copy, which only a recording needs.
         before = module if self._records is None else HloModule(module.to_bytes())
-        ids = join(module, self.origins)
+        ids = join(module, self.origins, only_tags=self._records is None)
         restore(module, ids, self.origins, self._stage.hlo)
         for instruction in ids:
             if instruction.op_name:

@@ -45,8 +45,8 @@ def enable(
       rules: ops to tag by kind, scope or source, besides those that the program tags itself.
       hlo: whether tags that XLA's own passes drop or move are put right before it makes code; or patterns (`*`, `?`) of the keys
         for which they are.
-      op_names: patterns of keys whose tags are written into the names that XLA gives to profilers: XProf, Perfetto and Nsight show
-        `jit(f)/{layer=3}/dot_general` for a product with the tag `layer="3"`.
+      op_names: patterns of keys whose tags are written into the names that profilers get from XLA: XProf, Perfetto and Nsight
+        show `jit(f)/{layer=3}/dot_general` for a product with the tag `layer="3"`.
       on_error: when a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
         go on with only the tags that the program itself sets.
       debug_origins: as for `run_passes`: every module says where its tags come from.
@@ -100,11 +100,8 @@ def stage(
     Raises:
       PipelineError, IncompatibleJaxlibError: as for `enable`.
     """
-    new = (
-        None
-        if pipeline is None
-        else _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
-    )
+    options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
+    new = None if pipeline is None else _make(pipeline, rules, **options)
     with _stage_is(new):
         yield new
 

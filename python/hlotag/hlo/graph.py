@@ -60,6 +60,10 @@ class Program:
         self._values: dict[int, object] = {}
 
     @cached_property
+    def _kinds(self) -> list[str]:
+        return [operation.name.rpartition(".")[2].replace("_", "-") for operation in self._operations]
+
+    @cached_property
     def _number_of(self) -> dict[object, int]:
         return {operation: number for number, operation in enumerate(self._operations)}
 
@@ -81,12 +85,12 @@ class Program:
 
     def kind(self, number: int) -> str:
         """The operation's name as HLO would write it, without its dialect."""
-        return self._operations[number].name.rpartition(".")[2].replace("_", "-")
+        return self._kinds[number]
 
     def becomes(self, number: int, opcode: str) -> bool:
         """Whether XLA makes instructions of this opcode from the operation, other than by moving its operands or result."""
-        kind = self.kind(number)
-        return opcode in _OPCODES.get(kind, (kind,))
+        kind = self._kinds[number]
+        return opcode == kind or opcode in _OPCODES.get(kind, ())
 
     def operands(self, number: int) -> list[int | None]:
         """The operations that compute the operands; None for arguments of the program and of region operations."""
@@ -133,11 +137,8 @@ class Program:
         operands = []
         for value, definition in zip(operation.operands, self.operands(number), strict=True):
             operands.append(hash(value) if definition is None else self._values[definition])
-        attributes = tuple(
-            (name, operation.attributes[name])
-            for name in (a if isinstance(a, str) else a.name for a in operation.attributes)
-            if name != ATTRIBUTES
-        )
+        names = (a if isinstance(a, str) else a.name for a in operation.attributes)
+        attributes = tuple((name, operation.attributes[name]) for name in names if name != ATTRIBUTES)
         types = tuple(result.type for result in operation.results)
         # A tuple of tuples would grow with the program.
         return self._interned.setdefault((operation.name, tuple(operands), attributes, types), -1 - len(self._interned))

@@ -35,23 +35,24 @@ _HEAVY = frozenset(
 _XLAS_OWN = frozenset({"bitcast", "copy", "get-tuple-element", "parameter", "partition-id", "replica-id", "tuple"})
 
 
-def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
+def join(module: HloModule, origins: Origins, *, only_tags: bool = False) -> dict[Instruction, Ids]:
     """Joins the instructions of a module to the operations they came from.
 
     Args:
       module: as XLA's passes made it, with the numbers still in its names.
       origins: the numbered operations.
+      only_tags: leaves out what makes no difference to any instruction's tags: an equal operation with the same ones.
 
     Returns:
       For every instruction, those of fused and called computations included, the numbers of its operations: its own first, then
       those that XLA merged into it. Empty for what XLA made without one: parameters, tuples, copies.
     """
-    return _Join(module, origins).run()
+    return _Join(module, origins, only_tags).run()
 
 
 class _Join:
-    def __init__(self, module: HloModule, origins: Origins):
-        self._module, self._origins = module, origins
+    def __init__(self, module: HloModule, origins: Origins, only_tags: bool):
+        self._module, self._origins, self._only_tags = module, origins, only_tags
         self._program, self._flow = Program(origins), Flow(module)
         self._ids: dict[Instruction, Ids] = {}
         # By instruction: the operations whose values it must compute, since its users take them for that; and its users' numbers.
@@ -165,13 +166,22 @@ class _Join:
     def _add_equals(self) -> None:
         """Operations that are gone, since XLA found that another computes the same."""
         present = {number for ids in self._ids.values() for number in ids}
-        kinds = {self._program.kind(number) for number in present}
-        gone: dict[object, list[int]] = {}
-        for number in range(len(self._origins)):
-            if number not in present and self._program.kind(number) in kinds:
-                gone.setdefault(self._program.value(number), []).append(number)
-        if not gone:
-            return
+        entries: dict[str, list[dict[str, str]]] = {}
+        for number in present:
+            entries.setdefault(self._program.kind(number), []).append(self._origins.attributes[number])
+        absent = [n for n in range(len(self._origins)) if n not in present and self._matters(n, entries)]
+        kinds_absent = {self._program.kind(number) for number in absent}
+        equals: dict[object, list[int]] = {}
+        for number in absent:
+            equals.setdefault(self._program.value(number), []).append(number)
         for instruction, ids in self._ids.items():
-            if ids and (equals := gone.get(self._program.value(ids[0]))):
-                self._ids[instruction] = (*ids, *equals)
+            if ids and self._program.kind(ids[0]) in kinds_absent:
+                self._ids[instruction] = (*ids, *equals.get(self._program.value(ids[0]), ()))
+
+    def _matters(self, number: int, present: dict[str, list[dict[str, str]]]) -> bool:
+        """Whether an operation that is gone could be equal to one that is there, by the entries of those of each kind."""
+        same_kind = present.get(self._program.kind(number), [])
+        if not self._only_tags:
+            return bool(same_kind)
+        own = self._origins.attributes[number]
+        return bool(own) and any(entries is not own for entries in same_kind)

@@ -71,6 +71,7 @@ class Origins:
         self.token = _digest(module, salt)
         self.operations = list(walk(module.operation))
         self.helpers: dict[int, list[int]] = {}
+        self._known_paths: dict[str, list[list[int]]] = {}
         with module.context:
             self._number()
 
@@ -98,7 +99,16 @@ class Origins:
     @cached_property
     def attributes(self) -> list[dict[str, str]]:
         """The frontend attributes of each operation; those of XLA's text form only, which are all that XLA takes."""
-        return [entries_of(operation) for operation in self.operations]
+        # MLIR has one attribute for all equal ones, and most operations have one of few.
+        known: dict[Any, dict[str, str]] = {}
+        found = []
+        for operation in self.operations:
+            attributes = operation.attributes
+            attribute = attributes[ATTRIBUTES] if ATTRIBUTES in attributes else None
+            if attribute not in known:
+                known[attribute] = entries_of(operation)
+            found.append(known[attribute])
+        return found
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
         """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
@@ -122,9 +132,11 @@ class Origins:
         return parts[0] if all(other == first for other in others) else name
 
     def _paths(self, op_name: str) -> list[list[int]]:
+        if (known := self._known_paths.get(op_name)) is not None:
+            return known
+        paths = self._known_paths[op_name] = []
         if "\x01" not in op_name:
-            return []
-        paths = []
+            return paths
         for name in op_name.split(";"):
             callers, _, combined = name.partition("/(\x01")
             parts = [f"{callers}/\x01{part}" for part in combined.split(":\x01")] if combined else [name]

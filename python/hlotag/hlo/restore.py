@@ -21,7 +21,7 @@ _NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
 
 def tags_of(entries: Mapping[str, str], patterns: tuple[str, ...] = ("*",)) -> Entries:
     """The entries that are tags: whose keys nobody reserves, and match one of the patterns."""
-    return {key: value for key, value in entries.items() if not _is_reserved(key) and any(fnmatchcase(key, p) for p in patterns)}
+    return {key: value for key, value in entries.items() if _is_tag(key, patterns)}
 
 
 def with_tags(op_name: str, tags: Mapping[str, str]) -> str:
@@ -63,13 +63,18 @@ def restore(
 class _Restorer:
     def __init__(self, origins: Origins, patterns: tuple[str, ...]):
         self._origins, self._program = origins, Program(origins)
-        self._tags = [tags_of(entries, patterns) for entries in origins.attributes]
-        self._written = {entry for entries in self._tags for entry in entries.items()}
+        # Most operations share the entries of few.
+        distinct = {id(entries): tags_of(entries, patterns) for entries in origins.attributes}
+        self._tags = [distinct[id(entries)] for entries in origins.attributes]
+        self._written = {entry for entries in distinct.values() for entry in entries.items()}
 
     def entries_for(self, instruction: Instruction, numbers: tuple[int, ...], before: Entries) -> Entries:
         """What an instruction that came from `numbers` and that XLA left with `before` is to have."""
+        if len(numbers) == 1 and before == self._tags[numbers[0]]:
+            return before
         # XLA copies some of a call's entries to what it inlines.
-        from_callers = {entry for number in self._origins.callers_of(instruction.op_name) for entry in self._tags[number].items()}
+        callers = self._origins.callers_of(instruction.op_name)
+        from_callers = {entry for number in callers for entry in self._tags[number].items()}
         # A value that the program does not have is XLA's own, for instance of a combined collective.
         after = {k: v for k, v in before.items() if (k, v) not in self._written or (k, v) in from_callers}
         is_operation = self._is_operation(instruction, numbers)
@@ -88,11 +93,12 @@ class _Restorer:
 
 
 @functools.lru_cache(maxsize=256)
-def _is_reserved(key: str) -> bool:
+def _is_tag(key: str, patterns: tuple[str, ...]) -> bool:
     known = keys.lookup(key)
-    return known is not None and known.reserved
+    return not (known is not None and known.reserved) and any(fnmatchcase(key, pattern) for pattern in patterns)
 
 
+@functools.lru_cache(maxsize=256)
 def _names_one_place(key: str) -> bool:
     """Whether a key says where in a schedule, a stream or a memory something is, which its helpers need not and may not share."""
     known = keys.lookup(key)
