@@ -104,7 +104,7 @@ class Origins:
         found = []
         for operation in self.operations:
             attributes = operation.attributes
-            attribute = attributes[ATTRIBUTES] if ATTRIBUTES in attributes else None
+            attribute = attributes[ATTRIBUTES] if ATTRIBUTES in attributes else None  # noqa: SIM401  (no mapping)
             if attribute not in known:
                 known[attribute] = entries_of(operation)
             found.append(known[attribute])
