@@ -2,6 +2,7 @@
 """The cost of the passes, beside a floor and beside other ways of doing such work, in one run on one module.
 
     python benchmarks/passes.py [--layers 48] [--repeat 15]
+    python benchmarks/passes.py --scale [--only outline]   # every pass on 10,000 and on 1,000,000 operations: scale.py
 
 Rows:
   bare walk            one C++ walk through the same table that sets one attribute on every StableHLO operation: the floor
@@ -26,6 +27,7 @@ import tempfile
 import time
 
 import jax
+import scale
 from jaxlib.mlir import ir, passmanager
 from train_module import lower
 
@@ -119,7 +121,14 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--layers", type=int, default=48)
     arguments.add_argument("--repeat", type=int, default=15)
+    arguments.add_argument("--scale", action="store_true", help="each pass on 10,000 and on 1,000,000 operations")
+    arguments.add_argument("--times", type=int, default=100, help="with --scale: how much larger the large module is")
+    arguments.add_argument("--only", default="", help="with --scale: passes with this in their name")
     options = arguments.parse_args()
+    if options.scale:
+        _host.ensure()
+        scale.report(options.layers, options.times, 1, options.only)
+        return
     start = time.perf_counter()
     results = dict(rows(options.layers, options.repeat))
     operations, floor = results.pop("operations"), results["bare walk"]

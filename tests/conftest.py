@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,3 +35,31 @@ def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]
         )
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test lowers in the stage: after the passes the module is valid, and running them again changes no byte."""
+    from hlotag import _core, pipeline, staging
+
+    run_once = staging.run_passes
+
+    def run(module: Any, text: Any, **options: Any) -> Any:
+        attributes = module.operation.attributes if hasattr(module, "operation") else {}
+        # A key that was taken away is told from one that is not there by the marks, which are gone afterwards.
+        takes_away = "hlotag.tags" in attributes and "hlotag.unset" in str(attributes["hlotag.tags"])
+        result = run_once(module, text, **options)
+        elements = [name for name, _, _ in _core.pipeline_elements(text)] if isinstance(text, str) else []
+        # Passes of others may be anything, and so may modules that are no program's.
+        if not elements or not all(name.startswith("hlotag-") for name in elements):
+            return result
+        assert module.operation.verify()
+        if takes_away:
+            return result
+        before = pipeline.to_bytecode(module)
+        again = pipeline.run_and_report(module, text, **options)
+        assert again.ok, [str(diagnostic) for diagnostic in again.diagnostics]
+        assert pipeline.to_bytecode(module) == before, f"a second run of {text} changed the module:\n{module}"
+        return result
+
+    monkeypatch.setattr(staging, "run_passes", run)

@@ -125,3 +125,24 @@ def test_wrapped_functions_keep_their_names():
 def test_bad_arguments(make, message):
     with pytest.raises(hlotag.TagError, match=message):
         make()
+
+
+def test_a_function_of_both_phases_has_each_phases_entries():
+    @jax.jit
+    def inner(x):
+        return hlotag.tag(jnp.sin(x), {"k": "forward"}, grad={"k": "backward"}) * 2
+
+    @jax.custom_vjp
+    def f(x):
+        return inner(x)
+
+    # The backward rule calls the same function, which JAX lowers once.
+    f.defvjp(lambda x: (inner(x), x), lambda x, g: (inner(g) * x,))
+    gradient = jax.value_and_grad(lambda x: f(x).sum())
+    expected = gradient(X)
+    rules = [hlotag.Rule({"r": "forward"}, op="sine", grad={"r": "backward"})]
+    with hlotag.stage(rules=rules):
+        ops = [op for op in ops_of(lower(gradient)) if op.name == "stablehlo.sine"]
+        for mine, theirs in zip(jax.tree.leaves(jax.jit(gradient)(X)), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    assert [op.entries for op in ops] == [{"k": phase, "r": phase} for phase in ("forward", "backward")]

@@ -164,6 +164,10 @@ bool Rule::mayMatch(std::string_view opName) const { return !op || matchesOp(*op
 bool Rule::matches(const Subject &subject) const {
   if (phase != Phase::Both && (phase == Phase::Backward) != subject.isTransposed)
     return false;
+  return matchesPatterns(subject);
+}
+
+bool Rule::matchesPatterns(const Subject &subject) const {
   return mayMatch(subject.opName) && (!function || globMatch(*function, subject.function)) &&
          (!scope || matchesScope(*scope, subject.scope)) &&
          (!source || matchesSource(*source, subject));

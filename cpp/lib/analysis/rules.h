@@ -40,6 +40,8 @@ struct Rule {
   /// Whether it selects any operation of that name; a quick test that comes before `matches`.
   bool mayMatch(std::string_view opName) const;
   bool matches(const Subject &subject) const;
+  /// The same but for the phase.
+  bool matchesPatterns(const Subject &subject) const;
 };
 
 /// The text is no list of rules; what() names the rule and the field.

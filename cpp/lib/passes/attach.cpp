@@ -4,6 +4,7 @@
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
+#include "phase_split.h"
 
 #include <algorithm>
 #include <optional>
@@ -90,7 +91,11 @@ public:
       usesFunction_ |= rule.function.has_value();
       steps_.push_back(rule.name() + ": " + rule.text);
     }
-    if (usesOrigin_)
+    if (!usesOrigin_)
+      return;
+    provenance_.emplace(ctx.module());
+    auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
+    if (splitByPhase(ctx, *provenance_, dependsOnPhase))
       provenance_.emplace(ctx.module());
   }
 
@@ -142,6 +147,9 @@ private:
     return *known;
   }
 
+  Subject subjectOf(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
+  /// Whether rules give `op` other entries in the backward pass.
+  bool dependsOnPhase(ir::Operation op);
   Verdict judge(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
   void attach(ir::Operation op, const Verdict &verdict, bool isTransposed);
   void reportConflicts(ir::Operation op, const Rule &winner, const std::vector<size_t> &earlier,
@@ -163,7 +171,8 @@ const ir::DictionaryAttr &entriesFor(const Rule &rule, bool isTransposed) {
   return isTransposed ? rule.grad : rule.attrs;
 }
 
-Verdict Attacher::judge(ir::Operation op, const analysis::Origin *origin, ir::Operation function) {
+Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
+                            ir::Operation function) {
   Subject subject;
   subject.opName = op.name().str();
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
@@ -177,6 +186,23 @@ Verdict Attacher::judge(ir::Operation op, const analysis::Origin *origin, ir::Op
       subject.column = origin->source.column();
     }
   }
+  return subject;
+}
+
+bool Attacher::dependsOnPhase(ir::Operation op) {
+  if (!mayMatch(op.name()))
+    return false;
+  ir::Operation function = op;
+  while (function.name() != ctx_.ids().func)
+    function = function.parent();
+  Subject subject = subjectOf(op, &provenance_->of(op), function);
+  return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
+    return (rule.phase != Phase::Both || rule.grad != rule.attrs) && rule.matchesPatterns(subject);
+  });
+}
+
+Verdict Attacher::judge(ir::Operation op, const analysis::Origin *origin, ir::Operation function) {
+  Subject subject = subjectOf(op, origin, function);
   Verdict verdict;
   std::vector<size_t> matching;
   for (const Rule &rule : rules_) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "function_copies.h"
 #include "hlotag/analysis/call_graph.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
 #include <unordered_map>
-#include <unordered_set>
 
 namespace hlotag::passes {
 
@@ -131,7 +131,6 @@ private:
   /// Decides which variant keeps the function, and copies it for the others.
   void assignOperations();
   void write(size_t variant);
-  std::string freshName(std::string_view base);
 
   PassContext &ctx_;
   CallGraph &graph_;
@@ -159,9 +158,6 @@ private:
   size_t numResolved_ = 0; // variants whose callees are known
   std::vector<bool> isReached_;
   std::unordered_map<VariantKey, size_t, VariantKeyHash> known_;
-
-  std::unordered_set<std::string> names_;
-  std::unordered_map<std::string_view, size_t> nextSuffix_; // by name of the original
 };
 
 void Specializer::summarize() {
@@ -250,29 +246,14 @@ void Specializer::assignOperations() {
     if (!last[variant.function])
       keep(variant);
 
-  for (ir::Block block : ctx_.module().regions()[0].blocks())
-    for (ir::Operation op : block.operations())
-      if (auto name = op.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
-        names_.emplace(name.value());
   // All copies before any change: they must be copies of what was there.
-  std::vector<size_t> copied;
-  for (size_t v = 0; v < variants_.size(); ++v) {
-    if (variants_[v].op)
+  FunctionCopies copies(ctx_);
+  for (Variant &variant : variants_) {
+    if (variant.op)
       continue;
-    ir::Operation &previous = last[variants_[v].function];
-    ir::OwnedOperation copy = ir::OwnedOperation::clone(functions()[variants_[v].function].op);
-    previous = ctx_.rewriter().insert(std::move(copy), previous.block(), previous.nextInBlock());
-    variants_[v].op = previous;
-    copied.push_back(v);
-  }
-  ir::Identifier visibility = ir::Identifier::get(ctx_.context(), "sym_visibility");
-  for (size_t v : copied) {
-    Variant &variant = variants_[v];
-    std::string name = freshName(functions()[variant.function].name);
-    variant.symbol = ir::FlatSymbolRefAttr::get(ctx_.context(), name);
-    ctx_.rewriter().setAttr(variant.op, ctx_.ids().symName,
-                            ir::StringAttr::get(ctx_.context(), name));
-    ctx_.rewriter().setAttr(variant.op, visibility, ir::StringAttr::get(ctx_.context(), "private"));
+    ir::Operation &previous = last[variant.function];
+    previous = variant.op = copies.copy(functions()[variant.function].op, previous);
+    variant.symbol = copies.symbolOf(variant.op);
   }
 }
 
@@ -302,14 +283,6 @@ void Specializer::write(size_t v) {
       carrier_.give(op, variant.entries, {"in the function it calls", variant.caller});
     return ir::WalkResult::Advance;
   });
-}
-
-std::string Specializer::freshName(std::string_view base) {
-  for (size_t &next = nextSuffix_[base];;) {
-    std::string name = std::string(base) + "_" + std::to_string(next++);
-    if (names_.insert(name).second)
-      return name;
-  }
 }
 
 LogicalResult PropagateCalls::run(PassContext &ctx) {

@@ -3,6 +3,7 @@
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
+#include "phase_split.h"
 
 #include <optional>
 
@@ -83,6 +84,15 @@ public:
 
   /// Throws BadMark.
   const Resolved &resolve(ir::Location root);
+  /// Whether an operation there gets other entries in the backward pass; a bad mark is no answer.
+  bool dependsOnPhase(ir::Location loc) {
+    try {
+      const Resolved &resolved = resolve(loc);
+      return resolved.forward != resolved.derived;
+    } catch (const BadMark &) {
+      return false;
+    }
+  }
 
 private:
   bool isKnown(ir::Location loc) { return known_.find(loc.opaque()) != nullptr; }
@@ -316,6 +326,11 @@ LogicalResult Resolve::run(PassContext &ctx) {
     if ((tag.forward != tag.derived || ctx.tags().recordsOrigins()) && !provenance)
       provenance.emplace(ctx.module());
   LocationResolver locations(ctx, std::move(tags));
+  // Without calls of functions by both phases this looks at nothing but the calls.
+  if (provenance && splitByPhase(ctx, *provenance, [&](ir::Operation op) {
+        return locations.dependsOnPhase(op.location());
+      }))
+    provenance.emplace(ctx.module());
   return Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run();
 }
 

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the passes are linear: each on about 10,000 operations and on a hundred times as many, in one function.
+
+Run by `python benchmarks/passes.py --scale`. The large module is the training step of the benchmark, repeated in `@main`; each
+repetition has scopes, and so locations, of its own, as the layers of a larger program would. Small and large runs alternate.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Iterator
+
+from jaxlib.mlir import ir
+from train_module import lower
+
+import hlotag
+from hlotag.pipeline import parse_module, run_and_report, to_bytecode
+from hlotag.rules import Rule, with_rules
+
+FRONTEND = "mhlo.frontend_attributes"
+RULES = [
+    Rule({"g": 40}, op="dot_general", scope="layer_*", grad={"g": 50}),
+    Rule({"h": 1}, op="exponential", source="train_module.py"),
+    Rule({"b": 1}, phase="backward", op="multiply"),
+]
+POLICIES = (
+    'policies="[{key = \\"g\\", derived = \\"retag\\", offset = 100}, {key = \\"block\\", derived = \\"drop\\"}]" defaults=true'
+)
+
+# Pass, the passes that make its input from a module with marks, and the pass with options that give it something to do.
+CASES = {
+    "hlotag-resolve": ("", "hlotag-resolve"),
+    "hlotag-attach": ("hlotag-resolve", with_rules("hlotag-attach", RULES)),
+    "hlotag-complete-lowering": ("hlotag-resolve", "hlotag-complete-lowering"),
+    "hlotag-propagate-regions": ("hlotag-resolve", "hlotag-propagate-regions"),
+    "hlotag-propagate-calls": ("hlotag-resolve", "hlotag-propagate-calls"),
+    "hlotag-propagate-autodiff": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-propagate-autodiff"),
+    "hlotag-apply-policies": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), f"hlotag-apply-policies{{{POLICIES}}}"),
+    "hlotag-outline": ("hlotag-resolve", "hlotag-outline{key=fuse}"),
+    "hlotag-stats": ("hlotag-resolve", "hlotag-stats{output=/dev/null}"),
+    "hlotag-strip": ("hlotag-resolve", "hlotag-strip"),
+    "hlotag-verify": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-verify"),
+    "default pipeline": ("", hlotag.DEFAULT_PIPELINE),
+    "default pipeline, rules": ("", with_rules(hlotag.DEFAULT_PIPELINE, RULES)),
+}
+
+
+class _Repeater:
+    """Appends copies of what `@main` computes to it."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self.main = next(op for op in module.body.operations if op.attributes["sym_name"].value == "main")
+        self.block = self.main.regions[0].blocks[0]
+        self.ops = [op.operation for op in self.block.operations][:-1]
+        self.last = self.block.operations[len(self.block.operations) - 1].operation
+        self.tag(self.ops, "0")
+
+    def repeat(self, number: int) -> None:
+        values = {argument: argument for argument in self.block.arguments}
+        copies = []
+        for op in self.ops:
+            copy = op.clone(ir.InsertionPoint(self.last))
+            copies.append(copy)
+            for index, operand in enumerate(op.operands):
+                copy.operands[index] = values[operand]
+            values.update(zip(op.results, copy.results, strict=True))
+            copy.location = self.relocated(op.location, number)
+        self.tag(copies, str(number))
+
+    def tag(self, ops: list[ir.Operation], number: str) -> None:
+        """Many groups of one operation each, for the pass that looks at groups."""
+        for index, op in enumerate(ops):
+            if op.name == "stablehlo.dot_general":
+                op.attributes[FRONTEND] = ir.DictAttr.get({"fuse": ir.StringAttr.get(f"{number}.{index}")})
+
+    @staticmethod
+    def relocated(location: ir.Location, number: int) -> ir.Location:
+        if not isinstance(location, ir.NameLoc):
+            return location
+        return ir.Location.name(location.name_str.replace("layer_", f"layer_{number}_"), location.child_loc)
+
+
+def modules(layers: int, times: int) -> tuple[bytes, int]:
+    """The training step that many times over, as bytecode with marks; and how many operations that is."""
+    with hlotag.stage(""):
+        module = parse_module(to_bytecode(lower(layers).compiler_ir()))
+    with module.context:
+        repeater = _Repeater(module)
+        for number in range(1, times):
+            repeater.repeat(number)
+    count = 0
+
+    def visit(_: ir.Operation) -> ir.WalkResult:
+        nonlocal count
+        count += 1
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return to_bytecode(module), count
+
+
+def prepared(code: bytes, pipeline: str) -> bytes:
+    module = parse_module(code)
+    result = run_and_report(module, pipeline, verify=False)
+    assert result.ok, [str(d) for d in result.diagnostics]
+    return to_bytecode(module)
+
+
+def seconds(code: bytes, pipeline: str) -> float:
+    module = parse_module(code)
+    gc.collect()
+    start = time.process_time()
+    result = run_and_report(module, pipeline, verify=False)
+    elapsed = time.process_time() - start
+    assert result.ok, [str(d) for d in result.diagnostics]
+    return elapsed
+
+
+def rows(layers: int, times: int, repeat: int, only: str) -> Iterator[tuple[str, float, float]]:
+    """For each pass: nanoseconds of the processor an operation, small and large; first the numbers of operations."""
+    with hlotag.pipeline.new_context(), ir.Location.unknown():
+        (small, small_count), (large, large_count) = modules(layers, 1), modules(layers, times)
+        yield "operations", small_count, large_count
+        inputs: dict[str, tuple[bytes, bytes]] = {}
+        for name, (before, pipeline) in CASES.items():
+            if only not in name:
+                continue
+            text = hlotag.pipeline.pipeline_text(pipeline)
+            if before not in inputs:
+                inputs = {before: (prepared(small, before), prepared(large, before))}
+            few, many = inputs[before]
+            at_small, at_large = [], []
+            for _ in range(repeat):
+                at_small += [seconds(few, text) for _ in range(10)]
+                at_large.append(seconds(many, text))
+                at_small += [seconds(few, text) for _ in range(10)]
+            yield name, statistics.median(at_small) * 1e9 / small_count, min(at_large) * 1e9 / large_count
+
+
+def report(layers: int, times: int, repeat: int, only: str) -> None:
+    """Prints the table; `only` is a part of the names of passes."""
+    results = rows(layers, times, repeat, only)
+    _, few, many = next(results)
+    print(f"{'ns an operation, with':36}{few:>12.0f}{many:>12.0f}  operations")
+    for name, small, large in results:
+        print(f"{name:36}{small:>12.1f}{large:>12.1f}{large / small:>8.2f}x")

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phase_split.h"
+#include "function_copies.h"
+#include "hlotag/analysis/call_graph.h"
+
+#include <vector>
+
+namespace hlotag::passes {
+
+namespace {
+
+using analysis::CallGraph;
+
+class Splitter {
+public:
+  Splitter(pass::PassContext &ctx, analysis::Provenance &provenance,
+           const std::function<bool(ir::Operation)> &dependsOnPhase)
+      : ctx_(ctx), provenance_(provenance), dependsOnPhase_(dependsOnPhase),
+        graph_(ctx.module(), ctx.ids()) {}
+
+  bool run() {
+    if (!graph_.hasCalls())
+      return false;
+    reach();
+    findDependent();
+    return split();
+  }
+
+private:
+  const std::vector<CallGraph::Function> &functions() const { return graph_.functions(); }
+
+  bool isRoot(const CallGraph::Function &function) const {
+    return !function.isPrivate || function.isReferenced || function.callers.empty();
+  }
+  bool isShared(size_t f) const { return isForward_[f] && isBackward_[f]; }
+
+  void reach();
+  void findDependent();
+  bool split();
+  void redirect(ir::Operation function, size_t f, bool isBackward);
+
+  pass::PassContext &ctx_;
+  analysis::Provenance &provenance_;
+  const std::function<bool(ir::Operation)> &dependsOnPhase_;
+  CallGraph graph_;
+
+  std::vector<bool> isTransposed_;             // by call site: the call itself, whoever calls it
+  std::vector<bool> isForward_, isBackward_;   // by function: the phases that reach it
+  std::vector<bool> isDependent_;              // by function: it, or what it calls
+  std::vector<ir::Operation> backward_;        // by function: its copy, or null
+  std::vector<ir::FlatSymbolRefAttr> symbols_; // of the copies
+};
+
+void Splitter::reach() {
+  isForward_.resize(functions().size());
+  isBackward_.resize(functions().size());
+  for (const CallGraph::CallSite &site : graph_.callSites())
+    isTransposed_.push_back(provenance_.isTransposed(site.op));
+  struct Visit {
+    size_t function;
+    bool isBackward;
+  };
+  std::vector<Visit> pending;
+  auto enter = [&](size_t f, bool isBackward) {
+    std::vector<bool> &reached = isBackward ? isBackward_ : isForward_;
+    if (reached[f])
+      return;
+    reached[f] = true;
+    pending.push_back({f, isBackward});
+  };
+  for (size_t f = 0; f < functions().size(); ++f)
+    if (isRoot(functions()[f]))
+      enter(f, false);
+  while (!pending.empty()) {
+    Visit visit = pending.back();
+    pending.pop_back();
+    for (size_t site : functions()[visit.function].calls)
+      if (size_t callee = graph_.callSites()[site].callee; callee != CallGraph::kNone)
+        enter(callee, visit.isBackward || isTransposed_[site]);
+  }
+}
+
+void Splitter::findDependent() {
+  isDependent_.resize(functions().size());
+  for (size_t f : graph_.calleesFirst()) {
+    if (!isShared(f))
+      continue;
+    bool depends = false;
+    for (size_t site : functions()[f].calls)
+      if (size_t callee = graph_.callSites()[site].callee; callee != CallGraph::kNone)
+        depends |= isDependent_[callee];
+    isDependent_[f] =
+        depends || !ir::walk(functions()[f].op, [&](ir::Operation op) {
+          return dependsOnPhase_(op) ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
+        });
+  }
+}
+
+bool Splitter::split() {
+  backward_.resize(functions().size());
+  symbols_.resize(functions().size());
+  FunctionCopies copies(ctx_);
+  bool any = false;
+  // All copies before any change: they must be copies of what was there.
+  for (size_t f = 0; f < functions().size(); ++f) {
+    if (!isDependent_[f])
+      continue;
+    backward_[f] = copies.copy(functions()[f].op, functions()[f].op);
+    symbols_[f] = copies.symbolOf(backward_[f]);
+    any = true;
+  }
+  for (size_t f = 0; any && f < functions().size(); ++f) {
+    if (backward_[f])
+      redirect(backward_[f], f, true);
+    redirect(functions()[f].op, f, !isForward_[f] && isBackward_[f]);
+  }
+  return any;
+}
+
+/// Points those calls in `function`, which is `f` or its copy, that are of the backward pass to
+/// copies.
+void Splitter::redirect(ir::Operation function, size_t f, bool isBackward) {
+  size_t next = 0;
+  const std::vector<size_t> &sites = functions()[f].calls;
+  ir::walk(function, [&](ir::Operation op) {
+    if (next == sites.size() || op.name() == ctx_.ids().module)
+      return op.name() == ctx_.ids().module ? ir::WalkResult::Skip : ir::WalkResult::Interrupt;
+    if (op.name() != ctx_.ids().funcCall)
+      return ir::WalkResult::Advance;
+    size_t site = sites[next++];
+    size_t callee = graph_.callSites()[site].callee;
+    if (callee != CallGraph::kNone && backward_[callee] && (isBackward || isTransposed_[site]))
+      ctx_.rewriter().setAttr(op, ctx_.ids().callee, symbols_[callee]);
+    return ir::WalkResult::Advance;
+  });
+}
+
+} // namespace
+
+bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance,
+                  const std::function<bool(ir::Operation)> &dependsOnPhase) {
+  return Splitter(ctx, provenance, dependsOnPhase).run();
+}
+
+} // namespace hlotag::passes
