@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pass fails in the middle of a user's program: what is raised, what is left behind to replay it, and going on without it."""
 
+import os
 import pickle
 import re
 import shlex
 import stat
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +93,28 @@ def test_the_command_in_the_error_replays_it(capfd):
     for diagnostic in error.diagnostics:
         assert diagnostic.message in replayed
     assert f"{__file__}:{line_of('jnp.sin(x), {')}" in replayed
+
+
+def test_the_command_in_the_error_has_python_passes(tmp_path, reproducers):
+    """A program with a pass of its own, in a module beside it; the command works from where the program ran."""
+    (tmp_path / "my_passes.py").write_text(
+        "import hlotag\n@hlotag.register_pass\ndef always_fails(module):\n    raise ValueError('on purpose')\n"
+    )
+    code = """
+import jax, hlotag, my_passes
+with hlotag.stage("always-fails"):
+    jax.jit(lambda x: x + 1).lower(1.0)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+
+    def run(command):
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300, check=False)
+
+    failed = run([sys.executable, "-c", code])
+    command = shlex.split(next(line for line in failed.stderr.splitlines() if "--pass-pipeline=" in line))
+    assert command[:2] == [sys.executable, "-c"] and "import my_passes" in command[2]
+    replayed = run(command)
+    assert replayed.returncode == 1 and "on purpose" in replayed.stderr
 
 
 def test_the_file_is_the_module_before_the_pipeline_whole_and_private(reproducers):

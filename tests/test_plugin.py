@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes in C++ from outside: examples/plugin is built against the installed headers, loaded and run."""
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -101,6 +102,17 @@ def test_in_the_stage(loaded):
     program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), a="1"))
     with hlotag.stage(hlotag.DEFAULT_PIPELINE + ",rename-key{from=a to=renamed}"):
         assert 'renamed = "1"' in program.lower(jnp.ones(3)).as_text()
+
+
+def test_the_command_that_replays_a_failure_loads_the_plugin(loaded, run_python, monkeypatch, tmp_path):
+    monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
+    program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), a="1", b="2"))
+    with hlotag.stage("hlotag-resolve,rename-key{from=a to=b}"), pytest.raises(hlotag.PassError) as caught:
+        program.lower(jnp.ones(3))
+    program, *arguments = shlex.split(str(caught.value).splitlines()[-1])
+    assert program == "hlotag-opt"
+    replayed = run_python(f"import sys; from hlotag.cli import opt_main; sys.exit(opt_main({arguments!r}))")
+    assert replayed.returncode == 1 and "the operation already has a tag 'b'" in replayed.stderr
 
 
 def test_by_the_entry_point_of_an_installed_package(library, tmp_path, run_python):

@@ -13,6 +13,9 @@ from hlotag.errors import PluginError
 
 _GROUP = "hlotag.passes"
 
+library_of: dict[str, str] = {}
+"""The library that each pass of a plugin is from."""
+
 
 def get_include() -> str:
     """The directory to give to a C++ compiler with `-I` when a plugin is built.
@@ -54,9 +57,11 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
     from hlotag import _core
 
     try:
-        return tuple(_core.load_plugin(str(path.resolve())))
+        names = tuple(_core.load_plugin(str(path.resolve())))
     except _core.PluginError as error:
         raise PluginError(str(error)) from None
+    library_of.update(dict.fromkeys(names, str(path)))
+    return names
 
 
 def _find(plugin: str) -> str:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 PassT = TypeVar("PassT", bound="Callable[..., Any]")
 
+module_of: dict[str, str] = {}
+"""The Python module that each pass written in Python is from."""
+
 _SCALARS = {bool: "bool", int: "int", float: "float", str: "string"}
 _LISTS = {tuple[str, ...]: tuple, list[str]: list}
 _CHOICE = re.compile(r"[\w.-]+")
@@ -79,6 +82,7 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         _core.register_pass(argument, summary, description.strip(), written, _caller(pass_, options))
     except ValueError as error:
         raise PipelineError(str(error)) from None
+    module_of[argument] = pass_.__module__
     return pass_
 
 

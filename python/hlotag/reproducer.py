@@ -6,12 +6,15 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from hlotag._files import module_file_name, private_directory, write_atomically
 from hlotag.errors import PassError
+from hlotag.plugins import library_of
+from hlotag.python_passes import module_of
 
 
 def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
@@ -39,7 +42,27 @@ def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
 
 
 def _command(path: Path, pipeline: str) -> str:
-    return f"hlotag-opt {shlex.quote(str(path))} --pass-pipeline={shlex.quote(pipeline)}"
+    """One command for a shell, on one line, that has the passes of others too."""
+    from hlotag import _core
+
+    names = [name for name, _, _ in _core.pipeline_elements(pipeline)]
+    libraries = dict.fromkeys(library_of[name] for name in names if name in library_of)
+    modules = list(dict.fromkeys(_importable(module_of[name]) for name in names if name in module_of))
+    arguments = [str(path), *(f"--load-pass-plugin={library}" for library in libraries), f"--pass-pipeline={pipeline}"]
+    program = ["hlotag-opt"]
+    if modules:
+        code = f"import {', '.join(modules)}, sys; from hlotag.cli import opt_main; sys.exit(opt_main())"
+        program = [sys.executable, "-c", code]
+    return shlex.join([*program, *arguments])
+
+
+def _importable(module: str) -> str:
+    """The name under which another program finds a module; for a script that of its file, beside which to run."""
+    if module != "__main__":
+        return module
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)  # of `python -m`
+    return spec.name if spec else Path(getattr(main, "__file__", None) or module).stem
 
 
 def _save(module: Any, pipeline: str) -> Path:
