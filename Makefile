@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make test    everything, for every supported Python found (3.11, 3.12, 3.13), set-up included
+# make test-bindings    all tests again, through jaxlib's Python bindings (HLOTAG_HOST=bindings)
 # make demo    the example, in an environment of its own
 # make docs    the documentation site, into build/site; fails on a dead link
 # make lint    format, style and types; make format repairs what can be repaired
@@ -18,7 +19,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test demo docs lint format tidy bench asan hostile fuzz clean
+.PHONY: help test test-bindings demo docs lint format tidy bench asan hostile fuzz clean
 .SECONDARY:
 
 help:
@@ -26,6 +27,10 @@ help:
 
 test:
 	@bash tools/test.sh
+
+test-bindings: $(newest_venv)/.installed
+	HLOTAG_HOST=bindings HLOTAG_CACHE_DIR=$(CURDIR)/build/cache $(newest_venv)/bin/python -m pytest -q -n auto --maxprocesses=8
+	HLOTAG_HOST=bindings HLOTAG_CACHE_DIR=$(CURDIR)/build/cache $(newest_venv)/bin/lit -q lit_tests
 
 demo: .venv/demo/.installed
 	.venv/demo/bin/python examples/train_step.py

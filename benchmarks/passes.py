@@ -12,6 +12,8 @@ Rows:
   sdy-lift-inlined-meshes   a pass that JAX itself runs on every module, in the same pass manager, with the verifier
   Python               the walk of the floor through jaxlib's Python bindings
   text                 the floor's work for a pass in another process: print, parse, walk, print, parse
+  bindings host        the default pipeline again, going through jaxlib's Python bindings as it does where jaxlib's own functions
+                       cannot be called
 """
 
 from __future__ import annotations
@@ -115,6 +117,10 @@ def rows(layers: int, repeat: int):
         yield "sdy-lift-inlined-meshes + verifier", measure(lambda module: lift.run(module.operation), copies(plain), repeat)
         yield "Python", measure(python_walk, copies(plain), repeat)
         yield "text", measure(through_text, copies(plain), max(3, repeat // 5))
+        _core.install_bindings()
+        few = max(3, repeat // 5)
+        yield "bindings host: default pipeline", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(marked), few)
+        yield "bindings host: no tags", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(plain), few)
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ for version in 3.11 3.12 3.13; do
   newest=$version
   step "Python $version: pytest" ".venv/$version/bin/python" -m pytest -q -n auto --maxprocesses=8
   step "Python $version: lit" ".venv/$version/bin/lit" -q lit_tests
+  step "Python $version: lit through jaxlib's bindings" env HLOTAG_HOST=bindings ".venv/$version/bin/lit" -q lit_tests
 done
 
 if [[ -n $newest ]]; then

@@ -4,7 +4,6 @@
 #include "session.h"
 
 #include <cstring>
-#include <deque>
 #include <memory>
 
 namespace hlotag::bindings {
@@ -133,13 +132,13 @@ MlirDiagnostic mlirDiagnosticGetNote(MlirDiagnostic diagnostic, intptr_t index) 
   return handleOf(nb::object(objectOf(diagnostic).attr("notes")[index]));
 }
 
-// Nothing here asks for a pass's TypeID. As in MLIR they live as long as their allocator, which
-// nothing frees.
-MlirTypeIDAllocator mlirTypeIDAllocatorCreate() { return {new std::deque<char>()}; }
-
-MlirTypeID mlirTypeIDAllocatorAllocateTypeID(MlirTypeIDAllocator allocator) {
-  return {&static_cast<std::deque<char> *>(allocator.ptr)->emplace_back()};
+// Nothing here asks for a pass's TypeID. They live as long as the process, as MLIR wants it.
+MlirTypeIDAllocator mlirTypeIDAllocatorCreate() {
+  static char allocator;
+  return {&allocator};
 }
+
+MlirTypeID mlirTypeIDAllocatorAllocateTypeID(MlirTypeIDAllocator) { return {new char()}; }
 
 MlirPass mlirCreateExternalPass(MlirTypeID, MlirStringRef, MlirStringRef, MlirStringRef,
                                 MlirStringRef, intptr_t, MlirDialectHandle *,

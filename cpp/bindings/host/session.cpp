@@ -10,7 +10,6 @@ namespace hlotag::bindings {
 namespace {
 
 thread_local Session *currentSession = nullptr;
-bool installed = false;
 
 /// The Python object that is kept for a handle, or a new one.
 template <class T, class Refine>
@@ -71,13 +70,14 @@ void install() {
 #define HLOTAG_OPTIONAL(ret, name, args) HLOTAG_REQUIRED(ret, name, args)
 #include "hlotag/capi/functions.def"
   capi::install(table);
-  installed = true;
 }
 
-bool isInstalled() { return installed; }
+bool isInstalled() {
+  return capi::isInstalled() && capi::fn().mlirOperationGetName == mlirOperationGetName;
+}
 
 Scope::Scope(MlirOperation module) {
-  if (installed && !currentSession)
+  if (isInstalled() && !currentSession)
     session_ = new Session(module);
 }
 
