@@ -5,10 +5,14 @@
 #include "python_pass.h"
 
 #include "hlotag/analysis/key_values.h"
+#include "hlotag/analysis/name_path.h"
+#include "hlotag/analysis/provenance.h"
 #include "hlotag/capi/conformance.h"
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
+#include "hlotag/ir/location.h"
 #include "hlotag/ir/nesting.h"
+#include "hlotag/ir/walk.h"
 #include "hlotag/pass/pipeline.h"
 #include "hlotag/pass/plugin_loader.h"
 #include "hlotag/pass/registry.h"
@@ -88,6 +92,25 @@ pass::RunResult run(nb::handle capsule, nb::handle pythonRun, std::string_view t
   // The caller holds the operation; C++ passes need no Python, so other threads may have it.
   nb::gil_scoped_release release;
   return pass::run(module, pass::Pipeline::parse(text), options);
+}
+
+/// (scope, whether it is of a backward pass, file, line) of every operation in the module, in the
+/// order of its text.
+nb::list provenance(nb::handle capsule) {
+  ir::Operation module(operationOf(capsule));
+  analysis::Provenance provenance(module);
+  nb::list result;
+  ir::walk(module, [&](ir::Operation op) {
+    if (op == module)
+      return;
+    const analysis::Origin &origin = provenance.of(op);
+    std::string_view scope = provenance.text(origin.scope);
+    std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
+    result.append(nb::make_tuple(nb::str(scope.data(), scope.size()), origin.transposed,
+                                 nb::str(file.data(), file.size()),
+                                 origin.source ? origin.source.line() : 0));
+  });
+  return result;
 }
 
 nb::dict describe(const pass::Pass &pass) {
@@ -252,6 +275,15 @@ NB_MODULE(_core, m) {
         return elements;
       },
       "For each element, the options that are strings and not at their default.");
+  m.def(
+      "name_path",
+      [](std::string_view name) {
+        analysis::NamePath path = analysis::parseName(name);
+        return nb::make_tuple(path.scopes, path.isTransposed());
+      },
+      nb::arg("name"), "The scopes in a name of JAX's, and whether it is of a backward pass.");
+  m.def("provenance", &provenance, nb::arg("module"),
+        "Where each operation comes from: (scope, backward, file, line).");
   bindDiagnostic(m);
   bindRunResult(m);
   bindRun(m);

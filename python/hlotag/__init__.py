@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hlotag import xla as xla
+    from hlotag.audit.collect import audit as audit
     from hlotag.calls import fuse_limit as fuse_limit
     from hlotag.calls import must_fuse_call as must_fuse_call
     from hlotag.calls import xla_metadata_call as xla_metadata_call
@@ -82,14 +83,16 @@ _HOME = {
     "tags": ["set_xla_metadata", "tag", "tagged"],
     "xla.computation": ["xla_computation"],
 }
+# Packages that are public names themselves.
+_PACKAGES = ("audit", "xla")
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = sorted([*_MODULE_OF, "xla"])  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted([*_MODULE_OF, *_PACKAGES])  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "xla":
-        return import_module("hlotag.xla")
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

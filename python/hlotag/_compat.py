@@ -491,6 +491,55 @@ def lowered_with(lowered: Any, module: Any) -> Any:
     return result
 
 
+@contextmanager
+def metadata_in_cache_key() -> Iterator[None]:
+    """Within the block, JAX's persistent compilation cache tells programs apart that differ in locations only.
+
+    The option is public (`jax_compilation_cache_include_metadata_in_key`), setting it for one thread and a block is not.
+    """
+    with config.compilation_cache_include_metadata_in_key(True):
+        yield
+
+
+def compile_module(module: Any, options: Mapping[str, Any]) -> str:
+    """Compiles a module that comes without a `Lowered`, by JAX's own function but past its caches; nothing is run.
+
+    Args:
+      module: an `ir.Module` with a symbol name.
+      options: XLA's, by name.
+
+    Returns:
+      The platform it was compiled for.
+
+    Raises:
+      RuntimeError: XLA refuses it, or there are not enough devices.
+    """
+
+    def count(name: str) -> int:
+        attributes = module.operation.attributes
+        return ir.IntegerAttr(attributes[name]).value if name in attributes else 1
+
+    backend = xla_bridge.get_backend()
+    shape = count("mhlo.num_replicas"), count("mhlo.num_partitions")
+    devices = np.array(backend.local_devices()[: math.prod(shape)], dtype=object)
+    if len(devices) < math.prod(shape):
+        raise RuntimeError(f"it is for {math.prod(shape)} devices, and there are {len(devices)}")
+    built = compiler.get_compile_options(*shape, devices.reshape(shape), dict(options), backend=backend)
+    compiler.backend_compile_and_load(backend, module, _jax.DeviceList(tuple(devices)), built, [])
+    return backend.platform
+
+
+def hlo_from_text(text: str) -> bytes:
+    """A serialized `HloModuleProto` of HLO text; jaxlib has XLA's parser, and JAX no public name for it."""
+    return import_module("jaxlib._hlo").hlo_module_from_text(text).as_serialized_hlo_module_proto()
+
+
+def platform_of(lowered: Any) -> str:
+    """What a `Lowered` is for, as JAX calls it; empty where it does not say."""
+    platforms = getattr(lowered._lowering, "_platforms", None) or ()
+    return str(platforms[0]) if len(platforms) == 1 else ", ".join(map(str, platforms))
+
+
 def read_artifact(serialized: bytes) -> Any:
     """The module of an export; `Exported.mlir_module()` gives text without locations."""
     with mlir.make_ir_context():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `hlotag opt`, `hlotag passes`, `hlotag keys`, and `hlotag-opt`."""
+"""The command line: `hlotag opt`, `hlotag passes`, `hlotag audit`, `hlotag keys`, and `hlotag-opt`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    commands: dict[str, Callable[[Sequence[str]], int]] = {"opt": opt_main, "passes": _passes_main, "keys": _keys_main}
+    commands: dict[str, Callable[[Sequence[str]], int]] = {
+        "opt": opt_main,
+        "passes": _passes_main,
+        "keys": _keys_main,
+        "audit": _audit_main,
+    }
     if arguments and arguments[0] in commands:
         return commands[arguments[0]](arguments[1:])
     wants_help = bool(arguments) and arguments[0] in ("-h", "--help")
@@ -53,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "usage: hlotag COMMAND ...\n\n"
         "  opt     run passes on a module, with mlir-opt's flags (also: hlotag-opt)\n"
         "  passes  describe the passes\n"
+        "  audit   say where every tag of a module went\n"
         "  keys    list the keys that XLA knows, with their legal values\n",
         file=sys.stdout if wants_help else sys.stderr,
         end="",
@@ -110,6 +116,12 @@ def _keys_main(argv: Sequence[str]) -> int:
     from hlotag import _key_table
 
     return _key_table.main(argv)
+
+
+def _audit_main(argv: Sequence[str]) -> int:
+    from hlotag.audit import command
+
+    return command.main(argv)
 
 
 def _flag(text: str) -> bool:

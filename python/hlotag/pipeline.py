@@ -35,8 +35,8 @@ DEFAULT_PIPELINE = (
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
 _logger = logging.getLogger("hlotag")
-_BYTECODE_MAGIC = b"ML\xefR"
-_SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
+BYTECODE_MAGIC = b"ML\xefR"
+SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
 
 
@@ -260,7 +260,7 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
     """
     from jaxlib.mlir import ir
 
-    if isinstance(source, bytes) and not source.startswith(_BYTECODE_MAGIC):
+    if isinstance(source, bytes) and not source.startswith(BYTECODE_MAGIC):
         return None, [Diagnostic("error", "the bytes are not MLIR bytecode (b'ML\\xefR...'); give text as str")]
     if isinstance(source, str) and "\0" in source:  # MLIR takes it for the end, and what follows would be lost
         return None, [Diagnostic("error", f"it is no text: there is a zero byte at offset {source.index(chr(0))}")]
@@ -323,7 +323,7 @@ def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
         `file:line:column: error: message`; for a place in the source also that line and a caret under it; then the notes.
     """
     message = f"{diagnostic.severity}: {diagnostic.message}"
-    if diagnostic.file != _SOURCE_NAME:
+    if diagnostic.file != SOURCE_NAME:
         message = f"{diagnostic.location or filename}: {message}"
     else:
         message = f"{filename}:{diagnostic.line}:{diagnostic.column}: {message}"

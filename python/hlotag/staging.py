@@ -102,12 +102,21 @@ def stage(
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
     new = None if pipeline is None else _make(pipeline, rules, **options)
-    with _stage_is(new):
+    with under(new):
         yield new
 
 
 @contextmanager
-def _stage_is(new: Stage | None) -> Iterator[None]:
+def under(new: Stage | None) -> Iterator[None]:
+    """A stage that is made already, or none, for this thread and this block.
+
+    Args:
+      new: the stage.
+
+    Yields:
+      Nothing.
+    """
+
     def change() -> Callable[[], None]:
         entered = context(new)
         entered.__enter__()
@@ -223,7 +232,7 @@ def _as_of_now(later: Callable) -> Callable:
 
     @functools.wraps(later)
     def under_stage(*args: Any, **kwargs: Any) -> Any:
-        with _stage_is(now):
+        with under(now):
             return later(*args, **kwargs)
 
     return under_stage

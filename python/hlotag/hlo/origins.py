@@ -58,6 +58,8 @@ class Origins:
     Args:
       module: an `ir.Module`, which is kept and whose locations get the numbers. Make a copy of a module that others see.
       salt: makes the token another one.
+      every: numbers also the operands of an equation that XLA might merge with it, for reports; by default these share its
+        number, so that XLA's metadata stay as they were.
 
     Attributes:
       token: names the module; equal for equal modules, in every process.
@@ -66,8 +68,9 @@ class Origins:
       helpers: by number, those of the operations before it that have its number in their names, since they are part of it.
     """
 
-    def __init__(self, module: Any, salt: str = ""):
+    def __init__(self, module: Any, salt: str = "", *, every: bool = False):
         self.module = module
+        self._every = every
         self.token = _digest(module, salt)
         self.operations = list(walk(module.operation))
         self.helpers: dict[int, list[int]] = {}
@@ -151,7 +154,7 @@ class Origins:
             if operation.name == "stablehlo.constant" or not isinstance(location, ir.NameLoc):
                 continue
             owner = number
-            if operation.name == "stablehlo.broadcast_in_dim":
+            if not self._every and operation.name == "stablehlo.broadcast_in_dim":
                 users = {use.owner.operation for use in operation.result.uses}
                 # XLA may merge an equation's operation with its operand: where the locations are equal, so must the names be.
                 if len(users) == 1 and (user := users.pop()).location == location:

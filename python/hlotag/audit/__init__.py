@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where every tag of a program went. The package is what `hlotag.audit` names, and can be called: `hlotag.audit(f, x)`."""
+
+import sys
+import types
+from typing import Any
+
+from hlotag.audit.collect import audit
+from hlotag.audit.model import Audit, Op, Stage, Step, Stray, Tag, TagState
+
+__all__ = ["Audit", "Op", "Stage", "Step", "Stray", "Tag", "TagState", "audit"]
+
+
+class _CallablePackage(types.ModuleType):
+    """A package and a function cannot both be the attribute `audit` of `hlotag`; whichever was imported last would win."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Audit:
+        return audit(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of each tag: by the identity of operations, never by how often a tag occurs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hlotag.audit import equal
+from hlotag.audit.matching import Dataflow, Matching
+from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audit.opcodes import RELABELLING, Kind, kind_of
+
+_THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
+# A fusion is as its root, which is looked at itself; arguments and constants are nobody's.
+_NO_EVIDENCE = {"constant", "fusion", "parameter"}
+# How far from where it belongs a tag that moved is looked for.
+_NEAR = 3
+
+
+@dataclass
+class Capture:
+    """A module at one stage.
+
+    Attributes:
+        stage: Which.
+        module: An `HloModule`.
+        joined: The operations that its instructions are named after.
+        callers: By instruction, the calls that it was inlined from.
+        restored: Keys by instruction name that the HLO stage put back.
+    """
+
+    stage: Stage
+    module: Any
+    joined: Mapping[Any, Sequence[int]]
+    callers: Mapping[Any, Sequence[int]] = field(default_factory=dict)
+    restored: Mapping[str, set[str]] = field(default_factory=dict)
+
+
+@dataclass
+class Findings:
+    """What `classify` found.
+
+    Attributes:
+        tags: Every tag with all of its steps.
+        strays: Tags of the last module that are on a wrong instruction.
+        main: By operation, the instructions of the last module that compute it.
+    """
+
+    tags: list[Tag]
+    strays: list[Stray]
+    main: Mapping[int, Sequence[Any]]
+
+
+def classify(
+    ops: Sequence[Op],
+    shapes: Sequence[tuple[int, ...]],
+    tags: Mapping[int, Sequence[tuple[str, str, Step]]],
+    captures: Sequence[Capture],
+    live: Callable[[], set[int]],
+    *,
+    has_program: bool = True,
+) -> Findings:
+    """Follows every tag through the captures.
+
+    Args:
+        ops: The operations.
+        shapes: The dimensions of their results; empty where they are not known.
+        tags: Keys, values and how they came, by operation.
+        captures: The HLO modules, in the order in which XLA had them.
+        live: Finds the operations that the program needs; called if some tagged one is gone.
+        has_program: Whether the tags are those of a program; if not, the first capture is where they are.
+
+    Returns:
+        What became of the tags.
+    """
+    entries = {number: [(key, value) for key, value, _ in found] for number, found in tags.items()}
+    steps = {(number, key): [step] for number, found in tags.items() for key, _, step in found}
+    findings = Findings([], [], {})
+    previous: _View | None = None
+    for capture in captures:
+        view = _View(capture, Matching(ops, shapes, entries, capture.module, capture.joined), entries)
+        for number, found in entries.items():
+            for key, value in found:
+                way = steps[number, key]
+                if way[-1].state in _GONE or (previous is None and not has_program):
+                    continue
+                way.append(view.step(number, key, value, previous, live))
+        findings.strays, findings.main = view.strays(ops), view.matching.main
+        previous = view
+    findings.tags = [
+        Tag(key, value, ops[number], tuple(steps[number, key])) for number, found in entries.items() for key, value in found
+    ]
+    return findings
+
+
+def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Capture]]) -> list[Tag]:
+    """Says of each tag whose last state is no plain one which pass made it so.
+
+    Args:
+        tags: With all of their steps.
+        passes: What each pass left, in order.
+
+    Returns:
+        The tags; the last step of those that a pass changed names it.
+    """
+    if len(passes) < 2:
+        return list(tags)
+    open_ = {(tag.op.id, tag.key): tag for tag in tags if tag.state not in (TagState.KEPT, TagState.RESTORED)}
+    # The last capture in which the tag was still on an instruction of its operation.
+    last_seen: dict[tuple[int, str], int] = {}
+    copies: dict[tuple[int, str], list[int]] = {}
+    for place, (_, capture) in enumerate(passes):
+        found: Counter[tuple[int, str]] = Counter()
+        for instruction, numbers in capture.joined.items():
+            if not numbers or not instruction.proto.HasField("frontend_attributes"):
+                continue
+            attributes = instruction.attributes
+            for number in numbers:
+                for key, value in attributes.items():
+                    tag = open_.get((number, key))
+                    if tag is not None and value == tag.value:
+                        found[number, key] += 1
+        for tag_id, count in found.items():
+            last_seen[tag_id] = place
+            copies.setdefault(tag_id, [0] * len(passes))[place] = count
+
+    def by(tag: Tag) -> str:
+        tag_id = (tag.op.id, tag.key)
+        if tag_id not in open_ or tag_id not in last_seen:
+            return ""
+        counts = copies[tag_id]
+        if tag.state in (TagState.DUPLICATED, TagState.MERGED):
+            return next((passes[n][0] for n in range(1, len(passes)) if counts[n] != counts[n - 1]), "")
+        after = last_seen[tag_id] + 1
+        return passes[after][0] if after < len(passes) else ""
+
+    return [replace(tag, steps=(*tag.steps[:-1], replace(tag.steps[-1], by=name))) if (name := by(tag)) else tag for tag in tags]
+
+
+_GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
+
+
+class _View:
+    """One capture, and who bears what in it."""
+
+    def __init__(self, capture: Capture, matching: Matching, entries: Mapping[int, Sequence[tuple[str, str]]]) -> None:
+        self.stage, self.module, self.restored = capture.stage, capture.module, capture.restored
+        self.matching = matching
+        self.attributes = {i: i.attributes for i in capture.module.instructions() if i.proto.HasField("frontend_attributes")}
+        self._entries = entries
+        self._classes: equal.Classes | None = None
+        self._dataflow: Dataflow | None = None
+        self._strays = self._find_strays(capture)
+        self._taken = self._find_taken(capture.joined)
+
+    def bears(self, instruction: Any, key: str, value: str) -> bool:
+        """Whether the tag is there; XLA joins the values of what it combines by commas."""
+        found = self.attributes.get(instruction, {}).get(key)
+        return found is not None and (found == value or value in found.split(","))
+
+    def step(self, number: int, key: str, value: str, previous: _View | None, live: Callable[[], set[int]]) -> Step:
+        main = self.matching.main.get(number, [])
+        bearing = [i for i in main if self.bears(i, key, value)]
+        if bearing:
+            return self._there(number, key, main, bearing)
+        if main:
+            return Step(self.stage, TagState.LOST, detail=f"{_names(main)} {'has' if len(main) == 1 else 'have'} it no more")
+        glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self.bears(i, key, value)]
+        if glue:
+            return Step(self.stage, TagState.KEPT, detail="on what carries its result", instructions=_each(glue))
+        if moved := self._moved(number, key, value):
+            return moved
+        return self._gone(number, previous, live)
+
+    def _there(self, number: int, key: str, main: list[Any], bearing: list[Any]) -> Step:
+        names = _each(bearing)
+        if any(key in self.restored.get(i.name, ()) for i in bearing):
+            return Step(self.stage, TagState.RESTORED, "hlotag's HLO stage", instructions=names)
+        if self._copies(bearing) < self._copies(main):
+            return Step(self.stage, TagState.LOST, detail=f"on {len(bearing)} of {len(main)} instructions", instructions=names)
+        shared = {
+            o for i in bearing for o in self.matching.owners.get(i, ()) if o != number and i in self.matching.main.get(o, ())
+        }
+        if shared:
+            return Step(self.stage, TagState.MERGED, detail=f"with {len(shared)} more", instructions=names)
+        if self._copies(bearing) > 1:
+            return Step(self.stage, TagState.DUPLICATED, detail=f"{self._copies(bearing)} times", instructions=names)
+        return Step(self.stage, TagState.KEPT, instructions=names)
+
+    @staticmethod
+    def _copies(instructions: list[Any]) -> int:
+        alike = Counter((i.opcode, i.dimensions) for i in instructions if i.opcode != "fusion")
+        return max(alike.values(), default=0)
+
+    def _moved(self, number: int, key: str, value: str) -> Step | None:
+        instruction = self._taken.get((number, key, value))
+        if instruction is None:
+            return None
+        detail = f"on {instruction.opcode} {instruction.name}, which is another operation's"
+        return Step(self.stage, TagState.MOVED, detail=detail, instructions=(instruction.name,))
+
+    def _gone(self, number: int, previous: _View | None, live: Callable[[], set[int]]) -> Step:
+        if number not in live():
+            return Step(self.stage, TagState.DEAD)
+        for other, owners in previous.equals(number) if previous else ():
+            if any(owner in self.matching.main for owner in owners) or (not owners and self._reads(number, other.opcode)):
+                return Step(self.stage, TagState.CSED, detail=f"equal to {other.opcode} {other.name}")
+        return Step(self.stage, TagState.FOLDED)
+
+    def equals(self, number: int) -> list[tuple[Any, Sequence[int]]]:
+        """The instructions of other operations that compute the same, with these operations."""
+        if self._classes is None:
+            self._classes = equal.Classes(self.module)
+        found = [i for own in self.matching.main.get(number, ()) for i in self._classes.equal_to(own)]
+        return [(i, owners) for i in found if number not in (owners := self.matching.owners.get(i, ()))]
+
+    def _reads(self, number: int, opcode: str) -> bool:
+        """Whether what used an operation now reads a nameless instruction with this opcode, which may stand for it."""
+        if self._dataflow is None:
+            self._dataflow = Dataflow(self.module)
+        users = [i for user in self.matching.users(number) for i in self.matching.main.get(user, ())]
+        return any(i.opcode == opcode and not i.op_name for user in users for i in self._dataflow.read_by(user))
+
+    def _find_strays(self, capture: Capture) -> list[tuple[Any, str, str]]:
+        """Tags on instructions none of whose operations has them."""
+        tagged = {entry for found in self._entries.values() for entry in found}
+        found = []
+        for instruction, attributes in self.attributes.items():
+            if kind_of(instruction.opcode) == Kind.GLUE or instruction.opcode in RELABELLING:
+                continue
+            owners = (*self.matching.owners.get(instruction, ()), *capture.callers.get(instruction, ()))
+            for entry in attributes.items():
+                if owners and entry in tagged and not any(entry in self._entries.get(owner, ()) for owner in owners):
+                    found.append((instruction, *entry))
+        return found
+
+    def _find_taken(self, joined: Mapping[Any, Sequence[int]]) -> dict[tuple[int, str, str], Any]:
+        """By operation and tag, the instruction that the tag strayed to."""
+        taken = {}
+        for instruction, key, value in self._strays:
+            named = joined.get(instruction, ())
+
+            def misses(number: int, entry: tuple[str, str] = (key, value)) -> bool:
+                return entry in self._entries.get(number, ()) and number not in self.matching.main
+
+            # Named after whom it was taken from, most often; else it is a neighbour's, and XLA folds into operands.
+            near = (*named, *(n for number in named for n in self.matching.near(number, _NEAR)))
+            number = next(filter(misses, near), None)
+            # Of several that were folded one into the next, the last one's entries are written last.
+            while number is not None:
+                taken_by = number
+                number = next(filter(misses, self.matching.users(taken_by)), None) if taken_by not in named else None
+                if number is None:
+                    taken.setdefault((taken_by, key, value), instruction)
+        return taken
+
+    def strays(self, ops: Sequence[Op]) -> list[Stray]:
+        """The strays, each with the operation that it was taken from."""
+        source = {(instruction, key, value): ops[number] for (number, key, value), instruction in self._taken.items()}
+        return [Stray(key, value, i.name, i.opcode, source.get((i, key, value))) for i, key, value in self._strays]
+
+
+def _each(instructions: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(i.name for i in instructions)
+
+
+def _names(instructions: Sequence[Any]) -> str:
+    names = ", ".join(f"{i.opcode} {i.name}" for i in instructions[:3])
+    return f"{names} and {len(instructions) - 3} more" if len(instructions) > 3 else names

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes audits: of a function, of what JAX makes of one, of modules and of XLA's dumps."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hlotag import _compat, hlo_stage, tags
+from hlotag.audit import classify, dumps, liveness, program
+from hlotag.audit.classify import Capture
+from hlotag.audit.model import Audit, Stage
+from hlotag.audit.progress import step, track
+from hlotag.errors import HloError
+from hlotag.hlo import HloModule
+from hlotag.hlo.module import of_executable
+from hlotag.pipeline import BYTECODE_MAGIC, parse_module, run_passes, to_bytecode
+from hlotag.staging import under
+from hlotag.state import active
+
+_PASS_DUMPS = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
+
+
+def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, **kwargs: Any) -> Audit:
+    """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's.
+
+    The program is lowered in the stage that is on (by JAX alone if none is) and compiled apart from JAX's caches, under
+    locations that name each operation; it is not run.
+
+    Args:
+        fun: A function, jitted or not; a `jax.stages.Lowered` or `jax.stages.Compiled`; or the path of a folder that XLA dumped
+            modules to.
+        *args: What the function would be called with: arrays, or `jax.ShapeDtypeStruct`s.
+        xla_passes: Whether to find out which of XLA's passes changed what; it takes a dump after each of them. Of a folder, the
+            dumps that are there are used.
+        **kwargs: As `args`, by keyword.
+
+    Returns:
+        The audit.
+
+    Raises:
+        TypeError: `fun` is something else, or arguments are given for what takes none.
+        HloError: The folder holds no modules of XLA's.
+    """
+    import jax.stages
+
+    if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
+        raise TypeError(f"a {type(fun).__name__} is audited as it is, without arguments")
+    if isinstance(fun, jax.stages.Lowered):
+        return audit_lowered(fun, xla_passes=xla_passes)
+    if isinstance(fun, jax.stages.Compiled):
+        return audit_compiled(fun)
+    if isinstance(fun, (str, os.PathLike)):
+        return dumps.audit_dumps(Path(fun))
+    if not callable(fun):
+        raise TypeError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
+    now = active()
+    with under(now and dataclasses.replace(now, debug_origins=True)), step("lowering"):
+        lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
+    return audit_lowered(lowered, xla_passes=xla_passes)
+
+
+def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
+    """Audits a lowered program: compiles a copy of it.
+
+    Args:
+        lowered: A `jax.stages.Lowered`.
+        xla_passes: Whether to dump XLA's passes.
+
+    Returns:
+        The audit.
+    """
+    original = lowered.compiler_ir("stablehlo")
+    module = _compat.read_bytecode(to_bytecode(original))
+    with step("reading the module"):
+        read = program.read(module)
+    numbered = _compat.lowered_with(lowered, module)
+    hlo_stage.like(module, original)
+    with step("compiling"), _compat.metadata_in_cache_key(), hlo_stage.recorded() as records:
+        unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
+        compiled, passes = _compile_with_dumps(numbered) if xla_passes else (numbered.compile(), [])
+    captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
+    if records:
+        captures.append(_restored(records[-1], read))
+    else:
+        captures += [_capture(Stage.OPTIMIZED, optimized, read) for optimized in of_executable(compiled)[:1]]
+    between = [(name, _capture(Stage.OPTIMIZED, found, read)) for name, found in track(passes, "reading passes")]
+    return _finish(read, captures, between, _compat.platform_of(lowered))
+
+
+def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False) -> Audit:
+    """Audits a module that comes without a program: compiles it for JAX's default backend.
+
+    Args:
+        source: Text or bytecode.
+        filename: What messages call it.
+        pipeline: Passes to run on it first; empty for none.
+        xla_passes: Whether to dump XLA's passes.
+
+    Returns:
+        The audit.
+
+    Raises:
+        ParseError: It cannot be read.
+        HloError: XLA does not compile it.
+        PassError, PipelineError: Of the passes.
+    """
+    from jaxlib.mlir import ir
+
+    text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
+    with _compat.ir_context():
+        module = parse_module(text, filename)
+        if pipeline:
+            run_passes(module, pipeline, debug_origins=True)
+        if "sym_name" not in module.operation.attributes:
+            module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
+    read = program.read(module, filename)
+    options = _PASS_DUMPS if xla_passes else {}
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
+        try:
+            platform = _compat.compile_module(module, {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, **options})
+        except RuntimeError as error:
+            raise HloError(f"{filename}: XLA does not compile it: {error}") from None
+        dump = dumps.largest(dumps.find(Path(folder)))
+        captures = [
+            _capture(Stage.UNOPTIMIZED, dumps.read(dump.ends[0]), read),
+            _capture(Stage.OPTIMIZED, dumps.read(dump.ends[1]), read),
+        ]
+        passes = [
+            (name, _capture(Stage.OPTIMIZED, dumps.read(file), read)) for name, file in track(dump.passes, "reading passes")
+        ]
+    return _finish(read, captures, passes, platform)
+
+
+def audit_compiled(compiled: Any) -> Audit:
+    """Audits a compiled program, of which only the optimized module is left.
+
+    Args:
+        compiled: A `jax.stages.Compiled`.
+
+    Returns:
+        The audit: which tags are where. What was lost on the way cannot be seen from there, as a note says.
+    """
+    module = of_executable(compiled)[0]
+    found = dumps.of_modules(module, module)
+    note = "Only the optimized module of a compiled program is at hand: tags that are not in it cannot be told of."
+    return dataclasses.replace(found, notes=[*found.notes, note])
+
+
+def _compile_with_dumps(lowered: Any) -> tuple[Any, list[tuple[str, HloModule]]]:
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+        compiled = lowered.compile({"xla_dump_to": folder, **_PASS_DUMPS})
+        return compiled, [(name, dumps.read(file)) for name, file in dumps.largest(dumps.find(Path(folder))).passes]
+
+
+def _restored(record: hlo_stage.Record, read: program.Program) -> Capture:
+    """What the HLO stage made of a module; who is who is seen in what it was given, which still has the numbers."""
+    before = {i.name: (i, i.attributes) for i in record.before.instructions()}
+    capture = _capture(Stage.OPTIMIZED, record.before, read)
+    after = {i.name: i for i in record.after.instructions()}
+    restored = {
+        name: {key for key, value in after[name].attributes.items() if entries.get(key) != value}
+        for name, (_, entries) in before.items()
+        if name in after
+    }
+    # Its view of the instructions has the names, the other module the attributes that they ended with.
+    for name, (instruction, _) in before.items():
+        if name in after:
+            instruction.attributes = after[name].attributes
+    return dataclasses.replace(capture, restored={name: keys for name, keys in restored.items() if keys})
+
+
+def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[str, Capture]], platform: str) -> Audit:
+    with step("following tags"):
+        live: set[int] | None = None
+
+        def find_live() -> set[int]:
+            nonlocal live
+            if live is None:
+                found = liveness.live_operations(read.origins.module)
+                live = {number for n, number in read.op_of.items() if read.origins.operations[n] in found}
+            return live
+
+        found = classify.classify(read.ops, read.shapes, read.tags, captures, find_live)
+        tags_found = classify.with_passes(found.tags, [*passes, ("", captures[-1])])
+    ops = [dataclasses.replace(op, instructions=tuple(i.name for i in found.main.get(op.id, ()))) for op in read.ops]
+    return Audit(
+        name=read.name,
+        ops=ops,
+        tags=[dataclasses.replace(tag, op=ops[tag.op.id]) for tag in tags_found],
+        strays=found.strays,
+        dropped=tags.dropped(),
+        platform=platform,
+        stages=list(Stage),
+        instruction_count=len(captures[-1].module),
+    )
+
+
+def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
+    ids = read.op_of
+
+    def known(numbers: Sequence[int]) -> tuple[int, ...]:
+        return tuple(ids[n] for n in numbers if n in ids)
+
+    # The names as they are: what XLA did to them is what is looked into.
+    joined = {i: known(read.origins.ids_of(i.op_name)) for i in module.instructions()}
+    callers = {i: known(sorted(found)) for i in joined if (found := read.origins.callers_of(i.op_name))}
+    return Capture(stage, module, joined, callers)

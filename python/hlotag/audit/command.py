@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `hlotag audit`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rich.console import Console
+
+from hlotag.audit.model import WHERE_IT_WENT, Audit, Tag, TagState
+from hlotag.audit.render.table import plain_rows
+from hlotag.errors import HlotagError
+
+_GRAMMAR = """\
+conditions of --fail-if:
+  STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention" for lost,moved.
+                          KEY and VALUE may hold * and ?. Without KEY, any tag counts.
+  dropped[:KEY[=VALUE]]   a tag that no operation could take, or that is on a wrong instruction
+  states: {states}
+
+  hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
+
+exit status: 0; 1 if a condition holds; 2 if there is nothing to audit or a file is not what it should be
+"""
+
+
+class ConditionError(HlotagError):
+    """A condition of `--fail-if` is malformed."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What makes `hlotag audit` fail.
+
+    Attributes:
+        text: As it was written.
+        states: Which states count.
+        strays: Whether tags on wrong instructions, and those without operation, count.
+        key: A pattern.
+        value: A pattern.
+    """
+
+    text: str
+    states: frozenset[TagState]
+    strays: bool = False
+    key: str = "*"
+    value: str = "*"
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Reads a condition.
+
+        Args:
+            text: `lost:_scheduling_group_id`.
+
+        Returns:
+            The condition.
+
+        Raises:
+            ConditionError: It is malformed; the message says what there is.
+        """
+        states, colon, tag = text.partition(":")
+        key, equals, value = tag.partition("=")
+        if not states or (colon and not key) or (equals and not value):
+            raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
+        named = [name.strip() for name in states.split(",")]
+        known = {str(state): {state} for state in TagState}
+        known |= {"attention": {TagState.LOST, TagState.MOVED}, "dropped": set()}
+        unknown = [name for name in named if name not in known]
+        if unknown:
+            raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
+        found = frozenset(state for name in named for state in known[name])
+        return cls(text, found, "dropped" in named, key or "*", value or "*")
+
+    def violations(self, audit: Audit) -> list[str]:
+        """What of an audit the condition is about.
+
+        Args:
+            audit: Any.
+
+        Returns:
+            A line for each.
+        """
+        lines = plain_rows([tag for tag in audit.tags if self._counts(tag)])
+        if self.strays:
+            lines += [f"{s.key}={s.value} on {s.opcode} {s.instruction}" for s in audit.strays if self._matches(s.key, s.value)]
+            for dropped in audit.dropped:
+                lines += [
+                    f"{key}={value} at {dropped.file}:{dropped.line}" for key, value in dropped.attrs if self._matches(key, value)
+                ]
+        return lines
+
+    def _counts(self, tag: Tag) -> bool:
+        # How a tag came is a condition as well: none is to be inferred, for instance.
+        return (tag.state in self.states or tag.origin in self.states) and self._matches(tag.key, tag.value)
+
+    def _matches(self, key: str, value: str) -> bool:
+        return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs `hlotag audit`.
+
+    Args:
+        argv: The arguments after `audit`.
+
+    Returns:
+        The exit status.
+    """
+    args = _parser().parse_args(argv)
+    try:
+        conditions = [Condition.parse(text) for text in args.fail_if]
+        audit = _audit(args)
+        outputs: dict[str, Callable[[str], None]] = {
+            "html": audit.to_html,
+            "png": audit.to_png,
+            "json": lambda path: _write_json(audit, path),
+        }
+        for name, write in outputs.items():
+            if (path := getattr(args, name)) is not None:
+                write(path)
+    except (HlotagError, OSError) as error:
+        print(f"hlotag audit: error: {error}", file=sys.stderr)
+        return 2
+    if args.json != "-":
+        Console().print(audit)
+    return _report(audit, conditions)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hlotag audit",
+        description="Says where every tag of a program went: a module is compiled for it, a folder of XLA's dumps only read.",
+        epilog=_GRAMMAR.format(states=", ".join(map(str, WHERE_IT_WENT))),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("file", nargs="?", help="a StableHLO module, text or bytecode; '-' is standard input")
+    add("--dump-dir", metavar="DIR", help="what XLA_FLAGS=--xla_dump_to named")
+    add("--module", metavar="NAME", help="of a folder: part of the module's name (default: the largest one)")
+    add("--pass-pipeline", metavar="TEXT", default="", help="passes to run on the module first (default: none)")
+    add("--xla-passes", action="store_true", help="find out which of XLA's passes changed what")
+    add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
+    add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
+    add("--html", metavar="FILE", help="write a page to look at")
+    add("--png", metavar="FILE", help="write a figure: .png, .svg or .pdf")
+    return parser
+
+
+def _audit(args: argparse.Namespace) -> Audit:
+    if (args.file is None) == (args.dump_dir is None):
+        raise HlotagError("give either a module or --dump-dir")
+    if args.dump_dir is not None:
+        from hlotag.audit.dumps import audit_dumps
+
+        return audit_dumps(Path(args.dump_dir), args.module)
+    from hlotag.audit.collect import audit_module
+
+    source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+    return audit_module(source, args.file, args.pass_pipeline, xla_passes=args.xla_passes)
+
+
+def _write_json(audit: Audit, path: str) -> None:
+    text = audit.to_json(indent=1) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def _report(audit: Audit, conditions: Sequence[Condition]) -> int:
+    status = 0
+    for condition in conditions:
+        lines = condition.violations(audit)
+        if lines:
+            status = 1
+            print(f"hlotag audit: --fail-if {condition.text}: {len(lines)} tags", file=sys.stderr)
+            print("".join(f"  {line}\n" for line in lines[:20]), end="", file=sys.stderr)
+    return status

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What XLA dumps (`--xla_dump_to`): which modules are in a folder, and what its passes made of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlotag.audit import classify
+from hlotag.audit.classify import Capture
+from hlotag.audit.instructions import Instructions, Lineage
+from hlotag.audit.model import Audit, Stage
+from hlotag.audit.progress import step, track
+from hlotag.errors import HloError
+from hlotag.hlo import HloModule
+
+_FILE = re.compile(
+    r"(?P<module>module_\d+\..+?)\.(?P<what>before_optimizations|[a-z]*_?after_optimizations|(?P<number>\d{4})\..+)\.(?P<form>hlo\.pb|txt)"
+)
+_PASS = re.compile(r"\.after_(?P<name>.+?)(?:\.before_.*)?$")
+_PIPELINE = "pipeline-start"
+
+
+@dataclass
+class Dump:
+    """The files of one module.
+
+    Attributes:
+        name: As the files are called: `module_0001.jit_step`.
+        before: The module that XLA was given.
+        after: The optimized one.
+        passes: (name of the pass, file), in order.
+    """
+
+    name: str
+    before: Path | None = None
+    after: Path | None = None
+    passes: list[tuple[str, Path]] = field(default_factory=list)
+
+    @property
+    def ends(self) -> tuple[Path, Path]:
+        """The modules before and after; only of a dump that `find` gave."""
+        if self.before is None or self.after is None:
+            raise ValueError(f"{self.name}: not a whole dump")
+        return self.before, self.after
+
+
+def find(folder: Path) -> list[Dump]:
+    """Lists the modules in a folder.
+
+    Args:
+        folder: What `--xla_dump_to` was.
+
+    Returns:
+        They, in order; those without both ends are left out.
+
+    Raises:
+        HloError: There are none.
+    """
+    if not folder.is_dir():
+        raise HloError(f"{folder}: no such folder; give the one that XLA_FLAGS=--xla_dump_to=... named")
+    found: dict[str, Dump] = {}
+    for file in sorted(folder.iterdir(), key=lambda file: (file.name, file.suffix)):
+        match = _FILE.fullmatch(file.name)
+        if match is None:
+            continue
+        dump = found.setdefault(match["module"], Dump(match["module"]))
+        # Where both forms are there, the serialized one, which comes first, is quicker to read.
+        if match["what"] == "before_optimizations":
+            dump.before = dump.before or file
+        elif match["number"] is None:
+            dump.after = dump.after or file
+        elif not dump.passes or dump.passes[-1][1].name.split(".hlo.pb")[0] != file.name.removesuffix(".txt"):
+            dump.passes.append((pass_name(match["what"]), file))
+    whole = [dump for dump in found.values() if dump.before and dump.after]
+    if not whole:
+        raise HloError(
+            f"{folder}: no module before and after XLA's optimizations is in it; XLA writes them with "
+            "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
+        )
+    return whole
+
+
+def largest(found: Sequence[Dump]) -> Dump:
+    """The program, where XLA compiled helpers of its own besides.
+
+    Args:
+        found: As `find` gives them.
+
+    Returns:
+        One of them.
+    """
+    return max(found, key=lambda dump: dump.ends[0].stat().st_size)
+
+
+def pass_name(what: str) -> str:
+    """The pass that a dump was made after.
+
+    Args:
+        what: `0006.simplification.after_algsimp.before_simplify-sorts`.
+
+    Returns:
+        `algsimp`; for what is dumped at the start of a pipeline, that pipeline.
+    """
+    found = _PASS.search(what)
+    if found is None:
+        return what
+    return what.split(".")[1] if found["name"] == _PIPELINE else found["name"]
+
+
+def read(file: Path) -> HloModule:
+    """Reads a dump.
+
+    Args:
+        file: A serialized `HloProto`, or HLO text.
+
+    Returns:
+        The module.
+
+    Raises:
+        HloError: It is neither.
+    """
+    if file.name.endswith(".pb"):
+        return HloModule(_module_in(file.read_bytes(), file))
+    from hlotag import _compat
+
+    try:
+        return HloModule(_compat.hlo_from_text(file.read_text(encoding="utf-8")))
+    except (RuntimeError, ValueError, UnicodeDecodeError) as error:
+        raise HloError(f"{file}: not HLO text: {error}") from None
+
+
+def audit_dumps(folder: Path, module: str | None = None) -> Audit:
+    """Audits a module in a folder of dumps.
+
+    Args:
+        folder: What `--xla_dump_to` was.
+        module: Part of the module's name; by default, the largest one is taken.
+
+    Returns:
+        The audit. Without hlotag's numbers, instructions are followed by their names and metadata; a note says how many could not
+        be told apart.
+
+    Raises:
+        HloError: There is no such module, or a file cannot be read.
+    """
+    dumps = find(folder)
+    chosen = [dump for dump in dumps if module is None or module in dump.name]
+    if not chosen:
+        raise HloError(f"{folder}: no module is called like {module!r}; there are: {', '.join(d.name for d in dumps)}")
+    dump = largest(chosen)
+    with step("reading dumps"):
+        first, last = map(read, dump.ends)
+    passes = [(name, read(file)) for name, file in track(dump.passes, "reading passes")]
+    platform = dump.ends[1].name.split(".")[2].partition("_after")[0]
+    return of_modules(first, last, passes, platform if platform != "after" else "")
+
+
+def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
+    """Audits what XLA made of a module, without the program.
+
+    Args:
+        first: As XLA was given it; the optimized module itself where that is all there is.
+        last: The optimized module.
+        passes: (name, module) after passes in between, in order.
+        platform: What it was compiled for.
+
+    Returns:
+        The audit.
+    """
+    with step("following tags"):
+        program = Instructions(first)
+        lineage = Lineage(first, program)
+        between = [(name, Capture(Stage.OPTIMIZED, module, lineage.follow(module))) for name, module in passes]
+        capture = Capture(Stage.OPTIMIZED, last, lineage.follow(last))
+        captures = [Capture(Stage.UNOPTIMIZED, first, dict(Lineage(first, program).joined)), capture]
+        found = classify.classify(
+            program.ops, program.shapes, program.tags, captures, lambda: _live(first, program), has_program=False
+        )
+        tags = classify.with_passes(found.tags, [*between, ("", capture)])
+    notes = []
+    if lineage.ambiguous:
+        notes.append(
+            f"{lineage.ambiguous} instructions share their name with others that they may have come from, and are counted as "
+            "nobody's; hlotag.audit(function, ...) tells them apart"
+        )
+    return Audit(
+        name=first.name,
+        ops=program.ops,
+        tags=tags,
+        strays=found.strays,
+        platform=platform,
+        stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
+        notes=notes,
+        instruction_count=len(last),
+    )
+
+
+def _live(module: HloModule, program: Instructions) -> set[int]:
+    """The instructions that the entry's result or an effect depends on; what a live one calls is live as a whole."""
+    seen: set[Any] = set()
+    todo = [
+        module.entry.root,
+        *(i for i in module.instructions() if i.opcode in ("infeed", "outfeed", "send", "recv", "custom-call")),
+    ]
+    while todo:
+        instruction = todo.pop()
+        if instruction in seen:
+            continue
+        seen.add(instruction)
+        todo += instruction.operands
+        todo += [computation.root for computation in instruction.called]
+    return {number for i in seen if (number := program[i]) is not None}
+
+
+def _module_in(data: bytes, file: Path) -> bytes:
+    """The module in a serialized `HloProto`, whose field 1 it is."""
+    try:
+        if data[:1] != b"\x0a":
+            return data  # A module without a wrapping.
+        size, position = _varint(data, 1)
+        return data[position : position + size]
+    except IndexError:
+        raise HloError(f"{file}: ends in the middle of a number, so it was not written to its end") from None
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        value |= (byte & 127) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 128:
+            return value, position

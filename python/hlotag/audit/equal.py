@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which instructions of an HLO module compute the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# What two equal instructions may differ in.
+_OWN = ("name", "id", "metadata", "frontend_attributes", "operand_ids", "called_computation_ids")
+_NEVER = frozenset(
+    {"parameter", "custom-call", "rng", "rng-bit-generator", "infeed", "outfeed", "send", "recv", "while", "all-reduce"}
+)
+
+
+class Classes:
+    """The values of a module, numbered as an elimination of common subexpressions does.
+
+    Called functions are looked into as if they were inlined, since XLA inlines them before.
+
+    Args:
+        module: An `HloModule`.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._bodies = {computation.id: _text_of(computation) for computation in module.computations.values()}
+        self._classes: dict[Any, set[int]] = {}
+        self._members: dict[int, list[Any]] = {}
+        called = {i.called_ids[0] for i in module.instructions() if i.opcode == "call"}
+        for computation in module.computations.values():
+            if computation.id not in called:
+                self._number(computation, None, {})
+
+    def equal_to(self, instruction: Any) -> list[Any]:
+        """The other instructions that compute what one does.
+
+        Args:
+            instruction: Which.
+
+        Returns:
+            They.
+        """
+        found = dict.fromkeys(i for number in self._classes.get(instruction, ()) for i in self._members[number])
+        found.pop(instruction, None)
+        return list(found)
+
+    def _number(self, computation: Any, arguments: tuple[int, ...] | None, known: dict[tuple, int]) -> int:
+        """Numbers a computation's values; `known` are those of what it is inlined into."""
+        numbers: dict[int, int] = {}  # by the instruction's id
+        for instruction in computation.instructions:
+            operands = tuple(numbers[i] for i in instruction.operand_ids)
+            if instruction.opcode == "parameter" and arguments is not None:
+                number = arguments[instruction.proto.parameter_number]
+            elif instruction.opcode == "call":
+                number = self._number(instruction.called[0], operands, known)
+            else:
+                number = known.setdefault(self._key(instruction, operands), len(self._members))
+                self._members.setdefault(number, []).append(instruction)
+                self._classes.setdefault(instruction, set()).add(number)
+            numbers[instruction.id] = number
+        return numbers[computation.root.id]
+
+    def _key(self, instruction: Any, operands: tuple[int, ...]) -> tuple:
+        if instruction.opcode in _NEVER:
+            return (instruction, len(self._members))
+        return (instruction.opcode, operands, tuple(self._bodies[i] for i in instruction.called_ids), _essence(instruction))
+
+
+def _essence(instruction: Any) -> bytes:
+    """All that the instruction is beside its names and operands: shape, dimensions, literal, ..."""
+    copy = type(instruction.proto)()
+    copy.CopyFrom(instruction.proto)
+    for field in _OWN:
+        copy.ClearField(field)
+    return copy.SerializeToString(deterministic=True)
+
+
+def _text_of(computation: Any) -> tuple:
+    """What a computation does, comparable: its instructions by their places."""
+    places = {instruction.id: place for place, instruction in enumerate(computation.instructions)}
+    if len(places) > 16:  # Only reducers and comparators are ever equal in practice.
+        return (computation.id,)
+    return tuple((_essence(i), tuple(places[o] for o in i.operand_ids), i.called_ids) for i in computation.instructions)

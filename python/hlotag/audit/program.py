@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of a StableHLO module, with their tags and how these came to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hlotag.audit.model import Op, Stage, Step, TagState
+from hlotag.hlo.origins import Origins
+from hlotag.hlo.restore import tags_of
+from hlotag.pipeline import SOURCE_NAME
+
+FRONTEND = "mhlo.frontend_attributes"
+ORIGINS = "hlotag.origins"
+
+# They hold no value of the program: XLA has no instruction for them.
+_NO_OPERATION = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh", "builtin.module"}
+_STATE_OF_PASS = {
+    "hlotag-resolve": TagState.ATTACHED,
+    "hlotag-attach": TagState.ATTACHED,
+    "hlotag-complete-lowering": TagState.COMPLETED,
+}
+# Of a function that is called very often, so many calls are known to its arguments.
+_CALLERS = 16
+_DERIVED = "derived by autodiff"
+
+
+@dataclass
+class Program:
+    """A module as XLA is given it.
+
+    Attributes:
+        name: The module's.
+        ops: Its operations, by id.
+        tags: Keys, values and how they came, by the operation's id.
+        shapes: The dimensions of each operation's first result.
+        op_of: From the number that `Origins` gave an operation to its id.
+        origins: The numbering; it has the module.
+    """
+
+    name: str
+    ops: list[Op]
+    tags: dict[int, list[tuple[str, str, Step]]]
+    shapes: list[tuple[int, ...]]
+    op_of: dict[int, int]
+    origins: Origins
+
+
+def read(module: Any, filename: str = "") -> Program:
+    """Numbers and reads a module.
+
+    Args:
+        module: An `ir.Module` that nobody else uses: its locations are changed.
+        filename: What it was read from, for operations whose location is their line in it.
+
+    Returns:
+        What is in it.
+    """
+    from jaxlib.mlir import ir
+
+    from hlotag import _core, _host
+
+    _host.ensure()
+    places = _core.provenance(module.operation._CAPIPtr)
+    _name_all(module)
+    origins = Origins(module, every=True)
+    ids: dict[Any, int] = {}
+    op_of: dict[int, int] = {}
+    for number, operation in enumerate(origins.operations):
+        if operation.name not in _NO_OPERATION:
+            op_of[number] = ids[operation] = len(ids)
+    calls = _Calls(origins.operations)
+    ops: list[Op] = []
+    tags: dict[int, list[tuple[str, str, Step]]] = {}
+    shapes: list[tuple[int, ...]] = []
+    function = ""
+    for number, (operation, place) in enumerate(zip(origins.operations, places, strict=True)):
+        if operation.name == "func.func":
+            function = operation.attributes["sym_name"].value
+        if number not in op_of:
+            continue
+        scope, backward, file, line = place
+        phase = "backward" if backward else "forward"
+        file = filename if file == SOURCE_NAME else file
+        number_of_op = len(ops)
+        ops.append(Op(number_of_op, operation.name, scope, function, phase, file, line, _operands(operation, ids, calls)))
+        shapes.append(_shape(operation, ir))
+        if FRONTEND in operation.attributes:
+            tags[number_of_op] = _tags(operation, ir)
+    name = ir.StringAttr(module.operation.attributes["sym_name"]).value if "sym_name" in module.operation.attributes else "module"
+    return Program(name, ops, tags, shapes, op_of, origins)
+
+
+def _name_all(module: Any) -> None:
+    """Gives the operations that have no name one; without it they could not be followed through XLA."""
+    from jaxlib.mlir import ir
+
+    def visit(parent: Any) -> None:
+        for region in parent.regions:
+            for block in region.blocks:
+                for view in block.operations:
+                    operation = view.operation
+                    if operation.name != "stablehlo.constant" and not isinstance(operation.location, ir.NameLoc):
+                        operation.location = ir.Location.name(operation.name.rpartition(".")[2], operation.location)
+                    visit(operation)
+
+    with module.context:
+        visit(module.operation)
+
+
+class _Calls:
+    """The calls of a module: where an argument comes from and a result is made."""
+
+    def __init__(self, operations: list[Any]) -> None:
+        self._callers: dict[str, list[Any]] = {}
+        self._return: dict[str, Any] = {}
+        for operation in operations:
+            if operation.name == "func.call":
+                self._callers.setdefault(operation.attributes["callee"].value, []).append(operation)
+            elif operation.name == "func.return":
+                self._return[operation.parent.operation.attributes["sym_name"].value] = operation
+
+    def callers(self, function: Any) -> list[Any]:
+        return self._callers.get(function.attributes["sym_name"].value, [])[:_CALLERS]
+
+    def result_of(self, call: Any, number: int) -> Any:
+        """The value that the called function returns as a result."""
+        found = self._return.get(call.attributes["callee"].value)
+        return None if found is None else found.operands[number]
+
+
+def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, ...]:
+    """The operations behind the operands.
+
+    For an argument of a region, it is the operation that has the region; of a function, its calls; for the result of a call, that
+    and the operation in the function.
+    """
+    found: dict[int, None] = {}
+
+    def add(value: Any) -> None:
+        owner = value.owner
+        producer = getattr(owner, "operation", None)
+        if producer is None:  # A block.
+            producer = owner.owner.operation
+            if producer.name == "func.func":
+                found.update(dict.fromkeys(ids[call] for call in calls.callers(producer)))
+        elif producer.name == "func.call" and (inner := calls.result_of(producer, value.result_number)) is not None:
+            inside = getattr(inner.owner, "operation", None)
+            if inside in ids:
+                found[ids[inside]] = None
+        if producer in ids:
+            found[ids[producer]] = None
+
+    for value in operation.operands:
+        add(value)
+    return tuple(found)
+
+
+def _shape(operation: Any, ir: Any) -> tuple[int, ...]:
+    if not len(operation.results):
+        return ()
+    kind = operation.results[0].type
+    return tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else ()
+
+
+def _tags(operation: Any, ir: Any) -> list[tuple[str, str, Step]]:
+    records = {}
+    if ORIGINS in operation.attributes:
+        records = {entry.name: entry.attr for entry in ir.DictAttr(operation.attributes[ORIGINS])}
+    # What is no text is dropped by XLA; it is a tag all the same.
+    texts = {
+        e.name: e.attr.value if isinstance(e.attr, ir.StringAttr) else str(e.attr)
+        for e in ir.DictAttr(operation.attributes[FRONTEND])
+    }
+    return [(key, value, _step(records.get(key), ir)) for key, value in tags_of(texts).items()]
+
+
+def _step(record: Any, ir: Any) -> Step:
+    if record is None:
+        return Step(Stage.LOWERED, TagState.ATTACHED)
+    fields = {entry.name: ir.StringAttr(entry.attr).value for entry in ir.DictAttr(record)}
+    how, by = fields.get("step", ""), fields.get("pass", "")
+    state = _STATE_OF_PASS.get(by, TagState.PROPAGATED)
+    if how.endswith(_DERIVED):  # By the program's own tag, in the equation that autodiff made.
+        state = TagState.PROPAGATED
+    detail = f"{how}, from {fields['from']}" if "from" in fields else how
+    confidence = float(fields["confidence"]) if "confidence" in fields else None
+    return Step(Stage.LOWERED, state, by, detail, confidence)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An audit as JSON: `schema.json` describes it, and a change that a reader would notice raises VERSION."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hlotag.audit.model import Audit, Op, Step, Stray, Tag
+
+VERSION = 1
+
+
+def dumps(audit: Audit, *, indent: int | None = None) -> str:
+    """The audit as a JSON text.
+
+    Args:
+        audit: What to write.
+        indent: As for `json.dumps`.
+
+    Returns:
+        The text; the same for the same program in every process.
+    """
+    return json.dumps(as_dict(audit), indent=indent, ensure_ascii=False)
+
+
+def as_dict(audit: Audit) -> dict[str, Any]:
+    """The audit as what JSON is made of.
+
+    Args:
+        audit: What to write.
+
+    Returns:
+        A dictionary that `schema.json` describes.
+    """
+    return {
+        "schema": f"hlotag.audit/{VERSION}",
+        "name": audit.name,
+        "platform": audit.platform,
+        "stages": [str(stage) for stage in audit.stages],
+        "instruction_count": audit.instruction_count,
+        "notes": list(audit.notes),
+        "counts": {str(state): number for state, number in sorted(audit.counts.items())},
+        "ops": [_op(op) for op in audit.ops],
+        "tags": [_tag(tag) for tag in audit.tags],
+        "strays": [_stray(stray) for stray in audit.strays],
+        "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
+    }
+
+
+def _op(op: Op) -> dict[str, Any]:
+    return {
+        "id": op.id,
+        "name": op.name,
+        "scope": op.scope,
+        "function": op.function,
+        "phase": op.phase,
+        "file": op.file,
+        "line": op.line,
+        "operands": list(op.operands),
+        "instructions": list(op.instructions),
+    }
+
+
+def _tag(tag: Tag) -> dict[str, Any]:
+    return {
+        "key": tag.key,
+        "value": tag.value,
+        "op": tag.op.id,
+        "state": str(tag.state),
+        "steps": [_step(step) for step in tag.steps],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "stage": str(step.stage),
+        "state": str(step.state),
+        "by": step.by,
+        "detail": step.detail,
+        "confidence": step.confidence,
+        "instructions": list(step.instructions),
+    }
+
+
+def _stray(stray: Stray) -> dict[str, Any]:
+    return {
+        "key": stray.key,
+        "value": stray.value,
+        "instruction": stray.instruction,
+        "opcode": stray.opcode,
+        "op": None if stray.op is None else stray.op.id,
+    }

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What really became of tags, found in ways that the audit does not use: for comparing it with.
+
+The program is compiled a second time with a distinct value on each tagged operation, so that XLA itself says whose entry an
+instruction bears, and with a dump after every pass, which says by which pass an operation went. (Distinct values are slow to
+compile; that is why the audit does without.) Which instruction computes an operation is read from a table written by hand for
+the programs here. What is dead is found by taking away, again and again, what has no uses.
+
+`python tests/audit_truth.py [program ...]` prints where the two differ.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxlib.mlir import ir
+
+from hlotag import _compat
+from hlotag.audit import TagState
+from hlotag.audit.collect import audit_lowered
+from hlotag.hlo import HloModule
+from hlotag.pipeline import to_bytecode
+from programs import PROGRAMS, B, W, X
+
+FRONTEND = "mhlo.frontend_attributes"
+NEVER = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh"}
+VALUES = ("a", "b", "c")
+# Instructions that only carry what others compute.
+CARRIERS = {"copy", "bitcast", "call", "tuple", "get-tuple-element", "transpose", "reshape", "broadcast"}
+GLUE = CARRIERS | {"fusion", "parameter", "constant"}
+
+# Instructions that compute an operation, beside the one of the same name.
+COMPUTED_BY = {
+    "stablehlo.broadcast_in_dim": {"broadcast", "reshape", "bitcast", "transpose", "copy"},
+    "stablehlo.reshape": {"reshape", "bitcast", "copy", "broadcast", "transpose"},
+    "stablehlo.transpose": {"transpose", "bitcast", "copy", "reshape"},
+    "stablehlo.dot_general": {"dot", "multiply", "add", "reduce", "custom-call"},
+    "stablehlo.convolution": {"convolution", "dot", "multiply", "custom-call"},
+    "stablehlo.select_and_scatter": {"select-and-scatter", "scatter"},
+    "stablehlo.case": {"conditional", "select"},
+    "stablehlo.dynamic_slice": {"dynamic-slice", "slice"},
+    "stablehlo.divide": {"divide", "multiply"},
+    "stablehlo.subtract": {"subtract", "add"},
+    "stablehlo.scatter": {"scatter", "dynamic-update-slice"},
+    "stablehlo.gather": {"gather", "dynamic-slice"},
+}
+
+
+def mix(x, w, b):
+    order = jnp.argsort(x[:, 0])
+    rows = x[order] @ w
+    spectrum = jnp.abs(jnp.fft.rfft(rows, axis=1))
+    top, _ = lax.top_k(spectrum, 3)
+    return jnp.cumsum(jnp.sort(rows, 0), 1).at[1, jnp.array([0, 3])].add(b[:2]).sum() + top.sum() + jax.nn.relu(rows).sum()
+
+
+def programs() -> dict[str, Any]:
+    names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
+    chosen = {title: PROGRAMS[name] for title, name in names.items()}
+    return {**chosen, "mix": (mix, (X, W, B))}
+
+
+def operations(module: ir.Module) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(parent: ir.Operation) -> None:
+        for region in parent.regions:
+            for block in region.blocks:
+                for view in block.operations:
+                    if view.operation.name not in NEVER:
+                        found.append(view.operation)
+                    visit(view.operation)
+
+    visit(module.operation)
+    return found
+
+
+def set_entries(operation: ir.Operation, entries: dict[str, str]) -> None:
+    old = ir.DictAttr(operation.attributes[FRONTEND]) if FRONTEND in operation.attributes else []
+    merged = {entry.name: entry.attr for entry in old}
+    merged.update({key: ir.StringAttr.get(value) for key, value in entries.items()})
+    operation.attributes[FRONTEND] = ir.DictAttr.get(merged)
+
+
+@dataclass
+class Case:
+    """A program with tags on some of its operations.
+
+    Attributes:
+        lowered: with the tags.
+        names: of the operations.
+        tags: the value of the key `t`, by operation.
+    """
+
+    lowered: Any
+    names: list[str]
+    tags: dict[int, str]
+
+
+def make(function: Any, args: tuple, seed: int, share: float = 0.7) -> Case:
+    lowered = jax.jit(jax.grad(function, (0, 1, 2))).lower(*args)
+    module = copy_of(lowered)
+    chance = random.Random(seed)
+    with module.context:
+        found = operations(module)
+        tags = {n: chance.choice(VALUES) for n in range(len(found)) if chance.random() < share}
+        for number, value in tags.items():
+            set_entries(found[number], {"t": value})
+    return Case(_compat.lowered_with(lowered, module), [operation.name for operation in found], tags)
+
+
+def copy_of(lowered: Any) -> ir.Module:
+    return _compat.read_bytecode(to_bytecode(lowered.compiler_ir("stablehlo")))
+
+
+# --- The truth -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Seen:
+    """An HLO module.
+
+    Attributes:
+        by: the pass that made it so.
+        instructions: of it, by name.
+        borne: by instruction, the operations whose entries it bears.
+        named: by instruction, the operations it is named after, callers left out.
+        inside: by instruction, the calls it was inlined from.
+    """
+
+    by: str
+    instructions: dict[str, Any]
+    borne: dict[str, set[int]]
+    named: dict[str, list[int]]
+    inside: dict[str, set[int]]
+
+
+def see(by: str, module: HloModule) -> Seen:
+    seen = Seen(by, {}, {}, {}, {})
+    for instruction in module.instructions():
+        name = instruction.name
+        seen.instructions[name] = instruction
+        seen.borne[name] = {int(text) for text in instruction.attributes.get("t", "").split(",") if text}
+        parts = [[int(n) for n in re.findall(r"truth(\d+)\.", part)] for part in instruction.op_name.split(";")]
+        seen.named[name] = [numbers[-1] for numbers in parts if numbers]
+        seen.inside[name] = {n for numbers in parts for n in numbers[:-1]}
+    return seen
+
+
+def compile_with_ids(case: Case) -> list[Seen]:
+    """The modules after each pass that changed something, the first as XLA was given it, the last optimized."""
+    module = copy_of(case.lowered)
+    with module.context:
+        for number, operation in enumerate(operations(module)):
+            if number in case.tags:
+                set_entries(operation, {"t": str(number)})
+            if operation.name != "stablehlo.constant":
+                operation.location = ir.Location.name(f"truth{number}.", operation.location)
+    options = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
+    with tempfile.TemporaryDirectory() as folder, _compat.metadata_in_cache_key():
+        _compat.lowered_with(case.lowered, module).compile({"xla_dump_to": folder, **options})
+        files = sorted(Path(folder).glob("*.hlo.pb"))
+        first = [f for f in files if f.name.endswith("before_optimizations.hlo.pb")]
+        last = [f for f in files if f.name.endswith("cpu_after_optimizations.hlo.pb")]
+        between = [f for f in files if ".after_" in f.name]
+        return [see(pass_of(f.name), HloModule(module_in(f.read_bytes()))) for f in (*first, *between, *last)]
+
+
+def pass_of(name: str) -> str:
+    found = re.search(r"\.after_(.+?)\.(?:before_|hlo)", name)
+    return found[1] if found else name
+
+
+def module_in(data: bytes) -> bytes:
+    """Field 1 of a serialized HloProto."""
+    position, shift, size = 1, 0, 0
+    while True:
+        byte = data[position]
+        size |= (byte & 127) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 128:
+            return data[position : position + size]
+
+
+def computes(name: str, opcode: str) -> bool:
+    base = name.rpartition(".")[2].replace("_", "-")
+    return (name.startswith("chlo.") and opcode not in GLUE) or opcode == base or opcode in COMPUTED_BY.get(name, ())
+
+
+def unused(module: ir.Module) -> set[int]:
+    """The operations that end up without uses when those without uses are taken away; loops are not looked into."""
+    found = operations(module)
+    gone: set[Any] = set()
+    while True:
+        more = {
+            operation
+            for operation in found
+            if operation not in gone
+            and operation.name not in ("stablehlo.custom_call", "func.call", "stablehlo.while")
+            and all(use.owner.operation in gone for result in operation.results for use in result.uses)
+        }
+        if not more:
+            return {number for number, operation in enumerate(found) if operation in gone}
+        gone |= more
+
+
+class Truth:
+    """What became of the tags of a case.
+
+    Args:
+        case: the program.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._seen = compile_with_ids(case)
+        self._last = self._seen[-1]
+        self._of = self._owners()
+        self._unused = unused(copy_of(case.lowered))
+
+    def state(self, number: int) -> TagState:
+        main = [name for name, owners in self._of.items() if number in owners]
+        if main:
+            on = [name for name in main if self._has_value(name, number)]
+            return self._there(number, main, on) if on else TagState.LOST
+        bearing = [name for name, borne in self._last.borne.items() if number in borne]
+        own = [n for n in bearing if number in self._last.named[n] and self._last.instructions[n].opcode in CARRIERS]
+        if own:
+            return TagState.KEPT
+        for name in bearing:
+            foreign = not any(
+                self._case.tags.get(o) == self._case.tags[number] for o in (*self._of.get(name, ()), *self._last.inside[name])
+            )
+            if self._last.instructions[name].opcode not in GLUE and self._of.get(name) and foreign:
+                return TagState.MOVED
+        return self._reason(number)
+
+    def _has_value(self, name: str, number: int) -> bool:
+        return any(self._case.tags[borne] == self._case.tags[number] for borne in self._last.borne[name])
+
+    def _there(self, number: int, main: list[str], on: list[str]) -> TagState:
+        def most_alike(names: list[str]) -> int:
+            found = [self._last.instructions[name] for name in names]
+            return max(Counter((i.opcode, i.dimensions) for i in found).values())
+
+        if most_alike(on) < most_alike(main):
+            return TagState.LOST
+        if any(len(self._of[name]) > 1 for name in on):
+            return TagState.MERGED
+        return TagState.DUPLICATED if most_alike(on) > 1 else TagState.KEPT
+
+    def _reason(self, number: int) -> TagState:
+        if number in self._unused:
+            return TagState.DEAD
+        for before, after in itertools.pairwise(self._seen):
+            if self._is_in(before, number) and not self._is_in(after, number):
+                return TagState.CSED if after.by == "cse" else TagState.FOLDED
+        return TagState.FOLDED
+
+    def _is_in(self, seen: Seen, number: int) -> bool:
+        name = self._case.names[number]
+        return any(number in named and computes(name, seen.instructions[i].opcode) for i, named in seen.named.items())
+
+    def _owners(self) -> dict[str, set[int]]:
+        """By instruction of the last module, the operations that it computes."""
+        names = self._case.names
+        result: dict[str, set[int]] = {}
+        for name, instruction in self._last.instructions.items():
+            by_name = {n for n in self._last.named[name] if computes(names[n], instruction.opcode)}
+            # Where name and entry differ, one of them was taken from elsewhere.
+            by_entry = {n for n in self._last.borne[name] if computes(names[n], instruction.opcode)}
+            result[name] = by_name or by_entry
+        for name, number in self._renamed().items():
+            if name in result and not result[name]:
+                result[name] = {number}
+        return {name: owners for name, owners in result.items() if owners}
+
+    def _renamed(self) -> dict[str, int]:
+        """Instructions that replaced another of the same opcode under another name, or none: pass by pass."""
+        made: dict[str, int] = {}
+        for before, after in itertools.pairwise(self._seen):
+            went = [n for n in before.instructions if n not in after.instructions]
+            came = [n for n in after.instructions if n not in before.instructions]
+            for opcode in ("dot", "convolution", "reduce", "scatter", "sort"):
+                old = [n for n in went if before.instructions[n].opcode == opcode]
+                new = [n for n in came if after.instructions[n].opcode == opcode]
+                wrong = [n for n in new if not any(computes(self._case.names[m], opcode) for m in after.named[n])]
+                taken = {m for n in new for m in after.named[n]}
+                left = [n for n in old if not taken.intersection(self._named_or_made(before, made, n))]
+                for gone, come in zip(left, wrong, strict=False):
+                    for number in self._named_or_made(before, made, gone)[:1]:
+                        made[come] = number
+        return made
+
+    def _named_or_made(self, seen: Seen, made: dict[str, int], name: str) -> list[int]:
+        opcode = seen.instructions[name].opcode
+        return [made[name]] if name in made else [n for n in seen.named[name] if computes(self._case.names[n], opcode)]
+
+
+def differences(case: Case) -> list[str]:
+    """The tags that the audit says something else of, one line each."""
+    truth, found = Truth(case), audit_lowered(case.lowered)
+    assert [op.name for op in found.ops] == case.names
+    return [
+        f"{tag.op.id} {tag}, in truth {truth.state(tag.op.id)}: {tag.steps[-1].detail}; {tag.steps[-1].instructions}"
+        for tag in found.tags
+        if tag.state != truth.state(tag.op.id)
+    ]
+
+
+if __name__ == "__main__":
+    for title, (function, args) in programs().items():
+        if len(sys.argv) == 1 or title in sys.argv[1:]:
+            for seed, share in ((0, 0.7), (1, 1.0), (2, 0.3)):
+                print("==", title, seed)
+                print("\n".join(differences(make(function, args, seed, share))))

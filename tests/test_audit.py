@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hlotag.audit`: what became of tags, whatever it is asked of, and what it says of it."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+import jax
+import jax.numpy as jnp
+import jsonschema
+import pytest
+from jax.experimental.xla_metadata import set_xla_metadata
+
+import audit_truth
+import hlotag
+from hlotag.audit import Audit, TagState
+from hlotag.audit.collect import audit_module
+from hlotag.audit.dumps import audit_dumps
+from hlotag.errors import HloError, ParseError
+from programs import B, W, X, mlp
+
+
+def gradient(x, w, b):
+    def loss(x, w, b):
+        with hlotag.tagged({"block": "all"}):
+            hidden = jnp.tanh(x @ w + b)
+            return ((hidden @ w) ** 2).mean()
+
+    return jax.grad(loss, (0, 1, 2))(x, w, b)
+
+
+def module(body: str, results: str = "%r", types: str = "tensor<4x8xf32>") -> bytes:
+    return (
+        "module @m { func.func public @main(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) -> ("
+        + types
+        + ") {\n"
+        + body.replace("TAG", "mhlo.frontend_attributes = {k = ")
+        + f"\n return {results} : {types} }} }}"
+    ).encode()
+
+
+def states_of(audit: Audit) -> dict[str, TagState]:
+    return {tag.value: tag.state for tag in audit.tags}
+
+
+# --- The truth -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seed", "share"), [(0, 0.7), (1, 1.0)])
+@pytest.mark.parametrize("name", list(audit_truth.programs()))
+def test_states_are_the_true_ones(name, seed, share):
+    assert audit_truth.differences(audit_truth.make(*audit_truth.programs()[name], seed, share)) == []
+
+
+# --- One state each --------------------------------------------------------------------------------------------------------
+
+ADD = "stablehlo.add"
+KIND = "tensor<4x8xf32>"
+STATES = {
+    "kept": (f'%r = {ADD} %a, %b {{TAG"x"}}}} : {KIND}', TagState.KEPT),
+    "dead": (f'%d = stablehlo.sine %a {{TAG"x"}}}} : {KIND}\n %r = {ADD} %a, %b : {KIND}', TagState.DEAD),
+    "moved: XLA merges its entries into its operand": (
+        f'%s = {ADD} %a, %b : {KIND}\n %r = stablehlo.reshape %s {{TAG"x"}}}} : ({KIND}) -> {KIND}',
+        TagState.MOVED,
+    ),
+    "folded: minus minus": (
+        f'%s = stablehlo.negate %a : {KIND}\n %t = stablehlo.negate %s {{TAG"x"}}}} : {KIND}\n %r = {ADD} %t, %b : {KIND}',
+        TagState.FOLDED,
+    ),
+    "equal to one without": (
+        f'%s = {ADD} %a, %b : {KIND}\n %t = {ADD} %a, %b {{TAG"x"}}}} : {KIND}\n'
+        f" %u = stablehlo.sine %s : {KIND}\n %v = stablehlo.tanh %t : {KIND}\n %r = stablehlo.subtract %u, %v : {KIND}",
+        TagState.CSED,
+    ),
+    "lost: HLO has no place for it": (
+        f"%c = stablehlo.constant dense<2.0> : tensor<f32>\n"
+        f' %s = stablehlo.broadcast_in_dim %c, dims = [] {{TAG"x"}}}} : (tensor<f32>) -> {KIND}\n'
+        f" %r = stablehlo.maximum %a, %s : {KIND}",
+        TagState.LOST,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_state(name):
+    body, expected = STATES[name]
+    audit = audit_module(module(body), "m.mlir")
+    (tag,) = audit.tags
+    assert tag.state == expected
+    assert tag.origin == TagState.ATTACHED
+    assert [step.stage for step in tag.steps][:2] == ["StableHLO", "HLO"]
+
+
+def test_a_dot_with_its_transposes_tag():
+    body = (
+        '%t = stablehlo.transpose %b, dims = [1, 0] {TAG"transpose"}} : (tensor<4x8xf32>) -> tensor<8x4xf32>\n'
+        '%d = stablehlo.dot_general %a, %t, contracting_dims = [1] x [0] {TAG"dot"}} : '
+        "(tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>\n"
+        '%r = stablehlo.transpose %d, dims = [1, 0] {TAG"result"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>'
+    )
+    audit = audit_module(module(body, types="tensor<4x4xf32>"), "m.mlir", xla_passes=True)
+    states = states_of(audit)
+    assert states["dot"] == TagState.LOST
+    assert states["result"] == TagState.MOVED
+    assert states["transpose"] == TagState.FOLDED
+    (stray,) = audit.strays
+    assert (stray.value, stray.opcode, stray.op and stray.op.name) == ("result", "dot", "stablehlo.transpose")
+    assert [tag.value for tag in audit.lost] == ["dot"]
+    by = {tag.value: tag.steps[-1].by for tag in audit.tags}
+    assert {by["dot"], by["transpose"]} <= {"algsimp", "transpose-folding"}
+
+
+# --- How tags came ---------------------------------------------------------------------------------------------------------
+
+
+def test_passes_are_named():
+    def f(x, w, b):
+        return jax.grad(lambda x: jnp.sin(x @ w + b).sum())(x)
+
+    rules = [hlotag.Rule({"rule": "1"}, op="dot_general", phase="forward", grad="same")]
+    with hlotag.stage(rules=rules, hlo=False):
+        audit = hlotag.audit(f, X, W, B)
+    came = {(tag.op.phase, tag.origin, tag.steps[0].by) for tag in audit.tags}
+    assert ("forward", TagState.ATTACHED, "hlotag-attach") in came or (
+        "backward",
+        TagState.PROPAGATED,
+        "hlotag-propagate-autodiff",
+    ) in came
+    for tag in audit.tags:
+        if tag.steps[0].by == "hlotag-propagate-autodiff":
+            assert tag.steps[0].confidence is not None
+
+
+def test_states_of_a_stage_are_those_that_the_program_is_compiled_in():
+    alone = hlotag.audit(gradient, X, W, B)
+    with hlotag.stage(hlo=False):
+        outside = hlotag.audit(gradient, X, W, B)
+    with hlotag.stage():
+        inside = hlotag.audit(gradient, X, W, B)
+    assert len(alone.tags) < len(outside.tags) == len(inside.tags)
+    assert outside.lost and not outside.in_state(TagState.RESTORED)
+    assert inside.in_state(TagState.RESTORED) and not inside.lost and not inside.strays
+    assert {tag.op.phase for tag in inside.tags} == {"forward", "backward"}
+    assert all(tag.op.source.startswith("test_audit.py:") for tag in inside.tags if tag.op.line)
+
+
+def test_the_program_is_not_changed_by_it():
+    f = jax.jit(gradient)
+    with hlotag.stage():
+        expected = f.lower(X, W, B).as_text(debug_info=True), f.lower(X, W, B).compile().as_text()
+        hlotag.audit(f, X, W, B)
+        assert (f.lower(X, W, B).as_text(debug_info=True), f.lower(X, W, B).compile().as_text()) == expected
+
+
+# --- What can be audited ---------------------------------------------------------------------------------------------------
+
+
+def test_lowered_jitted_and_function_are_one():
+    with hlotag.stage():
+        of_function = hlotag.audit(gradient, X, W, b=B)
+        of_jitted = hlotag.audit(jax.jit(gradient), X, W, B)
+        of_lowered = hlotag.audit(jax.jit(gradient).lower(X, W, B))
+    assert of_function.counts == of_jitted.counts == of_lowered.counts
+
+
+def test_compiled():
+    with hlotag.stage():
+        audit = hlotag.audit(jax.jit(gradient).lower(X, W, B).compile())
+    assert audit.tags and not audit.lost
+    assert any("Only the optimized module" in note for note in audit.notes)
+
+
+@pytest.mark.parametrize("form", ["--xla_dump_hlo_as_text", "--xla_dump_hlo_as_proto"])
+def test_dump_folder(run_python, tmp_path, form):
+    code = "import jax, hlotag, test_audit as t\nwith hlotag.stage(hlo=False): jax.jit(t.gradient).lower(t.X, t.W, t.B).compile()"
+    folder = tmp_path / "dumps"
+    flags = f"--xla_dump_to={folder} {form} --xla_dump_hlo_pass_re=.*"
+    finished = run_python(code, XLA_FLAGS=flags, PYTHONPATH=_python_path())
+    assert finished.returncode == 0, finished.stderr
+    audit = hlotag.audit(folder)
+    assert audit.name == "jit_gradient"
+    assert {tag.state for tag in audit.tags} >= {TagState.KEPT, TagState.FOLDED}
+    assert {tag.op.phase for tag in audit.tags} == {"forward", "backward"}
+    assert "algsimp" in {tag.steps[-1].by for tag in audit.tags}
+    with pytest.raises(HloError, match="no module is called like 'other'"):
+        audit_dumps(folder, "other")
+
+
+def _python_path() -> str:
+    import os
+    import sys
+
+    return os.pathsep.join(sys.path)
+
+
+def test_dropped_tags_are_listed():
+    @jax.jit
+    def f(x):
+        return jnp.sin(set_xla_metadata(x, key="nowhere"))
+
+    with hlotag.stage(), pytest.warns(hlotag.TagDropped):
+        audit = hlotag.audit(f, X)
+    assert any(("key", "nowhere") in dropped.attrs for dropped in audit.dropped)
+    assert "key=nowhere" in audit.summary(200)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((3,), TypeError, "a function, a Lowered, a Compiled or a folder, not int"),
+        (("/no/such/folder",), HloError, "no such folder"),
+        (("/tmp", 1), TypeError, "without arguments"),
+    ],
+)
+def test_what_cannot_be_audited(arguments, error, message):
+    with pytest.raises(error, match=message):
+        hlotag.audit(*arguments)
+
+
+def test_module_that_is_none():
+    with pytest.raises(ParseError, match=r"m\.mlir:1"):
+        audit_module(b"module {", "m.mlir")
+
+
+# --- What it says ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sample() -> Audit:
+    with hlotag.stage(hlo=False):
+        return hlotag.audit(gradient, X, W, B, xla_passes=True)
+
+
+def test_json_is_as_described(sample):
+    schema = json.loads(resources.files("hlotag.audit").joinpath("schema.json").read_text())
+    document = json.loads(sample.to_json())
+    jsonschema.validate(document, schema)
+    assert document["schema"] == "hlotag.audit/1"
+    assert len(document["tags"]) == len(sample.tags)
+    assert document["counts"] == {str(state): count for state, count in sample.counts.items()}
+    assert [op["id"] for op in document["ops"]] == list(range(len(sample.ops)))
+    assert set(schema["$defs"]["state"]["enum"]) == {str(state) for state in TagState}
+
+
+def test_json_is_the_same_every_time(sample):
+    with hlotag.stage(hlo=False):
+        again = hlotag.audit(gradient, X, W, B, xla_passes=True)
+    assert sample.to_json() == again.to_json()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_table_fits(sample, width):
+    lines = sample.summary(width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert "block=all" in sample.summary(width)
+    assert lines[0].startswith("jit_gradient: ")
+
+
+def test_table_begins_with_what_needs_attention():
+    body = (
+        '%t = stablehlo.tanh %a {TAG"fine"}} : tensor<4x8xf32>\n'
+        '%c = stablehlo.transpose %t, dims = [1, 0] {mhlo.frontend_attributes = {z = "1"}} : '
+        "(tensor<4x8xf32>) -> tensor<8x4xf32>\n"
+        "%d = stablehlo.dot_general %b, %c, contracting_dims = [1] x [0] : "
+        "(tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>\n"
+        '%r = stablehlo.transpose %d, dims = [1, 0] {mhlo.frontend_attributes = {z = "2"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>'
+    )
+    audit = audit_module(module(body, types="tensor<4x4xf32>"), "m.mlir")
+    rows = [line.split()[0] for line in audit.summary(120).splitlines() if "=" in line.split(" ")[0]]
+    assert rows == ["z=2", "k=fine", "z=1"]
+    assert audit.by_attention()[0].state.needs_attention
+
+
+def test_nothing_to_say():
+    audit = hlotag.audit(mlp, X, W, B)
+    assert audit.tags == [] and "0 tags" in audit.summary()
+    assert json.loads(audit.to_json())["tags"] == []
+    assert audit._repr_html_()
+
+
+def test_text_of_users_is_escaped():
+    hostile = "\\1b[31m</table><script>alert(1)</script>"
+    audit = audit_module(module(f'%r = {ADD} %a, %b {{TAG"{hostile}"}}}} : {KIND}'), "m.mlir")
+    assert "\x1b" not in audit.summary(200) and "\\x1b" in audit.summary(200)
+    assert "<script" not in audit._repr_html_() and "&lt;script" in audit._repr_html_()
+
+
+# --- The command -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        ("lost", 1),
+        ("lost:k", 1),
+        ("lost:k=dot", 1),
+        ("lost:k=re*", 0),
+        ("moved:k", 1),
+        ("attention:other", 0),
+        ("lost,moved:k=result", 1),
+        ("dropped:k=result", 1),
+        ("cse", 0),
+        ("gone", 2),
+        (":k", 2),
+        ("lost:", 2),
+        ("lost:k=", 2),
+    ],
+)
+def test_exit_status(tmp_path, capsys, condition, status):
+    from hlotag.cli import main
+
+    file = tmp_path / "m.mlir"
+    file.write_bytes(
+        module(
+            '%d = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1] {TAG"dot"}} : '
+            "(tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>\n"
+            '%r = stablehlo.transpose %d, dims = [1, 0] {TAG"result"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>',
+            types="tensor<4x4xf32>",
+        )
+    )
+    assert main(["audit", str(file), "--fail-if", condition]) == status
+    output = capsys.readouterr()
+    assert ("--fail-if" in output.err) == bool(status)
+
+
+def test_command_writes_what_is_asked_for(tmp_path, capsys):
+    from hlotag.cli import main
+
+    file = tmp_path / "m.mlir"
+    file.write_bytes(module(f'%r = {ADD} %a, %b {{TAG"x"}}}} : {KIND}'))
+    assert main(["audit", str(file), "--json", "-", "--html", str(tmp_path / "a.html")]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["tags"][0]["value"] == "x" and document["ops"][0]["file"] == str(file)
+    assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("arguments", [[], ["m.mlir", "--dump-dir", "d"], ["none.mlir"], ["--dump-dir", "."]])
+def test_command_without_an_input(tmp_path, monkeypatch, capsys, arguments):
+    from hlotag.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", *arguments]) == 2
+    assert capsys.readouterr().err.startswith("hlotag audit: error: ")
