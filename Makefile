@@ -6,6 +6,7 @@
 # make lint    format, style and types; make format repairs what can be repaired
 # make bench   the benchmarks; make tidy: clang-tidy; make asan: C++ unit tests under sanitizers
 # make hostile modules that are big and badly shaped; make fuzz: the fuzzers, TIME=600 seconds in all
+# make wheel   the source distribution and manylinux wheels, into dist/, tried without a compiler
 # make clean   removes all that was built
 SHELL := bash
 .DEFAULT_GOAL := help
@@ -19,7 +20,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test test-bindings demo docs lint format tidy bench asan hostile fuzz clean
+.PHONY: help test test-bindings demo docs lint format tidy bench asan hostile fuzz wheel clean
 .SECONDARY:
 
 help:
@@ -40,6 +41,10 @@ bench: $(newest_venv)/.installed
 
 docs: $(newest_venv)/.docs-deps
 	@$(newest_venv)/bin/zensical build --config-file mkdocs.yml --clean --strict
+
+wheel_venvs := $(shell for v in 3.11 3.12; do bash tools/find_python.sh $$v >/dev/null && echo .venv/$$v; done)
+wheel: $(wheel_venvs:%=%/.wheel-deps)
+	@bash tools/make_wheel.sh $(wheel_venvs)
 
 hostile: $(newest_venv)/.installed
 	$(newest_venv)/bin/python fuzz/hostile.py
@@ -78,6 +83,10 @@ clean:
 
 .venv/%/.deps: pyproject.toml tools/make_venv.sh tools/requirements.py tools/constraints-%.txt
 	bash tools/make_venv.sh "$$(bash tools/find_python.sh $*)" .venv/$* build run test
+	@touch $@
+
+.venv/%/.wheel-deps: .venv/%/.deps
+	bash tools/make_venv.sh "$$(bash tools/find_python.sh $*)" .venv/$* wheel
 	@touch $@
 
 .venv/%/.lint-deps: .venv/%/.installed

@@ -8,14 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hostile
 import pytest
 
 import hlotag
 from hlotag.cli import main, opt_main
 from hlotag.pipeline import nesting_depth, new_context, parse_module, to_bytecode
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "fuzz"))
-import hostile
 
 MODULE = 'module {\n  func.func @f(%x: tensor<f32>) -> tensor<f32> {\n    return %x : tensor<f32> loc("a")\n  }\n}\n'
 

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Tries a version of JAX that hlotag does not claim to support yet:
+#   try_jax.sh VERSION     for example 0.13.0 or 0.13.0rc1
+#   try_jax.sh nightly     the newest development build
+# In an environment of its own, build/try-jax-VERSION: builds hlotag, looks whether the C functions are there and behave, and runs
+# the tests. What fails is what a new supported version needs.
+set -eu
+cd "$(dirname "$0")/.."
+wanted=${1:?usage: try_jax.sh VERSION|nightly}
+python=${PYTHON:-$(for v in 3.13 3.12 3.11; do bash tools/find_python.sh $v && break; done)}
+venv=$PWD/build/try-jax-$wanted
+tools/make_venv.sh "$python" "$venv" build test
+pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+if [[ $wanted == nightly ]]; then
+  "${pip[@]}" --upgrade --pre jax jaxlib --extra-index-url https://us-python.pkg.dev/ml-oss-artifacts-published/jax/simple/
+else
+  "${pip[@]}" "jax==$wanted" "jaxlib==$wanted"
+fi
+# Without its dependencies, since those say which versions are supported.
+PATH="$venv/bin:$PATH" "${pip[@]}" --no-build-isolation --no-deps --force-reinstall .
+export HLOTAG_CACHE_DIR=$venv/cache JAX_PLATFORMS=cpu
+"$venv/bin/python" - <<'PYTHON'
+import jax, jaxlib, hlotag
+from hlotag import _core, _host
+
+print(f"jax {jax.__version__}, jaxlib {jaxlib.version.__version__}")
+offsets = _core.read_symbols(_host.find_host().library)
+print("functions missing:", sorted(set(_core.required_symbols()) - offsets.keys()) or "none")
+_host.ensure()
+print("the trial run in a child process: ok")
+PYTHON
+"$venv/bin/python" -m pytest -q -n auto --maxprocesses=8 "${@:2}"
+"$venv/bin/lit" -q lit_tests
