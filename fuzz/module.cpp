@@ -308,7 +308,8 @@ void check(MlirOperation module, const char *pipelineText) {
     pass::run(module, pipeline); // may fail, of something that only now is looked at
     std::string twice = print(module);
     // A pipeline takes its marks and notes out at the end, and begins without them the next time.
-    bool forgets = pipeline.elements().size() > 1 || before.find("hlotag.unset") != std::string::npos;
+    bool forgets =
+        pipeline.elements().size() > 1 || before.find("hlotag.unset") != std::string::npos;
     fuzz::require(twice == after || forgets, "running again changes nothing",
                   std::string(pipelineText) + "\n" + before + "\nonce:\n" + after + "\ntwice:\n" +
                       twice);
