@@ -39,6 +39,43 @@ def test_a_tag_that_xla_drops_is_restored(hlo, found):
     assert entries(compiled(tagged_square, X, hlo=hlo), "multiply") == [found]
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jnp.zeros(3) + 1,
+        lambda x: x.ravel().reshape(x.shape),
+        lambda x: x.T.T,
+        lambda x: x[:, :0] * 2,
+        lambda x: jnp.broadcast_to(1.0, (3,)),
+    ],
+    ids=["constant", "reshape", "transpose", "empty", "broadcast"],
+)
+def test_programs_that_xla_folds_away_compile(function):
+    with hlotag.stage(), hlotag.tagged({"k": "v"}):
+        on = jax.jit(lambda x: function(x)).lower(X).compile()
+    np.testing.assert_array_equal(on(X), function(X))
+    assert not any("\x01" in i.op_name for m in of_executable(on) for i in m.instructions())
+
+
+def test_equal_programs_compiled_at_the_same_time():
+    count = 6
+    at_once = threading.Barrier(count)
+    found = []
+
+    def compile_one():
+        with hlotag.stage():
+            lowered = jax.jit(lambda x: tagged_square(x)).lower(X)
+            at_once.wait()
+            found.append(entries(lowered.compile(), "multiply"))
+
+    threads = [threading.Thread(target=compile_one) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[{"k": "v"}]] * count
+
+
 def test_what_stages_are_for_is_part_of_jaxs_cache_keys():
     f = jax.jit(tagged_square)
     found = []

@@ -24,7 +24,7 @@ from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins, entries_of, walk
 from hlotag.hlo.restore import restore, tags_of, with_tags
-from hlotag.hlo.transformation import Transformations
+from hlotag.hlo.transformation import Transformations, is_numbered
 from hlotag.pipeline import copy_of
 from hlotag.state import Stage
 
@@ -133,8 +133,16 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
         executable = original(backend, restoration.origins.module, *args, **kwargs)
     if restoration.was_called and restoration.error is None:
         return executable
+    # Of a program that XLA folds into constants or into its arguments no operation is left to be restored; and a thread that
+    # compiles an equal program at the same time may have taken the call.
+    if not restoration.was_called and not _is_numbered(executable, restoration.origins.token):
+        return executable
     _report(restoration.error, stage)
     return original(backend, module, *args, **kwargs)
+
+
+def _is_numbered(executable: Any, token: str) -> bool:
+    return any(is_numbered(module.as_serialized_hlo_module_proto(), token) for module in executable.hlo_modules())
 
 
 def _report(error: Exception | None, stage: Stage) -> None:

@@ -61,7 +61,7 @@ class Transformations:
 
     def _on_module(self, serialized: bytes) -> bytes | None:
         with self._lock:
-            transform = next((all_[0] for token, all_ in self._running.items() if f"\x01{token}:".encode() in serialized), None)
+            transform = next((all_[0] for token, all_ in self._running.items() if is_numbered(serialized, token)), None)
         if transform is None:
             return None
         module = HloModule(serialized)
@@ -69,6 +69,11 @@ class Transformations:
         if self._platforms.renumbers_frames:
             module.keep_frame_ids()
         return module.to_bytes()
+
+
+def is_numbered(serialized: bytes, token: str) -> bool:
+    """Whether names in a serialized HLO module have numbers of the compilation with that token."""
+    return f"\x01{token}:".encode() in serialized
 
 
 class _Platforms:
