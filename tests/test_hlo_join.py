@@ -9,18 +9,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.mlir import ir
 
 import hlotag
-from hlo_programs import PROGRAMS, has_signature, is_xlas_own, program, sign_operations, signature_of_instruction
+from hlo_programs import (
+    HEAVY,
+    NEVER_TAGGED,
+    PROGRAMS,
+    has_signature,
+    is_xlas_own,
+    program,
+    sign_operations,
+    signature_of_instruction,
+)
 from hlotag import hlo_stage
 from hlotag.hlo import join
+from hlotag.hlo.graph import MOVES
 from hlotag.hlo.module import Instruction, of_executable
+from hlotag.hlo.origins import ATTRIBUTES, walk
 
 
 @pytest.fixture(scope="module")
 def signed() -> str:
     hlotag.register_pass(sign_operations, name="test-sign-operations")
     return f"{hlotag.DEFAULT_PIPELINE},test-sign-operations"
+
+
+@pytest.fixture(scope="module")
+def numbered() -> str:
+    hlotag.register_pass(number_operations, name="test-number-operations")
+    return "test-number-operations"
 
 
 def compiled(name: str, **stage) -> list[Instruction]:
@@ -43,6 +61,37 @@ def test_without_the_stage_inside_xla_there_is_something_to_restore(signed):
     instructions = compiled("mlp", pipeline=signed, hlo=False)
     assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)]
     assert [i for i in instructions if (s := signature_of_instruction(i)) is not None and not has_signature(i, s)]
+
+
+def number_operations(module: ir.Module) -> None:
+    """Tags each operation with its number. Slow to compile, and XLA moves attributes too, but it does not use names to do so."""
+    with module.context:
+        for number, operation in enumerate(walk(module.operation)):
+            if operation.name not in NEVER_TAGGED:
+                operation.attributes[ATTRIBUTES] = ir.DictAttr.get({"number": ir.StringAttr.get(str(number))})
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "transformer"])
+def test_joins_agree_with_unique_attributes(name, numbered):
+    function, arguments = program(name)
+    with hlotag.stage(numbered, hlo=["number"]), hlo_stage.recorded() as records:
+        jax.jit(function).lower(*arguments).compile()
+    (record,) = records
+    agree, differ = 0, []
+    for instruction in record.before.instructions():
+        ids = record.ids[instruction.name]
+        number = instruction.attributes.get("number", "")
+        # Whether what only moves a value is its operand's or its own is anybody's guess; heavy ones have a better truth.
+        if not number.isdigit() or instruction.opcode in MOVES | set(HEAVY.values()) | {"fusion"}:
+            continue
+        # One of several merged operations of a kind, or a piece of an expansion.
+        kinds = {record.origins[i].op for i in ids}
+        is_part = record.origins[int(number)].op in kinds or any(kind.startswith("chlo.") for kind in kinds)
+        agree += int(number) in ids
+        if int(number) not in ids and not is_part:
+            differ.append((instruction, number, ids))
+    assert differ == []
+    assert agree > 10
 
 
 def without_attributes(optimized: str) -> str:

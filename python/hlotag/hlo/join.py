@@ -77,12 +77,20 @@ class _Join:
         if named and (opcode not in _HEAVY | MOVES or self._program.becomes(named[0], opcode)):
             return named
         if named and opcode in MOVES:
-            return tuple(number for number in wanted if self._program.becomes(number, opcode)) or named
+            return self._moved(instruction, named, tuple(n for n in wanted if self._program.becomes(n, opcode)))
         for numbers in (named, wanted):
             found = [self._program.source(number, opcode) for number in numbers]
             if sources := tuple(dict.fromkeys(number for number in found if number is not None)):
                 return sources
         return named or self._owner(instruction)
+
+    def _moved(self, instruction: Instruction, named: Ids, wanted: Ids) -> Ids:
+        """What moves a value may bear the name of what computed it; its attributes tell which of the two it is, if it has any."""
+        entries = instruction.attributes.items()
+        for ids in (wanted, named):
+            if ids and (own := self._origins.attributes[ids[0]].items()) and own <= entries:
+                return ids
+        return wanted or named
 
     def _named(self, instruction: Instruction) -> Ids:
         numbers = self._origins.ids_of(instruction.op_name)
