@@ -17,6 +17,8 @@ step() { # step NAME COMMAND...: runs the command and goes on whatever it says
 }
 
 bash tools/get_llvm.sh
+bash tools/get_chromium.sh
+command -v chromium >/dev/null && command -v chromedriver >/dev/null || skipped+=("pages in Chromium: not found")
 # Tests leave the user's own cache alone.
 export HLOTAG_CACHE_DIR=$PWD/build/cache
 

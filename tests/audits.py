@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audits of any size, made up; for views, which do not ask where one comes from."""
+
+from __future__ import annotations
+
+import random
+
+from hlotag.audit import Audit, Op, Stage, Step, Tag, TagState
+
+NAMES = ("add", "multiply", "dot_general", "reshape", "broadcast_in_dim", "tanh", "reduce", "transpose")
+ENDS = (TagState.KEPT, TagState.KEPT, TagState.KEPT, TagState.FOLDED, TagState.DUPLICATED, TagState.RESTORED)
+
+
+def made_up(count: int, *, texts: tuple[str, ...] = ("attention", "mlp", "norm"), lost: int = 3) -> Audit:
+    """An audit of `count` operations in 40 layers, half of them of a backward pass; `lost` of its tags are."""
+    chance = random.Random(0)
+    ops, tags = [], []
+    for number in range(count):
+        backward = number >= count // 2
+        place = number - count // 2 if backward else number
+        layer = place * 40 // max(1, count // 2)
+        operands = tuple({max(0, number - chance.randint(1, 9)) for _ in range(2)} - {number})
+        op = Op(
+            number,
+            f"stablehlo.{chance.choice(NAMES)}",
+            f"layer_{39 - layer if backward else layer}/{texts[layer % len(texts)]}",
+            "main",
+            "backward" if backward else "forward",
+            "/home/user/model.py",
+            10 + place % 200,
+            operands,
+            (f"fusion.{number}",),
+        )
+        ops.append(op)
+        if chance.random() < 0.4:
+            end = TagState.LOST if len(tags) % max(1, count // 10) == 5 and lost else chance.choice(ENDS)
+            came = Step(
+                Stage.LOWERED, TagState.PROPAGATED if backward else TagState.ATTACHED, "hlotag-resolve", "tag of the program"
+            )
+            bears = () if end in (TagState.FOLDED, TagState.LOST) else op.instructions
+            steps = (
+                came,
+                Step(Stage.UNOPTIMIZED, TagState.KEPT, instructions=(f"op.{number}",)),
+                Step(Stage.OPTIMIZED, end, instructions=bears),
+            )
+            tags.append(Tag("block", texts[layer % len(texts)], op, steps))
+    return Audit("jit_step", ops, tags, platform="cpu", stages=list(Stage), instruction_count=count)
