@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from jax.extend.mlir import ir
+from jaxlib.mlir import ir
 
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.origins import ATTRIBUTES, Origins

@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from jax.extend import xla
+from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
 from hlotag.hlo.module import HloModule, of_executable
+
+if TYPE_CHECKING:
+    from jax.extend import xla
 
 _NAME = "hlotag"
 
@@ -98,11 +99,18 @@ class _Platforms:
 
     def clear(self) -> None:
         with self._lock:
+            if not self._registered:
+                return
+            from jax.extend import xla
+
             for stage, name in self._registered.values():
                 xla.clear_hlo_module_transformation(_NAME, stage=stage, platforms=name)
             self._registered.clear()
 
     def _register(self, backend: Any) -> bool:
+        # Here and not above: it imports Pallas, which takes longer than all of hlotag.
+        from jax.extend import xla
+
         # A module that was read back has its users in another order, which decides ties between instructions that the CPU's
         # scheduler could run in either order; nothing in that scheduler reads tags. Others do.
         stage = xla.PipelineStage.POST_SCHEDULER if backend.platform == "cpu" else xla.PipelineStage.PRE_SCHEDULER
