@@ -20,27 +20,31 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import (
-    cache_key,
-    compiler,
-    config,
-    core,
-    distributed,
-    effects,
-    sharding_impls,
-    source_info_util,
-    stages,
-    traceback_util,
-    xla_bridge,
-    xla_metadata,
-    xla_metadata_lib,
-)
-from jax._src.export import _export
-from jax._src.interpreters import ad, batching, mlir
-from jax._src.interpreters import partial_eval as pe
-from jax._src.lax import parallel
-from jax.experimental import xla_metadata as _public
-from jax.sharding import AbstractMesh
+
+from hlotag._supported import explained
+
+with explained():
+    from jax._src import (
+        cache_key,
+        compiler,
+        config,
+        core,
+        distributed,
+        effects,
+        sharding_impls,
+        source_info_util,
+        stages,
+        traceback_util,
+        xla_bridge,
+        xla_metadata,
+        xla_metadata_lib,
+    )
+    from jax._src.export import _export
+    from jax._src.interpreters import ad, batching, mlir
+    from jax._src.interpreters import partial_eval as pe
+    from jax._src.lax import parallel
+    from jax.experimental import xla_metadata as _public
+    from jax.sharding import AbstractMesh
 
 # Not by `jax.extend.mlir`: `jax.extend` imports Pallas, which takes longer than all of hlotag.
 from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)

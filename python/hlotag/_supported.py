@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which versions of JAX hlotag works with, and what to say of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hlotag.errors import IncompatibleJaxlibError
+
+REQUIREMENT = "jax>=0.10.2,<0.13"
+"""As in pyproject.toml."""
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turns the failure to import a part of JAX into an error that says what to install.
+
+    Raises:
+        IncompatibleJaxlibError: The block raised an ImportError.
+    """
+    try:
+        yield
+    except ImportError as error:
+        try:
+            from jax import __version__ as version
+        except ImportError:
+            version = "none that can be imported"
+        raise IncompatibleJaxlibError(
+            f"hlotag cannot work with this jax.\n  found: jax {version}\n  reason: {error}\n  supported: {REQUIREMENT}\n"
+            f"  what to do: install a supported one (pip install '{REQUIREMENT}'), or, if yours is newer, a newer hlotag"
+        ) from error

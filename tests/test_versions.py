@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which versions are supported is said once and the same everywhere; another one is refused with what to install."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from hlotag import _host
+from hlotag._supported import REQUIREMENT
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_range_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert REQUIREMENT in project["dependencies"]
+    assert f"jax{_host.SUPPORTED_JAXLIB}".replace(" ", "") == REQUIREMENT
+    for version in ("3.11", "3.12", "3.13"):
+        assert f"Programming Language :: Python :: {version}" in project["classifiers"]
+        text = (ROOT / f"tools/constraints-{version}.txt").read_text()
+        assert re.search(r"^jax(>=|==)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("module", ["jax.experimental.xla_metadata", "jax._src.export"])
+def test_a_jax_that_lacks_what_we_use_is_refused_with_what_to_install(run_python, module):
+    code = f"import sys, jax; sys.modules[{module!r}] = None\nimport hlotag; hlotag.enable()"
+    done = run_python(code)
+    assert done.returncode == 1
+    error = done.stderr[done.stderr.index("hlotag.errors.IncompatibleJaxlibError") :]
+    assert f"pip install '{REQUIREMENT}'" in error and module.rsplit(".", 1)[-1] in error
