@@ -4,7 +4,7 @@
 # make demo    the example, in an environment of its own
 # make docs    the documentation site, into build/site; fails on a dead link
 # make lint    format, style and types; make format repairs what can be repaired
-# make bench   the benchmarks; make tidy: clang-tidy; make asan: C++ unit tests under sanitizers
+# make bench   the benchmarks; make tidy: clang-tidy; make asan: the tests under sanitizers
 # make hostile modules that are big and badly shaped; make fuzz: the fuzzers, TIME=600 seconds in all
 # make wheel   the source distribution and manylinux wheels, into dist/, tried without a compiler
 # make clean   removes all that was built
@@ -64,9 +64,9 @@ tidy: $(newest_venv)/.lint-deps
 	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" cmake --preset dev >build/configure.log
 	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" clang-tidy --quiet -p build/dev $$(find cpp/lib -name '*.cpp')
 
-asan: $(newest_venv)/.deps
+asan: $(newest_venv)/.installed
 	@mkdir -p build
-	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/unittests.sh asan
+	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/sanitize.sh
 
 clean:
 	rm -rf .venv build dist out .pytest_cache .ruff_cache
