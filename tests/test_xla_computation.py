@@ -359,6 +359,22 @@ def test_replicas_of_partitions(client):
         client.compile_and_load(computation)
 
 
+def test_a_function_with_a_mesh_of_its_own():
+    """shard_map and sharding constraints: as many partitions as the mesh has devices."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("d",))
+    split = jax.sharding.NamedSharding(mesh, P("d"))
+    x = jax.device_put(np.arange(4, dtype=np.float32), split)
+    total = jax.shard_map(lambda x: lax.psum(x, "d"), mesh=mesh, in_specs=P("d"), out_specs=P())
+    computation = hlotag.xla_computation(lambda x: lax.with_sharding_constraint(x, split) + total(x).sum())(x)
+    assert computation.num_partitions == 2
+    loaded = xla.compile_and_load(computation)
+    (parameter,) = loaded._parameters
+    given = x if tuple(parameter.dimensions()) == (2,) else jax.device_put(x, jax.sharding.NamedSharding(mesh, P()))
+    (shards,) = loaded.execute_sharded([given]).disassemble_into_single_device_arrays()
+    whole = np.concatenate(shards) if shards[0].shape == (2,) else np.asarray(shards[0])
+    assert np.array_equal(whole, np.arange(4) + 6)
+
+
 # --- Tags --------------------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ class Computation(_compat.XlaComputation):
 
     Attributes:
         num_replicas: How many replicas it is for: the product of the sizes in `axis_env`.
-        num_partitions: How many partitions it is for, according to `in_parts` and `out_parts`.
+        num_partitions: How many partitions it is for, according to `in_parts` and `out_parts` or a mesh that the function uses.
         host_callbacks: What XLA needs to call back into Python, on some platforms.
         keepalive: What must live as long as its executables: callbacks.
     """
@@ -116,7 +117,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
         in_shardings = _shardings("in_parts", in_parts, tuple(dynamic.values()))
         out_shardings = _shardings("out_parts", out_parts, out)
-        partitions = _partition_count({**in_shardings, **{f"output {i}": s for i, s in out_shardings.items()}})
+        partitions = _partition_count([*in_shardings.values(), *out_shardings.values()], module)
         _write_shardings(module, "arg_attrs", in_shardings)
         _write_shardings(module, "res_attrs", out_shardings)
 
@@ -217,10 +218,16 @@ def _sharding(where: str, spec: Any, leaf: Any) -> str:
     return "{replicated}" if total == 1 else f"{{devices=[{','.join(map(str, counts))}]<=[{total}]}}"
 
 
-def _partition_count(shardings: Mapping[Any, str]) -> int:
-    counts = {int(text[text.rindex("[") + 1 : -2]) for text in shardings.values() if "<=" in text}
+def _partition_count(shardings: list[str], module: Any) -> int:
+    """How many partitions a program is for: those of the parameters here, or of the meshes that the function itself uses."""
+    counts = {int(text[text.rindex("[") + 1 : -2]) for text in shardings if "<=" in text}
+    for operation in module.body.operations:
+        if operation.operation.name == "sdy.mesh":
+            counts.add(math.prod(int(size) for size in re.findall(r'"=(\d+)', str(operation.attributes["mesh"]))))
+    counts.discard(1)
     if len(counts) > 1:
-        raise ArgumentError(f"in_parts and out_parts must have the same number of parts everywhere, not {sorted(counts)}")
+        found = sorted(counts)
+        raise ArgumentError(f"in_parts, out_parts and meshes must have the same number of parts everywhere, not {found}")
     return counts.pop() if counts else 1
 
 

@@ -135,7 +135,9 @@ def uses_shardy(module: ir.Module) -> bool:
     Returns:
         True if they are, and not XLA's older ones.
     """
-    return any(operation.operation.name.startswith("sdy.") for operation in module.body.operations)
+    # In a program that was HLO before, the meshes are an attribute of the module.
+    has_attribute = "xla.sdy.meshes" in str(module.operation.attributes.get("mhlo.frontend_attributes", ""))
+    return has_attribute or any(operation.operation.name.startswith("sdy.") for operation in module.body.operations)
 
 
 # --- Text and bytes ----------------------------------------------------------------------------------------------------------
