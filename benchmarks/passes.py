@@ -133,7 +133,7 @@ def main() -> None:
     options = arguments.parse_args()
     if options.scale:
         _host.ensure()
-        scale.report(options.layers, options.times, 1, options.only)
+        scale.report(scale.LAYERS, options.times, 1, options.only)
         return
     start = time.perf_counter()
     results = dict(rows(options.layers, options.repeat))

@@ -19,6 +19,7 @@ import hlotag
 from hlotag.pipeline import parse_module, run_and_report, to_bytecode
 from hlotag.rules import Rule, with_rules
 
+LAYERS = 22  # about 10,000 operations
 FRONTEND = "mhlo.frontend_attributes"
 RULES = [
     Rule({"g": 40}, op="dot_general", scope="layer_*", grad={"g": 50}),
@@ -145,4 +146,4 @@ def report(layers: int, times: int, repeat: int, only: str) -> None:
     _, few, many = next(results)
     print(f"{'ns an operation, with':36}{few:>12.0f}{many:>12.0f}  operations")
     for name, small, large in results:
-        print(f"{name:36}{small:>12.1f}{large:>12.1f}{large / small:>8.2f}x")
+        print(f"{name:36}{small:>12.1f}{large:>12.1f}{large / small:>8.2f}x", flush=True)
