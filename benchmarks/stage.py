@@ -6,7 +6,7 @@
 Rows:
   cached call          a call of a compiled function, with `hlotag.enable()` and without, in turns
   trace, lower         of a transformer training step, with tags in it; hlotag's share is the time in its marks and passes
-  compile              the module with all tags beside the same module without any
+  compile              the module with all tags beside the same module without any, and then with the HLO stage besides
   import               `import jax`, and `import hlotag; hlotag.enable()` beside it, in fresh processes
   look-up              of MLIR's functions in jaxlib: the first process on a machine, which also tries them in a child process;
                        and the next ones
@@ -106,15 +106,17 @@ def lowering(layers: int, repeat: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def compiling(layers: int, repeat: int) -> tuple[float, float]:
-    """Median seconds of compiling the step without any tag and with all of them."""
-    times: dict[str, list[float]] = {"hlotag-strip": [], "hlotag-verify": []}
+def compiling(layers: int, repeat: int) -> tuple[float, float, float]:
+    """Median seconds of compiling the step without any tag, with all of them, and with all of them and the HLO stage."""
+    variants = (("hlotag-strip", False), ("hlotag-verify", False), ("hlotag-verify", True))
+    times: dict[tuple[str, bool], list[float]] = {variant: [] for variant in variants}
     for _ in range(repeat):
-        for last, values in times.items():
-            with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{last}"):
+        for last, hlo in variants:
+            with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{last}", hlo=hlo):
                 jax.clear_caches()
-                values.append(timed(trace(layers).lower().compile))
-    return statistics.median(times["hlotag-strip"]), statistics.median(times["hlotag-verify"])
+                times[last, hlo].append(timed(trace(layers).lower().compile))
+    none, tags, both = (statistics.median(times[variant]) for variant in variants)
+    return none, tags, both
 
 
 def process(code: str, **environment: str) -> float:
@@ -162,7 +164,9 @@ def main() -> None:
     row("trace + lower", lowered["trace off"] + lowered["lower off"], total)
     share = lowered["hlotag"]
     print(f"{'  in marks and passes':34}{'':11}{share * 1e3:>8.2f} ms{share / total:>10.2%} of trace + lower")
-    row(f"compile, {options.compile_layers} layers", *compiling(options.compile_layers, repeat))
+    none, tags, both = compiling(options.compile_layers, repeat)
+    row(f"compile, {options.compile_layers} layers", none, tags)
+    row("  with the HLO stage", none, both)
     with tempfile.TemporaryDirectory() as cache:
         first = process(LOOK_UP, HLOTAG_CACHE_DIR=cache)
         second = in_processes(LOOK_UP, repeat, HLOTAG_CACHE_DIR=cache)
