@@ -37,7 +37,7 @@ demo: .venv/demo/.installed
 	.venv/demo/bin/python examples/train_step.py
 
 bench: $(newest_venv)/.installed
-	$(newest_venv)/bin/python benchmarks/passes.py
+	$(newest_venv)/bin/python benchmarks/record.py
 
 docs: $(newest_venv)/.docs-deps
 	@$(newest_venv)/bin/zensical build --config-file mkdocs.yml --clean --strict
@@ -82,7 +82,7 @@ clean:
 	@touch $@
 
 .venv/%/.deps: pyproject.toml tools/make_venv.sh tools/requirements.py tools/constraints-%.txt
-	bash tools/make_venv.sh "$$(bash tools/find_python.sh $*)" .venv/$* build run test
+	bash tools/make_venv.sh "$$(bash tools/find_python.sh $*)" .venv/$* build run test examples
 	@touch $@
 
 .venv/%/.wheel-deps: .venv/%/.deps
