@@ -169,7 +169,7 @@ def check(steps: Any, transform: str) -> None:
         off = lower()
     except TypeError:  # forward mode of a custom_vjp: no program of JAX's
         return
-    with hlotag.stage(hlo=False):  # what XLA makes of the tags has tests of its own
+    with hlotag.stage():
         on, again = [lower() for _ in range(2)]  # from one line, which is in the locations
     text = on.as_text(debug_info=True)
     assert text == again.as_text(debug_info=True), "not deterministic"

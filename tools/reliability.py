@@ -49,8 +49,6 @@ TAIL = """
   [architecture.md](architecture.md)), deeper text is refused.
 - Pairing forward with backward operations relies on what StableHLO's verifier checks of loops and branches. Where StableHLO is not registered
   (under `mlir-opt`), a `while` or `case` whose region has no terminator may end the process; the fuzz target leaves these out.
-- The random programs run with `hlo=False`. With the stage inside XLA, a program that XLA folds into a constant before its passes, such as
-  the gradient of the sum of a tagged `x + x`, raised `PassError` ("XLA did not call it") when this was recorded.
 - A pipeline that ends in `hlotag-verify` forgets which keys the program took away; running a rule again gives them again.
 """
 
