@@ -11,6 +11,18 @@ namespace {
 
 using namespace ir;
 
+/// Inside a function with one caller, an argument is what that one hands over.
+void aliasParameters(PairingGraph &graph, Provenance &provenance) {
+  for (const FunctionNodes &function : graph.functions) {
+    const std::vector<Operation> &calls = provenance.callsOf(function.function);
+    NodeId call = calls.size() == 1 ? graph.nodeOf(calls[0]) : kNone;
+    if (call == kNone || graph.nodes[call].order->isDerived)
+      continue;
+    for (Value argument : function.function.regions()[0].firstBlock().arguments())
+      graph.setAlias(argument, graph.canonical(calls[0].operands()[argument.number()]));
+  }
+}
+
 /// Inside a backward function, an argument is the forward value that the caller hands over.
 void aliasArguments(PairingGraph &graph, const Node &forward, const Node &backward,
                     const FunctionNodes &from, const FunctionNodes &to) {
@@ -24,9 +36,36 @@ void aliasArguments(PairingGraph &graph, const Node &forward, const Node &backwa
     }
     for (intptr_t i = 0; i < forward.op.operands().size(); ++i)
       if (graph.canonical(forward.op.operands()[i]) == given) {
-        graph.setAlias(argument, forwardBody.arguments()[i]);
+        graph.setAlias(argument, graph.canonical(forwardBody.arguments()[i]));
         break;
       }
+  }
+}
+
+/// A function that only one equation's backward code calls is part of that equation, if it has no
+/// counterpart in the forward pass.
+void adoptCallees(PairingGraph &graph, Provenance &provenance,
+                  const std::set<const FunctionNodes *> &seen) {
+  for (const FunctionNodes &function : graph.functions) {
+    const std::vector<Operation> &calls = provenance.callsOf(function.function);
+    if (seen.count(&function) || calls.empty())
+      continue;
+    NodeId primal = kNone;
+    float confidence = 1.0f;
+    for (Operation call : calls) {
+      NodeId id = graph.nodeOf(call);
+      if (id == kNone || !graph.nodes[id].origin->transposed ||
+          (primal != kNone && primal != graph.nodes[id].primal)) {
+        primal = kNone;
+        break;
+      }
+      primal = graph.nodes[id].primal;
+      confidence = std::min(confidence, graph.nodes[id].confidence);
+    }
+    for (NodeId id = function.begin; id < function.end && primal != kNone; ++id) {
+      graph.nodes[id].primal = primal;
+      graph.nodes[id].confidence = confidence;
+    }
   }
 }
 
@@ -34,14 +73,16 @@ void aliasArguments(PairingGraph &graph, const Node &forward, const Node &backwa
 
 std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
   PairingGraph graph(module, provenance);
+  aliasParameters(graph, provenance);
   struct Job {
     const FunctionNodes *forward, *backward;
+    NodeId call;
   };
   std::deque<Job> jobs;
   std::set<const FunctionNodes *> seen;
   for (const FunctionNodes &function : graph.functions)
     if (provenance.callsOf(function.function).empty())
-      jobs.push_back({&function, &function});
+      jobs.push_back({&function, &function, kNone});
   auto enqueue = [&](const Job &job) {
     for (NodeId id = job.backward->begin; id < job.backward->end; ++id) {
       const Node &node = graph.nodes[id];
@@ -50,7 +91,7 @@ std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
         continue;
       if (!node.origin->transposed) {
         seen.insert(callee);
-        jobs.push_back({callee, callee});
+        jobs.push_back({callee, callee, kNone});
         continue;
       }
       const FunctionNodes *from =
@@ -59,22 +100,51 @@ std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
         continue;
       seen.insert(callee);
       aliasArguments(graph, graph.nodes[node.primal], node, *from, *callee);
-      jobs.push_back({from, callee});
+      jobs.push_back({from, callee, id});
     }
   };
   while (!jobs.empty()) {
     Job job = jobs.front();
     jobs.pop_front();
-    Aligner(graph, *job.forward, *job.backward).run();
+    Aligner(graph, *job.forward, *job.backward, job.call).run();
     enqueue(job);
   }
+  adoptCallees(graph, provenance, seen);
   std::vector<Pair> pairs;
-  for (const Node &node : graph.nodes)
-    if (node.primal != kNone) {
-      pairs.push_back({node.op, graph.nodes[node.primal].op, node.confidence});
-      for (NodeId id = node.primal; id-- > 0 && graph.nodes[id].follows == node.primal;)
-        pairs.push_back({node.op, graph.nodes[id].op, node.confidence});
+  auto isControlFlow = [&](const Node &node) {
+    return node.last != graph.nodeOf(node.op) || node.op.name() == graph.ids().whileOp ||
+           node.op.name() == graph.ids().caseOp;
+  };
+  for (const Node &node : graph.nodes) {
+    // What was derived from a derived operation stems from what that was derived from.
+    NodeId primal = node.primal;
+    float confidence = node.confidence;
+    while (primal != kNone && graph.nodes[primal].order->isDerived &&
+           !graph.nodes[primal].origin->rematted) {
+      confidence = std::min(confidence, graph.nodes[primal].confidence);
+      primal = graph.nodes[primal].primal;
     }
+    if (primal == kNone)
+      continue;
+    std::vector<Operation> derived{node.op};
+    // The body of a reduction goes with it; that of a loop was paired itself.
+    if (!isControlFlow(node))
+      for (Region region : node.op.regions())
+        for (Operation op : region.firstBlock().operations())
+          derived.push_back(op);
+    auto add = [&](NodeId id) {
+      for (Operation op : derived)
+        pairs.push_back({op, graph.nodes[id].op, confidence});
+    };
+    add(primal);
+    for (NodeId member : graph.membersOf(primal))
+      if (member != primal)
+        add(member);
+    // What drives a loop stands for the loop.
+    for (NodeId host = graph.hostOf(graph.nodes[primal]); host != kNone;
+         host = graph.hostOf(graph.nodes[host]))
+      add(host);
+  }
   return pairs;
 }
 

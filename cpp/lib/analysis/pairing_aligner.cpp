@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pairing_aligner.h"
+#include "pairing_rules.h"
 
 #include <map>
 
 namespace hlotag::analysis {
 namespace {
 
+template <class T> void addOnce(std::vector<T> &values, const T &value) {
+  if (std::find(values.begin(), values.end(), value) == values.end())
+    values.push_back(value);
+}
+
+template <class T> bool contains(const std::vector<T> &values, const T &value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
 constexpr size_t kMaxCandidates = 64;
 constexpr float kMoveBonus = 0.4f;
 constexpr size_t kSlack = 16;
+constexpr float kCertain = 0.9f;
+constexpr int kRounds = 2;
 
 /// For each place, the best of what was put at places up to it.
 class PrefixMaximum {
@@ -37,25 +49,71 @@ private:
 
 using namespace ir;
 
-Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const FunctionNodes &backward)
-    : graph_(graph), forward_(forward), backward_(backward) {
+static uint64_t bucketKey(KeyId key, TextId order) { return uint64_t(key) << 32 | (order + 1); }
+
+Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const FunctionNodes &backward,
+                 NodeId call)
+    : graph_(graph), forward_(forward), backward_(backward), call_(call) {
   for (NodeId id = forward.begin; id < forward.end; ++id) {
     const Node &node = graph.nodes[id];
-    if (isForward(node) && node.owner == id)
-      buckets_[node.key].push_back(id);
+    if (node.owner != id || node.follows != kNone)
+      continue;
+    buckets_[bucketKey(node.key, node.order->letters)].push_back(id);
+    if (!node.order->isDerived || isAcross())
+      buckets_[uint64_t(node.key) << 32].push_back(id);
+  }
+  if (call_ != kNone)
+    callConfidence_ = graph_.nodes[call_].confidence;
+  auto isPrimal = [&](intptr_t number) {
+    if (call_ == kNone)
+      return true;
+    // What only the backward pass uses is a residual.
+    for (ir::OpOperand use : graph_.nodes[graph_.nodes[call_].primal].op.results()[number].uses()) {
+      NodeId user = graph_.nodeOf(use.owner());
+      if (user == kNone || !graph_.nodes[user].origin->transposed)
+        return true;
+    }
+    return false;
+  };
+  intptr_t number = 0;
+  for (ir::Value result : forward.function.regions()[0].firstBlock().terminator().operands()) {
+    if (!isPrimal(number++))
+      continue;
+    NodeId maker = graph_.definition(result);
+    if (maker == kNone)
+      continue;
+    outputs_.push_back(graph_.nodes[maker].owner);
+    addMakers(graph_.nodes[maker].owner, 0, outputs_);
   }
 }
 
-const std::vector<NodeId> &Aligner::bucketOf(KeyId key) const {
-  static const std::vector<NodeId> none;
-  auto found = buckets_.find(key);
+/// The nodes that `derived` may stem from: of its scope and line, and differentiated once less.
+const Aligner::Bucket &Aligner::bucketOf(const Node &derived) const {
+  static const Bucket none;
+  auto found = buckets_.find(bucketKey(derived.key, derived.order->base));
+  if (found != buckets_.end())
+    return found->second;
+  if (!derived.origin->checkpointed && !derived.origin->rematted && !isAcross())
+    return none;
+  found = buckets_.find(uint64_t(derived.key) << 32);
   return found == buckets_.end() ? none : found->second;
 }
 
-/// One chain per kind of backward code: which transformations made it decides the order in which
-/// it runs. Each stretch of recomputed operations is a chain of its own.
-std::vector<Aligner::Chain> Aligner::makeChains() const {
-  std::map<std::string, Chain> transposed;
+/// Frames must agree, but with jax.checkpoint, which loses some.
+bool Aligner::isCandidate(const Node &derived, const Bucket &bucket, NodeId primal) const {
+  const Node &from = graph_.nodes[primal];
+  if (!derived.origin->trace || from.origin->trace == derived.origin->trace)
+    return true;
+  return derived.origin->checkpointed || derived.origin->rematted || !from.origin->trace ||
+         (isAcross() && bucket.size() == 1);
+}
+
+/// One chain per region and kind of derived code. Each stretch of recomputed operations is a chain of its own.
+std::vector<Aligner::Chain> Aligner::makeChains() {
+  for (NodeId id = backward_.begin; id < backward_.end; ++id)
+    if (graph_.nodes[id].origin->transposed && graph_.functionOf(graph_.nodes[id].op))
+      derivedCalls_.insert(graph_.nodes[id].primitive);
+  std::map<std::tuple<size_t, std::string_view, NodeId, size_t>, Chain> transposed;
   std::vector<Chain> chains;
   bool isOpen = false; // the last chain of recomputed operations
   for (NodeId id = backward_.begin; id < backward_.end; ++id) {
@@ -64,7 +122,7 @@ std::vector<Aligner::Chain> Aligner::makeChains() const {
       continue;
     if (node.origin->rematted) {
       if (!isOpen)
-        chains.push_back({{}, Kind::Recomputed, true, false});
+        chains.push_back({{}, Kind::Recomputed, true, {}});
       chains.back().nodes.push_back(id);
       isOpen = true;
       continue;
@@ -72,16 +130,16 @@ std::vector<Aligner::Chain> Aligner::makeChains() const {
     if (isPlumbing(node))
       continue;
     isOpen = false;
-    std::string order;
-    for (char transform : graph_.provenance().text(node.origin->transforms))
-      if (transform == 't' || (transform == 'j' && order.empty()))
-        order += transform;
-    bool increasing = std::count(order.begin(), order.end(), 't') % 2 == 0;
+    std::string_view letters = graph_.provenance().text(node.order->letters);
     Chain &chain =
-        transposed.try_emplace(order, Chain{{}, Kind::Transposed, increasing, order != "t"})
+        transposed
+            .try_emplace({letters.size(), letters, graph_.nodeOf(node.op.parent()) + 1,
+                          graph_.regionOf(node.op)},
+                         Chain{{}, Kind::Transposed, false, {}})
             .first->second;
     chain.nodes.push_back(id);
   }
+  // A lower order comes first: higher ones are derived from it. So do regions around others.
   for (auto &[order, chain] : transposed)
     chains.push_back(std::move(chain));
   return chains;
@@ -89,13 +147,17 @@ std::vector<Aligner::Chain> Aligner::makeChains() const {
 
 /// The range in `bucket` of nodes between `low` and `high` and some around it, since anchors may
 /// err; at most kMaxCandidates, those nearest to where the chain comes from.
-std::pair<size_t, size_t> Aligner::candidates(const Chain &chain, const std::vector<NodeId> &bucket,
-                                              NodeId low, NodeId high, size_t slack) const {
+std::pair<size_t, size_t> Aligner::candidates(const Chain &chain, const Bucket &bucket, NodeId low,
+                                              NodeId high, size_t slack) const {
   size_t begin = size_t(std::lower_bound(bucket.begin(), bucket.end(), low) - bucket.begin());
   size_t end = size_t(std::upper_bound(bucket.begin(), bucket.end(), high) - bucket.begin());
   end = std::max(begin, end);
   begin -= std::min(begin, slack);
   end = std::min(bucket.size(), end + slack);
+  while (begin < end && bucket[begin] < chain.begin)
+    ++begin;
+  while (end > begin && bucket[end - 1] >= chain.end)
+    --end;
   if (end > begin + kMaxCandidates) {
     if (chain.increasing)
       end = begin + kMaxCandidates;
@@ -109,14 +171,14 @@ std::pair<size_t, size_t> Aligner::candidates(const Chain &chain, const std::vec
 std::vector<std::pair<NodeId, NodeId>> Aligner::brackets(const Chain &chain,
                                                          const Choice &anchors) const {
   size_t count = chain.nodes.size();
-  std::vector<std::pair<NodeId, NodeId>> result(count, {forward_.begin, forward_.end});
-  NodeId before = chain.increasing ? forward_.begin : forward_.end;
+  std::vector<std::pair<NodeId, NodeId>> result(count, {chain.begin, chain.end});
+  NodeId before = chain.increasing ? chain.begin : chain.end;
   for (size_t i = 0; i < count; ++i) {
     if (anchors[i] != kNone)
       before = chain.increasing ? anchors[i] : graph_.nodes[anchors[i]].last;
     (chain.increasing ? result[i].first : result[i].second) = before;
   }
-  NodeId after = chain.increasing ? forward_.end : forward_.begin;
+  NodeId after = chain.increasing ? chain.end : chain.begin;
   for (size_t i = count; i-- > 0;) {
     after = anchors[i] == kNone ? after : anchors[i];
     (chain.increasing ? result[i].second : result[i].first) = after;
@@ -124,7 +186,7 @@ std::vector<std::pair<NodeId, NodeId>> Aligner::brackets(const Chain &chain,
   return result;
 }
 
-Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, bool onlyEvident) {
+Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, bool onlyTied) {
   struct State {
     size_t node;
     NodeId primal;
@@ -138,13 +200,15 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
   };
   auto ranges = brackets(chain, anchors);
   for (size_t i = 0; i < chain.nodes.size(); ++i) {
-    NodeId id = chain.nodes[i];
-    Evidence evidence = evidenceFor(id);
-    const std::vector<NodeId> &bucket = bucketOf(graph_.nodes[id].key);
+    const Node &node = graph_.nodes[chain.nodes[i]];
+    const Bucket &bucket = bucketOf(node);
     std::vector<std::pair<size_t, PrefixMaximum::Entry>> reached;
+    auto [low, high] = ranges[i];
     auto consider = [&](NodeId primal) {
-      float weight = score(chain, id, primal, evidence);
-      if (weight <= 0)
+      if (!isCandidate(node, bucket, primal))
+        return;
+      Support support = supportFor(chain, i, primal);
+      if (support.score <= 0 || (onlyTied && !support.isTied && bucket.size() > 1))
         return;
       PrefixMaximum::Entry before = best.upTo(placeOf(primal));
       // Most equations leave something: moving on is likelier than staying.
@@ -157,15 +221,14 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
         before.first += kMoveBonus;
       }
       states.push_back({i, primal, before.second});
-      reached.push_back({placeOf(primal), {before.first + weight, int(states.size()) - 1}});
+      reached.push_back(
+          {placeOf(primal), {before.first + support.score, int(states.size()) - 1}});
     };
-    auto [low, high] = ranges[i];
-    if (onlyEvident) {
-      for (auto [primal, weight] : evidence.weights)
-        if (weight > 1 && std::binary_search(bucket.begin(), bucket.end(), primal))
+    if (onlyTied && bucket.size() > 1) {
+      for (NodeId primal : chain.clues[i].users)
+        if (primal >= chain.begin && primal < chain.end &&
+            std::binary_search(bucket.begin(), bucket.end(), primal))
           consider(primal);
-      if (bucket.size() == 1 && evidence.weights.empty())
-        consider(bucket[0]);
     } else {
       auto [begin, end] =
           candidates(chain, bucket, low, high, chain.kind == Kind::Recomputed ? 0 : kSlack);
@@ -183,99 +246,238 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
   return choice;
 }
 
-/// Per node of the chain the range of nodes that the choices before and after it leave.
-std::vector<std::pair<NodeId, NodeId>> Aligner::rooms(const Chain &chain,
-                                                      const Choice &choice) const {
-  size_t count = choice.size();
-  std::vector<std::pair<NodeId, NodeId>> result(count, {forward_.begin, forward_.end});
-  NodeId before = kNone, after = kNone;
-  for (size_t i = 0; i < count; ++i) {
-    if (before != kNone)
-      (chain.increasing ? result[i].first : result[i].second) = before;
-    before = choice[i] == kNone ? before : choice[i];
-  }
-  for (size_t i = count; i-- > 0;) {
-    if (after != kNone)
-      (chain.increasing ? result[i].second : result[i].first) = after;
-    after = choice[i] == kNone ? after : choice[i];
-  }
-  return result;
+/// How sure a pair can be at most. In higher orders, equations that derivatives add share the place
+/// of those they come from.
+float Aligner::mostFor(const Node &node) const {
+  std::string_view level = graph_.provenance().text(node.order->level);
+  std::string_view letters = graph_.provenance().text(node.order->letters);
+  if (level == "t" && letters.find_last_of('t') == 0)
+    return 1.0f;
+  return node.origin->checkpointed || node.origin->rematted || isAcross() ? 0.85f : 0.95f;
 }
 
-/// Takes over a choice, each with the confidence that its lead over the next best gives.
-void Aligner::settle(const Chain &chain, const Choice &choice) {
-  auto room = rooms(chain, choice);
-  for (size_t i = 0; i < chain.nodes.size(); ++i) {
-    Node &node = graph_.nodes[chain.nodes[i]];
-    if (choice[i] == kNone || node.confidence > 0)
+/// How sure a pair is. What shares a value with only one of the candidates between `low` and
+/// `high`, or takes over the cotangent of its only user, is certain; what only its place speaks for
+/// is not: its own forward operation may have been dead code.
+float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId high) {
+  const Node &node = graph_.nodes[chain.nodes[at]];
+  NodeId primal = node.primal;
+  Support own = supportFor(chain, at, primal);
+  bool hasRival = false, hasTiedRival = false, hasLinkedRival = false;
+  const Bucket &bucket = bucketOf(node);
+  auto [begin, end] = candidates(chain, bucket, primal, primal, kMaxCandidates / 2);
+  for (size_t i = begin; i < end; ++i) {
+    if (bucket[i] == primal || bucket[i] < low || bucket[i] > high ||
+        !isCandidate(node, bucket, bucket[i]))
       continue;
-    Evidence evidence = evidenceFor(chain.nodes[i]);
-    float own = score(chain, chain.nodes[i], choice[i], evidence);
-    float next = 0;
-    const std::vector<NodeId> &bucket = bucketOf(node.key);
-    auto [low, high] = room[i];
-    auto [begin, end] = candidates(chain, bucket, low, high, 0);
-    for (size_t at = begin; at < end; ++at)
-      if (bucket[at] != choice[i])
-        next = std::max(next, score(chain, chain.nodes[i], bucket[at], evidence));
-    float lead = std::min(1.0f, (own - next) / 2.0f);
-    float strength = std::min(1.0f, own / 3.0f);
-    node.primal = choice[i];
-    node.confidence = std::max(0.05f, 0.5f + 0.25f * lead + 0.25f * strength);
-    if (next == 0 && own >= 2.5f)
-      node.confidence = 0.97f;
-    node.confidence = std::min(node.confidence, supportFor(node, choice[i], evidence));
-    // In higher orders, equations that derivatives add share the place of those they come from.
-    if (chain.isHigherOrder)
-      node.confidence = std::min(node.confidence, 0.85f);
-    // Without a common value nothing but the order tells a copy from its likes.
-    if (chain.kind == Kind::Recomputed && next > 0)
-      node.confidence = std::min(node.confidence, 0.85f);
+    Support other = supportFor(chain, at, bucket[i]);
+    if (other.score <= 0 || (other.types < own.types && chain.kind == Kind::Transposed))
+      continue;
+    hasRival = true;
+    hasTiedRival |= other.isTied;
+    hasLinkedRival |= other.isLinked || (other.isInner && own.types < 2 && !other.isClosed);
+  }
+  float atMost = mostFor(node);
+  if (chain.kind == Kind::Recomputed)
+    return hasRival || atMost < 1.0f || (chain.clues[at].isBatched && graph_.isShaping(node.op))
+               ? 0.85f
+               : 0.97f;
+  if (hasRival && graph_.provenance().text(node.order->level) != "t")
+    atMost = 0.85f;
+  if (!own.isTied && graph_.nodes[primal].op.name() == graph_.ids().funcCall &&
+      node.op.name() != graph_.ids().funcCall)
+    atMost = 0.85f;
+  float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;
+  float tied = own.isTied && !hasTiedRival ? (hasRival ? 0.95f : 1.0f) : 0.0f;
+  tied = std::min(tied, chain.clues[at].certainty);
+  if (std::max(linked, tied) > 0)
+    return std::min(atMost, std::max(linked, tied));
+  if (own.isFollowed && !hasRival)
+    return chain.clues[at].sources.empty() && contains(outputs_, primal) ? 0.95f : 0.85f;
+  return hasRival ? 0.6f : 0.75f;
+}
+
+/// Takes over a choice, each with its confidence.
+void Aligner::settle(const Chain &chain, const Choice &choice) {
+  size_t count = chain.nodes.size();
+  for (size_t i = 0; i < count; ++i)
+    if (Node &node = graph_.nodes[chain.nodes[i]]; node.confidence == 0)
+      node.primal = choice[i];
+  for (int round = 0; round < 3; ++round) {
+    // JAX transposes in exactly reverse order: a pair lies between those that are certain.
+    Choice certain(count, kNone);
+    for (size_t i = 0; i < count; ++i)
+      if (graph_.nodes[chain.nodes[i]].confidence >= kCertain)
+        certain[i] = graph_.nodes[chain.nodes[i]].primal;
+    auto room = brackets(chain, certain);
+    for (size_t i = 0; i < count; ++i) {
+      Node &node = graph_.nodes[chain.nodes[i]];
+      if (node.confidence >= kCertain)
+        continue;
+      NodeId outside = call_ == kNone ? kNone : hoisted(chain, i);
+      if (outside != kNone) {
+        node.primal = outside;
+        node.confidence = 0.95f;
+        for (NodeId source : chain.clues[i].sources)
+          node.confidence = std::min(node.confidence, graph_.nodes[source].confidence);
+        continue;
+      }
+      if (node.primal == kNone)
+        continue;
+      auto [low, high] = round ? room[i] : std::pair<NodeId, NodeId>(chain.begin, chain.end);
+      node.confidence = confidenceOf(chain, i, low, high);
+    }
+    // Zeros are made for the operation that uses them.
+    for (size_t i = count; i-- > 0;) {
+      Node &node = graph_.nodes[chain.nodes[i]];
+      NodeId sink = chain.clues[i].isZero ? onlySink(node, chain.clues[i]) : kNone;
+      if (sink == kNone)
+        continue;
+      node.primal = sink;
+      node.confidence = 1.0f;
+      for (NodeId user : chain.clues[i].sinks)
+        node.confidence = std::min(node.confidence, graph_.nodes[user].confidence);
+    }
+    adoptHelpers(chain);
   }
 }
 
-void Aligner::align(const Chain &chain) {
+/// What is in a region was derived from what is in the region that it was derived from.
+void Aligner::bound(Chain &chain) const {
+  chain.begin = forward_.begin;
+  chain.end = forward_.end;
+  NodeId parent = graph_.nodeOf(graph_.nodes[chain.nodes.front()].op.parent());
+  if (chain.kind == Kind::Recomputed || parent == kNone || graph_.nodes[parent].primal == kNone)
+    return;
+  NodeId primal = graph_.nodes[parent].primal;
+  if (graph_.nodes[primal].op.name() != graph_.nodes[parent].op.name())
+    return;
+  chain.begin = primal + 1;
+  chain.end = graph_.nodes[primal].last + 1;
+}
+
+void Aligner::align(Chain &chain) {
+  bound(chain);
+  for (NodeId id : chain.nodes) {
+    chain.place[id] = chain.clues.size();
+    chain.clues.push_back(cluesFor(id));
+  }
   Choice anchors(chain.nodes.size(), kNone);
   if (chain.kind == Kind::Transposed)
-    anchors = heaviest(chain, anchors, /*onlyEvident=*/true);
+    anchors = heaviest(chain, anchors, /*onlyTied=*/true);
   else
     for (size_t i = 0; i < chain.nodes.size(); ++i)
       anchors[i] = graph_.nodes[chain.nodes[i]].primal;
   // Later rounds know the neighbours in the graph from the ones before.
-  for (int round = 0; round < 3; ++round) {
-    Choice choice = heaviest(chain, anchors, /*onlyEvident=*/false);
+  for (int round = 0; round < kRounds; ++round) {
+    Choice choice = heaviest(chain, anchors, /*onlyTied=*/false);
     for (size_t i = 0; i < choice.size(); ++i)
       if (graph_.nodes[chain.nodes[i]].confidence == 0)
         graph_.nodes[chain.nodes[i]].primal = choice[i];
-    if (round == 2)
+    if (round == kRounds - 1)
       settle(chain, choice);
   }
 }
 
 /// What drives a backward loop or fits arguments of a region (counter, slices) has its line.
 bool Aligner::isPlumbing(const Node &node) const {
-  NodeId parent = graph_.nodeOf(node.op.parent());
-  if (parent == kNone || graph_.nodes[parent].op.name() == graph_.ids().caseOp ||
-      graph_.nodes[parent].origin->sourceKey != node.origin->sourceKey)
-    return false;
   std::string_view primitive = graph_.provenance().text(node.origin->primitive);
-  return primitive != "closed_call" && primitive != "while" && primitive != "cond";
+  return graph_.hostOf(node) != kNone && primitive != "closed_call" && primitive != "while" &&
+         primitive != "cond";
 }
 
 void Aligner::adoptPlumbing() {
   for (NodeId id = backward_.begin; id < backward_.end; ++id) {
     Node &node = graph_.nodes[id];
-    if (node.primal != kNone || !node.origin->transposed || !isPlumbing(node))
+    if (node.primal != kNone || !node.origin->transposed)
       continue;
-    const Node &parent = graph_.nodes[graph_.nodeOf(node.op.parent())];
-    node.primal = parent.primal;
-    node.confidence = parent.confidence;
+    NodeId host = isPlumbing(node) ? graph_.hostOf(node) : kNone;
+    // A loop's slices may be in the function that its body calls.
+    if (host == kNone && call_ != kNone && node.origin->source &&
+        graph_.nodes[call_].origin->source == node.origin->source &&
+        graph_.provenance().text(graph_.nodes[call_].primitive).substr(0, 4) != "jit(")
+      host = call_;
+    if (host == kNone)
+      continue;
+    node.primal = graph_.nodes[host].primal;
+    node.confidence = graph_.nodes[host].confidence;
   }
+}
+
+/// The equation of all operations that use what `node` makes, if they are of its place; or kNone.
+NodeId Aligner::onlySink(const Node &node, const Clues &clues) const {
+  NodeId only = kNone;
+  for (NodeId sink : clues.sinks) {
+    const Node &user = graph_.nodes[sink];
+    if (user.key != node.key || user.origin->trace != node.origin->trace || user.primal == kNone ||
+        (only != kNone && only != user.primal))
+      return kNone;
+    only = user.primal;
+  }
+  return only;
+}
+
+/// An operation that no rule of differentiation explains: batching and lowering add them. Its
+/// cotangent is that of an equation that is there, so it belongs to one of those.
+bool Aligner::adoptHelper(const Chain &chain, size_t at) {
+  Node &node = graph_.nodes[chain.nodes[at]];
+  const Clues &clues = chain.clues[at];
+  if (chain.kind == Kind::Recomputed &&
+      (!node.origin->expanded || !clues.sources.empty() || !clues.residuals.empty()))
+    return false;
+  const Bucket &bucket = bucketOf(node);
+  std::vector<NodeId> possible;
+  float confidence = 1.0f;
+  for (NodeId source : clues.sources) {
+    const Node &maker = graph_.nodes[source];
+    if (maker.primal == kNone)
+      return false;
+    confidence = std::min(confidence, maker.confidence);
+    if (maker.key == node.key && maker.origin->trace == node.origin->trace)
+      addOnce(possible, maker.primal);
+    for (NodeId equation : makersFor(maker.primal))
+      if (std::binary_search(bucket.begin(), bucket.end(), equation) &&
+          isCandidate(node, bucket, equation) && feeds(equation, maker.primal, chain, source))
+        addOnce(possible, equation);
+  }
+  NodeId sink = onlySink(node, clues);
+  if (clues.sources.empty() && sink != kNone) {
+    for (NodeId user : clues.sinks)
+      confidence = std::min(confidence, graph_.nodes[user].confidence);
+    bool isOfSink = clues.isZero || chain.kind == Kind::Recomputed || std::any_of(clues.residuals.begin(), clues.residuals.end(),
+                                                [&](ir::Value r) { return isTied(r, sink); });
+    possible = {sink};
+    confidence = isOfSink ? confidence : std::min(confidence, 0.85f);
+  }
+  if (possible.size() > 1 && contains(possible, sink)) {
+    possible = {sink};
+    confidence = std::min(confidence, 0.85f);
+  }
+  if (possible.size() != 1)
+    return false;
+  // An equation may leave no operation in the forward pass, but for the name of its transpose.
+  if (!isHelper(graph_.provenance().text(node.primitive)))
+    confidence = std::min(confidence, 0.8f);
+  node.primal = possible[0];
+  bool isOfFirst = graph_.provenance().text(node.order->level) == "t";
+  node.confidence = std::min(confidence, isOfFirst ? mostFor(node) : 0.85f);
+  return true;
+}
+
+void Aligner::adoptHelpers(const Chain &chain) {
+  auto adopt = [&](size_t i) {
+    if (graph_.nodes[chain.nodes[i]].primal == kNone)
+      adoptHelper(chain, i);
+  };
+  for (size_t i = 0; i < chain.nodes.size(); ++i)
+    adopt(i);
+  for (size_t i = chain.nodes.size(); i-- > 0;)
+    adopt(i);
 }
 
 void Aligner::run() {
   matchRecomputed();
-  for (const Chain &chain : makeChains())
+  for (Chain &chain : makeChains())
     align(chain);
   adoptPlumbing();
   for (NodeId id = backward_.begin; id < backward_.end; ++id) {

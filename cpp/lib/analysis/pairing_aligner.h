@@ -6,42 +6,45 @@
 #include "pairing_graph.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace hlotag::analysis {
 
-/// What speaks for certain forward nodes, besides their key.
-struct Evidence {
-  std::vector<std::pair<NodeId, float>> weights;
-  std::vector<std::pair<NodeId, float>> links; ///< the part that neighbours' pairs contribute
-  bool isBatched = false;
-  bool hasCotangent = false;
-  std::vector<NodeId>
-      inner;             ///< what the pairs of backward operands at the same place are, or kNone
-  NodeId latest = kNone; ///< the last backward node among the operands
-
-  void add(NodeId node, float weight) {
-    for (auto &[known, best] : weights)
-      if (known == node) {
-        best = std::max(best, weight);
-        return;
-      }
-    weights.emplace_back(node, weight);
-  }
-  float of(NodeId node) const {
-    for (const auto &[known, weight] : weights)
-      if (known == node)
-        return weight;
-    return 0;
-  }
-};
-
-/// Pairs the backward nodes of one function with the forward nodes of another, or of the same.
 /// Values with more uses say little about who shares them.
 inline constexpr size_t kMaxUses = 24;
 
+/// What the graph around a derived operation says, whatever it is paired with.
+struct Clues {
+  std::vector<NodeId> sources;      ///< derived operations that made its cotangents
+  std::vector<NodeId> sinks;        ///< derived operations that use what it makes
+  std::vector<ir::Value> residuals; ///< what else it works on, but for constants
+  std::vector<NodeId> users;        ///< equations that make or use a residual
+  std::vector<NodeId> helps;        ///< equations that recomputed residuals it uses belong to
+  float certainty = 1;              ///< of those and of recomputed residuals
+  bool isZero = false;              ///< it makes zeros
+  bool isSeeded = false;            ///< a cotangent of its is handed to the function
+  bool isBatched = false;
+};
+
+/// What speaks for one pair.
+struct Support {
+  float score = 0;          ///< 0: not a pair
+  int types = 0;            ///< those of a cotangent: 2, but for a batch dimension: 1, not: 0
+  bool isTied = false;      ///< they share a value, or a constant
+  bool isInner = false;     ///< its cotangent is made by an operation of the same equation
+  bool isClosed = false;    ///< that one's result is a cotangent of an operand already
+  bool isLinked = false;    ///< the cotangent comes from a user of what the forward operation makes
+  bool isFollowed = false;  ///< the result goes to the equation that made an operand
+  float linkConfidence = 1; ///< of the neighbour that says so
+};
+
+/// Pairs the derived nodes of one function with the nodes they were derived from, in another
+/// function or in the same.
 class Aligner {
 public:
-  Aligner(PairingGraph &graph, const FunctionNodes &forward, const FunctionNodes &backward);
+  /// `call`: the derived operation that calls `backward`, or none.
+  Aligner(PairingGraph &graph, const FunctionNodes &forward, const FunctionNodes &backward,
+          NodeId call);
   void run();
 
 private:
@@ -50,36 +53,65 @@ private:
     std::vector<NodeId> nodes;
     Kind kind;
     bool increasing;
-    bool isHigherOrder = false;
+    std::vector<Clues> clues;                 // per node
+    std::unordered_map<NodeId, size_t> place; // of a node
+    NodeId begin = 0, end = 0;                // of the nodes it is paired with
   };
   using Choice = std::vector<NodeId>; // per node of a chain
+  using Bucket = std::vector<NodeId>;
 
-  float fitOf(Kind kind, TextId primal, TextId derived);
+  // Candidates
   bool isForward(const Node &node) const { return !node.origin->transposed; }
+  bool isAcross() const { return &forward_ != &backward_; }
+  const Bucket &bucketOf(const Node &derived) const;
+  bool isCandidate(const Node &derived, const Bucket &bucket, NodeId primal) const;
+  std::pair<size_t, size_t> candidates(const Chain &chain, const Bucket &bucket, NodeId low,
+                                       NodeId high, size_t slack) const;
+
+  // Recomputed operations
   void matchRecomputed();
   NodeId similarUser(const Node &node);
+
+  // Evidence
+  Clues cluesFor(NodeId id);
+  void addUsers(ir::Value residual, KeyId key, std::vector<NodeId> &users);
+  Support supportFor(const Chain &chain, size_t at, NodeId primal);
+  float fitOf(Kind kind, TextId primal, TextId derived);
+  int typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus);
+  bool isForwardParameter(ir::Value argument) const;
+  bool isTied(ir::Value value, NodeId equation);
+  const std::vector<NodeId> &makersFor(NodeId equation);
+  void addMakers(NodeId equation, int depth, std::vector<NodeId> &makers);
+  bool feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId cotangent);
+  NodeId sumOwner(NodeId sum, const Clues &clues);
+
+  // Alignment
+  std::vector<Chain> makeChains();
+  void bound(Chain &chain) const;
+  void align(Chain &chain);
+  Choice heaviest(const Chain &chain, const Choice &anchors, bool onlyTied);
+  std::vector<std::pair<NodeId, NodeId>> brackets(const Chain &chain, const Choice &anchors) const;
+  void settle(const Chain &chain, const Choice &choice);
+  float mostFor(const Node &node) const;
+  float confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId high);
+
+  // Helpers
+  NodeId hoisted(const Chain &chain, size_t at);
   bool isPlumbing(const Node &node) const;
   void adoptPlumbing();
-  std::vector<Chain> makeChains() const;
-  void align(const Chain &chain);
-  Choice heaviest(const Chain &chain, const Choice &anchors, bool onlyEvident);
-  std::pair<size_t, size_t> candidates(const Chain &chain, const std::vector<NodeId> &bucket,
-                                       NodeId low, NodeId high, size_t slack) const;
-  Evidence evidenceFor(NodeId id);
-  void addLinks(NodeId made, Evidence &links);
-  NodeId sumOwner(NodeId primal);
-  float score(const Chain &chain, NodeId derived, NodeId primal, const Evidence &evidence);
-  std::pair<float, float> typeFit(const Node &derived, NodeId primal,
-                                  const Evidence &evidence) const;
-  std::vector<std::pair<NodeId, NodeId>> rooms(const Chain &chain, const Choice &choice) const;
-  float supportFor(const Node &node, NodeId primal, const Evidence &evidence) const;
-  void settle(const Chain &chain, const Choice &choice);
-  const std::vector<NodeId> &bucketOf(KeyId key) const;
-  std::vector<std::pair<NodeId, NodeId>> brackets(const Chain &chain, const Choice &anchors) const;
+  void adoptHelpers(const Chain &chain);
+  bool adoptHelper(const Chain &chain, size_t at);
+  NodeId onlySink(const Node &node, const Clues &clues) const;
 
   PairingGraph &graph_;
   const FunctionNodes &forward_, &backward_;
-  std::unordered_map<KeyId, std::vector<NodeId>> buckets_;
+  NodeId call_;
+  std::unordered_map<uint64_t, Bucket> buckets_; // by key and order; by key alone for all
+  std::unordered_map<NodeId, std::vector<NodeId>> makers_;
+  std::unordered_map<NodeId, std::vector<const void *>> touched_;
+  std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
+  std::vector<NodeId> outputs_; ///< equations whose results the forward function returns
+  float callConfidence_ = 1;
 };
 
 } // namespace hlotag::analysis

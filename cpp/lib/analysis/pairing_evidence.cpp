@@ -8,117 +8,275 @@ namespace hlotag::analysis {
 
 using namespace ir;
 
-/// What the graph says: which equation made the cotangent that comes in, and which equations have
-/// to do with the other operands.
-Evidence Aligner::evidenceFor(NodeId id) {
-  Evidence links, residuals;
+namespace {
+
+constexpr int kMaxDepth = 4; // of operations that pass cotangents on
+constexpr size_t kMaxMakers = 32;
+
+template <class T> void addOnce(std::vector<T> &values, const T &value) {
+  if (std::find(values.begin(), values.end(), value) == values.end())
+    values.push_back(value);
+}
+
+template <class T> bool contains(const std::vector<T> &values, const T &value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+} // namespace
+
+/// The equations of that place that make or use `residual`.
+void Aligner::addUsers(Value residual, KeyId key, std::vector<NodeId> &users) {
+  auto add = [&](NodeId id) {
+    if (id != kNone && graph_.nodes[graph_.nodes[id].owner].key == key)
+      addOnce(users, graph_.nodes[id].owner);
+  };
+  add(graph_.nodeOf(residual.definingOp()));
+  size_t count = 0;
+  for (OpOperand use : residual.uses()) {
+    if (++count > kMaxUses)
+      break;
+    add(graph_.nodeOf(use.owner()));
+  }
+}
+
+/// Cotangents come from operations of the same level, or from outside; all else is a residual.
+Clues Aligner::cluesFor(NodeId id) {
   const Node &node = graph_.nodes[id];
-  bool isSum = graph_.provenance().text(node.origin->primitive) == "add_any";
-  NodeId latest = kNone;
+  Clues clues;
+  // Batching adds a dimension to some values and not to others.
+  clues.isBatched =
+      graph_.provenance().text(node.origin->transforms).find('v') != std::string_view::npos;
+  auto isSameLevel = [&](NodeId other) {
+    const Node &maker = graph_.nodes[other];
+    return maker.origin->transposed && maker.origin->rematted == node.origin->rematted &&
+           maker.order->level == node.order->level;
+  };
   for (Value raw : node.op.operands()) {
     Value value = graph_.canonical(raw);
     NodeId source = graph_.nodeOf(value.definingOp());
-    if (source != kNone && graph_.nodes[source].origin->transposed) {
-      const Node &other = graph_.nodes[source];
-      residuals.hasCotangent = true;
-      if (other.follows == kNone && other.key == node.key &&
-          other.origin->trace == node.origin->trace)
-        residuals.inner.push_back(other.primal);
+    if (source != kNone && graph_.nodes[source].follows == id) {
+      value = graph_.root(value); // broadcast for this operation
+      source = graph_.nodeOf(value.definingOp());
     }
-    if (source != kNone && graph_.nodes[source].origin->rematted) {
-      const Node &recomputed = graph_.nodes[source];
-      if (recomputed.primal != kNone && recomputed.owner != source)
-        residuals.add(recomputed.primal, 2.0f);
+    if (source != kNone && isSameLevel(source) && graph_.isZero(graph_.nodes[source].op))
+      continue; // made for this operation
+    if (source != kNone && isSameLevel(source)) {
+      addOnce(clues.sources,
+              graph_.nodes[source].follows == kNone ? source : graph_.nodes[source].follows);
       continue;
     }
-    if (source != kNone && graph_.nodes[source].origin->transposed) {
-      NodeId made = graph_.nodes[source].follows == kNone ? source : graph_.nodes[source].follows;
-      if (latest == kNone || made > latest)
-        latest = made;
-      if (!isSum)
-        addLinks(made, links);
-      continue;
-    }
-    if (source != kNone) {
-      // Only few derivatives use the result itself; the others use operands.
-      const Node &owner = graph_.nodes[graph_.nodes[source].owner];
-      bool isUsed = graph_.nodes[source].owner != source ||
-                    usesOwnResult(graph_.provenance().text(owner.origin->primitive));
-      residuals.add(graph_.nodes[source].owner, isUsed ? 2.0f : 0.3f);
-    }
+    addUsers(value, node.key, clues.users);
+    value = graph_.inBranchOf(node.op, graph_.root(value));
+    addUsers(value, node.key, clues.users);
+    source = graph_.nodeOf(value.definingOp());
+    if (source != kNone && graph_.nodes[source].origin->rematted &&
+        graph_.nodes[source].primal != kNone) {
+      const Node &copy = graph_.nodes[source];
+      const Node &original = graph_.nodes[copy.primal];
+      clues.certainty = std::min(clues.certainty, copy.confidence);
+      if (copy.primitive == original.primitive && copy.makes == original.makes)
+        clues.residuals.push_back(graph_.root(original.op.results()[value.number()]));
+      else
+        clues.helps.push_back(copy.primal);
+    } else if (source != kNone && !isSameLevel(source))
+      clues.residuals.push_back(value);
+    else if (source == kNone && (value.isBlockArgument() ? isForwardParameter(value)
+                                                          : raw.isBlockArgument()))
+      clues.residuals.push_back(value);
+    else if (source == kNone && value.isBlockArgument() && isAcross())
+      clues.isSeeded |= value.ownerBlock() == backward_.function.regions()[0].firstBlock();
+  }
+  for (NodeId helped : clues.helps)
+    addOnce(clues.users, helped);
+  clues.isZero = graph_.isZero(node.op);
+  for (Value result : node.op.results()) {
     size_t count = 0;
-    for (OpOperand use : value.uses()) {
+    for (OpOperand use : result.uses()) {
+      NodeId sink = graph_.nodeOf(use.owner());
       if (++count > kMaxUses)
         break;
-      NodeId user = graph_.nodeOf(use.owner());
-      if (user != kNone && isForward(graph_.nodes[user]) &&
-          graph_.nodes[graph_.nodes[user].owner].key == node.key)
-        residuals.add(graph_.nodes[user].owner, 1.6f);
+      if (sink != kNone && isSameLevel(sink))
+        addOnce(clues.sinks,
+                graph_.nodes[sink].follows == kNone ? sink : graph_.nodes[sink].follows);
     }
   }
-  // Cotangents are added as soon as the equation that made the last one is through.
-  if (isSum && latest != kNone && graph_.nodes[latest].primal != kNone)
-    links.add(sumOwner(graph_.nodes[latest].primal), 3.0f);
-  residuals.links = links.weights;
-  for (auto [primal, weight] : links.weights)
-    residuals.add(primal, residuals.of(primal) + weight);
-  residuals.latest = latest;
-  // Batching adds a dimension to some values and not to others.
-  residuals.isBatched =
-      graph_.provenance().text(node.origin->transforms).find('v') != std::string_view::npos;
-  return residuals;
+  return clues;
 }
 
-/// Only the cotangent of a value that is used twice is a sum. If `primal` has no such operand, the
-/// sum is that of an addition before it, which hands on its cotangent and emits nothing itself.
-NodeId Aligner::sumOwner(NodeId primal) {
+bool Aligner::isForwardParameter(Value argument) const {
+  Block owner = argument.ownerBlock();
+  if (owner == backward_.function.regions()[0].firstBlock())
+    return !isAcross();
+  return owner.parentOp().name() == graph_.ids().func;
+}
+
+/// Whether `equation` works on `value`, or made it for its derivative.
+bool Aligner::isTied(Value value, NodeId equation) {
+  auto [found, isNew] = touched_.try_emplace(equation);
+  std::vector<const void *> &touched = found->second;
+  if (isNew) {
+    const Node &node = graph_.nodes[equation];
+    std::string_view primitive = graph_.provenance().text(node.primitive);
+    bool usesResult = node.isOrphan || usesOwnResult(primitive);
+    bool usesOperands = usesOperand(primitive);
+    for (NodeId id : graph_.membersOf(equation)) {
+      if (usesOperands && (id == equation || graph_.nodes[id].follows == equation))
+        for (Value operand : graph_.nodes[id].op.operands())
+          touched.push_back(graph_.root(operand).opaque());
+      if (id != equation || usesResult)
+        for (Value result : graph_.nodes[id].op.results())
+          touched.push_back(graph_.root(result).opaque());
+    }
+  }
+  return contains(touched, static_cast<const void *>(value.opaque()));
+}
+
+/// The equations whose cotangents the backward operations of `equation` make: those that made its
+/// operands, and what they hand the same cotangent on to.
+const std::vector<NodeId> &Aligner::makersFor(NodeId equation) {
+  auto [found, isNew] = makers_.try_emplace(equation);
+  if (isNew)
+    addMakers(equation, 0, found->second);
+  return found->second;
+}
+
+void Aligner::addMakers(NodeId equation, int depth, std::vector<NodeId> &makers) {
+  for (NodeId id : graph_.membersOf(equation))
+    for (Value operand : graph_.nodes[id].op.operands()) {
+      NodeId maker = graph_.definition(operand);
+      if (maker == kNone)
+        continue;
+      NodeId owner = graph_.nodes[maker].owner;
+      if (owner == equation || contains(makers, owner) || makers.size() >= kMaxMakers)
+        continue;
+      makers.push_back(owner);
+      // Batching brings operands into shape at the place of the equation.
+      bool isShaped = graph_.isShaping(graph_.nodes[owner].op) &&
+                      graph_.nodes[owner].key == graph_.nodes[equation].key;
+      if (depth < kMaxDepth &&
+          (isShaped || passesCotangent(graph_.provenance().text(graph_.nodes[owner].primitive))))
+        addMakers(owner, depth + 1, makers);
+    }
+}
+
+/// Whether `equation` made the operand of `consumer` that `cotangent` is the cotangent of: a
+/// product's is computed from the other operand.
+bool Aligner::feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId cotangent) {
+  if (!contains(makersFor(consumer), equation))
+    return false;
+  // The operation that used a residual may be some steps before, of the same equation.
+  for (int step = 0; step < 4; ++step) {
+    auto place = chain.place.find(cotangent);
+    if (place == chain.place.end())
+      return true;
+    const Clues &clues = chain.clues[place->second];
+    for (Value residual : clues.residuals) {
+      NodeId maker = graph_.nodeOf(residual.definingOp());
+      bool isOther = false;
+      for (Value result : graph_.nodes[equation].op.results())
+        isOther |= graph_.root(result) == residual;
+      if (maker == kNone || !isOther)
+        continue;
+      for (NodeId member : graph_.membersOf(consumer))
+        for (Value operand : graph_.nodes[member].op.operands())
+          if (graph_.nodes[member].owner == consumer && !(graph_.root(operand) == residual) &&
+              graph_.nodeOf(graph_.root(operand).definingOp()) != kNone)
+            return false;
+      return true;
+    }
+    NodeId before = kNone;
+    for (NodeId source : clues.sources)
+      if (graph_.nodes[source].primal == consumer && source != cotangent)
+        before = source;
+    if (before == kNone || !clues.residuals.empty())
+      return true;
+    cotangent = before;
+  }
+  return true;
+}
+
+/// The equation whose backward code adds up cotangents: the one that made the last of them, if that
+/// is the cotangent of a value that is used twice; or one before it, an addition, that hands on
+/// its cotangent and computes nothing itself.
+NodeId Aligner::sumOwner(NodeId id, const Clues &clues) {
+  const Node &sum = graph_.nodes[id];
+  NodeId last = *std::max_element(clues.sources.begin(), clues.sources.end());
+  NodeId latest = graph_.nodes[last].primal;
+  if (latest == kNone)
+    return kNone;
+  auto isHere = [&](NodeId equation) {
+    const Node &node = graph_.nodes[equation];
+    return node.key == sum.key &&
+           (node.origin->trace == sum.origin->trace || sum.origin->checkpointed || isAcross());
+  };
+  // A derivative may consist of several terms.
+  auto isOfLatest = [&](NodeId source) { return graph_.nodes[source].primal == latest; };
+  if (clues.sources.size() > 1 && isHere(latest) &&
+      std::all_of(clues.sources.begin(), clues.sources.end(), isOfLatest))
+    return latest;
+  // An addition of which only one operand has a tangent is left out by JAX.
+  size_t uses = 0;
+  for (Value result : graph_.nodes[last].op.results())
+    for (OpOperand use : result.uses())
+      uses += use.owner() ? 1 : 0;
   NodeId addition = kNone;
-  for (Value operand : graph_.nodes[primal].op.operands()) {
-    size_t count = 0;
-    for (OpOperand use : graph_.canonical(operand).uses()) {
-      NodeId user = graph_.nodeOf(use.owner());
-      if (user != kNone && isForward(graph_.nodes[user]) && graph_.nodes[user].follows == kNone)
-        ++count;
-      if (count > 1)
-        return primal;
-    }
-    NodeId maker = graph_.definition(operand);
-    if (maker != kNone && graph_.provenance().text(graph_.nodes[maker].origin->primitive) == "add")
+  for (NodeId maker : makersFor(latest))
+    if (addition == kNone && isHere(maker) &&
+        passesCotangent(graph_.provenance().text(graph_.nodes[maker].primitive)))
       addition = maker;
-  }
-  return addition == kNone ? primal : addition;
+  if (!isHere(latest))
+    return addition;
+  return addition != kNone && uses > 1 ? addition : latest;
 }
 
-/// The equation after `made` going backwards is its own, or one that made an operand of it.
-void Aligner::addLinks(NodeId made, Evidence &links) {
-  NodeId consumer = graph_.nodes[made].primal;
-  if (consumer == kNone)
-    return;
-  links.add(consumer, 0.6f);
-  for (Value operand : graph_.nodes[consumer].op.operands()) {
-    NodeId maker = graph_.definition(operand);
-    if (maker != kNone && graph_.nodes[maker].follows == consumer)
-      maker = graph_.definition(graph_.nodes[maker].op.operands()[0]);
-    if (maker != kNone && graph_.nodes[maker].owner != consumer)
-      links.add(graph_.nodes[maker].owner, 1.5f);
+/// The equation outside of a loop's function that `at` was derived from, or kNone: JAX hoists what
+/// a loop computes anew with the same result, and not its backward code.
+NodeId Aligner::hoisted(const Chain &chain, size_t at) {
+  const Node &node = graph_.nodes[chain.nodes[at]];
+  for (NodeId source : chain.clues[at].sources) {
+    const Node &maker = graph_.nodes[source];
+    if (maker.primal == kNone)
+      continue;
+    for (NodeId equation : makersFor(maker.primal)) {
+      const Node &from = graph_.nodes[equation];
+      bool isOutside = equation < forward_.begin || equation >= forward_.end;
+      if (isOutside && from.origin->source == node.origin->source &&
+          fitOf(chain.kind, from.primitive, node.primitive) >= 1.0f &&
+          std::find_first_of(node.takes.begin(), node.takes.end(), from.makes.begin(),
+                             from.makes.end()) != node.takes.end())
+        return equation;
+    }
   }
+  return kNone;
 }
 
 /// A cotangent comes in with the type of the equation's result, unless it comes from an operation
-/// of the same equation, and goes out with the type of an operand. Returns a factor and a bonus.
-std::pair<float, float> Aligner::typeFit(const Node &derived, NodeId primal,
-                                         const Evidence &evidence) const {
-  auto share = [](const std::vector<const void *> &a, const std::vector<const void *> &b) {
-    return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
-  };
+/// of the same equation, and goes out with the type of an operand.
+int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus) {
   const Node &from = graph_.nodes[primal];
-  bool comesIn = share(derived.takes, from.makes);
-  bool goesOut = share(derived.makes, from.takes);
-  auto isSame = [&](NodeId other) { return other == kNone || other == primal; };
-  bool mayBeInner = std::any_of(evidence.inner.begin(), evidence.inner.end(), isSame);
-  float factor =
-      !comesIn && !evidence.isBatched && evidence.hasCotangent && !mayBeInner ? 0.3f : 1.0f;
-  return {factor, (comesIn ? 0.7f : 0.0f) + (goesOut ? 0.7f : 0.0f)};
+  auto shares = [&](const std::vector<const void *> &a, const std::vector<const void *> &b) {
+    if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end())
+      return 2;
+    auto isAlike = [&](const void *x, const void *y) { return graph_.isAlike(x, y, true); };
+    bool isLike =
+        clues.isBatched &&
+        std::find_first_of(a.begin(), a.end(), b.begin(), b.end(), isAlike) != a.end();
+    return isLike ? 1 : 0;
+  };
+  int comesIn = shares(derived.takes, from.makes), goesOut = shares(derived.makes, from.takes);
+  if (clues.isBatched)
+    for (NodeId member : graph_.membersOf(primal))
+      if (member < primal && comesIn < 2 && graph_.nodes[member].follows == kNone)
+        comesIn = std::max(comesIn, shares(derived.takes, graph_.nodes[member].makes));
+  bonus = 0.35f * float(comesIn + goesOut);
+  if (clues.sources.empty())
+    return clues.isSeeded ? std::max(comesIn, 1) : 2;
+  for (NodeId source : clues.sources) {
+    const Node &other = graph_.nodes[source];
+    if (other.key == derived.key && (other.primal == kNone || other.primal == primal))
+      return std::max(comesIn, 1);
+  }
+  return comesIn;
 }
 
 float Aligner::fitOf(Kind kind, TextId primal, TextId derived) {
@@ -131,47 +289,104 @@ float Aligner::fitOf(Kind kind, TextId primal, TextId derived) {
   if (kind == Kind::Transposed)
     fit->second = transposeFit(source, target);
   else
-    fit->second = source == target ? 3.0f : isResidualOf(source, target) ? 1.5f : 0.0f;
+    fit->second = source == target ? 3.0f : residualOf(source, target) ? 1.5f : 0.0f;
   return fit->second;
 }
 
-/// 0: not a pair.
-float Aligner::score(const Chain &chain, NodeId derived, NodeId primal, const Evidence &evidence) {
+Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
+  Support support;
   const Node &from = graph_.nodes[primal];
-  const Node &to = graph_.nodes[derived];
-  float fit = fitOf(chain.kind, from.origin->primitive, to.origin->primitive);
-  if (fit == 0)
-    return 0;
-  if (from.origin->trace && from.origin->trace == to.origin->trace)
-    fit += 1.0f;
-  if (to.constant && from.constant)
+  const Node &to = graph_.nodes[chain.nodes[at]];
+  const Clues &clues = chain.clues[at];
+  float fit = fitOf(chain.kind, from.primitive, to.primitive);
+  if (fit == 0 && from.isOrphan &&
+      isMostlyResidual(graph_.provenance().text(from.primitive))) {
+    for (Value residual : clues.residuals)
+      if (graph_.nodeOf(residual.definingOp()) == primal)
+        fit = 1.0f;
+  }
+  if (fit == 0 || (derivedCalls_.count(from.primitive) && to.primitive != from.primitive))
+    return support;
+  bool isSum = graph_.provenance().text(to.primitive) == "add_any";
+  bool isFree = chain.kind == Kind::Recomputed ||
+                graph_.provenance().text(to.order->level) != "t" ||
+                usesAnything(graph_.provenance().text(from.primitive));
+  float ties = 0;
+  for (Value residual : clues.residuals) {
+    if (isTied(residual, primal))
+      ties = 2.0f;
+    else if (!isFree)
+      return support;
+  }
+  for (NodeId helped : clues.helps) {
+    if (helped == primal)
+      ties = 2.0f;
+    else if (!isFree)
+      return support;
+  }
+  support.isTied = ties > 0;
+  if (to.constant && from.constant) {
     fit += from.constant == to.constant ? 2.0f : -0.8f;
-  else if (from.constant && chain.kind == Kind::Transposed && to.op.name() == from.op.name())
+    support.isTied |= from.constant == to.constant;
+  } else if (from.constant && chain.kind == Kind::Transposed && to.op.name() == from.op.name()) {
     fit -= 1.0f; // multiplying by a constant transposes to the same
-  else if (to.constant && chain.kind == Kind::Transposed)
+  } else if (to.constant && chain.kind == Kind::Transposed) {
     fit -= 0.5f;
-  auto [factor, bonus] = typeFit(to, primal, evidence);
-  return factor * (std::max(fit, 0.1f) + evidence.of(primal) + bonus);
-}
-
-/// How sure a pair can be at most: if nothing but its neighbours speaks for it, as sure as those;
-/// if nothing at all does, not very: its own forward operation may have been dead code.
-float Aligner::supportFor(const Node &node, NodeId primal, const Evidence &evidence) const {
-  // What came before in the same place has no pair: dead code in the forward pass, perhaps of this.
-  if (std::count(evidence.inner.begin(), evidence.inner.end(), kNone))
-    return 0.8f;
-  float link = 0;
-  for (auto [linked, weight] : evidence.links)
-    if (linked == primal)
-      link = weight;
-  const Node &from = graph_.nodes[primal];
-  bool sharesTrace = from.origin->trace && from.origin->trace == node.origin->trace;
-  if (evidence.of(primal) - link >= 1.6f || (node.constant && node.constant == from.constant) ||
-      (sharesTrace && bucketOf(node.key).size() == 1))
-    return 1.0f;
-  if (link > 0 && evidence.latest != kNone)
-    return std::max(0.5f, graph_.nodes[evidence.latest].confidence);
-  return sharesTrace ? 0.92f : 0.8f;
+  }
+  float bonus = 0;
+  support.types = typesOf(to, primal, clues, bonus);
+  if (!support.types && !isSum && chain.kind == Kind::Transposed)
+    return support;
+  auto isAlike = [&](const std::vector<const void *> &a, const std::vector<const void *> &b) {
+    return std::find_first_of(a.begin(), a.end(), b.begin(), b.end(),
+                              [&](const void *x, const void *y) {
+                                return graph_.isAlike(x, y, clues.isBatched);
+                              }) != a.end();
+  };
+  float links = 0;
+  auto link = [&](NodeId neighbour, float weight) {
+    float confidence = graph_.nodes[neighbour].confidence;
+    links = std::max(links, weight);
+    support.linkConfidence = std::min(support.linkConfidence, confidence > 0 ? confidence : 1.0f);
+  };
+  if (isSum && !clues.sources.empty()) {
+    if (sumOwner(chain.nodes[at], clues) == primal) {
+      support.isLinked = true;
+      link(*std::max_element(clues.sources.begin(), clues.sources.end()), 3.0f);
+      bool isInside = std::all_of(clues.sources.begin(), clues.sources.end(), [&](NodeId source) {
+        return graph_.nodes[source].primal == primal;
+      });
+      if (from.order->isDerived && !isInside)
+        support.linkConfidence = std::min(support.linkConfidence, 0.85f);
+    }
+  } else {
+    for (NodeId source : clues.sources) {
+      NodeId other = graph_.nodes[source].primal;
+      if (other == primal) {
+        support.isInner = true;
+        support.isClosed = isAlike(graph_.nodes[source].makes, from.takes) &&
+                           !isAlike(graph_.nodes[source].makes, from.makes);
+        link(source, 0.6f);
+      } else if (other != kNone && feeds(primal, other, chain, source)) {
+        support.isLinked = true;
+        link(source, 1.5f);
+      }
+    }
+  }
+  if (clues.sources.empty() && contains(outputs_, primal)) {
+    links = std::max(links, 0.8f);
+    if (clues.isSeeded && support.types == 2) {
+      support.isLinked = true;
+      support.linkConfidence = std::min(0.97f, callConfidence_);
+    }
+  }
+  for (NodeId sink : clues.sinks)
+    if (NodeId other = graph_.nodes[sink].primal; other != kNone && other != primal)
+      support.isFollowed |= contains(makersFor(primal), other);
+  float factor = support.types == 2 || support.isInner || !clues.isBatched ? 1.0f : 0.5f;
+  support.score =
+      factor * (std::max(fit, 0.1f) + ties + links + (support.isFollowed ? 0.8f : 0.0f) + bonus);
+  return support;
 }
 
 } // namespace hlotag::analysis

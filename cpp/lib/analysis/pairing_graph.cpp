@@ -15,6 +15,9 @@ PairingGraph::PairingGraph(Operation module, Provenance &provenance)
   manualComputation_ = Identifier::get(module.context(), "sdy.manual_computation");
   dynamicSlice_ = Identifier::get(module.context(), "stablehlo.dynamic_slice");
   broadcast_ = Identifier::get(module.context(), "stablehlo.broadcast_in_dim");
+  reshape_ = Identifier::get(module.context(), "stablehlo.reshape");
+  transpose_ = Identifier::get(module.context(), "stablehlo.transpose");
+  convert_ = Identifier::get(module.context(), "stablehlo.convert");
   std::vector<Operation> found;
   walk(module, [&](Operation op) {
     if (op.name() == ids_.func)
@@ -22,8 +25,12 @@ PairingGraph::PairingGraph(Operation module, Provenance &provenance)
   });
   for (Operation function : found)
     addFunction(function);
+  for (std::vector<NodeId> &scratch : scratch_)
+    scratch.assign(nodes.size(), kNone);
   for (const FunctionNodes &range : functions) {
     findFollowers(range);
+    findExpanded(range);
+    findShaped(range);
     findOwners(range);
   }
 }
@@ -48,6 +55,8 @@ void PairingGraph::addFunction(Operation function) {
     Node node;
     node.op = op;
     node.origin = &provenance_.of(op);
+    node.order = orderOf(node.origin->transforms);
+    node.primitive = node.origin->primitive;
     uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
     node.key = keys_.try_emplace(key, KeyId(keys_.size())).first->second;
     for (Value operand : op.operands())
@@ -108,8 +117,17 @@ void PairingGraph::aliasUnstacked(Operation op) {
     return;
   Value stack = canonical(op.operands()[0]);
   Operation loop = stack.definingOp();
-  if (!loop || loop.name() != ids_.whileOp)
+  if (!loop || loop.name() != ids_.whileOp) {
+    // What a scan slices is the same in the forward and in the backward loop.
+    NodeId id = nodeOf(op);
+    if (id == kNone || hostOf(nodes[id]) == kNone)
+      return;
+    Value slice = op.results()[0];
+    auto [first, isNew] = slices_.try_emplace({stack.opaque(), slice.type().ptr}, slice);
+    if (!isNew)
+      setAlias(slice, first->second);
     return;
+  }
   Operation end = loop.regions()[1].firstBlock().terminator();
   Operation update = end.operands()[stack.number()].definingOp();
   if (!update || update.operands().size() < 3)
@@ -127,12 +145,133 @@ NodeId PairingGraph::nodeOf(Operation op) {
 NodeId PairingGraph::definition(Value value) { return nodeOf(canonical(value).definingOp()); }
 
 Value PairingGraph::canonical(Value value) {
-  MlirValue *alias = aliases_.find(value.opaque());
-  return alias ? Value(*alias) : value;
+  // Aliases of arguments are learnt after those of what they are handed on as.
+  for (MlirValue *alias = aliases_.find(value.opaque()); alias;
+       alias = aliases_.find(value.opaque()))
+    value = Value(*alias);
+  return value;
+}
+
+Value PairingGraph::root(Value value) {
+  value = canonical(value);
+  for (int step = 0; step < 4; ++step) {
+    Operation maker = value.definingOp();
+    if (!maker || !isShaping(maker))
+      break;
+    value = canonical(maker.operands()[0]);
+  }
+  return value;
+}
+
+/// The dimensions of a tensor type, and its element type last.
+static std::vector<std::string> shapeOf(const void *type) {
+  std::string text = Attribute(capi::fn().mlirTypeAttrGet(MlirType{type})).str();
+  std::vector<std::string> parts;
+  size_t begin = text.find('<');
+  if (begin == std::string::npos)
+    return {text};
+  for (size_t at = ++begin; at < text.size(); ++at)
+    if (text[at] == 'x' || text[at] == '>') {
+      parts.push_back(text.substr(begin, at - begin));
+      begin = at + 1;
+    }
+  return parts;
+}
+
+bool PairingGraph::isAlike(const void *a, const void *b, bool isBatched) {
+  if (a == b || !isBatched)
+    return a == b;
+  for (const void *type : {a, b})
+    if (auto [shape, isNew] = shapes_.insert(type); isNew)
+      *shape = shapeOf(type);
+  const std::vector<std::string> *longer = shapes_.find(a), *shorter = shapes_.find(b);
+  if (longer->size() < shorter->size())
+    std::swap(longer, shorter);
+  if (longer->size() != shorter->size() + 1)
+    return false;
+  auto difference = std::mismatch(shorter->begin(), shorter->end(), longer->begin());
+  return std::equal(difference.first, shorter->end(), difference.second + 1);
+}
+
+bool PairingGraph::isZero(Operation op) {
+  if (op.name() != broadcast_)
+    return false;
+  Operation maker = canonical(op.operands()[0]).definingOp();
+  if (!maker || maker.name() != ids_.constant)
+    return false;
+  Attribute value = maker.attr("value");
+  auto [known, isNew] = isZero_.insert(value.opaque());
+  if (isNew) {
+    std::string text = value.str();
+    size_t digits = text.find('<');
+    *known = digits != std::string::npos &&
+             (text.compare(digits, 3, "<0>") == 0 || text.compare(digits, 10, "<0.000000e") == 0 ||
+              text.compare(digits, 6, "<false") == 0);
+  }
+  return *known;
+}
+
+NodeId PairingGraph::hostOf(const Node &node) {
+  NodeId parent = nodeOf(node.op.parent());
+  if (parent == kNone || !node.origin->expanded ||
+      nodes[parent].origin->trace != node.origin->trace)
+    return kNone;
+  return parent;
+}
+
+size_t PairingGraph::regionOf(Operation op) {
+  size_t number = 0;
+  for (Region region : op.parent().regions()) {
+    if (region.firstBlock() == op.block())
+      break;
+    ++number;
+  }
+  return number;
+}
+
+Value PairingGraph::inBranchOf(Operation op, Value value) {
+  Operation maker = value.definingOp();
+  if (!maker || (maker.name() != ids_.caseOp && maker.name() != ids_.ifOp))
+    return value;
+  for (Operation child = op, parent = op.parent(); parent && parent.name() != ids_.func;
+       child = parent, parent = parent.parent()) {
+    if (parent.name() != maker.name() || parent.regions().size() != maker.regions().size() ||
+        nodes[nodeOf(parent)].key != nodes[nodeOf(maker)].key)
+      continue;
+    Block branch = maker.regions()[intptr_t(regionOf(child))].firstBlock();
+    return root(branch.terminator().operands()[value.number()]);
+  }
+  return value;
+}
+
+bool PairingGraph::isShaping(Operation op) const {
+  Identifier name = op.name();
+  return name == broadcast_ || name == reshape_ || name == transpose_ || name == convert_;
+}
+
+const Order *PairingGraph::orderOf(TextId transforms) {
+  auto [found, isNew] = orders_.try_emplace(transforms);
+  Order &order = found->second;
+  if (!isNew)
+    return &order;
+  std::string letters;
+  for (char transform : provenance_.text(transforms))
+    if (transform == 't' || transform == 'j')
+      letters += transform;
+  order.letters = provenance_.intern(letters);
+  size_t first = letters.find('t');
+  if (first == std::string::npos)
+    return &order;
+  order.isDerived = true;
+  order.level = provenance_.intern(letters.substr(0, first + 1));
+  order.base = provenance_.intern(letters.substr(0, first) + letters.substr(first + 1));
+  order.isReversed = true;
+  return &order;
 }
 
 void PairingGraph::setAlias(Value copy, Value original) {
-  *aliases_.insert(copy.opaque()).first = original.raw();
+  if (!(canonical(original) == canonical(copy)))
+    *aliases_.insert(copy.opaque()).first = canonical(original).raw();
 }
 
 const FunctionNodes *PairingGraph::functionOf(Operation call) {
@@ -142,6 +281,13 @@ const FunctionNodes *PairingGraph::functionOf(Operation call) {
   Operation function = callee ? provenance_.function(callee.value()) : Operation();
   uint32_t *index = function ? functionByOp_.find(function.opaque()) : nullptr;
   return index ? &functions[*index] : nullptr;
+}
+
+const std::vector<NodeId> &PairingGraph::membersOf(NodeId equation) {
+  if (members_.empty())
+    for (NodeId id = 0; id < nodes.size(); ++id)
+      members_[nodes[id].owner].push_back(id);
+  return members_[equation];
 }
 
 /// Whether `op` is what `primitive` lowers to and not a helper: JAX and StableHLO name things
@@ -225,56 +371,125 @@ bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
   return !calls.empty() && std::all_of(calls.begin(), calls.end(), allResidual);
 }
 
-/// Whether the later node works on what `equation` takes or makes, or on another residual of it.
-bool PairingGraph::sharesValue(NodeId equation, NodeId later) {
-  std::string_view primitive = provenance_.text(nodes[equation].origin->primitive);
+/// Whether the later node may be a residual of `equation`: what it works on must be what the
+/// derivative needs. `owners` are those found so far, of nodes before `later`.
+bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners) {
+  unsigned from = residualOf(provenance_.text(nodes[equation].primitive),
+                             provenance_.text(nodes[later].primitive));
+  if (!from)
+    return false;
   for (Value raw : nodes[later].op.operands()) {
-    Value value = canonical(raw);
+    Value value = root(raw);
     NodeId maker = nodeOf(value.definingOp());
-    if (maker == equation)
+    if ((from & kOfResult) && maker == equation)
       return true;
-    if (maker != kNone && maker > equation && nodes[maker].key == nodes[later].key &&
-        isResidualOf(primitive, provenance_.text(nodes[maker].origin->primitive)))
+    if ((from & kOfHelper) && maker != kNone && maker > equation && maker < later &&
+        owners[maker] == equation)
       return true;
-    for (Value operand : nodes[equation].op.operands())
-      if (canonical(operand) == value)
-        return true;
+    if (from & kOfOperand)
+      for (Value operand : nodes[equation].op.operands())
+        if (root(operand) == value)
+          return true;
   }
   return false;
 }
 
-/// Finds residuals, last first: a residual is used by residuals of the same equation.
+/// Equations like `logistic` are written out as others, which have one location but for the name.
+void PairingGraph::findExpanded(const FunctionNodes &range) {
+  for (NodeId begin = range.begin; begin < range.end;) {
+    const Node &first = nodes[begin];
+    NodeId end = begin + 1;
+    if (!first.origin->expanded || first.op.regions().size() > 0 || functionOf(first.op)) {
+      begin = end;
+      continue;
+    }
+    while (end < range.end && nodes[end].origin->expanded && nodes[end].key == first.key &&
+           nodes[end].origin->trace == first.origin->trace && nodes[end].order == first.order &&
+           nodes[end].op.parent() == first.op.parent() && nodes[end].op.regions().size() == 0 &&
+           !functionOf(nodes[end].op) && nodes[end].origin->primitive != first.origin->primitive)
+      ++end;
+    std::string names;
+    for (NodeId id = begin; id < end; ++id)
+      if (nodes[id].follows == kNone)
+        names.append(names.empty() ? "" : " ").append(provenance_.text(nodes[id].primitive));
+    NodeId main = end - 1;
+    if (names == "neg exp add div")
+      nodes[main].primitive = provenance_.intern("logistic");
+    else
+      main = begin; // unknown: left alone
+    for (NodeId id = begin; id < end && main != begin; ++id)
+      nodes[id].owner = main;
+    begin = end;
+  }
+}
+
+/// Batching brings an operand into shape with the location of what made it, if that was a change of
+/// shape too.
+void PairingGraph::findShaped(const FunctionNodes &range) {
+  for (NodeId id = range.begin; id < range.end; ++id) {
+    Node &node = nodes[id];
+    if (node.owner != id || node.follows != kNone || !isShaping(node.op))
+      continue;
+    NodeId maker = nodeOf(node.op.operands()[0].definingOp());
+    if (maker == kNone || nodes[maker].origin != node.origin || node.op.name() != nodes[maker].op.name())
+      continue;
+    NodeId user = kNone;
+    size_t count = 0;
+    for (OpOperand use : node.op.results()[0].uses()) {
+      user = nodeOf(use.owner());
+      ++count;
+    }
+    if (count != 1 || user == kNone || nodes[user].key != node.key)
+      continue;
+    node.owner = nodes[user].follows == kNone ? user : nodes[user].follows;
+  }
+}
+
+/// Finds residuals: operations that only the backward pass and other residuals use, and that work
+/// on what the derivative of an equation before them needs.
 void PairingGraph::findOwners(const FunctionNodes &range) {
-  // Candidates in order, by key, so that the equation before is at hand.
-  std::vector<NodeId> previous(range.end - range.begin, kNone);
+  std::vector<NodeId> &previous = scratch_[0], &candidates = scratch_[1], &owners = scratch_[2];
   std::unordered_map<KeyId, NodeId> last;
+  auto mayBe = [&](NodeId id) {
+    const Node &node = nodes[id];
+    return node.follows == kNone && node.owner == id && node.op.name() != ids_.funcCall &&
+           !(node.origin->transposed && !node.origin->rematted);
+  };
+  auto search = [&](NodeId id, const std::vector<NodeId> &owners) {
+    NodeId before = previous[id];
+    for (int step = 0; step < 8 && before != kNone; ++step, before = previous[before])
+      if (nodes[before].origin->transposed == nodes[id].origin->transposed &&
+          nodes[before].origin->rematted == nodes[id].origin->rematted &&
+          isResidual(before, id, owners))
+        return before;
+    return kNone;
+  };
   for (NodeId id = range.begin; id < range.end; ++id) {
     NodeId &at = last.try_emplace(nodes[id].key, kNone).first->second;
-    previous[id - range.begin] = at;
-    if (nodes[id].follows == kNone)
+    previous[id] = at;
+    if (nodes[id].follows == kNone && nodes[id].owner == id)
       at = id;
+    if (mayBe(id))
+      candidates[id] = search(id, candidates);
   }
+  // A residual is used by residuals of the same equation: last first.
   for (NodeId id = range.end; id-- > range.begin;) {
-    Node &node = nodes[id];
-    if (node.follows != kNone || node.op.name() == ids_.funcCall ||
-        (node.origin->transposed && !node.origin->rematted))
+    if (candidates[id] == kNone)
       continue;
-    std::string_view primitive = provenance_.text(node.origin->primitive);
-    NodeId before = previous[id - range.begin];
-    for (int step = 0; step < 6 && before != kNone; ++step) {
-      if (isResidualOf(provenance_.text(nodes[before].origin->primitive), primitive) &&
-          nodes[before].origin->transposed == node.origin->transposed &&
-          nodes[before].origin->rematted == node.origin->rematted && sharesValue(before, id) &&
-          isOnlyResidual(id)) {
-        node.owner = before;
-        break;
-      }
-      before = previous[before - range.begin];
-    }
+    nodes[id].owner = candidates[id];
+    if (!isOnlyResidual(id))
+      nodes[id].owner = id;
   }
-  // Residuals of residuals belong to the equation at the end of the chain.
   for (NodeId id = range.begin; id < range.end; ++id)
-    nodes[id].owner = nodes[nodes[id].owner].owner;
+    if (mayBe(id) && nodes[id].op.regions().size() == 0)
+      nodes[id].isOrphan = isOnlyResidual(id);
+  // Those that rest on an operation that turned out to be an equation of its own are none either.
+  for (NodeId id = range.begin; id < range.end; ++id) {
+    if (candidates[id] == kNone || nodes[id].owner == id)
+      continue;
+    owners[id] = search(id, owners);
+    nodes[id].owner = owners[id] == kNone ? id : nodes[owners[id]].owner;
+  }
   for (NodeId id = range.end; id-- > range.begin;)
     if (nodes[id].follows != kNone)
       nodes[id].owner = nodes[nodes[id].follows].owner;

@@ -5,6 +5,7 @@
 
 #include "hlotag/analysis/provenance.h"
 
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -14,10 +15,22 @@ using NodeId = uint32_t;
 using KeyId = uint32_t;
 inline constexpr NodeId kNone = ~NodeId(0);
 
+/// How differentiation was nested to make an operation: `t` (transposed) and `j` (jvp) letters,
+/// outermost first. `jtj` is forward mode over a backward pass.
+struct Order {
+  TextId letters = 0;
+  TextId level = 0; ///< up to the first `t`: cotangents come from the same level. 0: no `t`
+  TextId base = 0;  ///< without the first `t`: the operations it was derived from
+  bool isDerived = false;
+  bool isReversed = false; ///< it runs through its base backwards
+};
+
 /// An operation that may be paired: no terminator, nothing inside a reducer or comparator.
 struct Node {
   ir::Operation op;
   const Origin *origin = nullptr;
+  const Order *order = nullptr;
+  TextId primitive = 0;   ///< that of the origin, or the one it was written out for
   KeyId key = 0;          ///< scope (relative to the function) and source line
   NodeId owner = kNone;   ///< the forward operation whose residual this is; itself if it is none
   NodeId follows = kNone; ///< the later operation of the same lowered equation that this serves
@@ -27,6 +40,7 @@ struct Node {
   NodeId last = 0;                 ///< the last node nested in it; itself if there is none
   NodeId primal = kNone;           ///< backward operations: what it was paired with
   float confidence = 0;
+  bool isOrphan = false; ///< only the backward pass uses it: its equation may be dead code
 };
 
 /// The nodes of a function, in order.
@@ -51,24 +65,51 @@ public:
   NodeId definition(ir::Value value);
   /// `value`, or what it is a copy of.
   ir::Value canonical(ir::Value value);
+  /// The value that `value` is a copy of in another shape, as batching makes them.
+  ir::Value root(ir::Value value);
+  /// `value`, or what a conditional that made it gives in the branch that `op` is in: a conditional
+  /// in a backward pass has the branches of the one in the forward pass.
+  ir::Value inBranchOf(ir::Operation op, ir::Value value);
+  /// The number of the region of its parent that `op` is in.
+  static size_t regionOf(ir::Operation op);
   void setAlias(ir::Value copy, ir::Value original);
+  /// Whether `op` only gives its operand another shape or type.
+  bool isShaping(ir::Operation op) const;
+  /// Whether two types are equal, or one is the other with one dimension more, if that may be.
+  bool isAlike(const void *a, const void *b, bool isBatched);
+  /// Whether `op` broadcasts a zero.
+  bool isZero(ir::Operation op);
+  /// The operation that `node` was written out for, as a part of its region; or kNone.
+  NodeId hostOf(const Node &node);
   const FunctionNodes *functionOf(ir::Operation call);
+  /// An equation with its residuals and helpers.
+  const std::vector<NodeId> &membersOf(NodeId equation);
 
 private:
   void addFunction(ir::Operation function);
   void findFollowers(const FunctionNodes &range);
   void findOwners(const FunctionNodes &range);
+  void findExpanded(const FunctionNodes &range);
+  void findShaped(const FunctionNodes &range);
+  const Order *orderOf(TextId transforms);
   void aliasInvariants(ir::Operation loop);
   void aliasUnstacked(ir::Operation op);
-  bool sharesValue(NodeId equation, NodeId later);
+  bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node);
   bool isResidualUse(ir::OpOperand use, NodeId node, int depth);
 
   Provenance &provenance_;
   ir::OpIds ids_;
-  ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_;
+  ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_, reshape_, transpose_,
+      convert_;
+  std::unordered_map<TextId, Order> orders_; // by transforms
+  std::vector<NodeId> scratch_[3]; // by node
+  std::unordered_map<NodeId, std::vector<NodeId>> members_;
   ir::PointerMap<NodeId> nodeByOp_;
   ir::PointerMap<MlirValue> aliases_;
+  ir::PointerMap<std::vector<std::string>> shapes_; // by type
+  ir::PointerMap<bool> isZero_; // by attribute
+  std::map<std::pair<const void *, const void *>, ir::Value> slices_; // by stack and type
   ir::PointerMap<uint32_t> functionByOp_;
   std::unordered_map<uint64_t, KeyId> keys_;
 };

@@ -51,16 +51,20 @@ void Aligner::matchRecomputed() {
     Node &node = graph_.nodes[id];
     auto found = computed.find(signatureOf(node));
     NodeId original = found == computed.end() ? similarUser(node) : found->second;
-    if (original == kNone || graph_.nodes[original].op.results().size() != node.op.results().size())
+    // A function that is called again may also return residuals, after its results.
+    bool isCall = graph_.functionOf(node.op) != nullptr;
+    if (original == kNone ||
+        (!isCall && graph_.nodes[original].op.results().size() != node.op.results().size()))
       continue;
     node.primal = graph_.nodes[original].owner;
-    node.confidence = found == computed.end() ? 0.97f : 1.0f;
+    node.confidence = std::min(mostFor(node), found == computed.end() ? 0.97f : 1.0f);
     isExact = true;
     if (node.follows == kNone)
       ++copies[originals[id] = original], lastCopy[original] = id;
+    intptr_t count = graph_.nodes[original].op.results().size();
     for (Value result : node.op.results())
-      graph_.setAlias(result,
-                      graph_.canonical(graph_.nodes[original].op.results()[result.number()]));
+      if (result.number() < count)
+        graph_.setAlias(result, graph_.nodes[original].op.results()[result.number()]);
   }
   // An equation may compute as a residual what another one computes as its result: of two copies
   // of one operation, that which only serves the backward pass is the residual.
@@ -81,7 +85,8 @@ void Aligner::matchRecomputed() {
     if (!isExact || node.primal != kNone || node.owner == id)
       continue;
     node.primal = graph_.nodes[node.owner].primal;
-    node.confidence = node.primal == kNone ? 0.0f : 0.97f;
+    bool isCall = graph_.functionOf(graph_.nodes[node.owner].op) != nullptr;
+    node.confidence = node.primal == kNone ? 0.0f : isCall ? 0.85f : std::min(mostFor(node), 0.95f);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pairing_rules.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,37 +16,59 @@ struct Emits {
 };
 using Table = std::unordered_map<std::string_view, std::vector<Emits>>;
 
+/// Scattering transposes to gathering; indices out of bounds are masked by a dozen operations.
+std::vector<Emits> gatherOfUpdates() {
+  return {{"gather", 3}, {"scatter", 3},    {"broadcast_in_dim", 1}, {"mul", 1}, {"select_n", 2},
+          {"ge", 2},     {"le", 2},         {"and", 2},              {"reduce_and", 2}};
+}
+
+/// Measured primitive by primitive, as JAX 0.10 and 0.12 differentiate, transpose and batch them.
 const Table &transposes() {
-  // Implicit broadcasting of an operand shows as reduce_sum and reshape.
-  static const std::vector<Emits> elementwise{{"mul", 2.5f}, {"neg", 1.5f}, {"div", 1.0f}};
-  static const std::vector<Emits> additive{
-      {"neg", 1.0f}, {"reduce_sum", 1.2f}, {"reshape", 1.0f}, {"broadcast_in_dim", 0.4f}};
   static const Table table = [] {
+    // An operand that is broadcast implicitly shows as reduce_sum and reshape.
     Table t{
-        {"dot_general", {{"dot_general", 3}, {"transpose", 1.8f}, {"reduce_sum", 0.4f}}},
+        {"dot_general", {{"dot_general", 3}, {"transpose", 1.8f}, {"reduce_precision", 1}}},
         {"conv_general_dilated", {{"conv_general_dilated", 3}, {"rev", 1.5f}, {"transpose", 1}}},
         {"transpose", {{"transpose", 3}}},
         {"reshape", {{"reshape", 3}}},
-        {"squeeze", {{"reshape", 2.5f}, {"broadcast_in_dim", 1.5f}, {"expand_dims", 3}}},
+        {"squeeze", {{"reshape", 2.5f}, {"broadcast_in_dim", 2.5f}, {"expand_dims", 3}}},
         {"expand_dims", {{"reshape", 2}, {"squeeze", 3}, {"reduce_sum", 2}}},
         {"broadcast_in_dim", {{"reduce_sum", 2.7f}, {"reshape", 1.2f}, {"squeeze", 1}}},
         {"reduce_sum", {{"broadcast_in_dim", 2.7f}}},
-        {"reduce_max", {{"mul", 1.2f}, {"broadcast_in_dim", 1}, {"div", 0.8f}, {"select_n", 1}}},
-        {"mul", {{"mul", 2.5f}, {"reduce_sum", 1.2f}, {"reshape", 1.0f}, {"neg", 0.4f}}},
+        {"reduce_max", {{"mul", 2}, {"broadcast_in_dim", 1.5f}, {"div", 2}}},
+        {"reduce_min", {{"mul", 2}, {"broadcast_in_dim", 1.5f}, {"div", 2}}},
+        {"reduce_prod",
+         {{"mul", 2.5f}, {"pad", 2}, {"broadcast_in_dim", 1}, {"transpose", 1}, {"reshape", 1}}},
+        {"mul", {{"mul", 2.5f}, {"reduce_sum", 1.2f}, {"reshape", 1.0f}}},
         {"div",
          {{"div", 2.5f}, {"mul", 2.4f}, {"neg", 2.4f}, {"reduce_sum", 1.2f}, {"reshape", 1.0f}}},
-        {"add", {{"reduce_sum", 1.2f}, {"reshape", 1.0f}, {"broadcast_in_dim", 0.4f}}},
+        {"add", {{"reduce_sum", 1.2f}, {"reshape", 1.0f}}},
+        {"add_any", {{"reduce_sum", 0.6f}, {"reshape", 0.6f}}},
         {"sub", {{"neg", 2.5f}, {"reduce_sum", 1.2f}, {"reshape", 1.0f}}},
         {"neg", {{"neg", 3}}},
-        {"max", {{"mul", 2}, {"select_n", 2}, {"broadcast_in_dim", 1}, {"reduce_sum", 1}}},
-        {"select_n", {{"select_n", 3}, {"broadcast_in_dim", 1.5f}, {"reduce_sum", 1}}},
+        {"max", {{"mul", 2}, {"select_n", 2}, {"broadcast_in_dim", 1}, {"reduce_sum", 1},
+                 {"reshape", 1}}},
+        {"min", {{"mul", 2}, {"select_n", 2}, {"broadcast_in_dim", 1}, {"reduce_sum", 1},
+                 {"reshape", 1}}},
+        {"abs", {{"select_n", 2.5f}, {"neg", 2}, {"broadcast_in_dim", 1.5f}, {"mul", 1.5f},
+                 {"complex", 2}}},
+        {"clamp", {{"select_n", 2.5f}, {"broadcast_in_dim", 1.5f}}},
+        {"select_n",
+         {{"select_n", 3}, {"broadcast_in_dim", 1.5f}, {"reduce_sum", 1}, {"reshape", 0.6f}}},
         {"convert_element_type", {{"convert_element_type", 3}}},
+        {"reduce_precision", {{"reduce_precision", 3}}},
+        {"copy", {{"copy", 3}}},
+        {"real", {{"complex", 3}, {"broadcast_in_dim", 1}}},
+        {"imag", {{"complex", 3}, {"broadcast_in_dim", 1}, {"neg", 1}}},
+        {"rem", {{"mul", 2}, {"neg", 2}}},
+        {"atan2", {{"mul", 2}, {"neg", 1}}},
         {"gather", {{"scatter-add", 3}, {"broadcast_in_dim", 1.5f}, {"mul", 0.5f}}},
-        {"scatter-add", {{"gather", 3}}},
-        {"scatter", {{"gather", 3}, {"scatter", 3}, {"broadcast_in_dim", 1}, {"mul", 1}}},
+        {"scatter-add", gatherOfUpdates()},
+        {"scatter", gatherOfUpdates()},
         {"scatter_mul", {{"gather", 2}, {"mul", 2}, {"scatter_mul", 2}}},
         {"dynamic_slice",
-         {{"dynamic_update_slice", 3}, {"broadcast_in_dim", 1.5f}, {"pad", 2}, {"scatter-add", 2}}},
+         {{"dynamic_update_slice", 3}, {"broadcast_in_dim", 1.5f}, {"scatter-add", 2},
+          {"concatenate", 0.6f}, {"clamp", 0.6f}, {"min", 0.6f}}},
         {"dynamic_update_slice",
          {{"dynamic_slice", 3}, {"dynamic_update_slice", 3}, {"broadcast_in_dim", 1.5f}}},
         {"slice", {{"pad", 3}, {"dynamic_update_slice", 1}}},
@@ -52,8 +76,9 @@ const Table &transposes() {
         {"pad", {{"pad", 2}, {"slice", 3}, {"reduce_sum", 1.5f}, {"sub", 1}, {"neg", 0.5f}}},
         {"concatenate", {{"slice", 3}, {"split", 3}}},
         {"rev", {{"rev", 3}}},
-        {"cumsum", {{"cumsum", 3}, {"rev", 1.5f}}},
+        {"cumsum", {{"cumsum", 3}, {"reduce_window_sum", 3}, {"rev", 1.5f}}},
         {"sort", {{"scatter-add", 3}, {"gather", 2}, {"broadcast_in_dim", 1.5f}}},
+        {"top_k", {{"scatter-add", 3}, {"gather", 2}, {"broadcast_in_dim", 1.5f}}},
         {"reduce_window_max",
          {{"select_and_scatter", 3}, {"select_and_scatter_add", 3}, {"pad", 1}, {"slice", 1}}},
         {"reduce_window_sum", {{"reduce_window_sum", 3}, {"pad", 2.0f}, {"broadcast_in_dim", 1}}},
@@ -66,22 +91,25 @@ const Table &transposes() {
         {"shard_map", {{"shard_map", 3}}},
         {"closed_call", {{"closed_call", 3}}},
     };
-    for (std::string_view unary :
-         {"tanh",   "logistic",   "exp",         "exp2",    "log",         "log1p",
-          "expm1",  "sqrt",       "rsqrt",       "cbrt",    "sin",         "cos",
-          "tan",    "erf",        "erfc",        "erf_inv", "integer_pow", "pow",
-          "square", "abs",        "asin",        "acos",    "atan",        "sinh",
-          "cosh",   "asinh",      "acosh",       "atanh",   "lgamma",      "digamma",
-          "min",    "reduce_min", "reduce_prod", "cumprod", "cummax",      "cumlogsumexp",
-          "clamp"})
-      for (const Emits &emits : elementwise)
-        t[unary].push_back(emits);
-    t["log"] = {{"div", 2.7f}, {"mul", 1.5f}};
-    t["log1p"] = {{"div", 2.7f}, {"mul", 1.5f}};
-    for (const Emits &emits : additive) {
-      t["pow"].push_back(emits);
-      t["min"].push_back(emits);
+    for (std::string_view multiplied :
+         {"tanh", "logistic", "exp", "exp2", "expm1", "sqrt", "rsqrt", "cbrt", "sin", "tan", "erf",
+          "erfc", "erf_inv", "integer_pow", "pow", "square", "asin", "acos", "sinh", "cosh",
+          "asinh", "acosh", "lgamma", "digamma", "polynomial"})
+      t[multiplied] = {{"mul", 2.5f}};
+    t["cos"] = {{"mul", 2.5f}, {"neg", 2.5f}};
+    t["atanh"] = {{"mul", 2}, {"div", 2}};
+    for (std::string_view divided : {"log", "log1p", "atan"})
+      t[divided] = {{"div", 2.7f}};
+    for (std::string_view broadcasting : {"pow", "atan2", "rem"}) {
+      t[broadcasting].push_back({"reduce_sum", 1});
+      t[broadcasting].push_back({"reshape", 1});
     }
+    for (std::string_view discrete :
+         {"eq", "ne", "lt", "le", "gt", "ge", "is_finite", "and", "or", "not", "xor", "iota",
+          "argmax", "argmin", "sign", "floor", "ceil", "round", "stop_gradient", "lt_to",
+          "random_bits", "random_wrap", "random_seed", "random_unwrap", "threefry2x32",
+          "shift_left", "shift_right_logical", "bitcast_convert_type", "population_count", "clz"})
+      t[discrete] = {};
     return t;
   }();
   return table;
@@ -92,9 +120,12 @@ const Table &transposes() {
 float transposeFit(std::string_view primal, std::string_view derived) {
   if (primal == derived && primal.size() > 4 && primal.substr(0, 4) == "jit(")
     return 3;
-  if (derived == "add_any")
-    return 0.8f; // cotangents of a value used twice are added in any equation
+  bool isCall = derived == "closed_call" || derived.substr(0, 4) == "jit(";
+  if (isCall || primal == "closed_call")
+    return primal == derived ? 3.0f : 0.0f;
   auto found = transposes().find(primal);
+  if (derived == "add_any")
+    return found == transposes().end() || !found->second.empty() ? 0.8f : 0.0f; // a value used twice
   if (found == transposes().end())
     return primal == derived ? 2.0f : 0.6f;
   for (const Emits &emits : found->second)
@@ -103,48 +134,110 @@ float transposeFit(std::string_view primal, std::string_view derived) {
   return 0;
 }
 
-bool usesOwnResult(std::string_view primal) {
-  for (std::string_view name : {"exp", "exp2", "expm1", "tanh", "logistic", "sqrt", "rsqrt", "cbrt",
-                                "tan", "reduce_max", "reduce_min", "reduce_prod", "cumprod", "pow"})
-    if (primal == name)
-      return true;
-  return false;
+static bool isOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool isResidualOf(std::string_view primal, std::string_view helper) {
-  using Names = std::vector<std::string_view>;
-  static const std::unordered_map<std::string_view, Names> table{
-      {"tanh", {"sub", "add", "mul", "one_minus_square", "square"}},
-      {"logistic", {"sub", "mul"}},
-      {"sin", {"cos"}},
-      {"cos", {"sin", "neg"}},
-      {"tan", {"integer_pow", "add", "square"}},
-      {"sqrt", {"div", "mul"}},
-      {"rsqrt", {"div", "mul", "integer_pow"}},
-      {"cbrt", {"div", "mul"}},
-      {"integer_pow", {"integer_pow", "mul", "square"}},
-      {"square", {"mul"}},
-      {"pow", {"pow", "sub", "mul", "log", "select_n", "eq", "lt", "convert_element_type"}},
-      {"div", {"integer_pow", "mul", "div", "neg", "broadcast_in_dim", "square"}},
-      {"log1p", {"add"}},
-      {"expm1", {"add"}},
-      {"abs", {"sign"}},
-      {"erf", {"integer_pow", "neg", "exp", "mul", "square"}},
-      {"max", {"eq", "gt", "lt", "ge", "select_n", "div", "convert_element_type", "max", "mul"}},
-      {"min", {"eq", "gt", "lt", "ge", "select_n", "div", "convert_element_type", "min", "mul"}},
-      {"reduce_max", {"eq", "convert_element_type", "reduce_sum", "div", "broadcast_in_dim"}},
-      {"reduce_min", {"eq", "convert_element_type", "reduce_sum", "div", "broadcast_in_dim"}},
+bool usesOwnResult(std::string_view primal) {
+  return usesAnything(primal) ||
+         isOneOf(primal, {"exp", "exp2", "expm1", "tanh", "sqrt", "rsqrt", "cbrt", "reduce_max", "reduce_min", "reduce_prod", "cumprod", "pow",
+                          "erf_inv", "sort", "top_k", "argmax", "argmin"});
+}
+
+bool usesOperand(std::string_view primal) {
+  return usesAnything(primal) ||
+         isOneOf(primal, {"mul", "div", "dot_general", "conv_general_dilated", "max", "min",
+                          "select_n", "gather", "scatter", "scatter-add", "scatter_mul",
+                          "dynamic_slice", "dynamic_update_slice", "sort", "top_k", "clamp",
+                          "reduce_max", "reduce_min", "reduce_prod", "cumprod", "log", "log1p",
+                          "atan", "atanh", "pow", "rem", "atan2", "reduce_window_max", "abs",
+                          "polynomial", "lgamma", "digamma"});
+}
+
+bool passesCotangent(std::string_view primal) {
+  return isOneOf(primal, {"add", "add_any", "sub", "copy", "copy_p", "pvary",
+                          "optimization_barrier", "pbroadcast", "sharding_constraint"});
+}
+
+bool isHelper(std::string_view derived) {
+  return isOneOf(derived, {"broadcast_in_dim", "reshape", "transpose", "squeeze", "expand_dims",
+                           "select_n", "slice", "convert_element_type", "concatenate"});
+}
+
+bool isMostlyResidual(std::string_view name) {
+  return isOneOf(name, {"cos", "sin", "sub", "add", "mul", "integer_pow", "square", "div", "neg",
+                        "sign", "rsqrt", "digamma", "polygamma", "cosh", "sinh", "eq", "ge", "gt",
+                        "lt", "le", "select_n", "convert_element_type", "and"});
+}
+
+bool usesAnything(std::string_view primal) {
+  return primal.empty() || primal.substr(0, 4) == "jit(" ||
+         isOneOf(primal, {"custom_jvp_call", "custom_vjp_call", "while", "scan", "cond",
+                          "closed_call", "shard_map", "cholesky", "eigh", "svd", "qr", "lu",
+                          "triangular_solve", "custom_linear_solve", "fft", "while/body"}) ||
+         transposes().find(primal) == transposes().end();
+}
+
+unsigned residualOf(std::string_view primal, std::string_view helper) {
+  struct Rule {
+    std::string_view helper;
+    unsigned from;
+  };
+  constexpr unsigned o = kOfOperand, r = kOfResult, h = kOfHelper;
+  static const std::unordered_map<std::string_view, std::vector<Rule>> table{
+      {"tanh", {{"sub", r}, {"add", r}, {"mul", r | h}, {"square", r}}},
+      {"logistic", {{"sub", r}, {"mul", r | h}}},
+      {"sin", {{"cos", o}}},
+      {"cos", {{"sin", o}, {"neg", h}}},
+      {"tan", {{"integer_pow", r}, {"square", r}, {"add", h}}},
+      {"sqrt", {{"div", r}, {"mul", r | h}}},
+      {"rsqrt", {{"div", r | o}, {"mul", h}, {"integer_pow", o | r}}},
+      {"cbrt", {{"div", r | o}, {"mul", h}}},
+      {"integer_pow", {{"integer_pow", o}, {"mul", o | h}, {"square", o}, {"div", o}}},
+      {"square", {{"mul", o}}},
+      {"pow", {{"pow", o}, {"sub", o}, {"mul", r | h | o}, {"log", o | h}, {"select_n", o | h},
+               {"eq", o}, {"lt", o}, {"convert_element_type", o}}},
+      {"div", {{"integer_pow", o}, {"mul", o | h | r}, {"div", o | r | h}, {"neg", o | h},
+               {"square", o}}},
+      {"log1p", {{"add", o}}},
+      {"expm1", {{"add", r}, {"exp", o}}},
+      {"exp2", {{"log", o}, {"mul", r | h}}},
+      {"abs", {{"sign", o}, {"ge", o}}},
+      {"erf", {{"integer_pow", o}, {"neg", h}, {"exp", h}, {"mul", h}, {"square", o}}},
+      {"erfc", {{"integer_pow", o}, {"neg", h}, {"exp", h}, {"mul", h}, {"square", o}}},
+      {"erf_inv", {{"square", r}, {"exp", h}, {"mul", h}}},
+      {"asin", {{"square", o}, {"sub", o | h}, {"add", o}, {"mul", h}, {"rsqrt", h}}},
+      {"acos", {{"square", o}, {"sub", o | h}, {"add", o}, {"mul", h}, {"rsqrt", h}, {"neg", h}}},
+      {"asinh", {{"square", o}, {"add", h}, {"rsqrt", h}}},
+      {"acosh", {{"square", o}, {"sub", o | h}, {"add", o}, {"rsqrt", o | h}, {"mul", h}}},
+      {"atan", {{"square", o}, {"add", h}}},
+      {"atanh", {{"add", o}, {"integer_pow", h}, {"sub", o}, {"mul", h}}},
+      {"atan2", {{"square", o}, {"add", h}, {"div", o | h}, {"neg", o | h}}},
+      {"sinh", {{"cosh", o}}},
+      {"cosh", {{"sinh", o}}},
+      {"lgamma", {{"digamma", o}}},
+      {"digamma", {{"polygamma", o}}},
+      {"rem", {{"div", o}, {"sign", h}, {"abs", h}, {"floor", h}, {"mul", h}}},
+      {"clamp", {{"gt", o}, {"lt", o}, {"and", h}}},
+      {"max", {{"eq", o | r}, {"gt", o}, {"lt", o}, {"ge", o}, {"select_n", h}, {"div", h},
+               {"convert_element_type", h}, {"max", h}, {"mul", h}}},
+      {"min", {{"eq", o | r}, {"gt", o}, {"lt", o}, {"ge", o}, {"select_n", h}, {"div", h},
+               {"convert_element_type", h}, {"min", h}, {"mul", h}}},
+      {"reduce_max", {{"eq", o | r}, {"reshape", r}, {"convert_element_type", h},
+                      {"reduce_sum", h}, {"div", h}, {"broadcast_in_dim", r | h}}},
+      {"reduce_min", {{"eq", o | r}, {"reshape", r}, {"convert_element_type", h},
+                      {"reduce_sum", h}, {"div", h}, {"broadcast_in_dim", r | h}}},
   };
   // A custom derivative may compute anything.
   if (primal.substr(0, 4) == "jit(" || primal == "custom_jvp_call")
-    return true;
+    return o | r | h;
   auto found = table.find(primal);
   if (found == table.end())
-    return false;
-  for (std::string_view name : found->second)
-    if (name == helper)
-      return true;
-  return false;
+    return kNotResidual;
+  for (const Rule &rule : found->second)
+    if (rule.helper == helper)
+      return rule.from;
+  return kNotResidual;
 }
 
 } // namespace hlotag::analysis

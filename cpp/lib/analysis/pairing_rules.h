@@ -11,11 +11,30 @@ namespace hlotag::analysis {
 /// 0 (never seen) to 3 (the mark of that rule).
 float transposeFit(std::string_view primal, std::string_view derived);
 
+/// What an operation that a differentiation rule computes ahead works on: the operands of its
+/// equation, the result, or what such operations made before it.
+enum Residual : unsigned char { kNotResidual = 0, kOfOperand = 1, kOfResult = 2, kOfHelper = 4 };
+
 /// Whether the derivative of `primal` computes a value with `helper` in the forward pass, to be
-/// used in the backward pass: `tanh` computes `sub`.
-bool isResidualOf(std::string_view primal, std::string_view helper);
+/// used in the backward pass, and from what: `tanh` computes `sub` of its result.
+unsigned residualOf(std::string_view primal, std::string_view helper);
 
 /// Whether the derivative of `primal` uses its result, like that of `exp`.
 bool usesOwnResult(std::string_view primal);
+
+/// Whether it uses an operand, like that of `mul`. That of `sin` uses only what was computed ahead.
+bool usesOperand(std::string_view primal);
+
+/// Whether the cotangent of `primal` is that of its operands, with nothing computed.
+bool passesCotangent(std::string_view primal);
+
+/// Whether `derived` may serve an operation of any equation, as batching and lowering add it.
+bool isHelper(std::string_view derived);
+
+/// Whether `name` is what differentiation rules compute ahead, and seldom a step of its own.
+bool isMostlyResidual(std::string_view name);
+
+/// Whether backward operations of `primal` may use other values than the equation itself does.
+bool usesAnything(std::string_view primal);
 
 } // namespace hlotag::analysis

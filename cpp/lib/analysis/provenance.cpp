@@ -62,16 +62,38 @@ const Provenance::Named &Provenance::named(Location loc) {
   return *result;
 }
 
+/// The innermost frame of a stack.
+static Location innermostFrame(Location stack) {
+  for (CallSiteLoc call = dynCast<CallSiteLoc>(stack); call; call = dynCast<CallSiteLoc>(stack))
+    stack = call.callee();
+  return stack;
+}
+
+/// Where JAX writes out an equation as several others, they have its frames and, inside those, the
+/// innermost one again, once per level. Returns the frames of the equation.
+static Location withoutRepeatedFrame(Location trace) {
+  for (CallSiteLoc call = dynCast<CallSiteLoc>(trace); call; call = dynCast<CallSiteLoc>(trace)) {
+    Location frame = innermostFrame(call.caller());
+    Location inner = call.callee();
+    for (CallSiteLoc level = dynCast<CallSiteLoc>(inner); level; level = dynCast<CallSiteLoc>(inner))
+      inner = level.callee() == frame ? level.caller() : Location();
+    if (inner != frame)
+      return trace;
+    trace = call.caller();
+  }
+  return trace;
+}
+
 Provenance::Named Provenance::parse(Location loc) {
   std::vector<std::string_view> names; // innermost first
   FileLoc source;
-  const void *trace = nullptr;
+  Location trace;
   std::vector<Location> pending{loc};
   while (!pending.empty()) {
     Location at = pending.back();
     pending.pop_back();
     if (!trace && !dynCast<NameLoc>(at))
-      trace = at.opaque();
+      trace = at;
     if (FileLoc file = dynCast<FileLoc>(at)) {
       source = source ? source : file;
     } else if (NameLoc name = dynCast<NameLoc>(at)) {
@@ -116,7 +138,11 @@ Provenance::Named Provenance::parse(Location loc) {
   origin.transforms = intern(path.transforms);
   origin.primitive = intern(path.primitive);
   origin.source = source;
-  origin.trace = source ? trace : nullptr;
+  if (source && trace) {
+    Location equation = withoutRepeatedFrame(trace);
+    origin.trace = equation.opaque();
+    origin.expanded = equation != trace;
+  }
   if (source)
     origin.sourceKey = intern(source.str());
   origin.transposed = path.isTransposed();

@@ -33,6 +33,7 @@ struct Origin {
   TextId sourceKey = 0;        ///< interned `source`, with its end where known; 0 if there is none
   const void *trace = nullptr; ///< identifies the call stack, or null; equal for forward and
                                ///< backward operations of one equation, but for jax.checkpoint
+  bool expanded = false;       ///< one of several that JAX wrote out for one equation (`logistic`)
   bool transposed = false;     ///< computed for a backward pass
   bool checkpointed = false;   ///< in a function under jax.checkpoint, where JAX says so
   bool rematted = false;       ///< of those, a forward operation that is computed again
