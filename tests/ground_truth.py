@@ -43,6 +43,7 @@ HEAVY = {
     "stablehlo.scatter",
     "stablehlo.reduce",
     "stablehlo.sort",
+    "stablehlo.custom_call",
 }
 WITH_BODY = {"stablehlo.while", "stablehlo.case", "sdy.manual_computation"}
 
@@ -172,7 +173,7 @@ class Fidelity:
 
     Attributes:
       total, right, wrong: all operations.
-      heavy_total, heavy_right: of dot_general, convolution, gather, scatter, reduce and sort.
+      heavy_total, heavy_right: of dot_general, convolution, gather, scatter, reduce, sort and custom_call.
       strays: operations without a known origin that got an id; JAX leaves helpers without context, so these may be right.
       errors: (operation, location, true id, id) of the wrong ones and those without.
     """
@@ -417,12 +418,12 @@ PROGRAMS: dict[str, Program] = {
 DEVICES_NEEDED = {"shard_map": 4}
 
 
-def main(names: list[str]) -> None:
+def main(names: list[str], programs: dict[str, Program] = PROGRAMS) -> None:
     print(
         f"{'program':36}{'ops':>7}{'known':>7}{'right':>8}{'heavy':>8}{'wrong':>7}"
         f"   at 0.9: {'right':>7}{'wrong':>7}{'strays':>8}"
     )
-    for name, program in PROGRAMS.items():
+    for name, program in programs.items():
         if names and not any(part in name for part in names):
             continue
         if len(jax.devices()) < DEVICES_NEEDED.get(name, 1):

@@ -2,10 +2,13 @@
 """More programs for measuring how well backward operations are paired.
 
 Those in `DEVELOPMENT` were looked at while the analysis was written. Those in `HELD_OUT` never were: only their totals.
+
+`python tests/pairing_programs.py [program ...]` prints the table of both.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+import ground_truth
 from ground_truth import Program
 
 
@@ -289,3 +293,7 @@ HELD_OUT = _programs(
     + [(rotary_attention, hessian_vector), (custom, second_gradient), (gru, hessian_vector), (remat_mix, hessian_vector)]
     + [(runge_kutta, second_gradient), (messages, each), (switched, of_batch)]
 )
+
+
+if __name__ == "__main__":
+    ground_truth.main(sys.argv[1:], DEVELOPMENT | HELD_OUT)

@@ -108,7 +108,8 @@ bool Aligner::isCandidate(const Node &derived, const Bucket &bucket, NodeId prim
          (isAcross() && bucket.size() == 1);
 }
 
-/// One chain per region and kind of derived code. Each stretch of recomputed operations is a chain of its own.
+/// One chain per region and kind of derived code. Each stretch of recomputed operations is a chain
+/// of its own.
 std::vector<Aligner::Chain> Aligner::makeChains() {
   for (NodeId id = backward_.begin; id < backward_.end; ++id)
     if (graph_.nodes[id].origin->transposed && graph_.functionOf(graph_.nodes[id].op))
@@ -131,12 +132,11 @@ std::vector<Aligner::Chain> Aligner::makeChains() {
       continue;
     isOpen = false;
     std::string_view letters = graph_.provenance().text(node.order->letters);
-    Chain &chain =
-        transposed
-            .try_emplace({letters.size(), letters, graph_.nodeOf(node.op.parent()) + 1,
-                          graph_.regionOf(node.op)},
-                         Chain{{}, Kind::Transposed, false, {}})
-            .first->second;
+    Chain &chain = transposed
+                       .try_emplace({letters.size(), letters, graph_.nodeOf(node.op.parent()) + 1,
+                                     graph_.regionOf(node.op)},
+                                    Chain{{}, Kind::Transposed, false, {}})
+                       .first->second;
     chain.nodes.push_back(id);
   }
   // A lower order comes first: higher ones are derived from it. So do regions around others.
@@ -221,8 +221,7 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
         before.first += kMoveBonus;
       }
       states.push_back({i, primal, before.second});
-      reached.push_back(
-          {placeOf(primal), {before.first + support.score, int(states.size()) - 1}});
+      reached.push_back({placeOf(primal), {before.first + support.score, int(states.size()) - 1}});
     };
     if (onlyTied && bucket.size() > 1) {
       for (NodeId primal : chain.clues[i].users)
@@ -444,8 +443,9 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   if (clues.sources.empty() && sink != kNone) {
     for (NodeId user : clues.sinks)
       confidence = std::min(confidence, graph_.nodes[user].confidence);
-    bool isOfSink = clues.isZero || chain.kind == Kind::Recomputed || std::any_of(clues.residuals.begin(), clues.residuals.end(),
-                                                [&](ir::Value r) { return isTied(r, sink); });
+    bool isOfSink = clues.isZero || chain.kind == Kind::Recomputed ||
+                    std::any_of(clues.residuals.begin(), clues.residuals.end(),
+                                [&](ir::Value r) { return isTied(r, sink); });
     possible = {sink};
     confidence = isOfSink ? confidence : std::min(confidence, 0.85f);
   }

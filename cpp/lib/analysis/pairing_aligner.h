@@ -18,6 +18,7 @@ struct Clues {
   std::vector<NodeId> sources;      ///< derived operations that made its cotangents
   std::vector<NodeId> sinks;        ///< derived operations that use what it makes
   std::vector<ir::Value> residuals; ///< what else it works on, but for constants
+  std::vector<ir::Value> given;     ///< residuals or cotangents
   std::vector<NodeId> users;        ///< equations that make or use a residual
   std::vector<NodeId> helps;        ///< equations that recomputed residuals it uses belong to
   float certainty = 1;              ///< of those and of recomputed residuals

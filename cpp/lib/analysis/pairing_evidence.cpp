@@ -43,6 +43,7 @@ void Aligner::addUsers(Value residual, KeyId key, std::vector<NodeId> &users) {
 Clues Aligner::cluesFor(NodeId id) {
   const Node &node = graph_.nodes[id];
   Clues clues;
+  std::vector<Value> given;
   // Batching adds a dimension to some values and not to others.
   clues.isBatched =
       graph_.provenance().text(node.origin->transforms).find('v') != std::string_view::npos;
@@ -80,14 +81,17 @@ Clues Aligner::cluesFor(NodeId id) {
         clues.helps.push_back(copy.primal);
     } else if (source != kNone && !isSameLevel(source))
       clues.residuals.push_back(value);
-    else if (source == kNone && (value.isBlockArgument() ? isForwardParameter(value)
-                                                          : raw.isBlockArgument()))
-      clues.residuals.push_back(value);
+    else if (source == kNone &&
+             (value.isBlockArgument() ? isForwardParameter(value) : raw.isBlockArgument()))
+      given.push_back(value);
     else if (source == kNone && value.isBlockArgument() && isAcross())
       clues.isSeeded |= value.ownerBlock() == backward_.function.regions()[0].firstBlock();
   }
   for (NodeId helped : clues.helps)
     addOnce(clues.users, helped);
+  // What is handed to the program may be the first cotangent.
+  std::vector<Value> &known = clues.sources.empty() ? clues.given : clues.residuals;
+  known.insert(known.end(), given.begin(), given.end());
   clues.isZero = graph_.isZero(node.op);
   for (Value result : node.op.results()) {
     size_t count = 0;
@@ -258,9 +262,8 @@ int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, flo
     if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end())
       return 2;
     auto isAlike = [&](const void *x, const void *y) { return graph_.isAlike(x, y, true); };
-    bool isLike =
-        clues.isBatched &&
-        std::find_first_of(a.begin(), a.end(), b.begin(), b.end(), isAlike) != a.end();
+    bool isLike = clues.isBatched &&
+                  std::find_first_of(a.begin(), a.end(), b.begin(), b.end(), isAlike) != a.end();
     return isLike ? 1 : 0;
   };
   int comesIn = shares(derived.takes, from.makes), goesOut = shares(derived.makes, from.takes);
@@ -299,8 +302,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   const Node &to = graph_.nodes[chain.nodes[at]];
   const Clues &clues = chain.clues[at];
   float fit = fitOf(chain.kind, from.primitive, to.primitive);
-  if (fit == 0 && from.isOrphan &&
-      isMostlyResidual(graph_.provenance().text(from.primitive))) {
+  if (fit == 0 && from.isOrphan && isMostlyResidual(graph_.provenance().text(from.primitive))) {
     for (Value residual : clues.residuals)
       if (graph_.nodeOf(residual.definingOp()) == primal)
         fit = 1.0f;
@@ -318,6 +320,9 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
     else if (!isFree)
       return support;
   }
+  for (Value value : clues.given)
+    if (isTied(value, primal))
+      ties = 2.0f;
   for (NodeId helped : clues.helps) {
     if (helped == primal)
       ties = 2.0f;

@@ -431,7 +431,8 @@ void PairingGraph::findShaped(const FunctionNodes &range) {
     if (node.owner != id || node.follows != kNone || !isShaping(node.op))
       continue;
     NodeId maker = nodeOf(node.op.operands()[0].definingOp());
-    if (maker == kNone || nodes[maker].origin != node.origin || node.op.name() != nodes[maker].op.name())
+    if (maker == kNone || nodes[maker].origin != node.origin ||
+        node.op.name() != nodes[maker].op.name())
       continue;
     NodeId user = kNone;
     size_t count = 0;

@@ -103,12 +103,12 @@ private:
   ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_, reshape_, transpose_,
       convert_;
   std::unordered_map<TextId, Order> orders_; // by transforms
-  std::vector<NodeId> scratch_[3]; // by node
+  std::vector<NodeId> scratch_[3];           // by node
   std::unordered_map<NodeId, std::vector<NodeId>> members_;
   ir::PointerMap<NodeId> nodeByOp_;
   ir::PointerMap<MlirValue> aliases_;
-  ir::PointerMap<std::vector<std::string>> shapes_; // by type
-  ir::PointerMap<bool> isZero_; // by attribute
+  ir::PointerMap<std::vector<std::string>> shapes_;                   // by type
+  ir::PointerMap<bool> isZero_;                                       // by attribute
   std::map<std::pair<const void *, const void *>, ir::Value> slices_; // by stack and type
   ir::PointerMap<uint32_t> functionByOp_;
   std::unordered_map<uint64_t, KeyId> keys_;

@@ -18,8 +18,9 @@ using Table = std::unordered_map<std::string_view, std::vector<Emits>>;
 
 /// Scattering transposes to gathering; indices out of bounds are masked by a dozen operations.
 std::vector<Emits> gatherOfUpdates() {
-  return {{"gather", 3}, {"scatter", 3},    {"broadcast_in_dim", 1}, {"mul", 1}, {"select_n", 2},
-          {"ge", 2},     {"le", 2},         {"and", 2},              {"reduce_and", 2}};
+  return {{"gather", 3}, {"scatter", 3},  {"broadcast_in_dim", 1},
+          {"mul", 1},    {"select_n", 2}, {"ge", 2},
+          {"le", 2},     {"and", 2},      {"reduce_and", 2}};
 }
 
 /// Measured primitive by primitive, as JAX 0.10 and 0.12 differentiate, transpose and batch them.
@@ -46,12 +47,16 @@ const Table &transposes() {
         {"add_any", {{"reduce_sum", 0.6f}, {"reshape", 0.6f}}},
         {"sub", {{"neg", 2.5f}, {"reduce_sum", 1.2f}, {"reshape", 1.0f}}},
         {"neg", {{"neg", 3}}},
-        {"max", {{"mul", 2}, {"select_n", 2}, {"broadcast_in_dim", 1}, {"reduce_sum", 1},
-                 {"reshape", 1}}},
-        {"min", {{"mul", 2}, {"select_n", 2}, {"broadcast_in_dim", 1}, {"reduce_sum", 1},
-                 {"reshape", 1}}},
-        {"abs", {{"select_n", 2.5f}, {"neg", 2}, {"broadcast_in_dim", 1.5f}, {"mul", 1.5f},
-                 {"complex", 2}}},
+        {"max",
+         {{"mul", 2}, {"select_n", 2}, {"broadcast_in_dim", 1}, {"reduce_sum", 1}, {"reshape", 1}}},
+        {"min",
+         {{"mul", 2}, {"select_n", 2}, {"broadcast_in_dim", 1}, {"reduce_sum", 1}, {"reshape", 1}}},
+        {"abs",
+         {{"select_n", 2.5f},
+          {"neg", 2},
+          {"broadcast_in_dim", 1.5f},
+          {"mul", 1.5f},
+          {"complex", 2}}},
         {"clamp", {{"select_n", 2.5f}, {"broadcast_in_dim", 1.5f}}},
         {"select_n",
          {{"select_n", 3}, {"broadcast_in_dim", 1.5f}, {"reduce_sum", 1}, {"reshape", 0.6f}}},
@@ -67,8 +72,12 @@ const Table &transposes() {
         {"scatter", gatherOfUpdates()},
         {"scatter_mul", {{"gather", 2}, {"mul", 2}, {"scatter_mul", 2}}},
         {"dynamic_slice",
-         {{"dynamic_update_slice", 3}, {"broadcast_in_dim", 1.5f}, {"scatter-add", 2},
-          {"concatenate", 0.6f}, {"clamp", 0.6f}, {"min", 0.6f}}},
+         {{"dynamic_update_slice", 3},
+          {"broadcast_in_dim", 1.5f},
+          {"scatter-add", 2},
+          {"concatenate", 0.6f},
+          {"clamp", 0.6f},
+          {"min", 0.6f}}},
         {"dynamic_update_slice",
          {{"dynamic_slice", 3}, {"dynamic_update_slice", 3}, {"broadcast_in_dim", 1.5f}}},
         {"slice", {{"pad", 3}, {"dynamic_update_slice", 1}}},
@@ -92,9 +101,10 @@ const Table &transposes() {
         {"closed_call", {{"closed_call", 3}}},
     };
     for (std::string_view multiplied :
-         {"tanh", "logistic", "exp", "exp2", "expm1", "sqrt", "rsqrt", "cbrt", "sin", "tan", "erf",
-          "erfc", "erf_inv", "integer_pow", "pow", "square", "asin", "acos", "sinh", "cosh",
-          "asinh", "acosh", "lgamma", "digamma", "polynomial"})
+         {"tanh",  "logistic", "exp",     "exp2",      "expm1", "sqrt",    "rsqrt",
+          "cbrt",  "sin",      "tan",     "erf",       "erfc",  "erf_inv", "integer_pow",
+          "pow",   "square",   "asin",    "acos",      "sinh",  "cosh",    "asinh",
+          "acosh", "lgamma",   "digamma", "polynomial"})
       t[multiplied] = {{"mul", 2.5f}};
     t["cos"] = {{"mul", 2.5f}, {"neg", 2.5f}};
     t["atanh"] = {{"mul", 2}, {"div", 2}};
@@ -104,11 +114,36 @@ const Table &transposes() {
       t[broadcasting].push_back({"reduce_sum", 1});
       t[broadcasting].push_back({"reshape", 1});
     }
-    for (std::string_view discrete :
-         {"eq", "ne", "lt", "le", "gt", "ge", "is_finite", "and", "or", "not", "xor", "iota",
-          "argmax", "argmin", "sign", "floor", "ceil", "round", "stop_gradient", "lt_to",
-          "random_bits", "random_wrap", "random_seed", "random_unwrap", "threefry2x32",
-          "shift_left", "shift_right_logical", "bitcast_convert_type", "population_count", "clz"})
+    for (std::string_view discrete : {"eq",
+                                      "ne",
+                                      "lt",
+                                      "le",
+                                      "gt",
+                                      "ge",
+                                      "is_finite",
+                                      "and",
+                                      "or",
+                                      "not",
+                                      "xor",
+                                      "iota",
+                                      "argmax",
+                                      "argmin",
+                                      "sign",
+                                      "floor",
+                                      "ceil",
+                                      "round",
+                                      "stop_gradient",
+                                      "lt_to",
+                                      "random_bits",
+                                      "random_wrap",
+                                      "random_seed",
+                                      "random_unwrap",
+                                      "threefry2x32",
+                                      "shift_left",
+                                      "shift_right_logical",
+                                      "bitcast_convert_type",
+                                      "population_count",
+                                      "clz"})
       t[discrete] = {};
     return t;
   }();
@@ -125,7 +160,8 @@ float transposeFit(std::string_view primal, std::string_view derived) {
     return primal == derived ? 3.0f : 0.0f;
   auto found = transposes().find(primal);
   if (derived == "add_any")
-    return found == transposes().end() || !found->second.empty() ? 0.8f : 0.0f; // a value used twice
+    return found == transposes().end() || !found->second.empty() ? 0.8f
+                                                                 : 0.0f; // a value used twice
   if (found == transposes().end())
     return primal == derived ? 2.0f : 0.6f;
   for (const Emits &emits : found->second)
@@ -140,18 +176,44 @@ static bool isOneOf(std::string_view name, std::initializer_list<std::string_vie
 
 bool usesOwnResult(std::string_view primal) {
   return usesAnything(primal) ||
-         isOneOf(primal, {"exp", "exp2", "expm1", "tanh", "sqrt", "rsqrt", "cbrt", "reduce_max", "reduce_min", "reduce_prod", "cumprod", "pow",
-                          "erf_inv", "sort", "top_k", "argmax", "argmin"});
+         isOneOf(primal, {"exp", "exp2", "expm1", "tanh", "sqrt", "rsqrt", "cbrt", "reduce_max",
+                          "reduce_min", "reduce_prod", "cumprod", "pow", "erf_inv", "sort", "top_k",
+                          "argmax", "argmin"});
 }
 
 bool usesOperand(std::string_view primal) {
-  return usesAnything(primal) ||
-         isOneOf(primal, {"mul", "div", "dot_general", "conv_general_dilated", "max", "min",
-                          "select_n", "gather", "scatter", "scatter-add", "scatter_mul",
-                          "dynamic_slice", "dynamic_update_slice", "sort", "top_k", "clamp",
-                          "reduce_max", "reduce_min", "reduce_prod", "cumprod", "log", "log1p",
-                          "atan", "atanh", "pow", "rem", "atan2", "reduce_window_max", "abs",
-                          "polynomial", "lgamma", "digamma"});
+  return usesAnything(primal) || isOneOf(primal, {"mul",
+                                                  "div",
+                                                  "dot_general",
+                                                  "conv_general_dilated",
+                                                  "max",
+                                                  "min",
+                                                  "select_n",
+                                                  "gather",
+                                                  "scatter",
+                                                  "scatter-add",
+                                                  "scatter_mul",
+                                                  "dynamic_slice",
+                                                  "dynamic_update_slice",
+                                                  "sort",
+                                                  "top_k",
+                                                  "clamp",
+                                                  "reduce_max",
+                                                  "reduce_min",
+                                                  "reduce_prod",
+                                                  "cumprod",
+                                                  "log",
+                                                  "log1p",
+                                                  "atan",
+                                                  "atanh",
+                                                  "pow",
+                                                  "rem",
+                                                  "atan2",
+                                                  "reduce_window_max",
+                                                  "abs",
+                                                  "polynomial",
+                                                  "lgamma",
+                                                  "digamma"});
 }
 
 bool passesCotangent(std::string_view primal) {
@@ -165,9 +227,18 @@ bool isHelper(std::string_view derived) {
 }
 
 bool isMostlyResidual(std::string_view name) {
-  return isOneOf(name, {"cos", "sin", "sub", "add", "mul", "integer_pow", "square", "div", "neg",
-                        "sign", "rsqrt", "digamma", "polygamma", "cosh", "sinh", "eq", "ge", "gt",
-                        "lt", "le", "select_n", "convert_element_type", "and"});
+  return isOneOf(name, {"cos",       "sin",
+                        "sub",       "add",
+                        "mul",       "integer_pow",
+                        "square",    "div",
+                        "neg",       "sign",
+                        "rsqrt",     "digamma",
+                        "polygamma", "cosh",
+                        "sinh",      "eq",
+                        "ge",        "gt",
+                        "lt",        "le",
+                        "select_n",  "convert_element_type",
+                        "and"});
 }
 
 bool usesAnything(std::string_view primal) {
@@ -195,10 +266,17 @@ unsigned residualOf(std::string_view primal, std::string_view helper) {
       {"cbrt", {{"div", r | o}, {"mul", h}}},
       {"integer_pow", {{"integer_pow", o}, {"mul", o | h}, {"square", o}, {"div", o}}},
       {"square", {{"mul", o}}},
-      {"pow", {{"pow", o}, {"sub", o}, {"mul", r | h | o}, {"log", o | h}, {"select_n", o | h},
-               {"eq", o}, {"lt", o}, {"convert_element_type", o}}},
-      {"div", {{"integer_pow", o}, {"mul", o | h | r}, {"div", o | r | h}, {"neg", o | h},
-               {"square", o}}},
+      {"pow",
+       {{"pow", o},
+        {"sub", o},
+        {"mul", r | h | o},
+        {"log", o | h},
+        {"select_n", o | h},
+        {"eq", o},
+        {"lt", o},
+        {"convert_element_type", o}}},
+      {"div",
+       {{"integer_pow", o}, {"mul", o | h | r}, {"div", o | r | h}, {"neg", o | h}, {"square", o}}},
       {"log1p", {{"add", o}}},
       {"expm1", {{"add", r}, {"exp", o}}},
       {"exp2", {{"log", o}, {"mul", r | h}}},
@@ -219,14 +297,40 @@ unsigned residualOf(std::string_view primal, std::string_view helper) {
       {"digamma", {{"polygamma", o}}},
       {"rem", {{"div", o}, {"sign", h}, {"abs", h}, {"floor", h}, {"mul", h}}},
       {"clamp", {{"gt", o}, {"lt", o}, {"and", h}}},
-      {"max", {{"eq", o | r}, {"gt", o}, {"lt", o}, {"ge", o}, {"select_n", h}, {"div", h},
-               {"convert_element_type", h}, {"max", h}, {"mul", h}}},
-      {"min", {{"eq", o | r}, {"gt", o}, {"lt", o}, {"ge", o}, {"select_n", h}, {"div", h},
-               {"convert_element_type", h}, {"min", h}, {"mul", h}}},
-      {"reduce_max", {{"eq", o | r}, {"reshape", r}, {"convert_element_type", h},
-                      {"reduce_sum", h}, {"div", h}, {"broadcast_in_dim", r | h}}},
-      {"reduce_min", {{"eq", o | r}, {"reshape", r}, {"convert_element_type", h},
-                      {"reduce_sum", h}, {"div", h}, {"broadcast_in_dim", r | h}}},
+      {"max",
+       {{"eq", o | r},
+        {"gt", o},
+        {"lt", o},
+        {"ge", o},
+        {"select_n", h},
+        {"div", h},
+        {"convert_element_type", h},
+        {"max", h},
+        {"mul", h}}},
+      {"min",
+       {{"eq", o | r},
+        {"gt", o},
+        {"lt", o},
+        {"ge", o},
+        {"select_n", h},
+        {"div", h},
+        {"convert_element_type", h},
+        {"min", h},
+        {"mul", h}}},
+      {"reduce_max",
+       {{"eq", o | r},
+        {"reshape", r},
+        {"convert_element_type", h},
+        {"reduce_sum", h},
+        {"div", h},
+        {"broadcast_in_dim", r | h}}},
+      {"reduce_min",
+       {{"eq", o | r},
+        {"reshape", r},
+        {"convert_element_type", h},
+        {"reduce_sum", h},
+        {"div", h},
+        {"broadcast_in_dim", r | h}}},
   };
   // A custom derivative may compute anything.
   if (primal.substr(0, 4) == "jit(" || primal == "custom_jvp_call")

@@ -75,7 +75,8 @@ static Location withoutRepeatedFrame(Location trace) {
   for (CallSiteLoc call = dynCast<CallSiteLoc>(trace); call; call = dynCast<CallSiteLoc>(trace)) {
     Location frame = innermostFrame(call.caller());
     Location inner = call.callee();
-    for (CallSiteLoc level = dynCast<CallSiteLoc>(inner); level; level = dynCast<CallSiteLoc>(inner))
+    for (CallSiteLoc level = dynCast<CallSiteLoc>(inner); level;
+         level = dynCast<CallSiteLoc>(inner))
       inner = level.callee() == frame ? level.caller() : Location();
     if (inner != frame)
       return trace;
