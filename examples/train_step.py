@@ -126,6 +126,8 @@ def main():
     alone, expected = run("jax_alone")
     hlotag.enable()
     staged, result = run("hlotag")
+    audit = hlotag.audit(train_step, *inputs)  # Where each tag went, XLA's passes included.
+    audit.to_html(out / "audit.html")
     hlotag.disable()
 
     rows = sorted({tag for tag, _ in alone | staged})
@@ -137,7 +139,9 @@ def main():
         print("{:24}{:>11}{:>11}{:>13}{:>11}".format(tag.replace(" = ", "="), *cells))
     same = all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), expected, result)))
     print(f"\nloss {float(expected[2]):.6f}; parameters, momentum and loss bitwise equal: {same}")
-    print(f"HLO dumps: {', '.join(sorted(p.name for p in out.iterdir()))} in {out}/")
+    print(f"\n{audit.summary()}\n")
+    print(f"To look at it: {out}/audit.html")
+    print(f"HLO dumps: {', '.join(sorted(p.name for p in out.iterdir() if p.suffix != '.html'))} in {out}/")
 
 
 if __name__ == "__main__":

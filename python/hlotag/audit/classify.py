@@ -182,7 +182,11 @@ class _View:
         if self._copies(bearing) < self._copies(main):
             return Step(self.stage, TagState.LOST, detail=f"on {len(bearing)} of {len(main)} instructions", instructions=names)
         shared = {
-            o for i in bearing for o in self.matching.owners.get(i, ()) if o != number and i in self.matching.main.get(o, ())
+            owner
+            for i in bearing
+            if len(owners := self.matching.owners.get(i, ())) > 1
+            for owner in owners
+            if owner != number and i in self.matching.main.get(owner, ())
         }
         if shared:
             return Step(self.stage, TagState.MERGED, detail=f"with {len(shared)} more", instructions=names)
@@ -192,6 +196,8 @@ class _View:
 
     @staticmethod
     def _copies(instructions: list[Any]) -> int:
+        if len(instructions) == 1:
+            return int(instructions[0].opcode != "fusion")
         alike = Counter((i.opcode, i.dimensions) for i in instructions if i.opcode != "fusion")
         return max(alike.values(), default=0)
 

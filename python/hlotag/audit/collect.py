@@ -14,7 +14,7 @@ from hlotag import _compat, hlo_stage, tags
 from hlotag.audit import classify, dumps, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.model import Audit, Stage
-from hlotag.audit.progress import step, track
+from hlotag.audit.progress import no_collection, step, track
 from hlotag.errors import HloError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
@@ -175,7 +175,7 @@ def _restored(record: hlo_stage.Record, read: program.Program) -> Capture:
 
 
 def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[str, Capture]], platform: str) -> Audit:
-    with step("following tags"):
+    with step("following tags"), no_collection():
         live: set[int] | None = None
 
         def find_live() -> set[int]:

@@ -13,7 +13,7 @@ from hlotag.audit import classify
 from hlotag.audit.classify import Capture
 from hlotag.audit.instructions import Instructions, Lineage
 from hlotag.audit.model import Audit, Stage
-from hlotag.audit.progress import step, track
+from hlotag.audit.progress import no_collection, step, track
 from hlotag.errors import HloError
 from hlotag.hlo import HloModule
 
@@ -171,14 +171,14 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
     Returns:
         The audit.
     """
-    with step("following tags"):
+    with step("following tags"), no_collection():
         program = Instructions(first)
         lineage = Lineage(first, program)
         between = [(name, Capture(Stage.OPTIMIZED, module, lineage.follow(module))) for name, module in passes]
         capture = Capture(Stage.OPTIMIZED, last, lineage.follow(last))
         captures = [Capture(Stage.UNOPTIMIZED, first, dict(Lineage(first, program).joined)), capture]
         found = classify.classify(
-            program.ops, program.shapes, program.tags, captures, lambda: _live(first, program), has_program=False
+            program.ops, (), program.tags, captures, lambda: _live(first, program), has_program=False
         )
         tags = classify.with_passes(found.tags, [*between, ("", capture)])
     notes = []

@@ -20,7 +20,6 @@ class Instructions:
     Attributes:
         ops: One for each instruction that is more than glue or has tags.
         tags: Keys, values and how they came, by operation.
-        shapes: The dimensions of each.
     """
 
     def __init__(self, module: Any) -> None:
@@ -29,7 +28,6 @@ class Instructions:
         self._ids: dict[Any, int] = {}
         self.ops: list[Op] = []
         self.tags: dict[int, list[tuple[str, str, Step]]] = {}
-        self.shapes: list[tuple[int, ...]] = []
         places: dict[str, tuple[str, str]] = {}
         for instruction in module.instructions():
             tags = tags_of(instruction.attributes) if instruction.proto.HasField("frontend_attributes") else {}
@@ -56,7 +54,6 @@ class Instructions:
                     (instruction.name,),
                 )
             )
-            self.shapes.append(instruction.dimensions)
             if tags:
                 step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=(instruction.name,))
                 self.tags[number] = [(key, value, step) for key, value in tags.items()]

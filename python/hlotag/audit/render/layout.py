@@ -70,11 +70,12 @@ def layout(ops: Sequence[Op]) -> Layout:
     middle = COLUMNS * (WIDTH + GAP_X) + _MIDDLE
     bands: list[Band] = []
     top = 0.0
-    for label, members in _bands(ops).items():
+    phases = [op.phase for op in ops]
+    for label, members in _bands(ops, phases).items():
         body = top + _BAND_HEAD
         bottom = body + HEIGHT
         for phase, left in (("forward", 0.0), ("backward", middle)):
-            cell = [op for op in members if op.phase == phase]
+            cell = [op for op in members if phases[op.id] == phase]
             for op, (row, column) in zip(cell, _places(cell), strict=True):
                 x[op.id] = left + column * (WIDTH + GAP_X)
                 y[op.id] = body + row * (HEIGHT + GAP_Y)
@@ -84,16 +85,20 @@ def layout(ops: Sequence[Op]) -> Layout:
     return Layout(x, y, bands, middle, middle + COLUMNS * (WIDTH + GAP_X), top)
 
 
-def _bands(ops: Sequence[Op]) -> dict[str, list[Op]]:
-    """Operations by band, in the order in which the forward pass meets the bands."""
+def _bands(ops: Sequence[Op], phases: list[str]) -> dict[str, list[Op]]:
+    """Operations by band, in the order in which the forward pass meets the bands; constants are put where they are used."""
     depth = _depth([op.scope for op in ops])
     labels = ["/".join(op.scope.split("/")[:depth]) or op.source or op.function for op in ops]
     if len(set(labels)) > _MAX_BANDS:
         labels = [op.scope.split("/")[0] or op.function for op in ops]
+    for op in reversed(ops):  # So that the first use is what counts in the end.
+        for operand in op.operands:
+            if ops[operand].name.endswith("constant"):
+                labels[operand], phases[operand] = labels[op.id], phases[op.id]
     found: dict[str, list[Op]] = {}
     for wanted in ("forward", "backward"):
         for op, label in zip(ops, labels, strict=True):
-            if op.phase == wanted:
+            if phases[op.id] == wanted:
                 found.setdefault(label, []).append(op)
     return found
 
