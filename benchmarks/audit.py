@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit costs: of a large HLO module, beside reading it; of a program, beside compiling it; and its page in a browser.
 
-    python benchmarks/audit.py [--instructions 100000] [--operations 50000] [--layers 4]
+python benchmarks/audit.py [--instructions 100000] [--operations 50000] [--layers 4]
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import jax
-from audits import made_up
-from browser import browser, is_there
 from train_module import trace
 
 import hlotag
+from audits import made_up
+from browser import browser, is_there
 from hlotag import _compat
 from hlotag.audit import dumps
 from hlotag.hlo import HloModule
@@ -68,7 +68,9 @@ def main() -> None:
         compiling, _ = timed(lambda: trace(options.layers).lower().compile())
         jax.clear_caches()
         auditing, _ = timed(lambda: hlotag.audit(trace(options.layers).lower()))
-    print(f"transformer of {options.layers} layers: compiled {compiling:.2f} s, audited {auditing:.2f} s ({auditing / compiling:.2f} times)")
+    print(
+        f"transformer of {options.layers} layers: compiled {compiling:.2f} s, audited {auditing:.2f} s ({auditing / compiling:.2f} times)"
+    )
 
     made = made_up(options.operations)
     with tempfile.TemporaryDirectory() as folder:

@@ -177,9 +177,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         between = [(name, Capture(Stage.OPTIMIZED, module, lineage.follow(module))) for name, module in passes]
         capture = Capture(Stage.OPTIMIZED, last, lineage.follow(last))
         captures = [Capture(Stage.UNOPTIMIZED, first, dict(Lineage(first, program).joined)), capture]
-        found = classify.classify(
-            program.ops, (), program.tags, captures, lambda: _live(first, program), has_program=False
-        )
+        found = classify.classify(program.ops, (), program.tags, captures, lambda: _live(first, program), has_program=False)
         tags = classify.with_passes(found.tags, [*between, ("", capture)])
     notes = []
     if lineage.ambiguous:
