@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,21 +80,36 @@ def classify(
     entries = {number: [(key, value) for key, value, _ in found] for number, found in tags.items()}
     steps = {(number, key): [step] for number, found in tags.items() for key, _, step in found}
     findings = Findings([], [], {})
-    previous: _View | None = None
+    previous: Callable[[], _View] | None = None
     for capture in captures:
-        view = _View(capture, Matching(ops, shapes, entries, capture.module, capture.joined), entries)
-        for number, found in entries.items():
-            for key, value in found:
-                way = steps[number, key]
-                if way[-1].state in _GONE or (previous is None and not has_program):
-                    continue
-                way.append(view.step(number, key, value, previous, live))
-        findings.strays, findings.main = view.strays(ops), view.matching.main
-        previous = view
+
+        @functools.cache
+        def view_of(capture: Capture = capture) -> _View:
+            return _View(capture, Matching(ops, shapes, entries, capture.module, capture.joined), entries)
+
+        if previous is not None or has_program:  # Without a program, the first module is asked only for what is gone.
+            _follow(view_of(), entries, steps, previous, live)
+            findings.strays, findings.main = view_of().strays(ops), view_of().matching.main
+        previous = view_of
     findings.tags = [
         Tag(key, value, ops[number], tuple(steps[number, key])) for number, found in entries.items() for key, value in found
     ]
     return findings
+
+
+def _follow(
+    view: _View,
+    entries: Mapping[int, Sequence[tuple[str, str]]],
+    steps: Mapping[tuple[int, str], list[Step]],
+    previous: Callable[[], _View] | None,
+    live: Callable[[], set[int]],
+) -> None:
+    """Appends to each tag's way what became of it in a view."""
+    for number, found in entries.items():
+        for key, value in found:
+            way = steps[number, key]
+            if way[-1].state not in _GONE:
+                way.append(view.step(number, key, value, previous, live))
 
 
 def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Capture]]) -> list[Tag]:
@@ -161,7 +177,7 @@ class _View:
         found = self.attributes.get(instruction, {}).get(key)
         return found is not None and (found == value or value in found.split(","))
 
-    def step(self, number: int, key: str, value: str, previous: _View | None, live: Callable[[], set[int]]) -> Step:
+    def step(self, number: int, key: str, value: str, previous: Callable[[], _View] | None, live: Callable[[], set[int]]) -> Step:
         main = self.matching.main.get(number, [])
         bearing = [i for i in main if self.bears(i, key, value)]
         if bearing:
@@ -208,10 +224,10 @@ class _View:
         detail = f"on {instruction.opcode} {instruction.name}, which is another operation's"
         return Step(self.stage, TagState.MOVED, detail=detail, instructions=(instruction.name,))
 
-    def _gone(self, number: int, previous: _View | None, live: Callable[[], set[int]]) -> Step:
+    def _gone(self, number: int, previous: Callable[[], _View] | None, live: Callable[[], set[int]]) -> Step:
         if number not in live():
             return Step(self.stage, TagState.DEAD)
-        for other, owners in previous.equals(number) if previous else ():
+        for other, owners in previous().equals(number) if previous else ():
             if any(owner in self.matching.main for owner in owners) or (not owners and self._reads(number, other.opcode)):
                 return Step(self.stage, TagState.CSED, detail=f"equal to {other.opcode} {other.name}")
         return Step(self.stage, TagState.FOLDED)
