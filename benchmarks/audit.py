@@ -69,7 +69,8 @@ def main() -> None:
         jax.clear_caches()
         auditing, _ = timed(lambda: hlotag.audit(trace(options.layers).lower()))
     print(
-        f"transformer of {options.layers} layers: compiled {compiling:.2f} s, audited {auditing:.2f} s ({auditing / compiling:.2f} times)"
+        f"transformer of {options.layers} layers: compiled {compiling:.2f} s, audited {auditing:.2f} s "
+        f"({auditing / compiling:.2f} times)"
     )
 
     made = made_up(options.operations)

@@ -153,8 +153,8 @@ bool Rewriter::verify(Operation root, size_t mark) const {
     std::string_view name = Identifier(MlirIdentifier{change.where}).str();
     if (isReservedKey(name) && !op.attr(name))
       continue;
-    // No operation's verifier looks at them, but MLIR walks all of the operation to say so; what is to be checked is
-    // up to `hlotag-verify`.
+    // No operation's verifier looks at them, but MLIR walks all of the operation to say so; what is
+    // to be checked is up to `hlotag-verify`.
     if (name == kFrontendAttributes)
       continue;
     // An attribute without a dialect's prefix is part of what the operation means, e.g. a callee.
