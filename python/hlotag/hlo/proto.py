@@ -71,7 +71,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 }
 
 
-def _module_class() -> Any:
+def _classes() -> dict[str, Any]:
     file = descriptor_pb2.FileDescriptorProto(name="hlotag/hlo.proto", package="hlotag.hlo", syntax="proto3")
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
@@ -80,7 +80,8 @@ def _module_class() -> Any:
     # A pool of its own: XLA's messages may be registered in the default one by other packages.
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("hlotag.hlo.HloModuleProto"))
+    names = [*_MESSAGES, *(f"{name}.MapEntry" for name, fields in _MESSAGES.items() if "map" in {t for _, t in fields.values()})]
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"hlotag.hlo.{name}")) for name in names}
 
 
 def _add_field(message: Any, name: str, number: int, type_name: str) -> None:
@@ -100,7 +101,10 @@ def _add_field(message: Any, name: str, number: int, type_name: str) -> None:
         field.type, field.type_name = _Field.TYPE_MESSAGE, f".hlotag.hlo.{base}"
 
 
-HloModuleProto = _module_class()
+# Protobuf makes the class of a message inside another when one is first read, and keeps no reference to it. If the collector
+# frees such a class while another thread reads a message of it, the process ends; so all of them live as long as this module.
+_CLASSES = _classes()
+HloModuleProto = _CLASSES["HloModuleProto"]
 
 
 def read(data: bytes) -> Any:
