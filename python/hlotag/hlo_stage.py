@@ -126,7 +126,15 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
     if stage is None:
         return original(backend, module, *args, **kwargs)
     if not _transformations.can_transform(backend, lambda probe: original(backend, probe, *args, **kwargs)):
-        _warn_once(backend.platform)
+        _warn_once(
+            f"XLA for {backend.platform!r} takes no transformations of HLO modules, so tags that its passes drop stay dropped"
+        )
+        return original(backend, module, *args, **kwargs)
+    if not _transformations.keeps_aliases and _donates(module):
+        _warn_once(
+            "the XLA of this jaxlib forgets that arguments are donated when a module is transformed, so in programs that donate "
+            "some, tags that its passes drop stay dropped; jax 0.12 has no such limit"
+        )
         return original(backend, module, *args, **kwargs)
     restoration = _Restoration(module, stage)
     with _transformations.running(restoration.origins.token, restoration):
@@ -160,16 +168,18 @@ def _report(error: Exception | None, stage: Stage) -> None:
 _warned: set[str] = set()
 
 
-def _warn_once(platform: str) -> None:
-    if platform in _warned:
+def _warn_once(reason: str) -> None:
+    if reason in _warned:
         return
-    _warned.add(platform)
-    warnings.warn(
-        f"hlotag: XLA for {platform!r} takes no transformations of HLO modules, so tags that its passes drop stay dropped; "
-        "`hlotag.enable(hlo=False)` says that this is known",
-        TagDropped,
-        stacklevel=3,
-    )
+    _warned.add(reason)
+    warnings.warn(f"hlotag: {reason}. `hlotag.enable(hlo=False)` says that this is known", TagDropped, stacklevel=3)
+
+
+def _donates(module: Any) -> bool:
+    """Whether results of the program may reuse the memory of its arguments."""
+    main = next(op for op in module.body.operations if op.operation.name == "func.func" and op.name.value == "main")
+    names = {"tf.aliasing_output", "jax.buffer_donor"}
+    return any(name in argument for argument in main.arg_attrs for name in names)
 
 
 def _salt(stage: Stage) -> str:

@@ -43,6 +43,11 @@ class Transformations:
         """
         return self._platforms.is_ready(backend, compile_module, self)
 
+    @property
+    def keeps_aliases(self) -> bool:
+        """Whether a module that was transformed still reuses the memory of donated arguments; jaxlib 0.10's does not."""
+        return self._platforms.keeps_aliases
+
     @contextmanager
     def running(self, token: str, transform: Transform) -> Iterator[None]:
         """While the block compiles a module with `token` in its names, `transform` gets what XLA made of it and changes it."""
@@ -82,6 +87,7 @@ class _Platforms:
 
     def __init__(self, callback: Callable[[bytes], bytes | None]):
         self.renumbers_frames = False
+        self.keeps_aliases = False
         self._callback = callback
         self._lock = threading.Lock()
         # By platform: whether there are transformations; and the stage and the platform's name, while the callback is registered.
@@ -135,6 +141,7 @@ class _Platforms:
             return False
         after = {i.name: i.source for module in of_executable(executable) for i in module.instructions()}
         self.renumbers_frames = any(after.get(name, source) != source for name, source in sources.items())
+        self.keeps_aliases = any("input_output_alias" in module.to_string() for module in executable.hlo_modules())
         return True
 
 
@@ -143,7 +150,7 @@ _PROBE_TOKEN = "0123456789abcdef"
 # The sine is first in the program, the cosine in what XLA makes of it: their frames are numbered in either order.
 _PROBE = f"""
 module @hlotag_probe {{
-  func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  func.func public @main(%x: tensor<4xf32> {{tf.aliasing_output = 0 : i32}}) -> tensor<4xf32> {{
     %0 = stablehlo.sine %x : tensor<4xf32> loc("\\01{_PROBE_TOKEN}:0\\01/jit(f)/sin"("f"("f.py":1:1)))
     %1 = stablehlo.cosine %x : tensor<4xf32> loc("\\01{_PROBE_TOKEN}:1\\01/jit(f)/cos"("f"("f.py":2:1)))
     %2 = stablehlo.subtract %1, %0 : tensor<4xf32> loc("\\01{_PROBE_TOKEN}:2\\01/jit(f)/sub"("f"("f.py":3:1)))
