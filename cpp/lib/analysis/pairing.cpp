@@ -27,11 +27,11 @@ void aliasParameters(PairingGraph &graph, Provenance &provenance) {
 void aliasArguments(PairingGraph &graph, const Node &forward, const Node &backward,
                     const FunctionNodes &from, const FunctionNodes &to) {
   Block forwardBody = from.function.regions()[0].firstBlock();
-  Operation end = forwardBody.terminator();
   for (Value argument : to.function.regions()[0].firstBlock().arguments()) {
     Value given = graph.canonical(backward.op.operands()[argument.number()]);
     if (given.isResult() && given.definingOp() == forward.op) {
-      graph.setAlias(argument, graph.canonical(end.operands()[given.number()]));
+      if (Value yielded = forwardBody.yielded(given.number()))
+        graph.setAlias(argument, graph.canonical(yielded));
       continue;
     }
     for (intptr_t i = 0; i < forward.op.operands().size(); ++i)

@@ -76,7 +76,10 @@ Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const Functi
     return false;
   };
   intptr_t number = 0;
-  for (ir::Value result : forward.function.regions()[0].firstBlock().terminator().operands()) {
+  ir::Operation end = forward.function.regions()[0].firstBlock().terminator();
+  if (!end)
+    return;
+  for (ir::Value result : end.operands()) {
     if (!isPrimal(number++))
       continue;
     NodeId maker = graph_.definition(result);

@@ -84,7 +84,8 @@ void PairingGraph::addFunction(Operation function) {
         setAlias(argument, canonical(op.operands()[argument.number()]));
     if (name == manualComputation_)
       for (Value result : op.results())
-        setAlias(result, op.regions()[0].firstBlock().terminator().operands()[result.number()]);
+        if (Value yielded = op.regions()[0].firstBlock().yielded(result.number()))
+          setAlias(result, yielded);
     return isControlFlow ? WalkResult::Advance : WalkResult::Skip;
   });
   range.end = NodeId(nodes.size());
@@ -103,9 +104,8 @@ void PairingGraph::aliasInvariants(Operation loop) {
   for (Region region : loop.regions())
     for (Value argument : region.firstBlock().arguments()) {
       intptr_t number = argument.number();
-      Operation end = loop.regions()[1].firstBlock().terminator();
-      Value carried = loop.regions()[1].firstBlock().arguments()[number];
-      if (end.operands()[number] == carried)
+      Block body = loop.regions()[1].firstBlock();
+      if (body.yielded(number) == body.arguments()[number])
         setAlias(argument, canonical(loop.operands()[number]));
     }
 }
@@ -128,8 +128,8 @@ void PairingGraph::aliasUnstacked(Operation op) {
       setAlias(slice, first->second);
     return;
   }
-  Operation end = loop.regions()[1].firstBlock().terminator();
-  Operation update = end.operands()[stack.number()].definingOp();
+  Value last = loop.regions()[1].firstBlock().yielded(stack.number());
+  Operation update = last ? last.definingOp() : Operation();
   if (!update || update.operands().size() < 3)
     return;
   Value carried = loop.regions()[1].firstBlock().arguments()[stack.number()];
@@ -239,7 +239,8 @@ Value PairingGraph::inBranchOf(Operation op, Value value) {
         nodes[nodeOf(parent)].key != nodes[nodeOf(maker)].key)
       continue;
     Block branch = maker.regions()[intptr_t(regionOf(child))].firstBlock();
-    return root(branch.terminator().operands()[value.number()]);
+    Value yielded = branch.yielded(value.number());
+    return yielded ? root(yielded) : value;
   }
   return value;
 }

@@ -162,14 +162,24 @@ public:
   Operation parentOp() const { return capi::fn().mlirBlockGetParentOperation(raw_); }
   inline Region region() const;
   Operation firstOp() const { return capi::fn().mlirBlockGetFirstOperation(raw_); }
-  /// The terminator, or null when the block has none.
-  Operation terminator() const { return capi::fn().mlirBlockGetTerminator(raw_); }
+  /// The terminator, or null when this is no block or it has none.
+  Operation terminator() const {
+    bool hasOps = *this && firstOp();
+    return hasOps ? Operation(capi::fn().mlirBlockGetTerminator(raw_)) : Operation();
+  }
+  /// The operand `number` of the terminator; null if this is no block, or it has none.
+  inline Value yielded(intptr_t number) const;
 
   using Operations = ChainRange<Operation, Operation::next>;
   using Arguments = NumberedRange<Block, Value, numArguments, argumentAt>;
   Operations operations() const { return Operations(firstOp()); }
   Arguments arguments() const { return Arguments(*this); }
 };
+
+inline Value Block::yielded(intptr_t number) const {
+  Operation end = terminator();
+  return end && number < end.operands().size() ? end.operands()[number] : Value();
+}
 
 class Region : public Handle<Region, MlirRegion> {
 public:
