@@ -257,12 +257,16 @@ void Conformance::locations() {
   std::string printed;
   fn.mlirLocationPrint(call, append, &printed);
   expect(printed.find("callsite(") != std::string::npos, "mlirLocationPrint");
+  MlirLocation unknown = fn.mlirLocationUnknownGet(context);
+  printed.clear();
+  fn.mlirLocationPrint(unknown, append, &printed);
+  expect(printed == "loc(unknown)", "mlirLocationUnknownGet");
 
   bool (*kinds[])(MlirLocation) = {fn.mlirLocationIsAFileLineColRange, fn.mlirLocationIsAName,
                                    fn.mlirLocationIsACallSite, fn.mlirLocationIsAFused};
   const char *names[] = {"mlirLocationIsAFileLineColRange", "mlirLocationIsAName",
                          "mlirLocationIsACallSite", "mlirLocationIsAFused"};
-  MlirLocation samples[] = {file, name, call, fused, fn.mlirLocationUnknownGet(context)};
+  MlirLocation samples[] = {file, name, call, fused, unknown};
   for (int kind = 0; kind < 4; ++kind)
     for (int sample = 0; sample < 5; ++sample)
       expect(kinds[kind](samples[sample]) == (kind == sample), names[kind]);
