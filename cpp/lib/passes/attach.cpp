@@ -4,7 +4,7 @@
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "phase_split.h"
+#include "transforms/phase_split.h"
 
 #include <algorithm>
 #include <optional>
@@ -95,7 +95,7 @@ public:
       return;
     provenance_.emplace(ctx.module());
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
-    if (splitByPhase(ctx, *provenance_, dependsOnPhase))
+    if (transforms::splitByPhase(ctx, *provenance_, dependsOnPhase))
       provenance_.emplace(ctx.module());
   }
 

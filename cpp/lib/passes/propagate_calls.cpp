@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "function_copies.h"
 #include "hlotag/analysis/call_graph.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
+#include "transforms/function_copies.h"
 
 #include <unordered_map>
 
@@ -247,7 +247,7 @@ void Specializer::assignOperations() {
       keep(variant);
 
   // All copies before any change: they must be copies of what was there.
-  FunctionCopies copies(ctx_);
+  transforms::FunctionCopies copies(ctx_);
   for (Variant &variant : variants_) {
     if (variant.op)
       continue;

@@ -3,7 +3,7 @@
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "phase_split.h"
+#include "transforms/phase_split.h"
 
 #include <optional>
 
@@ -327,7 +327,7 @@ LogicalResult Resolve::run(PassContext &ctx) {
       provenance.emplace(ctx.module());
   LocationResolver locations(ctx, std::move(tags));
   // Without calls of functions by both phases this looks at nothing but the calls.
-  if (provenance && splitByPhase(ctx, *provenance, [&](ir::Operation op) {
+  if (provenance && transforms::splitByPhase(ctx, *provenance, [&](ir::Operation op) {
         return locations.dependsOnPhase(op.location());
       }))
     provenance.emplace(ctx.module());

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "files.h"
-
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
+#include "pass/files.h"
 
 #include <map>
 #include <optional>
@@ -234,7 +233,7 @@ LogicalResult Stats::run(PassContext &ctx) {
     ctx.emitRemark(ctx.module(), json);
     return success();
   }
-  std::string problem = writeAtomically(*output_, json + '\n');
+  std::string problem = pass::writeAtomically(*output_, json + '\n');
   if (!problem.empty())
     return ctx.emitError(ctx.module(), "cannot write '" + *output_ + "': " + problem);
   return success();

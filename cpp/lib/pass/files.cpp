@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <random>
 
-namespace hlotag::passes {
+namespace hlotag::pass {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::string writeAtomically(const std::string &path, const std::string &content)
   return failure ? failure.message() : "";
 }
 
-} // namespace hlotag::passes
+} // namespace hlotag::pass

@@ -8,7 +8,7 @@
 
 #include <functional>
 
-namespace hlotag::passes {
+namespace hlotag::transforms {
 
 /// Gives the backward pass a copy of each function that both phases call and in which, or in what
 /// it calls, an operation is to have other entries there: `dependsOnPhase` says which those are.
@@ -16,4 +16,4 @@ namespace hlotag::passes {
 bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance,
                   const std::function<bool(ir::Operation)> &dependsOnPhase);
 
-} // namespace hlotag::passes
+} // namespace hlotag::transforms

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace hlotag::passes {
+namespace hlotag::transforms {
 
 namespace {
 
@@ -142,4 +142,4 @@ bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance,
   return Splitter(ctx, provenance, dependsOnPhase).run();
 }
 
-} // namespace hlotag::passes
+} // namespace hlotag::transforms

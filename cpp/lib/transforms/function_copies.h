@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace hlotag::passes {
+namespace hlotag::transforms {
 
 /// Copies functions of one module. Reads its symbols once, so nobody else may add any meanwhile.
 class FunctionCopies {
@@ -29,4 +29,4 @@ private:
   std::unordered_map<std::string, size_t> nextSuffix_; // by name of the original
 };
 
-} // namespace hlotag::passes
+} // namespace hlotag::transforms

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "function_copies.h"
 
-namespace hlotag::passes {
+namespace hlotag::transforms {
 
 FunctionCopies::FunctionCopies(pass::PassContext &ctx)
     : ctx_(ctx), visibility_(ir::Identifier::get(ctx.context(), "sym_visibility")) {
@@ -34,4 +34,4 @@ std::string FunctionCopies::freshName(const std::string &base) {
   }
 }
 
-} // namespace hlotag::passes
+} // namespace hlotag::transforms
