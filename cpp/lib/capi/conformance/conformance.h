@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The checks of `findWrong`, one file a subject.
+#pragma once
+
+#include "hlotag/capi/table.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hlotag::capi {
+
+inline MlirStringRef ref(std::string_view text) { return {text.data(), text.size()}; }
+inline std::string_view viewOf(MlirStringRef text) { return {text.data, text.length}; }
+
+/// A callback that takes text, into a `std::string`.
+inline void append(MlirStringRef chunk, void *text) {
+  static_cast<std::string *>(text)->append(chunk.data, chunk.length);
+}
+
+template <class T> bool same(T a, T b) { return a.ptr == b.ptr; }
+
+class Conformance {
+public:
+  explicit Conformance(MlirOperation module) : fn(capi::fn()), module(module) {}
+
+  std::vector<std::string> run();
+
+private:
+  // reading.cpp
+  void operations();
+  void attributes();
+  void locations();
+  void values();
+  void printing();
+  // changing.cpp
+  void changes();
+  void creation();
+  // running.cpp
+  void diagnostics();
+  void passes();
+
+  void expect(bool ok, const char *function) {
+    if (!ok)
+      wrong.emplace_back(function);
+  }
+  std::string_view textOf(MlirIdentifier identifier) {
+    return viewOf(fn.mlirIdentifierStr(identifier));
+  }
+  std::string_view nameOf(MlirOperation op) { return textOf(fn.mlirOperationGetName(op)); }
+  MlirAttribute attr(const char *name) {
+    return fn.mlirOperationGetAttributeByName(module, ref(name));
+  }
+  int countUses(MlirValue value);
+
+  const Table &fn;
+  MlirOperation module;
+  MlirContext context{nullptr};
+  MlirOperation f{nullptr}, pair{nullptr}, use{nullptr}, end{nullptr}, inner{nullptr};
+  MlirBlock body{nullptr};
+  MlirLocation file{nullptr}, name{nullptr}, call{nullptr}, fused{nullptr};
+  std::vector<std::string> wrong;
+};
+
+} // namespace hlotag::capi
