@@ -15,10 +15,6 @@ FLAGS = (
 )
 
 
-def is_there() -> bool:
-    return bool(shutil.which("chromium") and shutil.which("chromedriver"))
-
-
 @contextmanager
 def browser(profile: Path, width: int = 1440, height: int = 900, dark: bool = False) -> Iterator[Any]:
     """A `selenium` driver."""

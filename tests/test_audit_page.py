@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import requires
 from audits import made_up
-from browser import browser, is_there
+from browser import browser
 from hlotag.audit.render import page
 
 HOSTILE = (
@@ -25,9 +25,8 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory) -> Iterator[Any]:
-    if not is_there():
-        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say("there is no chromium with chromium-driver; tools/get_chromium.sh installs them as root")
+    requires.tool("chromium", "chromium")
+    requires.tool("chromedriver", "chromium-driver")
     with browser(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import requires
 from hlotag import _core, _host, errors
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -247,17 +248,18 @@ def own_jaxlib(tmp_path: Path) -> tuple[Path, Path]:
     return copy.parent, copy / library.name
 
 
-def test_a_stripped_jaxlib_is_used_through_its_bindings(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:
-    tool = shutil.which("strip")
-    if tool is None:
-        pytest.skip("needs binutils")
-    site, library = own_jaxlib
-    stripped = library.with_suffix(".stripped")
-    subprocess.run([tool, "--strip-all", str(library), "-o", str(stripped)], check=True)
-    os.replace(stripped, library)
-    code = "import hlotag; assert _host.find_host().library.startswith(sys.path[1])\n"
+def warnings_of_the_second_host(run_python: RunPython, site: Path, library: Path, first: str = "") -> list[list[str]]:
+    """Connects a new process with the jaxlib in `site`, after `first`; expects the second host, and gives what was warned."""
     found = run_python(
-        "import json, sys, warnings; from hlotag import _core, _host\n" + code + CONNECT,
+        f"""
+import json, sys, warnings
+import hlotag
+from hlotag import _core, _host
+host = _host.find_host()
+assert host.library == {str(library)!r}
+{first}
+"""
+        + CONNECT,
         PYTHONPATH=os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
         HLOTAG_CACHE_DIR=str(site / "cache"),
         HLOTAG_HOST="",
@@ -265,7 +267,15 @@ def test_a_stripped_jaxlib_is_used_through_its_bindings(run_python: RunPython, o
     assert found.returncode == 0, found.stderr
     answer = json.loads(found.stdout.splitlines()[-1])
     assert answer["bindings"]
-    ((category, message),) = answer["warnings"]
+    return answer["warnings"]
+
+
+def test_a_stripped_jaxlib_is_used_through_its_bindings(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:
+    site, library = own_jaxlib
+    stripped = library.with_suffix(".stripped")
+    subprocess.run([requires.tool("strip", "binutils"), "--strip-all", str(library), "-o", str(stripped)], check=True)
+    os.replace(stripped, library)
+    ((category, message),) = warnings_of_the_second_host(run_python, site, library)
     assert category == "SlowHost"
     assert "has no symbol table (it was stripped)" in message
 
@@ -275,11 +285,7 @@ def test_a_library_that_is_replaced_while_the_process_runs(run_python: RunPython
     # The other build: the same but for the code of one function.
     offset = _core.read_symbols(str(library))["mlirOperationClone"]
     replace = f"""
-import json, os, shutil, sys, warnings
-from hlotag import _core, _host
-import hlotag
-host = _host.find_host()
-assert host.library == {str(library)!r}
+import os, shutil
 shutil.copy2(host.library, host.library + ".new")
 with open(host.library + ".new", "r+b") as file:
     file.seek({offset} - {_code_shift(library, offset)} + 8)
@@ -289,16 +295,8 @@ with open(host.library + ".new", "r+b") as file:
 os.replace(host.library + ".new", host.library)
 _host._probe = lambda *args: None  # a trial in a new process says how the new library works, and not this one
 """
-    done = run_python(
-        replace + CONNECT,
-        PYTHONPATH=os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
-        HLOTAG_CACHE_DIR=str(site / "cache"),
-        HLOTAG_HOST="",
-    )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout.splitlines()[-1])
-    assert answer["bindings"]
-    assert "(mlirOperationClone differs): it was replaced since; restart the process" in answer["warnings"][0][1]
+    ((_, message),) = warnings_of_the_second_host(run_python, site, library, replace)
+    assert "(mlirOperationClone differs): it was replaced since; restart the process" in message
 
 
 def _code_shift(library: Path, offset: int) -> int:

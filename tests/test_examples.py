@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples run, say what they did in few lines, and leave a picture."""
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import requires
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 # What each needs beside hlotag's own requirements: the extra "examples".
@@ -31,9 +32,7 @@ def test_every_example_is_listed():
 
 @pytest.mark.parametrize("name", sorted(LIBRARIES))
 def test_example(name, tmp_path):
-    missing = [library for library in LIBRARIES[name] if importlib.util.find_spec(library) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not installed: pip install 'hlotag[examples]'")
+    requires.libraries(*LIBRARIES[name], extra="examples")
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), "--out", str(tmp_path)]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "COLUMNS": "120"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False)

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import hlotag
+import requires
 from hlotag._files import as_file_name, private_directory, write_atomically
 from hlotag.cli import opt_main
 from hlotag.errors import PassError, PluginError, TagError
@@ -169,8 +170,8 @@ def test_a_small_file_system_runs_full(tmp_path):
     """Not a limit but a real one, where a mount may be made: dumps, results and the cache."""
     try:
         subprocess.run(["unshare", "-Urm", "mount", "-t", "tmpfs", "none", tmp_path], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs unshare and the right to mount")
+    except (OSError, subprocess.CalledProcessError) as error:
+        requires.unmet(f"no file system can be made: unshare (util-linux) and user namespaces are needed: {error}")
     (tmp_path / "disk").mkdir()
     code = (
         "import warnings, os, jax, hlotag\n"

@@ -510,7 +510,8 @@ def test_the_table_is_wrapped_to_the_terminal(width, colours):
 
 
 def test_colours_and_width_come_from_the_terminal():
-    pty = pytest.importorskip("pty")
+    import pty
+
     code = "import sys; from hlotag.cli import main; sys.exit(main(['keys']))"
     for extra, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
         leader, follower = pty.openpty()

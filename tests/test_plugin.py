@@ -2,7 +2,6 @@
 """Passes in C++ from outside: examples/plugin is built against the installed headers, loaded and run."""
 
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +11,10 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
+import requires
 from hlotag.cli import opt_main
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
-COMPILER = shutil.which("c++")
 MODULE = """
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {a = "1", b = "2"}} : tensor<f32>
@@ -25,18 +24,17 @@ func.func public @main(%x: tensor<f32>) -> tensor<f32> {
 """
 
 
-def has_headers():
+@pytest.fixture(autouse=True, scope="module")
+def compiler_and_headers():
+    requires.tool("c++", "g++")
     try:
-        return bool(hlotag.get_include())
-    except hlotag.PluginError:
-        return False
-
-
-pytestmark = pytest.mark.skipif(COMPILER is None or not has_headers(), reason="needs a C++ compiler and an installed hlotag")
+        hlotag.get_include()
+    except hlotag.PluginError as error:
+        requires.unmet(str(error))
 
 
 def compile_library(sources, output, *flags):
-    command = [str(COMPILER), "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{hlotag.get_include()}", *flags]
+    command = ["c++", "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{hlotag.get_include()}", *flags]
     done = subprocess.run([*command, *map(str, sources), "-o", str(output)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return output
@@ -205,8 +203,8 @@ def test_files_that_are_no_plugins(tmp_path, library):
             hlotag.load_pass_plugin(path)
 
 
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs CMake")
 def test_the_example_builds_with_cmake(tmp_path, run_python):
+    requires.tool("cmake", "cmake")
     for command in (
         ["cmake", "-S", EXAMPLE, "-B", tmp_path, f"-DPython_EXECUTABLE={sys.executable}"],
         ["cmake", "--build", tmp_path],
