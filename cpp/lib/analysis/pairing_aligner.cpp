@@ -20,6 +20,7 @@ constexpr size_t kMaxCandidates = 64;
 constexpr float kMoveBonus = 0.4f;
 constexpr size_t kSlack = 16;
 constexpr float kCertain = 0.9f;
+constexpr float kGoodFit = 2.5f;
 constexpr int kRounds = 2;
 
 /// For each place, the best of what was put at places up to it.
@@ -290,8 +291,10 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
       node.op.name() != graph_.ids().funcCall)
     atMost = 0.85f;
   float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;
-  float tied = own.isTied && !hasTiedRival ? (hasRival ? 0.95f : 1.0f) : 0.0f;
+  float tied = own.isTied && !hasTiedRival ? (hasRival || own.fit < kGoodFit ? 0.95f : 1.0f) : 0.0f;
   tied = std::min(tied, chain.clues[at].certainty);
+  if (!chain.clues[at].hasCotangent)
+    atMost = std::min(atMost, 0.85f);
   if (std::max(linked, tied) > 0)
     return std::min(atMost, std::max(linked, tied));
   if (own.isFollowed && !hasRival)

@@ -25,11 +25,13 @@ struct Clues {
   bool isZero = false;              ///< it makes zeros
   bool isSeeded = false;            ///< a cotangent of its is handed to the function
   bool isBatched = false;
+  bool hasCotangent = false; ///< it works on something that is no forward value: all derivatives do
 };
 
 /// What speaks for one pair.
 struct Support {
   float score = 0;          ///< 0: not a pair
+  float fit = 0;            ///< what the primitives say
   int types = 0;            ///< those of a cotangent: 2, but for a batch dimension: 1, not: 0
   bool isTied = false;      ///< they share a value, or a constant
   bool isInner = false;     ///< its cotangent is made by an operation of the same equation

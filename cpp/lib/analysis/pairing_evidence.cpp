@@ -44,6 +44,7 @@ Clues Aligner::cluesFor(NodeId id) {
   const Node &node = graph_.nodes[id];
   Clues clues;
   std::vector<Value> given;
+  clues.hasCotangent = node.op.regions().size() > 0; // a region takes its values from around it
   // Batching adds a dimension to some values and not to others.
   clues.isBatched =
       graph_.provenance().text(node.origin->transforms).find('v') != std::string_view::npos;
@@ -55,6 +56,7 @@ Clues Aligner::cluesFor(NodeId id) {
   for (Value raw : node.op.operands()) {
     Value value = graph_.canonical(raw);
     NodeId source = graph_.nodeOf(value.definingOp());
+    clues.hasCotangent |= source == kNone || isSameLevel(source);
     if (source != kNone && graph_.nodes[source].follows == id) {
       value = graph_.root(value); // broadcast for this operation
       source = graph_.nodeOf(value.definingOp());
@@ -301,7 +303,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   const Node &from = graph_.nodes[primal];
   const Node &to = graph_.nodes[chain.nodes[at]];
   const Clues &clues = chain.clues[at];
-  float fit = fitOf(chain.kind, from.primitive, to.primitive);
+  float fit = support.fit = fitOf(chain.kind, from.primitive, to.primitive);
   if (fit == 0 && from.isOrphan && isMostlyResidual(graph_.provenance().text(from.primitive))) {
     for (Value residual : clues.residuals)
       if (graph_.nodeOf(residual.definingOp()) == primal)
@@ -368,9 +370,12 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
     for (NodeId source : clues.sources) {
       NodeId other = graph_.nodes[source].primal;
       if (other == primal) {
-        support.isInner = true;
         support.isClosed = isAlike(graph_.nodes[source].makes, from.takes) &&
                            !isAlike(graph_.nodes[source].makes, from.makes);
+        // What is made of an operand's cotangent is of the equation that made the operand.
+        if (support.isClosed && !isAlike(to.makes, from.takes))
+          continue;
+        support.isInner = true;
         link(source, 0.6f);
       } else if (other != kNone && feeds(primal, other, chain, source)) {
         support.isLinked = true;
