@@ -116,11 +116,14 @@ def all_ops(module: ir.Module) -> list[ir.Operation]:
     return [op for op in found if op.name not in NEVER_TAGGED]
 
 
-def id_of(op: ir.Operation) -> str | None:
+def entries_of(op: ir.Operation) -> dict[str, str]:
     if FRONTEND not in op.attributes:
-        return None
-    entries = {a.name: a.attr for a in ir.DictAttr(op.attributes[FRONTEND])}
-    return ir.StringAttr(entries[KEY]).value if KEY in entries else None
+        return {}
+    return {entry.name: ir.StringAttr(entry.attr).value for entry in ir.DictAttr(op.attributes[FRONTEND])}
+
+
+def id_of(op: ir.Operation) -> str | None:
+    return entries_of(op).get(KEY)
 
 
 def remove_id(op: ir.Operation) -> None:

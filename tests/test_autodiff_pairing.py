@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import ground_truth
@@ -78,16 +80,7 @@ def test_no_confident_pair_is_wrong(name):
     assert result.wrong == 0
 
 
-WRONG = {"scan_of_remat"} if jax.__version_info__ >= (0, 12) else set()
-OTHERS = [
-    pytest.param(name, marks=pytest.mark.xfail(reason="one pair is wrong; not understood yet", strict=True))
-    if name in WRONG
-    else name
-    for name in programs.PROGRAMS
-]
-
-
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", programs.PROGRAMS)
 def test_no_confident_pair_is_wrong_in_other_programs(name):
     function, args = programs.PROGRAMS[name]
     program = ground_truth.Program(function, args, programs.TRANSFORMS["grad"])
@@ -111,6 +104,51 @@ def test_shard_map(run_python):
     assert recall >= LEVELS["shard_map"][0]
     assert heavy == 1.0
     assert wrong == 0
+
+
+TAGGED = (np.ones((4, 8), np.float32), np.ones((8, 8), np.float32))
+BOTH = {"k": "f", "l": "f"}
+INFERRING = hlotag.DEFAULT_PIPELINE.replace("seeds=attached", "seeds=all")
+WHERE = {
+    "direct": jnp.matmul,
+    "inner jit": jax.jit(jnp.matmul),
+    "scan": lambda x, w: jax.lax.scan(lambda c, _: (jnp.tanh(c @ w), None), x, None, length=2)[0],
+    "remat": jax.checkpoint(lambda x, w: jnp.tanh(x @ w) @ w),
+    "scan of remat": lambda x, w: jax.lax.scan(lambda c, _: (jax.checkpoint(jnp.matmul)(c, w), None), x, None, length=2)[0],
+}
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("grad", "expected"), [("drop", {}), ({"k": "b"}, {"k": "b"})], ids=["drop", "other"])
+@pytest.mark.parametrize("form", ["value", "block"])
+@pytest.mark.parametrize("where", WHERE)
+def test_what_a_tag_says_of_derived_operations_is_not_overruled(where, form, grad, expected, order):
+    """Also if every entry is a seed: each product of the backward pass has what the exact way gave it, and no key it took away."""
+
+    def product(x, w):
+        if form == "value":
+            return hlotag.tag(WHERE[where](x, w), BOTH, grad=grad)
+        with hlotag.tagged(BOTH, grad=grad):
+            return WHERE[where](x, w)
+
+    def loss(x, w):
+        return (jnp.sin(product(jnp.cos(x), w)) ** 2).sum()
+
+    def twice(x, w):
+        return (jax.grad(loss)(x, w) ** 2).sum()
+
+    with hlotag.stage(INFERRING):
+        module = jax.jit(jax.value_and_grad(loss if order == 1 else twice, (0, 1))).lower(*TAGGED).compiler_ir()
+    with module.context:
+        backward = ground_truth.backward_ops(module)
+        ops = ground_truth.all_ops(module)
+        products = [
+            (i in backward, ground_truth.entries_of(op)) for i, op in enumerate(ops) if op.name == "stablehlo.dot_general"
+        ]
+        assert [entries for is_derived, entries in products if not is_derived].count(BOTH) > 0
+        assert len(products) > 2
+        assert [entries for is_derived, entries in products if is_derived and entries != expected] == []
+        assert [i for i in backward if "l" in ground_truth.entries_of(ops[i])] == []
 
 
 @pytest.mark.parametrize("name", ["mlp 2", "transformer 2", "transformer, scan of remat", "inner jit"])

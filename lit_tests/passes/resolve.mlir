@@ -92,8 +92,8 @@ module @nested attributes {hlotag.tags = [
     // What the operation has wins over both.
     // CHECK: stablehlo.tanh {{.*}} {mhlo.frontend_attributes = {a = "own", b = "outer", z = "own"}} {{.*}} loc("tanh")
     %2 = stablehlo.tanh %1 {mhlo.frontend_attributes = {a = "own", z = "own"}} : tensor<f32> loc("\01hlotag#0\01/tanh")
-    // No entries, no attribute.
-    // CHECK: stablehlo.abs %{{[^{]*}} loc("transpose()/abs")
+    // Derived operations get none of these keys, also not from passes that infer.
+    // CHECK: stablehlo.abs {{.*}} {mhlo.frontend_attributes = {a = ["hlotag.unset"], c = ["hlotag.unset"]}} {{.*}} loc("transpose()/abs")
     %3 = stablehlo.abs %2 : tensor<f32> loc("transpose(\01hlotag#1\01)/abs")
     return %3 : tensor<f32>
   }

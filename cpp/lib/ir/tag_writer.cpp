@@ -26,6 +26,10 @@ bool isUnset(Attribute value) {
   return text && text.value() == "hlotag.unset";
 }
 
+Attribute unsetValue(MlirContext context) {
+  return ArrayAttr::get(context, {StringAttr::get(context, "hlotag.unset")});
+}
+
 TagWriter::TagWriter(Rewriter &rewriter)
     : rewriter_(rewriter),
       frontendAttributes_(Identifier::get(rewriter.context(), kFrontendAttributes)),

@@ -26,7 +26,8 @@ const PassInfo &Resolve::staticInfo() {
 escape character 1, `hlotag#`, an index into the module's `hlotag.tags` and the escape character
 again, as an element of its own or before the text of one. Each operation whose location has marks,
 at any depth, gets the entries of those tags in `mhlo.frontend_attributes`: `derived` if it is
-transposed, by its own name or by those of all calls of its function, else `forward`. The inner mark
+transposed, by its own name or by those of all calls of its function, else `forward`; a key that only
+`forward` has is then recorded as taken away, `["hlotag.unset"]`, until `hlotag-verify`. The inner mark
 wins over the outer (in a name from left to right; a callee over its caller; a name over what it is wrapped around), and an
 entry that the operation already has wins over both. Then the marks leave all locations, of
 operations and of block arguments, and `hlotag.tags` leaves the module.
@@ -234,8 +235,19 @@ private:
     if (!isPair)
       return fail("must hold dictionaries with 'forward' and 'derived', but " + where + " is " +
                   attr.str());
-    return readEntries(entry.lookup("forward"), where + ".forward", tag.forward) &&
-           readEntries(entry.lookup("derived"), where + ".derived", tag.derived);
+    if (!readEntries(entry.lookup("forward"), where + ".forward", tag.forward) ||
+        !readEntries(entry.lookup("derived"), where + ".derived", tag.derived))
+      return false;
+    tag.derived = ctx_.tags().merge(tag.derived, unset(tag.forward));
+    return true;
+  }
+
+  /// That none of these keys is to be here: passes that infer must not bring them back.
+  ir::DictionaryAttr unset(ir::DictionaryAttr entries) {
+    std::vector<ir::NamedAttribute> result;
+    for (ir::NamedAttribute entry : entries)
+      result.push_back({entry.name, ir::unsetValue(ctx_.context())});
+    return ir::DictionaryAttr::get(ctx_.context(), result);
   }
 
   bool readEntries(ir::Attribute attr, const std::string &where, ir::DictionaryAttr &entries) {

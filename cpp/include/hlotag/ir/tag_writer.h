@@ -27,6 +27,7 @@ bool isReservedKey(std::string_view key);
 /// Whether a value stands for "this key is not to be here", which wins over what callers, regions
 /// and outer scopes say: `["hlotag.unset"]`. In flight only.
 bool isUnset(Attribute value);
+Attribute unsetValue(MlirContext context);
 
 inline bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
