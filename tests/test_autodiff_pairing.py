@@ -123,7 +123,7 @@ WHERE = {
 @pytest.mark.parametrize("form", ["value", "block"])
 @pytest.mark.parametrize("where", WHERE)
 def test_what_a_tag_says_of_derived_operations_is_not_overruled(where, form, grad, expected, order):
-    """Also if every entry is a seed: each product of the backward pass has what the exact way gave it, and no key it took away."""
+    """Also if every entry is a seed: backward products keep what they were given, and no key that was taken away is back."""
 
     def product(x, w):
         if form == "value":
