@@ -29,10 +29,10 @@ void checkName(std::string_view name) {
 }
 
 void checkMarks(std::string_view name) {
-  passes::ParsedName parsed = passes::parseName(name);
-  fuzz::require(passes::hasMark(name) || (parsed.marks.empty() && parsed.stripped == name),
+  analysis::MarkedName parsed = analysis::parseMarks(name);
+  fuzz::require(analysis::hasMark(name) || (parsed.marks.empty() && parsed.stripped == name),
                 "a name without marks stays", parsed.stripped);
-  fuzz::require(passes::hasMark(name) == (!parsed.marks.empty() || !parsed.error.empty()),
+  fuzz::require(analysis::hasMark(name) == (!parsed.marks.empty() || !parsed.error.empty()),
                 "a mark is read or refused");
 }
 

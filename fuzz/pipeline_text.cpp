@@ -2,9 +2,9 @@
 //
 // Pipeline text and options: what parses prints to text that parses to the same.
 #include "check.h"
+#include "sample_pass.h"
 
 #include "hlotag/pass/pipeline.h"
-#include "hlotag/pass/registry.h"
 #include "hlotag/passes/passes.h"
 
 #include <cmath>
@@ -13,25 +13,9 @@
 
 using namespace hlotag;
 using namespace hlotag::pass;
+using hlotag::testing::SamplePass;
 
 namespace {
-
-/// Has an option of each type.
-class Sample final : public PassBase<Sample> {
-public:
-  static const PassInfo &staticInfo() {
-    static const PassInfo info{"hlotag-sample", "HlotagSample", "A pass for tests", ""};
-    return info;
-  }
-  LogicalResult run(PassContext &) override { return success(); }
-
-  Option<bool> flag{options(), "flag", "a bool"};
-  Option<int64_t> limit{options(), "limit", "an int", 3};
-  Option<double> ratio{options(), "ratio", "a float", 0.5};
-  Option<std::string> text{options(), "text", "a string"};
-  Option<std::vector<std::string>> keys{options(), "keys", "a list"};
-  Option<std::string> seeds{options(), "seeds", "a choice", "all", {"all", "attached"}};
-};
 
 void checkSame(const Pass &one, const Pass &other) {
   fuzz::require(one.info().argument == other.info().argument, "the same pass");
@@ -39,8 +23,8 @@ void checkSame(const Pass &one, const Pass &other) {
     fuzz::require(one.options()[i]->print() == other.options()[i]->print(),
                   "options keep their values", one.options()[i]->print());
   fuzz::require(one.clone()->str() == one.str(), "a clone has the same options", one.str());
-  auto *a = dynamic_cast<const Sample *>(&one);
-  auto *b = dynamic_cast<const Sample *>(&other);
+  auto *a = dynamic_cast<const SamplePass *>(&one);
+  auto *b = dynamic_cast<const SamplePass *>(&other);
   if (!a)
     return;
   fuzz::require(*a->text == *b->text && *a->keys == *b->keys && *a->limit == *b->limit,
@@ -52,7 +36,7 @@ void checkSame(const Pass &one, const Pass &other) {
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   passes::registerAllPasses();
-  registerPass([]() -> std::unique_ptr<Pass> { return std::make_unique<Sample>(); });
+  testing::registerSamplePass();
   return 0;
 }
 

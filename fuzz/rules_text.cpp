@@ -27,13 +27,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   std::string_view text(reinterpret_cast<const char *>(data), size);
   try {
-    for (const passes::Rule &rule : passes::parseRules(context, text)) {
+    for (const analysis::Rule &rule : analysis::parseRules(context, text)) {
       fuzz::require(bool(rule.attrs) && !rule.attrs.empty(), "a rule says what to attach");
-      passes::Subject subject{"stablehlo.add", "a/b", "/x/model.py", 3, 4, "main", false};
+      analysis::Subject subject{"stablehlo.add", "a/b", "/x/model.py", 3, 4, "main", false};
       fuzz::require(!rule.matches(subject) || rule.mayMatch(subject.opName),
                     "the quick test misses nothing");
     }
-  } catch (const passes::RuleError &error) {
+  } catch (const analysis::RuleError &error) {
     fuzz::require(error.what()[0] != 0, "an error has a reason");
   }
   return 0;

@@ -1,43 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/pass/pipeline.h"
 #include "hlotag/pass/registry.h"
+#include "sample_pass.h"
 #include "testing.h"
 
 using namespace hlotag::pass;
+using hlotag::testing::registerSamplePass;
+using hlotag::testing::SamplePass;
 
 namespace {
 
-class Sample final : public PassBase<Sample> {
-public:
-  static const PassInfo &staticInfo() {
-    static const PassInfo info{"hlotag-sample", "HlotagSample", "A pass for tests", ""};
-    return info;
-  }
-  LogicalResult run(PassContext &) override { return success(); }
-
-  Option<bool> flag{options(), "flag", "a bool"};
-  Option<int64_t> limit{options(), "limit", "an int", 3};
-  Option<double> ratio{options(), "ratio", "a float", 0.5};
-  Option<std::string> text{options(), "text", "a string"};
-  Option<std::vector<std::string>> keys{options(), "keys", "a list"};
-  Option<std::string> seeds{options(), "seeds", "a choice", "all", {"all", "attached"}};
-};
-
-void registerSample() {
-  registerPass([]() -> std::unique_ptr<Pass> { return std::make_unique<Sample>(); });
-}
-
 std::string roundTrip(const std::string &text) {
-  registerSample();
+  registerSamplePass();
   std::string once = Pipeline::parse(text).str();
   CHECK_EQ(Pipeline::parse(once).str(), once);
   return once;
 }
 
-const Sample &parseSample(Pipeline &pipeline, const std::string &options) {
-  registerSample();
+const SamplePass &parseSample(Pipeline &pipeline, const std::string &options) {
+  registerSamplePass();
   pipeline = Pipeline::parse("hlotag-sample{" + options + "}");
-  return static_cast<const Sample &>(*pipeline.elements()[0].pass);
+  return static_cast<const SamplePass &>(*pipeline.elements()[0].pass);
 }
 
 } // namespace
@@ -68,7 +51,7 @@ TEST(foreign_text_is_untouched) {
 
 TEST(options_of_each_type) {
   Pipeline pipeline;
-  const Sample &pass =
+  const SamplePass &pass =
       parseSample(pipeline, "flag limit=-4 ratio=2.5e-1 text=\"a b\" keys=x,y seeds=attached");
   CHECK(pass.flag.get());
   CHECK_EQ(pass.limit.get(), -4);
@@ -88,12 +71,12 @@ TEST(defaults_are_not_printed) {
 TEST(any_string_round_trips) {
   for (std::string value : {"plain", "a b", "a,b", "{", "}", "\"", "'", "\\", "a\\\"b", "\\\\", "(",
                             "=", " lead", "new\nline", "x='1' y=\"2\"", "C:\\dir\\", "é"}) {
-    Sample pass;
+    SamplePass pass;
     pass.text.set(value);
     pass.keys.set({value, "other", value});
-    registerSample();
+    registerSamplePass();
     Pipeline pipeline = Pipeline::parse(pass.str());
-    const auto &back = static_cast<const Sample &>(*pipeline.elements()[0].pass);
+    const auto &back = static_cast<const SamplePass &>(*pipeline.elements()[0].pass);
     CHECK_EQ(back.text.get(), value);
     CHECK(back.keys.get() == pass.keys.get());
   }
@@ -109,14 +92,14 @@ TEST(lists) {
 }
 
 TEST(clones_have_the_same_options) {
-  Sample pass;
+  SamplePass pass;
   pass.limit.set(7);
   pass.keys.set({"a"});
   CHECK_EQ(pass.clone()->str(), "hlotag-sample{limit=7 keys=a}");
 }
 
 TEST(malformed_pipelines) {
-  registerSample();
+  registerSamplePass();
   CHECK_THROWS(Pipeline::parse(","), PipelineError, "expected the name of a pass");
   CHECK_THROWS(Pipeline::parse("cse,"), PipelineError, "expected the name of a pass");
   CHECK_THROWS(Pipeline::parse("cse canonicalize"), PipelineError, "expected ','");
@@ -130,7 +113,7 @@ TEST(malformed_pipelines) {
 }
 
 TEST(errors_show_the_place) {
-  registerSample();
+  registerSamplePass();
   CHECK_THROWS(Pipeline::parse("cse,hlotag-sampel"), PipelineError,
                "at offset 4: unknown pass 'hlotag-sampel'; did you mean hlotag-sample?\n"
                "  cse,hlotag-sampel\n"
@@ -138,7 +121,7 @@ TEST(errors_show_the_place) {
 }
 
 TEST(unknown_and_ill_typed_options) {
-  registerSample();
+  registerSamplePass();
   CHECK_THROWS(Pipeline::parse("hlotag-sample{nope=1}"), PipelineError,
                "unknown option 'nope' of hlotag-sample; its options: flag (bool), limit (int), "
                "ratio (float), text (string), keys (list of strings), seeds (all|attached)");
@@ -154,7 +137,7 @@ TEST(unknown_and_ill_typed_options) {
 }
 
 TEST(our_passes_are_not_nested) {
-  registerSample();
+  registerSamplePass();
   CHECK_THROWS(Pipeline::parse("func.func(cse, hlotag-sample)"), PipelineError,
                "not nested in another operation");
   CHECK_EQ(roundTrip("func.func(x{a=hlotag-sample})"), "func.func(x{a=hlotag-sample})");

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace hlotag::passes {
+namespace hlotag::analysis {
 
 namespace {
 
@@ -79,4 +79,4 @@ bool LoweringGroups::isResultOfItsPrimitive(ir::Operation op, ir::Location locat
          !isLoweredTo("lt", predicate.name().str());
 }
 
-} // namespace hlotag::passes
+} // namespace hlotag::analysis

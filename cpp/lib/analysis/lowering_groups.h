@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace hlotag::passes {
+namespace hlotag::analysis {
 
 /// Whether a primitive of JAX, the last element of a location's name, lowers to an operation of
 /// that kind, e.g. `mul` to `stablehlo.multiply`.
@@ -43,4 +43,4 @@ private:
   ir::PointerMap<ir::Identifier> results_;
 };
 
-} // namespace hlotag::passes
+} // namespace hlotag::analysis

@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-namespace hlotag::passes {
+namespace hlotag::analysis {
 
 namespace {
 
@@ -25,8 +25,8 @@ size_t joinAround(std::string_view name, size_t next, std::string &out) {
 
 bool hasMark(std::string_view name) { return name.find(kMark) != std::string_view::npos; }
 
-ParsedName parseName(std::string_view name) {
-  ParsedName result;
+MarkedName parseMarks(std::string_view name) {
+  MarkedName result;
   size_t at = 0;
   result.stripped.reserve(name.size());
   while (at < name.size()) {
@@ -51,4 +51,4 @@ ParsedName parseName(std::string_view name) {
   return result;
 }
 
-} // namespace hlotag::passes
+} // namespace hlotag::analysis

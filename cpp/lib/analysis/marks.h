@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace hlotag::passes {
+namespace hlotag::analysis {
 
-struct ParsedName {
+struct MarkedName {
   std::vector<size_t> marks; ///< indices into the module's `hlotag.tags`, outermost first
   std::string stripped;      ///< the name without marks, and without the separators they needed
   std::string error;         ///< not empty if a mark is malformed
@@ -20,6 +20,6 @@ struct ParsedName {
 bool hasMark(std::string_view name);
 
 /// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`.
-ParsedName parseName(std::string_view name);
+MarkedName parseMarks(std::string_view name);
 
-} // namespace hlotag::passes
+} // namespace hlotag::analysis

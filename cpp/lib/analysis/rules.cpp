@@ -5,7 +5,7 @@
 #include "hlotag/ir/tag_writer.h"
 #include "hlotag/pass/option.h"
 
-namespace hlotag::passes {
+namespace hlotag::analysis {
 
 using pass::globMatch;
 
@@ -192,4 +192,4 @@ std::vector<Rule> parseRules(MlirContext context, std::string_view text) {
   return rules;
 }
 
-} // namespace hlotag::passes
+} // namespace hlotag::analysis

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hlotag::passes {
+namespace hlotag::analysis {
 
 enum class Phase { Forward, Backward, Both };
 
@@ -54,4 +54,4 @@ public:
 /// `[{op = "dot_general", scope = "layer*/attn", attrs = {k = "v"}}]`. Throws RuleError.
 std::vector<Rule> parseRules(MlirContext context, std::string_view text);
 
-} // namespace hlotag::passes
+} // namespace hlotag::analysis

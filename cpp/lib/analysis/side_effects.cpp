@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <iterator>
 
-namespace hlotag::passes {
+namespace hlotag::analysis {
 
-SideEffects::SideEffects(const analysis::CallGraph &graph, const ir::OpIds &ids) : ids_(ids) {
+SideEffects::SideEffects(const CallGraph &graph, const ir::OpIds &ids) : ids_(ids) {
   // Callees first. On a cycle, which HLO cannot have, a callee may be unknown: it counts as free
   // of effects until it is found to have some.
   for (size_t f : graph.calleesFirst()) {
-    const analysis::CallGraph::Function &function = graph.functions()[f];
+    const CallGraph::Function &function = graph.functions()[f];
     bool isDeclaration = function.op.regions()[0].empty();
     if (isDeclaration || has(function.op))
       functions_.emplace(function.name);
@@ -86,4 +86,4 @@ SideEffects::Kind SideEffects::kindOf(ir::Identifier opName) {
   return *kind;
 }
 
-} // namespace hlotag::passes
+} // namespace hlotag::analysis

@@ -8,13 +8,13 @@
 #include <string>
 #include <unordered_set>
 
-namespace hlotag::passes {
+namespace hlotag::analysis {
 
 /// MLIR's C API does not tell, so this goes by the names of operations. Those of unknown dialects
 /// have side effects. Collectives have none: XLA orders them by their operands.
 class SideEffects {
 public:
-  SideEffects(const analysis::CallGraph &graph, const ir::OpIds &ids);
+  SideEffects(const CallGraph &graph, const ir::OpIds &ids);
 
   /// Whether `op`, what is nested in it, or a function it calls has one.
   bool has(ir::Operation op);
@@ -31,4 +31,4 @@ private:
   std::unordered_set<std::string> functions_; // that have one
 };
 
-} // namespace hlotag::passes
+} // namespace hlotag::analysis

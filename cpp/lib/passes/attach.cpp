@@ -17,6 +17,9 @@ namespace hlotag::passes {
 namespace {
 
 using namespace pass;
+using analysis::Phase;
+using analysis::Rule;
+using analysis::Subject;
 
 class Attach final : public PassBase<Attach> {
 public:
@@ -263,8 +266,8 @@ LogicalResult Attach::run(PassContext &ctx) {
                                            ") is for hlotag-opt and Python; here, give 'rules'");
   std::vector<Rule> rules;
   try {
-    rules = parseRules(ctx.context(), *rules_);
-  } catch (const RuleError &error) {
+    rules = analysis::parseRules(ctx.context(), *rules_);
+  } catch (const analysis::RuleError &error) {
     return ctx.emitError(ctx.module(), error.what());
   }
   if (!rules.empty())

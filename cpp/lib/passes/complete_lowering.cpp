@@ -109,7 +109,7 @@ private:
 
   PassContext &ctx_;
   analysis::EntryCarrier carrier_;
-  LoweringGroups groups_;
+  analysis::LoweringGroups groups_;
   bool attachedOnly_;
   ir::Identifier broadcast_, barrier_;
 
@@ -194,7 +194,7 @@ bool Completer::isOfCheckpoint(ir::Operation op) {
   if (!name)
     return false;
   // A barrier that the user wrote is an equation of its own.
-  std::string_view primitive = primitiveOf(name.name().str());
+  std::string_view primitive = analysis::primitiveOf(name.name().str());
   return primitive == "remat2" || primitive == "checkpoint";
 }
 

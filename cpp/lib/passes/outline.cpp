@@ -3,10 +3,10 @@
 #include "hlotag/analysis/call_graph.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
+#include "transforms/symbol_names.h"
 
 #include <algorithm>
 #include <map>
-#include <unordered_set>
 
 namespace hlotag::passes {
 
@@ -95,7 +95,7 @@ class Placement {
 public:
   enum class Obstacle { None, Value, SideEffect };
 
-  Placement(const Group &group, SideEffects &effects) {
+  Placement(const Group &group, analysis::SideEffects &effects) {
     // Paths through values are the better explanation, so effects count only where there is none.
     if (place(group, nullptr))
       place(group, &effects);
@@ -111,14 +111,14 @@ public:
 private:
   enum class Role : unsigned char { None, Member, After };
 
-  bool place(const Group &group, SideEffects *effects);
+  bool place(const Group &group, analysis::SideEffects *effects);
 
   Obstacle obstacle_ = Obstacle::None;
   ir::Operation outside_, dependent_;
   std::vector<ir::Operation> after_;
 };
 
-bool Placement::place(const Group &group, SideEffects *effects) {
+bool Placement::place(const Group &group, analysis::SideEffects *effects) {
   ir::PointerMap<Role> roles;
   for (ir::Operation member : group.members)
     *roles.insert(member.opaque()).first = Role::Member;
@@ -165,15 +165,12 @@ class Outliner {
 public:
   Outliner(PassContext &ctx, std::string_view key, size_t minOps, bool warns)
       : ctx_(ctx), key_(key), minOps_(minOps), warns_(warns), graph_(ctx.module(), ctx.ids()),
-        effects_(graph_, ctx.ids()), manualComputation_(id("sdy.manual_computation")) {}
+        effects_(graph_, ctx.ids()), manualComputation_(id("sdy.manual_computation")),
+        names_(ctx.module(), ctx.ids()) {}
 
   void run() {
     for (const CallGraph::Function &function : graph_.functions())
       collect(function);
-    for (ir::Block block : ctx_.module().regions()[0].blocks())
-      for (ir::Operation op : block.operations())
-        if (auto name = op.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
-          names_.emplace(name.value());
     for (Group &group : groups_)
       if (group.members.size() >= minOps_ && !isCall(group))
         outline(group);
@@ -212,11 +209,11 @@ private:
   size_t minOps_;
   bool warns_;
   CallGraph graph_;
-  SideEffects effects_;
+  analysis::SideEffects effects_;
   ir::Identifier manualComputation_;
   std::vector<Group> groups_;
   bool anyMoved_ = false;
-  std::unordered_set<std::string> names_;
+  transforms::SymbolNames names_;
 };
 
 /// The value that all calls of a private function have, or null.
@@ -278,10 +275,7 @@ std::string Outliner::symbolFor(const Group &group) {
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')))
       c = '_';
   base.resize(std::min<size_t>(base.size(), 64));
-  std::string name = base;
-  for (size_t i = 0; !names_.insert(name).second; ++i)
-    name = base + "_" + std::to_string(i);
-  return name;
+  return names_.fresh(base);
 }
 
 void Outliner::refuse(const Group &group, const Placement &placement) {

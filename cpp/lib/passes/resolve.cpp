@@ -176,8 +176,8 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc) {
   Resolved result{loc, child.forward, child.derived, child.isMarked};
   std::string_view text = loc.name().str();
   std::string name;
-  if (hasMark(text)) {
-    ParsedName parsed = parseName(text);
+  if (analysis::hasMark(text)) {
+    analysis::MarkedName parsed = analysis::parseMarks(text);
     if (!parsed.error.empty())
       throw BadMark{parsed.error};
     result.forward = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::forward), child.forward);

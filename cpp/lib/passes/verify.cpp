@@ -220,7 +220,7 @@ bool Verifier::isMarked(ir::Location root) {
     if (!isNew && !*known)
       continue;
     auto name = ir::dynCast<ir::NameLoc>(loc);
-    if (*known || (name && hasMark(name.name().str())))
+    if (*known || (name && analysis::hasMark(name.name().str())))
       return *marked_.insert(root.opaque()).first = true;
     if (name) {
       pending_.push_back(name.child());

@@ -4,12 +4,8 @@
 namespace hlotag::transforms {
 
 FunctionCopies::FunctionCopies(pass::PassContext &ctx)
-    : ctx_(ctx), visibility_(ir::Identifier::get(ctx.context(), "sym_visibility")) {
-  for (ir::Block block : ctx.module().regions()[0].blocks())
-    for (ir::Operation op : block.operations())
-      if (auto name = op.attrOf<ir::StringAttr>(ctx.ids().symName.str()))
-        names_.emplace(name.value());
-}
+    : ctx_(ctx), visibility_(ir::Identifier::get(ctx.context(), "sym_visibility")),
+      names_(ctx.module(), ctx.ids()) {}
 
 ir::FlatSymbolRefAttr FunctionCopies::symbolOf(ir::Operation function) const {
   auto name = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str());
@@ -18,20 +14,12 @@ ir::FlatSymbolRefAttr FunctionCopies::symbolOf(ir::Operation function) const {
 
 ir::Operation FunctionCopies::copy(ir::Operation function, ir::Operation after) {
   auto name = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str());
-  std::string fresh = freshName(std::string(name.value()));
+  std::string fresh = names_.numbered(std::string(name.value()));
   ir::Operation copied = ctx_.rewriter().insert(ir::OwnedOperation::clone(function), after.block(),
                                                 after.nextInBlock());
   ctx_.rewriter().setAttr(copied, ctx_.ids().symName, ir::StringAttr::get(ctx_.context(), fresh));
   ctx_.rewriter().setAttr(copied, visibility_, ir::StringAttr::get(ctx_.context(), "private"));
   return copied;
-}
-
-std::string FunctionCopies::freshName(const std::string &base) {
-  for (size_t &next = nextSuffix_[base];;) {
-    std::string name = base + "_" + std::to_string(next++);
-    if (names_.insert(name).second)
-      return name;
-  }
 }
 
 } // namespace hlotag::transforms

@@ -4,10 +4,7 @@
 #pragma once
 
 #include "hlotag/pass/pass.h"
-
-#include <string>
-#include <unordered_map>
-#include <unordered_set>
+#include "symbol_names.h"
 
 namespace hlotag::transforms {
 
@@ -21,12 +18,9 @@ public:
   ir::FlatSymbolRefAttr symbolOf(ir::Operation function) const;
 
 private:
-  std::string freshName(const std::string &base);
-
   pass::PassContext &ctx_;
   ir::Identifier visibility_;
-  std::unordered_set<std::string> names_;
-  std::unordered_map<std::string, size_t> nextSuffix_; // by name of the original
+  SymbolNames names_;
 };
 
 } // namespace hlotag::transforms
