@@ -146,3 +146,41 @@ def test_a_function_of_both_phases_has_each_phases_entries():
         for mine, theirs in zip(jax.tree.leaves(jax.jit(gradient)(X)), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-6)
     assert [op.entries for op in ops] == [{"k": phase, "r": phase} for phase in ("forward", "backward")]
+
+
+def computations(lowered):
+    """For each custom call with computations: its own entries, and those of all operations in the computations."""
+    functions = {f.attributes["sym_name"].value: f for f in lowered.compiler_ir().body.operations}
+
+    def entries(op):
+        found = dict(op.attributes).get("mhlo.frontend_attributes")
+        return {entry.name: entry.attr.value for entry in found or ()}
+
+    for op in functions["main"].regions[0].blocks[0].operations:
+        for symbol in dict(op.attributes).get("called_computations", ()):
+            *body, _ = functions[symbol.value].regions[0].blocks[0].operations
+            yield entries(op), [entries(inner) for inner in body]
+
+
+@pytest.mark.parametrize("find", [jax.lax.approx_max_k, jax.lax.approx_min_k])
+@pytest.mark.parametrize("how", ["value", "block", "rule"])
+def test_the_computation_of_a_custom_call_has_the_entries_of_that_call_only(find, how):
+    # The comparator, which JAX makes once for all calls.
+    def f(x):
+        with jax.named_scope("mine"):
+            if how == "block":
+                with hlotag.tagged({"k": "v"}):
+                    values = find(x, 3)[0]
+            else:
+                values = find(x, 3)[0]
+            if how == "value":
+                values = hlotag.tag(values, {"k": "v"})
+        return values, find(x * 2, 3)[0]
+
+    x = np.arange(64, dtype=np.float32)
+    expected = jax.jit(f)(x)
+    rules = [hlotag.Rule({"k": "v"}, op="custom_call", scope="mine")] if how == "rule" else []
+    with hlotag.stage(rules=rules):
+        lowered = jax.jit(f).lower(x)
+        assert list(computations(lowered)) == [({"k": "v"}, [{"k": "v"}]), ({}, [{}])]
+        np.testing.assert_array_equal(lowered.compile()(x), expected)

@@ -178,3 +178,15 @@ func.func @attached(%x: tensor<4xf32>, %y: tensor<f32>) -> (tensor<4xf32>, tenso
   %3 = stablehlo.add %x, %2 {mhlo.frontend_attributes = {b = "mark"}} : tensor<4xf32> loc("jit(f)/add")
   return %1, %3 : tensor<4xf32>, tensor<4xf32>
 }
+
+// The computation of a custom call is a part of it, not its lowering: what is tagged in there says nothing about the call.
+// CHECK-LABEL: func.func @custom
+func.func @custom(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK: custom_call @target(%arg0) {{.*}}called_computations = [@gt]}
+  %0 = "stablehlo.custom_call"(%x) {call_target_name = "target", called_computations = [@gt]} : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @gt(%x: tensor<f32>, %y: tensor<f32>) -> tensor<i1> {
+  %0 = stablehlo.compare GT, %x, %y {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1>
+}

@@ -4,7 +4,7 @@
 // RUN: hlotag-opt %s --hlotag-propagate-calls --split-input-file | FileCheck %s
 // RUN: hlotag-opt %s --hlotag-propagate-calls --hlotag-propagate-calls --split-input-file | FileCheck %s
 
-// A public function, and one that something other than a call refers to, stay as they are.
+// A public function, and one that is called without entries too, stay as they are.
 // CHECK-LABEL: func.func public @main
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {
   // CHECK: call @api_0(%arg0)
@@ -66,4 +66,51 @@ func.func private @dead(%x: tensor<f32>) -> tensor<f32> {
 func.func private @g(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x : tensor<f32>
   return %0 : tensor<f32>
+}
+
+// -----
+
+// Composites and custom calls are calls: each hands its entries to what it calls, and to nothing that others call.
+// CHECK-LABEL: func.func public @main
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK: custom_call @target{{.*}}called_computations = [@gt_0, @only, @gt_0]{{.*}}k = "v"
+  %0 = stablehlo.custom_call @target(%x) {called_computations = [@gt, @only, @gt], mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+  // CHECK: custom_call @target{{.*}}called_computations = [@gt]
+  %1 = stablehlo.custom_call @target(%0) {called_computations = [@gt]} : (tensor<f32>) -> tensor<f32>
+  // CHECK: composite "my.op" {{.*}}decomposition = @part_0
+  %2 = stablehlo.composite "my.op" %1 {decomposition = @part, mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+  // CHECK: composite "my.op" {{.*}}decomposition = @part}
+  %3 = stablehlo.composite "my.op" %2 {decomposition = @part} : (tensor<f32>) -> tensor<f32>
+  return %3 : tensor<f32>
+}
+// CHECK-LABEL: func.func private @gt(
+// CHECK: stablehlo.compare GT, %arg0, %arg1 :
+// CHECK-LABEL: func.func private @gt_0(
+// CHECK: stablehlo.compare GT, %arg0, %arg1 {mhlo.frontend_attributes = {k = "v"}}
+func.func private @gt(%x: tensor<f32>, %y: tensor<f32>) -> tensor<i1> {
+  %0 = stablehlo.compare GT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1>
+}
+// CHECK-LABEL: func.func private @only(
+// CHECK: stablehlo.compare LT, %arg0, %arg1 {mhlo.frontend_attributes = {k = "v"}}
+func.func private @only(%x: tensor<f32>, %y: tensor<f32>) -> tensor<i1> {
+  %0 = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1>
+}
+// What the decomposition calls is reached through it.
+// CHECK-LABEL: func.func private @part(
+// CHECK: custom_call @target{{.*}}called_computations = [@deep]}
+// CHECK-LABEL: func.func private @part_0(
+// CHECK: custom_call @target{{.*}}called_computations = [@deep_0]{{.*}}k = "v"
+func.func private @part(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.custom_call @target(%x) {called_computations = [@deep]} : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+// CHECK-LABEL: func.func private @deep(
+// CHECK: compare EQ, %arg0, %arg1 :
+// CHECK-LABEL: func.func private @deep_0(
+// CHECK: compare EQ, {{.*}}k = "v"
+func.func private @deep(%x: tensor<f32>, %y: tensor<f32>) -> tensor<i1> {
+  %0 = stablehlo.compare EQ, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1>
 }

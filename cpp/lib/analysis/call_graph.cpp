@@ -9,7 +9,7 @@ using ir::Attribute;
 using ir::Identifier;
 using ir::Operation;
 
-CallGraph::CallGraph(Operation module, const ir::OpIds &ids) {
+CallGraph::CallGraph(Operation module, const ir::OpIds &ids) : module_(ids.module) {
   std::vector<Operation> others;
   for (ir::Block block : module.regions()[0].blocks())
     for (Operation op : block.operations()) {
@@ -35,22 +35,35 @@ CallGraph::CallGraph(Operation module, const ir::OpIds &ids) {
 }
 
 void CallGraph::addBody(size_t function, const ir::OpIds &ids) {
+  size_t place = 0;
   ir::walk(functions_[function].op, [&](Operation op) {
-    Identifier name = op.name();
+    Identifier name = op.name(), callees = ids.calleesOf(name);
     if (name == ids.module)
       return ir::WalkResult::Skip;
-    if (name == ids.funcCall) {
-      size_t callee = resolve(op.attr("callee"));
-      size_t site = callSites_.size();
-      callSites_.push_back({op, function, callee});
-      functions_[function].calls.push_back(site);
-      if (callee != kNone)
-        functions_[callee].callers.push_back(site);
-    } else if (mayRefer(name, ids)) {
-      addReferences(op);
-    }
+    if (callees)
+      addCalls({op, function, kNone, place, 0}, op.attr(callees.str()));
+    if (mayRefer(name, ids))
+      addReferences(op, callees);
+    ++place;
     return ir::WalkResult::Advance;
   });
+}
+
+void CallGraph::addCalls(const CallSite &site, Attribute callees) {
+  auto add = [&](Attribute symbol, size_t index) {
+    CallSite added = site;
+    added.callee = resolve(symbol);
+    added.index = index;
+    functions_[site.caller].calls.push_back(callSites_.size());
+    if (added.callee != kNone)
+      functions_[added.callee].callers.push_back(callSites_.size());
+    callSites_.push_back(added);
+  };
+  ir::ArrayAttr list = ir::dynCast<ir::ArrayAttr>(callees);
+  if (!list)
+    return add(callees, 0);
+  for (intptr_t i = 0; i < list.size(); ++i)
+    add(list[i], size_t(i));
 }
 
 bool CallGraph::mayRefer(Identifier opName, const ir::OpIds &ids) {
@@ -61,15 +74,16 @@ bool CallGraph::mayRefer(Identifier opName, const ir::OpIds &ids) {
     std::string_view text = opName.str();
     bool isHlo = ir::startsWith(text, "stablehlo.") || ir::startsWith(text, "chlo.");
     *known = opName == ids.customCall || opName == ids.composite ||
-             (!isHlo && opName != ids.func && opName != ids.funcReturn);
+             (!isHlo && opName != ids.func && opName != ids.funcReturn && opName != ids.funcCall);
   }
   return *known;
 }
 
-void CallGraph::addReferences(Operation op) {
+void CallGraph::addReferences(Operation op, Identifier calls) {
   std::vector<Attribute> pending;
   for (ir::NamedAttribute entry : op.attributes())
-    pending.push_back(entry.value);
+    if (entry.name != calls)
+      pending.push_back(entry.value);
   while (!pending.empty()) {
     Attribute attr = pending.back();
     pending.pop_back();
@@ -93,6 +107,25 @@ size_t CallGraph::resolve(Attribute symbol) {
   if (isNew)
     *known = find(ir::FlatSymbolRefAttr(symbol.raw()).value());
   return *known;
+}
+
+void CallGraph::forEachSite(size_t function, Operation body,
+                            const std::function<void(Operation, size_t)> &visit) const {
+  const std::vector<size_t> &sites = functions_[function].calls;
+  if (body == functions_[function].op) {
+    for (size_t site : sites)
+      visit(callSites_[site].op, site);
+    return;
+  }
+  size_t place = 0, next = 0;
+  ir::walk(body, [&](Operation op) {
+    if (op.name() == module_)
+      return ir::WalkResult::Skip;
+    for (; next < sites.size() && callSites_[sites[next]].place == place; ++next)
+      visit(op, sites[next]);
+    ++place;
+    return next < sites.size() ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
+  });
 }
 
 size_t CallGraph::find(std::string_view name) const {

@@ -256,12 +256,11 @@ void Provenance::indexCalls(Operation module) {
     functionsInOrder_.push_back(op);
   });
   walk(module, [&](Operation op) {
-    std::string_view attribute = op.name() == ids_.funcCall    ? "callee"
-                                 : op.name() == ids_.composite ? "decomposition"
-                                                               : "";
-    if (attribute.empty())
+    // Computations of custom calls have names of their own, which nothing is put in front of.
+    Identifier attribute = ids_.calleesOf(op.name());
+    if (!attribute)
       return;
-    FlatSymbolRefAttr callee = op.attrOf<FlatSymbolRefAttr>(attribute);
+    FlatSymbolRefAttr callee = op.attrOf<FlatSymbolRefAttr>(attribute.str());
     if (Operation target = callee ? function(callee.value()) : Operation())
       calls_[target.opaque()].push_back(op);
   });

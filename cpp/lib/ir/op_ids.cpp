@@ -20,6 +20,8 @@ OpIds::OpIds(MlirContext context) {
   customCall = get("stablehlo.custom_call");
   symName = get("sym_name");
   callee = get("callee");
+  decomposition = get("decomposition");
+  calledComputations = get("called_computations");
   frontendAttributes = get(kFrontendAttributes);
   attached = get(kAttached);
   tags = get("hlotag.tags");

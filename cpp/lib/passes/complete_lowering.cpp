@@ -259,9 +259,10 @@ void Completer::completeEnclosing() {
     Entries entries{entriesOfBody(function.op), {}, {}};
     if (!entries)
       continue;
+    // A custom call is no wrapper around its computations: they are parts of it, as reducers are.
     for (size_t site : function.callers)
-      carrier_.give(graph.callSites()[site].op, entries,
-                    {"all operations of the function have it", function.op});
+      if (ir::Operation call = graph.callSites()[site].op; call.name() == ctx_.ids().funcCall)
+        carrier_.give(call, entries, {"all operations of the function have it", function.op});
   }
 }
 

@@ -29,14 +29,13 @@ const PassInfo &PropagateCalls::staticInfo() {
   static const PassInfo info{
       "hlotag-propagate-calls", "HlotagPropagateCalls",
       "Pass the entries of a call to the body of the function it calls",
-      R"(A `func.call` hands its entries to every operation in the body of its callee, and through the
-calls in there to their callees. A key that an operation already has keeps its value.
+      R"(A call hands its entries to every operation in the body of the function it calls, and through the
+calls in there to what they call. A key that an operation already has keeps its value. Calls are
+`func.call`, composites (their decomposition) and custom calls (their called computations).
 
 A function whose callers hand it different entries is specialized: there is one copy for each
 distinct set, named `f_0`, `f_1`, ..., shared by all calls that hand it that set. Calls without entries keep
-the original. So do users other than calls (the called computation of a custom call, the
-decomposition of a composite), and a public function is never changed for its callers' sake. No copy
-is made when nothing in the body would change. Cost: linear in the operations, those of the copies
+the original, and a public function is never changed for its callers' sake. No copy is made when nothing in the body would change. Cost: linear in the operations, those of the copies
 included.
 
 Before:
@@ -259,26 +258,18 @@ void Specializer::assignOperations() {
 
 void Specializer::write(size_t v) {
   const Variant &variant = variants_[v];
-  auto redirect = [&](ir::Operation call, size_t callee) {
-    if (callee == kNone)
-      return;
-    // Only calls that must change are touched; the callee of a copy is read from the original.
-    const Variant &target = variants_[callee];
-    if (target.op != functions()[target.function].op)
-      ctx_.rewriter().setAttr(call, ctx_.ids().callee, target.symbol);
-  };
-  const std::vector<size_t> &sites = functions()[variant.function].calls;
-  if (!variant.entries) {
-    for (size_t i = 0; i < sites.size(); ++i)
-      redirect(graph_.callSites()[sites[i]].op, variant.callees[i]);
-    return;
-  }
   size_t nextCall = 0;
+  graph_.forEachSite(variant.function, variant.op, [&](ir::Operation call, size_t site) {
+    size_t callee = variant.callees[nextCall++];
+    // Only calls that must change are touched; what a copy calls is read from the original.
+    if (callee != kNone && variants_[callee].op != functions()[variants_[callee].function].op)
+      transforms::retarget(ctx_, graph_.callSites()[site], call, variants_[callee].symbol);
+  });
+  if (!variant.entries)
+    return;
   ir::walk(variant.op, [&](ir::Operation op) {
     if (op.name() == ctx_.ids().module)
       return ir::WalkResult::Skip;
-    if (op.name() == ctx_.ids().funcCall)
-      redirect(op, variant.callees[nextCall++]);
     if (carrier_.isTaggable(op))
       carrier_.give(op, variant.entries, {"in the function it calls", variant.caller});
     return ir::WalkResult::Advance;

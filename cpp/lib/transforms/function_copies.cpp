@@ -22,4 +22,18 @@ ir::Operation FunctionCopies::copy(ir::Operation function, ir::Operation after) 
   return copied;
 }
 
+void retarget(pass::PassContext &ctx, const analysis::CallGraph::CallSite &site, ir::Operation op,
+              ir::FlatSymbolRefAttr function) {
+  ir::Identifier name = ctx.ids().calleesOf(op.name());
+  ir::ArrayAttr list = op.attrOf<ir::ArrayAttr>(name.str());
+  if (!list) {
+    ctx.rewriter().setAttr(op, name, function);
+    return;
+  }
+  std::vector<ir::Attribute> callees;
+  for (ir::Attribute callee : list)
+    callees.push_back(callees.size() == site.index ? function : callee);
+  ctx.rewriter().setAttr(op, name, ir::ArrayAttr::get(ctx.context(), callees));
+}
+
 } // namespace hlotag::transforms

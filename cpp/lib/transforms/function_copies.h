@@ -3,6 +3,7 @@
 // Copies of functions, for callers that need another body.
 #pragma once
 
+#include "hlotag/analysis/call_graph.h"
 #include "hlotag/pass/pass.h"
 #include "symbol_names.h"
 
@@ -22,5 +23,10 @@ private:
   ir::Identifier visibility_;
   SymbolNames names_;
 };
+
+/// Points a call to another function. `op` is the call of `site`, or its copy in a copy of the
+/// caller.
+void retarget(pass::PassContext &ctx, const analysis::CallGraph::CallSite &site, ir::Operation op,
+              ir::FlatSymbolRefAttr function);
 
 } // namespace hlotag::transforms

@@ -120,18 +120,11 @@ bool Splitter::split() {
 /// Points those calls in `function`, which is `f` or its copy, that are of the backward pass to
 /// copies.
 void Splitter::redirect(ir::Operation function, size_t f, bool isBackward) {
-  size_t next = 0;
-  const std::vector<size_t> &sites = functions()[f].calls;
-  ir::walk(function, [&](ir::Operation op) {
-    if (next == sites.size() || op.name() == ctx_.ids().module)
-      return op.name() == ctx_.ids().module ? ir::WalkResult::Skip : ir::WalkResult::Interrupt;
-    if (op.name() != ctx_.ids().funcCall)
-      return ir::WalkResult::Advance;
-    size_t site = sites[next++];
-    size_t callee = graph_.callSites()[site].callee;
-    if (callee != CallGraph::kNone && backward_[callee] && (isBackward || isTransposed_[site]))
-      ctx_.rewriter().setAttr(op, ctx_.ids().callee, symbols_[callee]);
-    return ir::WalkResult::Advance;
+  graph_.forEachSite(f, function, [&](ir::Operation op, size_t number) {
+    const CallGraph::CallSite &site = graph_.callSites()[number];
+    bool isMoved = site.callee != CallGraph::kNone && backward_[site.callee];
+    if (isMoved && (isBackward || isTransposed_[number]))
+      retarget(ctx_, site, op, symbols_[site.callee]);
   });
 }
 

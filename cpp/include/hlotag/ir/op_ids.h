@@ -19,13 +19,20 @@ struct OpIds {
   Identifier composite, customCall;
 
   // Attributes
-  Identifier symName, callee;
+  Identifier symName, callee, decomposition, calledComputations;
   Identifier frontendAttributes, attached, tags;
 
   /// Operations that never carry tags: modules, functions, terminators.
   bool isNeverTagged(Identifier name) const {
     return name == stablehloReturn || name == funcReturn || name == func || name == module ||
            name == sdyReturn;
+  }
+  /// The attribute of operations of that name with the function or functions they call, or null.
+  Identifier calleesOf(Identifier name) const {
+    return name == funcCall     ? callee
+           : name == composite  ? decomposition
+           : name == customCall ? calledComputations
+                                : Identifier();
   }
 };
 
