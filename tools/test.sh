@@ -38,6 +38,7 @@ done
 if [[ -n $newest ]]; then
   export PATH="$PWD/.venv/$newest/bin:$PATH"
   step "C++ unit tests" bash tools/unittests.sh dev
+  step "sanitizers" bash tools/sanitize.sh short
   step "docs" make --no-print-directory docs
   if [[ -x /usr/lib/llvm-22/bin/mlir-opt && -f /usr/lib/llvm-22/include/mlir-c/IR.h && -d /usr/lib/llvm-22/include/llvm ]]; then
     step "mlir-opt: the passes' lit tests" bash tools/mlir_opt.sh
