@@ -4,11 +4,8 @@
 import copy
 import inspect
 import json
-import os
 import pickle
 import re
-import subprocess
-import sys
 import threading
 import traceback
 from pathlib import Path
@@ -23,6 +20,7 @@ import hlotag
 from hlotag import _core, _key_table, keys, rules
 from hlotag.cli import main
 from modules import ops_of
+from terminal import run_in_terminal
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 PAGE = Path(__file__).parent.parent / "docs" / "keys.md"
@@ -510,25 +508,10 @@ def test_the_table_is_wrapped_to_the_terminal(width, colours):
 
 
 def test_colours_and_width_come_from_the_terminal():
-    import pty
-
     code = "import sys; from hlotag.cli import main; sys.exit(main(['keys']))"
     for extra, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
-        leader, follower = pty.openpty()
-        env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"COLUMNS": "90"} | extra
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=follower, env=env)
-        os.close(follower)
-        output = b""
-        while True:
-            try:
-                output += (chunk := os.read(leader, 65536))
-            except OSError:  # how Linux says that the other end is closed
-                break
-            if not chunk:
-                break
-        os.close(leader)
-        assert process.wait() == 0
-        text = output.decode()
+        status, text = run_in_terminal(code, **extra)
+        assert status == 0
         assert ("\x1b[" in text) == coloured
         assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in text.splitlines()) <= 90
 

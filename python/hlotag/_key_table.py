@@ -6,17 +6,24 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from hlotag import _terminal
+from hlotag.errors import HlotagError
 from hlotag.keys import Key, catalogue
 
 _HEADER = ("name", "values", "ops", "consumer", "derived")
 _GAP = 2
+_EXAMPLES = """\
+examples:
+  hlotag keys                       # all of them
+  hlotag keys '_xla_*' MUST_FUSE
+  hlotag keys --json | jq '.[].name'
+"""
 
 _PAGE = """\
 # Keys
@@ -39,18 +46,35 @@ def main(argv: Sequence[str]) -> int:
     Returns:
       The exit status: 1 if a name or pattern fits no key.
     """
-    parser = argparse.ArgumentParser(prog="hlotag keys", description="Lists the keys that XLA knows, with their legal values.")
+    args = parser().parse_args(argv)
+    return _terminal.run("hlotag keys", 1, lambda: _print(args))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `hlotag keys`.
+
+    Returns:
+      A new one.
+    """
+    parser = argparse.ArgumentParser(
+        prog="hlotag keys",
+        description="Lists the keys that XLA knows, with their legal values.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("pattern", nargs="*", metavar="NAME-GLOB", help="only these; * stands for any text, ? for one character")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, descriptions included")
     form.add_argument("--markdown", action="store_true", help="print docs/keys.md")
-    args = parser.parse_args(argv)
+    return parser
+
+
+def _print(args: argparse.Namespace) -> int:
     keys = [key for key in catalogue() if not args.pattern or any(fnmatchcase(key.name, p) for p in args.pattern)]
     unmatched = [p for p in args.pattern if not any(fnmatchcase(key.name, p) for key in keys)]
     if unmatched:
         # Quiet success would read as "this key is known and free".
-        print(f"hlotag keys: no known key matches {', '.join(unmatched)}; unknown keys may have any value", file=sys.stderr)
-        return 1
+        raise HlotagError(f"no known key matches {', '.join(unmatched)}; unknown keys may have any value")
     if args.json:
         print(json.dumps([as_json(key) for key in keys], indent=2))
     elif args.markdown:
@@ -59,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
         terminal = sys.stdout.isatty()
         # In a file or a pipe a key stays on one line, for grep.
         width = shutil.get_terminal_size().columns if terminal else None
-        print(table(keys, width, colours=terminal and not os.environ.get("NO_COLOR")), end="")
+        print(table(keys, width, colours=_terminal.has_colours(sys.stdout)), end="")
     return 0
 
 

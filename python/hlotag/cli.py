@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `hlotag opt`, `hlotag passes`, `hlotag audit`, `hlotag keys`, and `hlotag-opt`."""
+"""The command line: `hlotag` with its commands, and `hlotag-opt`."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hlotag import _host
+from hlotag import _completion, _host, _terminal
 from hlotag._deep import with_room
 from hlotag._expectations import Report, compare, find_expectations
-from hlotag._files import write_atomically
-from hlotag.errors import Diagnostic, HlotagError, ParseError, PipelineError
+from hlotag.errors import Diagnostic, ParseError, PipelineError
 from hlotag.pipeline import (
     explain,
     list_passes,
@@ -35,6 +36,40 @@ _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 _PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
 
 
+_SUMMARIES = {
+    "opt": "run passes on a module, with mlir-opt's flags (also: hlotag-opt)",
+    "passes": "describe the passes",
+    "audit": "say where every tag of a module went",
+    "keys": "list the keys that XLA knows, with their legal values",
+    "completion": "print what a shell needs to complete these commands",
+}
+_EXAMPLES = """\
+examples:
+  hlotag opt module.mlir --hlotag-propagate-calls
+  hlotag audit module.mlir --fail-if lost:_scheduling_group_id
+  hlotag passes hlotag-strip
+  hlotag keys '_xla_*'
+  eval "$(hlotag completion bash)"
+"""
+_OPT_EXAMPLES = """\
+examples:
+  hlotag-opt module.mlir --hlotag-propagate-calls --cse -o tagged.mlir
+  hlotag-opt module.mlir --pass-pipeline='hlotag-strip{keys=debug*},canonicalize'
+  hlotag-opt module.mlir --hlotag-resolve --mlir-print-ir-after-change -o /dev/null
+"""
+_PASSES_EXAMPLES = """\
+examples:
+  hlotag passes
+  hlotag passes hlotag-strip hlotag-attach
+"""
+_COMPLETION_EXAMPLES = """\
+examples:
+  eval "$(hlotag completion bash)"          # for this shell
+  hlotag completion bash > ~/.local/share/bash-completion/completions/hlotag
+  hlotag completion zsh --program hlotag-opt > ~/.zfunc/_hlotag-opt
+"""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `hlotag`.
 
@@ -50,20 +85,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         "passes": _passes_main,
         "keys": _keys_main,
         "audit": _audit_main,
+        "completion": _completion_main,
     }
+    # A command's own parser, so that what one needs is not imported for the other.
     if arguments and arguments[0] in commands:
         return commands[arguments[0]](arguments[1:])
-    wants_help = bool(arguments) and arguments[0] in ("-h", "--help")
-    print(
-        "usage: hlotag COMMAND ...\n\n"
-        "  opt     run passes on a module, with mlir-opt's flags (also: hlotag-opt)\n"
-        "  passes  describe the passes\n"
-        "  audit   say where every tag of a module went\n"
-        "  keys    list the keys that XLA knows, with their legal values\n",
-        file=sys.stdout if wants_help else sys.stderr,
-        end="",
-    )
-    return 0 if wants_help else 2
+    parser = _parser()
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return 2
+    if parser.parse_args(arguments).version:
+        print(f"hlotag {version('hlotag')}")
+    return 0
 
 
 def opt_main(argv: Sequence[str] | None = None) -> int:
@@ -81,28 +114,68 @@ def opt_main(argv: Sequence[str] | None = None) -> int:
     if args.version:
         print(f"hlotag {version('hlotag')}")
         return 0
-    try:
+
+    def run() -> int:
         for plugin in args.load_pass_plugin:
             load_pass_plugin(plugin)
-        pipeline = _pipeline_of(args.pass_pipeline, rest)
+        pipeline = _pipeline_of(args.pass_pipeline, rest, list(parser._option_string_actions))
         _host.ensure()
         return _Opt(args, pipeline).run()
-    except BrokenPipeError:
-        return 1
-    except (HlotagError, OSError) as error:
-        print(f"hlotag-opt: error: {error}", file=sys.stderr)
-        return 1
+
+    return _terminal.run("hlotag-opt", 1, run)
+
+
+def _parser() -> argparse.ArgumentParser:
+    """The parser of all commands, for help and completions."""
+    parser = argparse.ArgumentParser(
+        prog="hlotag",
+        description="Tags on the operations of a JAX program.",
+        epilog=_EXAMPLES + "\nhlotag COMMAND --help has the flags of a command, with examples.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print hlotag's version")
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command")
+    for name, summary in _SUMMARIES.items():
+        own = _parser_of(name)
+        commands.add_parser(name, parents=[own], add_help=False, help=summary, description=own.description)
+    return parser
+
+
+def _parser_of(command: str) -> argparse.ArgumentParser:
+    from hlotag import _key_table
+    from hlotag.audit import command as audit
+
+    makers: dict[str, Callable[[], argparse.ArgumentParser]] = {
+        "opt": lambda: _opt_parser(with_passes=False, pass_flags=True),
+        "passes": _passes_parser,
+        "audit": audit.parser,
+        "keys": _key_table.parser,
+        "completion": _completion_parser,
+    }
+    return makers[command]()
+
+
+def _passes_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hlotag passes",
+        description="Describes hlotag's passes.",
+        epilog=_PASSES_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="*", metavar="PASS", help="only these")
+    return parser
 
 
 def _passes_main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="hlotag passes", description="Describes hlotag's passes.")
-    parser.add_argument("name", nargs="*", help="only these")
-    names = parser.parse_args(argv).name
+    names = _passes_parser().parse_args(argv).name
+    return _terminal.run("hlotag passes", 1, lambda: _describe(names))
+
+
+def _describe(names: Sequence[str]) -> int:
     known = {info.name: info for info in list_passes()}
     unknown = [name for name in names if name not in known]
     if unknown:
-        print(f"hlotag passes: no such pass: {', '.join(unknown)}; there are: {', '.join(known)}", file=sys.stderr)
-        return 1
+        raise PipelineError(f"no such pass: {', '.join(unknown)}; there are: {', '.join(known)}")
     for name in names or known:
         info = known[name]
         print(f"{info.name}: {info.summary}\n\n{textwrap.indent(info.description, '  ')}\n")
@@ -124,6 +197,29 @@ def _audit_main(argv: Sequence[str]) -> int:
     return command.main(argv)
 
 
+def _completion_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hlotag completion",
+        description="Prints what a shell needs to complete these commands: their flags, passes, keys and files.",
+        epilog=_COMPLETION_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("shell", choices=_completion.SHELLS)
+    parser.add_argument("--program", choices=("hlotag", "hlotag-opt"), default="hlotag", help="which (default: hlotag)")
+    return parser
+
+
+def _completion_main(argv: Sequence[str]) -> int:
+    args = _completion_parser().parse_args(argv)
+    of = _parser if args.program == "hlotag" else lambda: _parser_of("opt")
+
+    def run() -> int:
+        print(_completion.script(args.shell, of()))
+        return 0
+
+    return _terminal.run("hlotag completion", 1, run)
+
+
 def _flag(text: str) -> bool:
     if text.lower() in ("1", "true"):
         return True
@@ -136,17 +232,17 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _opt_parser(*, with_passes: bool) -> argparse.ArgumentParser:
+def _opt_parser(*, with_passes: bool, pass_flags: bool = False) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hlotag-opt",
         usage="hlotag-opt [options] [--PASS[=OPTIONS] ...] [file]",
         description="Runs MLIR passes, hlotag's and jaxlib's, on a module as JAX makes them.",
-        epilog=_describe_passes() if with_passes else None,
+        epilog=_OPT_EXAMPLES + ("\n" + _describe_passes() if with_passes else ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("file", nargs="?", default="-", help="text or bytecode; '-' is standard input")
+    add("file", nargs="?", default="-", metavar="FILE", help="text or bytecode; '-' is standard input")
     add("-o", dest="output", default="-", metavar="FILE", help="where to write the result")
     add("--pass-pipeline", metavar="TEXT", help="for example 'builtin.module(hlotag-strip{keys=a,b},cse)'")
     add("--load-pass-plugin", action="append", default=[], metavar="FILE", help="a library with passes, or its entry point")
@@ -169,6 +265,8 @@ def _opt_parser(*, with_passes: bool) -> argparse.ArgumentParser:
     add("--debug-origins", action="store_true", help="record in hlotag.origins where the entries come from that passes add")
     add("--mlir-disable-threading", action="store_true", help="accepted for compatibility; one thread is used anyway")
     add("--version", action="store_true", help="print hlotag's version")
+    for info in list_passes() if pass_flags else ():
+        add(f"--{info.name}", metavar="OPTIONS", help=info.summary.replace("%", "%%"))
     return parser
 
 
@@ -180,13 +278,15 @@ def _describe_passes() -> str:
     return "\n".join(lines)
 
 
-def _pipeline_of(text: str | None, flags: Sequence[str]) -> str:
-    """One pipeline from `--pass-pipeline` or from a flag for each pass, in the order given."""
+def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str]) -> str:
+    """One pipeline from `--pass-pipeline` or from a flag for each pass, in the order given; `options` are the other flags."""
     elements = []
     for flag in flags:
         match = _PASS_FLAG.fullmatch(flag)
         if match is None:
-            raise PipelineError(f"unexpected argument {flag!r}")
+            raise PipelineError(f"unexpected argument {flag!r}; one file and flags are expected")
+        if meant := difflib.get_close_matches(f"--{match['name']}", options, n=1, cutoff=0.85):
+            raise PipelineError(f"no such flag or pass: --{match['name']}; did you mean {meant[0]}?")
         elements.append(f"{match['name']}{{{match['options']}}}" if match["options"] else match["name"])
     if text is not None and elements:
         raise PipelineError("use either --pass-pipeline or a flag for each pass, not both")
@@ -216,6 +316,8 @@ class _Opt:
         self.pipeline = pipeline
         self.filename = "<stdin>" if args.file == "-" else args.file
         self.failed = False
+        self.doing = _terminal.Progress()
+        self._check_names()
 
     def run(self) -> int:
         parts = [_Part(source) for source in self._read()]
@@ -227,8 +329,15 @@ class _Opt:
             self._write([part.output for part in parts if part.output is not None])
         return 1 if self.failed else 0
 
+    def _check_names(self) -> None:
+        known = {info.name for info in list_passes()} | {"all"}
+        for name in [*self.args.mlir_print_ir_before, *self.args.mlir_print_ir_after]:
+            if name not in known and not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self.pipeline):
+                raise PipelineError(f"--mlir-print-ir-...={name}: no such pass is in the pipeline {self.pipeline!r}")
+
     def _read(self) -> Iterator[str | bytes]:
-        raw = sys.stdin.buffer.read() if self.args.file == "-" else Path(self.args.file).read_bytes()
+        with self.doing(f"reading {self.filename}"):
+            raw = sys.stdin.buffer.read() if self.args.file == "-" else Path(self.args.file).read_bytes()
         if raw.startswith(b"ML\xefR"):
             yield raw
             return
@@ -247,20 +356,36 @@ class _Opt:
 
     def _process(self, part: _Part) -> None:
         with new_context(allow_unregistered_dialects=self.args.allow_unregistered_dialect):
-            module, problems = try_parse(part.source)
+            with self.doing(f"parsing {self.filename}", len(part.source)):
+                module, problems = try_parse(part.source)
             if module is None:
                 self._fail(part, problems)
                 return
-            result = run_and_report(module, self.pipeline, **self._run_options())
+            with self._running():
+                result = run_and_report(module, self.pipeline, **self._run_options())
             diagnostics = [Diagnostic.of(diagnostic) for diagnostic in result.diagnostics]
             if not result.ok:
                 self._fail(part, diagnostics)
                 return
             self._report(part, diagnostics)
             depth = nesting_depth(part.source)
-            part.output = with_room(depth, lambda: self._print(module))
+            with self.doing("writing the result", len(part.source)):
+                part.output = with_room(depth, lambda: self._print(module))
             if self.args.verify_roundtrip:
                 self._check_roundtrip(module)
+
+    def _running(self) -> AbstractContextManager[None]:
+        args = self.args
+        # What passes print themselves must not meet a line that is overwritten.
+        prints = (
+            args.mlir_print_ir_before,
+            args.mlir_print_ir_after,
+            args.mlir_print_ir_before_all,
+            args.mlir_print_ir_after_all,
+        )
+        if any(prints) or args.mlir_print_ir_after_change or args.mlir_print_ir_after_failure or args.mlir_timing:
+            return nullcontext()
+        return self.doing(f"running {self.pipeline}")
 
     def _run_options(self) -> dict[str, Any]:
         args = self.args
@@ -294,7 +419,7 @@ class _Opt:
 
         text = full_text(module)
         if full_text(parse_module(text)) != text or full_text(parse_module(to_bytecode(module))) != text:
-            print(f"{self.filename}: error: the result does not survive printing and parsing", file=sys.stderr)
+            _terminal.say(f"{self.filename}: error: the result does not survive printing and parsing")
             self.failed = True
 
     def _write(self, outputs: list[str | bytes]) -> None:
@@ -302,11 +427,7 @@ class _Opt:
             data = b"".join(output for output in outputs if isinstance(output, bytes))
         else:
             data = "// -----\n".join(output for output in outputs if isinstance(output, str)).encode()
-        if self.args.output == "-":
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        else:
-            write_atomically(self.args.output, data, private=False)
+        _terminal.write_output(self.args.output, data)
 
     def _fail(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
         # With --verify-diagnostics failures may be what the file expects.
@@ -322,13 +443,13 @@ class _Opt:
             return
         source = part.source if isinstance(part.source, str) else ""
         for diagnostic in diagnostics:
-            print(explain(diagnostic, source, self.filename), file=sys.stderr)
+            _terminal.say(explain(diagnostic, source, self.filename))
 
     def _check_reports(self, part: _Part) -> None:
         source = part.source if isinstance(part.source, str) else ""
         for line, problem in compare(find_expectations(source), part.reports):
             place = f"{self.filename}:{line}" if line else f"{self.filename}: unknown location"
-            print(f"{place}: error: {problem}", file=sys.stderr)
+            _terminal.say(f"{place}: error: {problem}")
             self.failed = True
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hlotag import _terminal
 from hlotag.audit.model import WHERE_IT_WENT, Audit, Tag, TagState
 from hlotag.audit.render.table import plain_rows
 from hlotag.errors import HlotagError
@@ -23,7 +24,11 @@ conditions of --fail-if:
   dropped[:KEY[=VALUE]]   a tag that no operation could take, or that is on a wrong instruction
   states: {states}
 
+examples:
+  hlotag audit module.mlir --html audit.html
+  hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-verify' --xla-passes
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
+  hlotag audit module.mlir --json - | jq '.tags[].state'
 
 exit status: 0; 1 if a condition holds; 2 if there is nothing to audit or a file is not what it should be
 """
@@ -112,27 +117,35 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         The exit status.
     """
-    args = _parser().parse_args(argv)
-    try:
-        conditions = [Condition.parse(text) for text in args.fail_if]
+    args = parser().parse_args(argv)
+    return _terminal.run("hlotag audit", 2, lambda: _run(args))
+
+
+def _run(args: argparse.Namespace) -> int:
+    conditions = [Condition.parse(text) for text in args.fail_if]
+    doing = _terminal.Progress()
+    with doing(f"auditing {args.dump_dir or args.file}"):
         audit = _audit(args)
-        outputs: dict[str, Callable[[str], None]] = {
-            "html": audit.to_html,
-            "png": audit.to_png,
-            "json": lambda path: _write_json(audit, path),
-        }
-        for name, write in outputs.items():
-            if (path := getattr(args, name)) is not None:
+    outputs: dict[str, Callable[[str], None]] = {
+        "html": audit.to_html,
+        "png": audit.to_png,
+        "json": lambda path: _terminal.write_output(path, audit.to_json(indent=1) + "\n"),
+    }
+    for name, write in outputs.items():
+        if (path := getattr(args, name)) is not None:
+            with doing(f"writing {path}"):
                 write(path)
-    except (HlotagError, OSError) as error:
-        print(f"hlotag audit: error: {error}", file=sys.stderr)
-        return 2
     if args.json != "-":
         Console().print(audit)
     return _report(audit, conditions)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The parser of `hlotag audit`.
+
+    Returns:
+        A new one.
+    """
     parser = argparse.ArgumentParser(
         prog="hlotag audit",
         description="Says where every tag of a program went: a module is compiled for it, a folder of XLA's dumps only read.",
@@ -140,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("file", nargs="?", help="a StableHLO module, text or bytecode; '-' is standard input")
+    add("file", nargs="?", metavar="FILE", help="a StableHLO module, text or bytecode; '-' is standard input")
     add("--dump-dir", metavar="DIR", help="what XLA_FLAGS=--xla_dump_to named")
     add("--module", metavar="NAME", help="of a folder: part of the module's name (default: the largest one)")
     add("--pass-pipeline", metavar="TEXT", default="", help="passes to run on the module first (default: none)")
@@ -155,6 +168,10 @@ def _parser() -> argparse.ArgumentParser:
 def _audit(args: argparse.Namespace) -> Audit:
     if (args.file is None) == (args.dump_dir is None):
         raise HlotagError("give either a module or --dump-dir")
+    if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes):
+        raise HlotagError("--pass-pipeline and --xla-passes are for a module, and not for --dump-dir: dumps are only read")
+    if args.module is not None and args.dump_dir is None:
+        raise HlotagError("--module chooses from a folder: give --dump-dir")
     if args.dump_dir is not None:
         from hlotag.audit.dumps import audit_dumps
 
@@ -163,14 +180,6 @@ def _audit(args: argparse.Namespace) -> Audit:
 
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     return audit_module(source, args.file, args.pass_pipeline, xla_passes=args.xla_passes)
-
-
-def _write_json(audit: Audit, path: str) -> None:
-    text = audit.to_json(indent=1) + "\n"
-    if path == "-":
-        sys.stdout.write(text)
-    else:
-        Path(path).write_text(text, encoding="utf-8")
 
 
 def _report(audit: Audit, conditions: Sequence[Condition]) -> int:

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands as a user meets them: help, errors, colours, progress and completion."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hlotag
+import requires
+from hlotag import _terminal
+from hlotag.cli import main, opt_main
+from terminal import run_in_terminal
+
+MODULE = """\
+func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {a = "1"}} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+COMMANDS = ("opt", "passes", "audit", "keys", "completion")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("module.mlir").write_text(MODULE)
+    Path("folder").mkdir()
+    return tmp_path
+
+
+def status_of(arguments):
+    """What the shell would see, whether `argparse` ended the process or we did."""
+    try:
+        return opt_main(arguments[1:]) if arguments[0] == "hlotag-opt" else main(arguments[1:])
+    except SystemExit as end:
+        return end.code
+
+
+def help_of(command, capsys):
+    assert status_of(["hlotag", *command, "--help"]) == 0
+    return capsys.readouterr().out
+
+
+def test_help_names_every_command(capsys):
+    text = help_of([], capsys)
+    assert re.findall(r"^    (\w+)", text, re.MULTILINE) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("command", [[], *([c] for c in COMMANDS)], ids=" ".join)
+def test_the_examples_of_help_run(command, capsys):
+    text = help_of(command, capsys)
+    examples = re.findall(r"hlotag(?:-opt)? [^|>#\n)]*", text.partition("examples:")[2].partition("\n\n")[0])
+    assert examples
+    for example in examples:
+        arguments = shlex.split(example)
+        if "--dump-dir" in arguments:
+            assert status_of(arguments) == 2
+            assert "dumps: no such folder" in capsys.readouterr().err
+            continue
+        assert status_of(arguments) == 0, example
+        assert capsys.readouterr().err == ""
+
+
+# What was asked for, the exit status, and what the error says.
+WRONG = [
+    ("hlotag", 2, "usage: hlotag"),
+    ("hlotag optt", 2, "invalid choice: 'optt'"),
+    ("hlotag --no", 2, "unrecognized arguments: --no"),
+    ("hlotag passes nothing", 1, "hlotag passes: error: no such pass: nothing; there are: hlotag-"),
+    ("hlotag keys nothing", 1, "hlotag keys: error: no known key matches nothing"),
+    ("hlotag keys --json --markdown", 2, "not allowed with"),
+    ("hlotag completion", 2, "required: shell"),
+    ("hlotag completion sh", 2, "invalid choice: 'sh'"),
+    ("hlotag opt folder", 1, "hlotag-opt: error: folder: Is a directory"),
+    ("hlotag opt absent", 1, "hlotag-opt: error: absent: No such file or directory"),
+    ("hlotag opt module.mlir other.mlir", 1, "unexpected argument 'other.mlir'"),
+    ("hlotag opt module.mlir --verify-ech", 1, "no such flag or pass: --verify-ech; did you mean --verify-each?"),
+    ("hlotag opt module.mlir --verify-each=perhaps", 2, "expected true or false, not 'perhaps'"),
+    (
+        "hlotag opt module.mlir --hlotag-strip --mlir-print-ir-after=cse",
+        1,
+        "=cse: no such pass is in the pipeline 'hlotag-strip'",
+    ),
+    ("hlotag opt module.mlir -o folder", 1, "hlotag-opt: error: folder: Is a directory"),
+    ("hlotag opt module.mlir -o none/out", 1, "hlotag-opt: error: none: there is no such folder"),
+    ("hlotag opt module.mlir --load-pass-plugin=module.mlir", 1, "module.mlir: "),
+    ("hlotag audit", 2, "hlotag audit: error: give either a module or --dump-dir"),
+    ("hlotag audit module.mlir --dump-dir folder", 2, "give either"),
+    ("hlotag audit module.mlir --module main", 2, "--module chooses from a folder"),
+    ("hlotag audit --dump-dir folder --xla-passes", 2, "for a module, and not for --dump-dir"),
+    ("hlotag audit --dump-dir folder", 2, "no module before and after"),
+    ("hlotag audit absent", 2, "hlotag audit: error: absent: No such file"),
+    ("hlotag audit folder", 2, "hlotag audit: error: folder: Is a directory"),
+    ("hlotag audit module.mlir --fail-if gone", 2, "no such state: gone"),
+    ("hlotag audit module.mlir --pass-pipeline=no", 2, "'no' does not refer to a registered pass"),
+    ("hlotag audit module.mlir --json none/a.json", 2, "none: there is no such folder"),
+    ("hlotag audit module.mlir --html none/a.html", 2, "none/a.html: No such file"),
+    ("hlotag audit module.mlir --png a.bmp", 2, "ends in one of .png"),
+]
+
+
+@pytest.mark.parametrize(("line", "status", "message"), WRONG, ids=[line for line, *_ in WRONG])
+def test_wrong_input_is_an_error_in_words(line, status, message, capsys, folder):
+    assert status_of(line.split()) == status
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert message in said.err
+    assert "Traceback" not in said.err and "Errno" not in said.err
+    assert sorted(path.name for path in folder.iterdir()) == ["folder", "module.mlir"]
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    assert _terminal.run("hlotag", 1, interrupted) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", ["passes", "keys --json"])
+def test_a_reader_that_has_seen_enough(command):
+    line = f"{shlex.quote(sys.executable)} -m hlotag.cli {command} | true"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stderr == ""
+
+
+# --- Terminals ---------------------------------------------------------------------------------------------------------------
+
+WRONG_MODULE = "import sys; from hlotag.cli import main; sys.exit(main(['opt', 'wrong.mlir']))"
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_errors_have_a_colour_on_terminals(environment, coloured):
+    Path("wrong.mlir").write_text(MODULE.replace("return %0", "return %1"))
+    status, text = run_in_terminal(WRONG_MODULE, **environment)
+    assert status == 1
+    assert ("\x1b[" in text) == coloured
+    plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+    assert plain.startswith("wrong.mlir:3:10: error: use of undeclared SSA value name\n  return %1")
+
+
+def test_errors_in_a_file_have_none(run_python, folder):
+    Path("wrong.mlir").write_text("func.")
+    assert "\x1b" not in run_python(WRONG_MODULE).stderr
+
+
+SLOW = """
+import sys
+from hlotag import _terminal
+from hlotag.cli import main
+_terminal._PATIENCE = {patience}
+sys.exit(main({arguments}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps"),
+    [
+        (
+            ["opt", "module.mlir", "--hlotag-strip"],
+            ["reading module.mlir", "parsing module.mlir", "running hlotag-strip", "writing the result"],
+        ),
+        (["audit", "module.mlir", "--html", "a.html"], ["auditing module.mlir", "writing a.html"]),
+    ],
+)
+def test_what_takes_long_says_what_it_is_at(arguments, steps, run_python):
+    status, text = run_in_terminal(SLOW.format(patience=0, arguments=arguments))
+    assert status == 0
+    assert [step for step in steps if step in text] == steps
+    # It is gone afterwards: the line is cleared, and the cursor is there again.
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == len(steps)
+    piped = run_python(SLOW.format(patience=0, arguments=arguments))
+    assert piped.returncode == 0 and not any(step in piped.stdout + piped.stderr for step in steps)
+
+
+def test_what_is_quick_says_nothing():
+    status, text = run_in_terminal(SLOW.format(patience=100, arguments=["opt", "module.mlir"]))
+    assert status == 0
+    assert "\x1b" not in text and "parsing" not in text and "stablehlo.sine" in text
+
+
+def test_a_dumb_terminal_is_left_alone():
+    status, text = run_in_terminal(SLOW.format(patience=0, arguments=["opt", "module.mlir"]), TERM="dumb")
+    assert status == 0 and "\x1b" not in text and "parsing" not in text
+
+
+# --- Completion --------------------------------------------------------------------------------------------------------------
+
+COMPLETE = """\
+source {script}
+COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+function=$(complete -p "${{COMP_WORDS[0]}}" | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+"$function" "${{COMP_WORDS[0]}}" "${{COMP_WORDS[-1]}}" "${{COMP_WORDS[-2]}}" 2>/dev/null
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("hlotag comp", {"completion"}),
+        ("hlotag completion z", {"zsh"}),
+        ("hlotag passes hlotag-strip", {"hlotag-strip"}),
+        ("hlotag keys MUST_FU", {"MUST_FUSE"}),
+        ("hlotag audit --fail", {"--fail-if"}),
+        ("hlotag audit mod", {"module.mlir"}),
+        ("hlotag audit --dump-dir fol", {"folder"}),
+        ("hlotag opt --hlotag-strip", {"--hlotag-strip"}),
+        ("hlotag opt --mlir-print-ir-before", {"--mlir-print-ir-before", "--mlir-print-ir-before-all"}),
+        ("hlotag-opt --hlotag-reso", {"--hlotag-resolve"}),
+    ],
+)
+def test_bash_completes(words, found, capsys):
+    bash = requires.tool("bash", "bash")
+    assert main(["completion", "bash", "--program", words.split()[0]]) == 0
+    Path("script").write_text(capsys.readouterr().out)
+    done = subprocess.run([bash, "-c", COMPLETE.format(script="./script", words=words)], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == found
+
+
+@pytest.mark.parametrize("shell", ["zsh", "tcsh", "fish"])
+def test_other_shells_have_all_commands(shell, capsys):
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in COMMANDS) and "hlotag-propagate-calls" in text
+
+
+def test_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 1
+    assert capsys.readouterr().err.endswith("pip install 'hlotag[completion]'\n")
+
+
+def test_version(capsys):
+    assert main(["--version"]) == opt_main(["--version"]) == 0
+    assert capsys.readouterr().out == f"hlotag {hlotag.__version__}\n" * 2
