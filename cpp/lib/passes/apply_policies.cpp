@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/scheduling_groups.h"
+#include "analysis/groups.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/ir/nesting.h"
@@ -383,7 +383,7 @@ LogicalResult ApplyPolicies::run(PassContext &ctx) {
     return ctx.emitError(ctx.module(), error.what());
   }
   if (*defaults_)
-    for (std::string_view key : {kSchedulingGroup, std::string_view("collective_group_key")})
+    for (std::string_view key : {kSchedulingGroup, analysis::kCollectiveGroup})
       policies.try_emplace(std::string(key), Policy{Derived::Drop, /*onlyShared=*/true, {}, {}});
   if (policies.empty())
     return success();

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/groups.h"
 #include "analysis/marks.h"
-#include "analysis/scheduling_groups.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/key_values.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hlotag::passes {
@@ -37,7 +39,12 @@ const PassInfo &Verify::staticInfo() {
 - a value that is not legal for a key that XLA reads (`hlotag keys` lists them);
 - scheduling groups (`_scheduling_group_id`) that no schedule can satisfy. A gap: an operation
   outside depends on the group, and the group on it. A cycle: groups depend on each other. An order
-  (`keep_original_sequence_order_in_group`) that only some members ask for. Groups are looked at within one block.
+  (`keep_original_sequence_order_in_group`) that only some members ask for;
+- groups of collectives (`collective_group_key`) that cannot be launched as one: a member depends on another, or
+  groups on each other.
+
+Groups are looked at within one block, as XLA has it once it has inlined calls: a function that is called twice
+makes two parts of one group. Beyond a million operations calls are not looked into.
 
 With `on-mistake=error` they make the pass fail. The pipeline of `hlotag.enable()` has `on-mistake=warning`,
 since they may come from a library, and a program that runs without hlotag must run with it: XLA on CPU
@@ -75,8 +82,7 @@ public:
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
       fail(ctx_.module(), "the module still has 'hlotag.tags'; run hlotag-resolve first");
     ir::walk(ctx_.module(), [&](ir::Operation op) { visit(op); });
-    for (const auto &[op, message] : groups_.conflicts())
-      report(op, message, !warns_);
+    checkGroups();
     return failed_ ? failure() : success();
   }
 
@@ -106,6 +112,7 @@ private:
   };
   const Checked &check(ir::Operation op, ir::Attribute attr);
   void checkAttached(ir::Operation op);
+  void checkGroups();
   std::string mistakeIn(ir::NamedAttribute entry);
   Checked checkUncached(ir::Attribute attr);
   /// Whether the name of `root`, or of a location in it, has a mark.
@@ -117,7 +124,7 @@ private:
   bool anyAttached_;
   size_t numReports_ = 0;
   bool failed_ = false;
-  analysis::SchedulingGroups groups_;
+  analysis::Groups groups_;
   ir::PointerMap<Checked> entries_;
   ir::PointerMap<bool> marked_;
   std::vector<ir::Location> pending_;
@@ -164,6 +171,17 @@ void Verifier::checkAttached(ir::Operation op) {
                    "another name");
 }
 
+void Verifier::checkGroups() {
+  if (groups_.empty())
+    return;
+  // A function is looked at once for each of its calls, and says the same each time.
+  std::set<std::pair<const void *, std::string>> seen;
+  analysis::CallGraph graph(ctx_.module(), ctx_.ids());
+  for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), ctx_.tags()))
+    if (seen.emplace(op.opaque(), message).second)
+      report(op, message, !warns_);
+}
+
 /// What is wrong with an entry; empty if nothing.
 std::string Verifier::mistakeIn(ir::NamedAttribute entry) {
   std::string key(entry.name.str());
@@ -195,7 +213,7 @@ Verifier::Checked Verifier::checkUncached(ir::Attribute attr) {
               {}};
     if (ir::isUnset(entry.value))
       continue;
-    checked.isInGroup |= key == analysis::kSchedulingGroup;
+    checked.isInGroup |= key == analysis::kSchedulingGroup || key == analysis::kCollectiveGroup;
     if (checked.mistake.empty())
       checked.mistake = mistakeIn(entry);
     kept.push_back(entry);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups are looked at as XLA has them once it has inlined calls.
+// RUN: hlotag-opt %s --hlotag-verify --split-input-file --verify-diagnostics
+
+// Each call alone is fine. Together they make one group, with what lies between the two as a gap.
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @layer(%x) : (tensor<f32>) -> tensor<f32>
+  %1 = call @layer(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+func.func private @layer(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  // expected-error@below {{'stablehlo.abs' is not in the scheduling group "1", but depends on it}}
+  %1 = stablehlo.abs %0 : tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @outer(%x) : (tensor<f32>) -> tensor<f32>
+  // expected-error-re@below {{'stablehlo.abs' is not in the scheduling group "1", but {{.*}} is in a function that is called more than once, and XLA inlines calls: tag the calls instead}}
+  %1 = stablehlo.abs %0 : tensor<f32>
+  %2 = call @outer(%1) : (tensor<f32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+func.func private @outer(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @layer(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @layer(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// What is fine: calls that do not depend on each other or have nothing between them, calls that stay, calls in
+// computations of their own, values that pass a call by.
+func.func public @main(%i: tensor<i32>, %x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+  %0 = call @layer(%x) : (tensor<f32>) -> tensor<f32>
+  %1 = call @layer(%0) : (tensor<f32>) -> tensor<f32>
+  %2 = call @layer(%y) : (tensor<f32>) -> tensor<f32>
+  %3 = stablehlo.abs %1 : tensor<f32>
+  %4 = call @layer(%3) {mhlo.frontend_attributes = {inlineable = "false"}} : (tensor<f32>) -> tensor<f32>
+  %5 = "stablehlo.case"(%i) ({
+    %6 = func.call @layer(%4) : (tensor<f32>) -> tensor<f32>
+    stablehlo.return %6 : tensor<f32>
+  }) : (tensor<i32>) -> tensor<f32>
+  %7:2 = call @both(%2, %y) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %8 = call @layer(%7#1) : (tensor<f32>) -> tensor<f32>
+  return %5, %7#0, %8 : tensor<f32>, tensor<f32>, tensor<f32>
+}
+func.func private @both(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = stablehlo.abs %x : tensor<f32>
+  return %0, %y : tensor<f32>, tensor<f32>
+}
+func.func private @layer(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// Functions that call each other, which HLO cannot have, are looked at as they are.
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @endless(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @endless(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  // expected-error@below {{'func.call' is not in the scheduling group "1"}}
+  %1 = call @endless(%0) : (tensor<f32>) -> tensor<f32>
+  %2 = stablehlo.sine %1 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
+// Collectives of one group are launched at once.
+func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = "stablehlo.collective_broadcast"(%x) {mhlo.frontend_attributes = {collective_group_key = "a"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = stablehlo.abs %0 : tensor<4xf32>
+  // expected-error@below {{'stablehlo.collective_broadcast' is in the collective group "a", but depends on 'stablehlo.collective_broadcast' at}}
+  %2 = "stablehlo.collective_broadcast"(%1) {mhlo.frontend_attributes = {collective_group_key = "a"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  // Another group, without anything between its members.
+  %3 = "stablehlo.collective_broadcast"(%y) {mhlo.frontend_attributes = {collective_group_key = "b"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@below {{'stablehlo.collective_broadcast' is in the collective group "b", but depends on 'stablehlo.collective_broadcast' at}}
+  %4 = "stablehlo.collective_broadcast"(%3) {mhlo.frontend_attributes = {collective_group_key = "b"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  // These do not depend on each other, and what is no collective counts for nothing.
+  %5 = "stablehlo.collective_broadcast"(%x) {mhlo.frontend_attributes = {collective_group_key = "c"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  %6 = stablehlo.abs %5 {mhlo.frontend_attributes = {collective_group_key = "c"}} : tensor<4xf32>
+  %7 = "stablehlo.collective_broadcast"(%y) {mhlo.frontend_attributes = {collective_group_key = "c"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  %8 = stablehlo.add %6, %7 : tensor<4xf32>
+  return %2, %4, %8 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Two groups whose members are independent, but not the groups; and a function that is called twice.
+func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = "stablehlo.collective_broadcast"(%x) {mhlo.frontend_attributes = {collective_group_key = "a"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@below {{'stablehlo.collective_broadcast' is where a cycle shows: the collective groups "a" and "b" depend on each other, so none can be launched at once}}
+  %1 = "stablehlo.collective_broadcast"(%0) {mhlo.frontend_attributes = {collective_group_key = "b"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = "stablehlo.collective_broadcast"(%y) {mhlo.frontend_attributes = {collective_group_key = "b"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = "stablehlo.collective_broadcast"(%2) {mhlo.frontend_attributes = {collective_group_key = "a"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  %4 = call @shared(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %5 = call @shared(%4) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %3, %5 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+func.func private @shared(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@below {{'stablehlo.collective_broadcast' is in the collective group "c", but depends on 'stablehlo.collective_broadcast' at}}
+  %0 = "stablehlo.collective_broadcast"(%x) {mhlo.frontend_attributes = {collective_group_key = "c"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
