@@ -14,10 +14,13 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import audit_truth
 import hlotag
-from hlotag.audit import Audit, TagState
+from hlotag import _compat
+from hlotag.audit import Audit, Stage, TagState, collect, program
 from hlotag.audit.collect import audit_module
 from hlotag.audit.dumps import audit_dumps
 from hlotag.errors import HloError, ParseError
+from hlotag.hlo import HloModule
+from hlotag.pipeline import parse_module
 from programs import B, W, X, mlp
 
 
@@ -109,6 +112,44 @@ def test_a_dot_with_its_transposes_tag():
     assert [tag.value for tag in audit.lost] == ["dot"]
     by = {tag.value: tag.steps[-1].by for tag in audit.tags}
     assert {by["dot"], by["transpose"]} <= {"algsimp", "transpose-folding"}
+
+
+def test_an_instruction_named_after_a_call_is_no_trace_of_what_is_next_to_the_call():
+    source = f"""
+    module @m {{
+      func.func public @main(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {{
+        %s = stablehlo.broadcast_in_dim %b, dims = [1] {{mhlo.frontend_attributes = {{k = "x"}}}} : (tensor<8xf32>) -> {KIND}
+        %t = stablehlo.add %a, %s : {KIND}
+        %r = func.call @f(%t) : ({KIND}) -> {KIND}
+        return %r : {KIND}
+      }}
+      func.func private @f(%x: {KIND}) -> {KIND} {{
+        %c = stablehlo.constant dense<2.0> : tensor<f32>
+        %s = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> {KIND}
+        %n = stablehlo.negate %x : {KIND}
+        %p = stablehlo.power %n, %s : {KIND}
+        %r = stablehlo.tanh %p : {KIND}
+        return %r : {KIND}
+      }}
+    }}"""
+    with _compat.ir_context():
+        read = program.read(parse_module(source, "m.mlir"))
+    names = {op.name: f"\\001{read.origins.token}:{number}\\001/x" for number, op in enumerate(read.origins.operations)}
+    # The bias was folded into the argument, as nothing of it is left; the exponent is named after the call, as inlining may do.
+    optimized = f"""
+    HloModule m
+    ENTRY main {{
+      a = f32[4,8] parameter(0)
+      t = f32[4,8] sine(a), metadata={{op_name="{names["stablehlo.add"]}"}}
+      c = f32[] constant(2), metadata={{op_name="{names["func.call"]}"}}
+      s = f32[4,8] broadcast(c), dimensions={{}}, metadata={{op_name="{names["func.call"]}"}}
+      n = f32[4,8] negate(t), metadata={{op_name="{names["stablehlo.negate"]}"}}
+      p = f32[4,8] power(n, s), metadata={{op_name="{names["stablehlo.power"]}"}}
+      ROOT r = f32[4,8] tanh(p), metadata={{op_name="{names["stablehlo.tanh"]}"}}
+    }}"""
+    capture = collect._capture(Stage.OPTIMIZED, HloModule(_compat.hlo_from_text(optimized)), read)
+    (tag,) = collect._finish(read, [capture], [], "cpu").tags
+    assert tag.state == TagState.FOLDED
 
 
 # --- How tags came ---------------------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from hlo_programs import (
 )
 from hlotag import hlo_stage
 from hlotag.hlo import join
-from hlotag.hlo.graph import MOVES
 from hlotag.hlo.module import Instruction, of_executable
+from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.origins import ATTRIBUTES, walk
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hlotag.audit import equal
-from hlotag.audit.matching import Dataflow, Matching
+from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState
-from hlotag.audit.opcodes import RELABELLING, Kind, kind_of
+from hlotag.hlo.graph import Flow
+from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of
 
 _THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 # A fusion is as its root, which is looked at itself; arguments and constants are nobody's.
@@ -28,13 +29,15 @@ class Capture:
     Attributes:
         stage: Which.
         module: An `HloModule`.
-        joined: The operations that its instructions are named after.
+        named: The operations that its instructions are named after.
+        joined: The operations that they came from.
         callers: By instruction, the calls that it was inlined from.
         restored: Keys by instruction name that the HLO stage put back.
     """
 
     stage: Stage
     module: Any
+    named: Mapping[Any, Sequence[int]]
     joined: Mapping[Any, Sequence[int]]
     callers: Mapping[Any, Sequence[int]] = field(default_factory=dict)
     restored: Mapping[str, set[str]] = field(default_factory=dict)
@@ -57,7 +60,6 @@ class Findings:
 
 def classify(
     ops: Sequence[Op],
-    shapes: Sequence[tuple[int, ...]],
     tags: Mapping[int, Sequence[tuple[str, str, Step]]],
     captures: Sequence[Capture],
     live: Callable[[], set[int]],
@@ -68,7 +70,6 @@ def classify(
 
     Args:
         ops: The operations.
-        shapes: The dimensions of their results; empty where they are not known.
         tags: Keys, values and how they came, by operation.
         captures: The HLO modules, in the order in which XLA had them.
         live: Finds the operations that the program needs; called if some tagged one is gone.
@@ -85,7 +86,7 @@ def classify(
 
         @functools.cache
         def view_of(capture: Capture = capture) -> _View:
-            return _View(capture, Matching(ops, shapes, entries, capture.module, capture.joined), entries)
+            return _View(capture, Matching(ops, capture.named, capture.joined), entries)
 
         if previous is not None or has_program:  # Without a program, the first module is asked only for what is gone.
             _follow(view_of(), entries, steps, previous, live)
@@ -112,12 +113,12 @@ def _follow(
                 way.append(view.step(number, key, value, previous, live))
 
 
-def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Capture]]) -> list[Tag]:
+def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> list[Tag]:
     """Says of each tag whose last state is no plain one which pass made it so.
 
     Args:
         tags: With all of their steps.
-        passes: What each pass left, in order.
+        passes: In order: a pass, and the operations that the instructions of the module it left are named after.
 
     Returns:
         The tags; the last step of those that a pass changed names it.
@@ -125,12 +126,12 @@ def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Capture]]) -> l
     if len(passes) < 2:
         return list(tags)
     open_ = {(tag.op.id, tag.key): tag for tag in tags if tag.state not in (TagState.KEPT, TagState.RESTORED)}
-    # The last capture in which the tag was still on an instruction of its operation.
+    # The last module in which the tag was still on an instruction of its operation.
     last_seen: dict[tuple[int, str], int] = {}
     copies: dict[tuple[int, str], list[int]] = {}
-    for place, (_, capture) in enumerate(passes):
+    for place, (_, named) in enumerate(passes):
         found: Counter[tuple[int, str]] = Counter()
-        for instruction, numbers in capture.joined.items():
+        for instruction, numbers in named.items():
             if not numbers or not instruction.proto.HasField("frontend_attributes"):
                 continue
             attributes = instruction.attributes
@@ -168,9 +169,9 @@ class _View:
         self.attributes = {i: i.attributes for i in capture.module.instructions() if i.proto.HasField("frontend_attributes")}
         self._entries = entries
         self._classes: equal.Classes | None = None
-        self._dataflow: Dataflow | None = None
+        self._flow: Flow | None = None
         self._strays = self._find_strays(capture)
-        self._taken = self._find_taken(capture.joined)
+        self._taken = self._find_taken(capture.named)
 
     def bears(self, instruction: Any, key: str, value: str) -> bool:
         """Whether the tag is there; XLA joins the values of what it combines by commas."""
@@ -241,10 +242,19 @@ class _View:
 
     def _reads(self, number: int, opcode: str) -> bool:
         """Whether what used an operation now reads a nameless instruction with this opcode, which may stand for it."""
-        if self._dataflow is None:
-            self._dataflow = Dataflow(self.module)
-        users = [i for user in self.matching.users(number) for i in self.matching.main.get(user, ())]
-        return any(i.opcode == opcode and not i.op_name for user in users for i in self._dataflow.read_by(user))
+        flow = self._flow = self._flow or Flow(self.module)
+        todo = [
+            operand for user in self.matching.users(number) for i in self.matching.main.get(user, ()) for operand in i.operands
+        ]
+        seen = set(todo)
+        while todo:
+            read = flow.source(todo.pop())
+            if read.opcode == opcode and not read.op_name:
+                return True
+            carried = [i for i in read.operands if i not in seen] if kind_of(read.opcode) == Kind.GLUE else []
+            seen.update(carried)
+            todo += carried
+        return False
 
     def _find_strays(self, capture: Capture) -> list[tuple[Any, str, str]]:
         """Tags on instructions none of whose operations has them."""
@@ -259,11 +269,11 @@ class _View:
                     found.append((instruction, *entry))
         return found
 
-    def _find_taken(self, joined: Mapping[Any, Sequence[int]]) -> dict[tuple[int, str, str], Any]:
+    def _find_taken(self, names: Mapping[Any, Sequence[int]]) -> dict[tuple[int, str, str], Any]:
         """By operation and tag, the instruction that the tag strayed to."""
         taken = {}
         for instruction, key, value in self._strays:
-            named = joined.get(instruction, ())
+            named = names.get(instruction, ())
 
             def misses(number: int, entry: tuple[str, str] = (key, value)) -> bool:
                 return entry in self._entries.get(number, ()) and number not in self.matching.main

@@ -17,10 +17,14 @@ from hlotag.audit.model import Audit, Stage
 from hlotag.audit.progress import no_collection, step, track
 from hlotag.errors import HloError
 from hlotag.hlo import HloModule
-from hlotag.hlo.module import of_executable
+from hlotag.hlo.join import sources
+from hlotag.hlo.module import Instruction, of_executable
 from hlotag.pipeline import BYTECODE_MAGIC, parse_module, run_passes, to_bytecode
 from hlotag.staging import under
 from hlotag.state import active
+
+# By instruction, the operations that it is named after.
+Names = dict[Instruction, tuple[int, ...]]
 
 _PASS_DUMPS = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
 
@@ -88,7 +92,7 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
         captures.append(_restored(records[-1], read))
     else:
         captures += [_capture(Stage.OPTIMIZED, optimized, read) for optimized in of_executable(compiled)[:1]]
-    between = [(name, _capture(Stage.OPTIMIZED, found, read)) for name, found in track(passes, "reading passes")]
+    between = [(name, _named(found, read)) for name, found in track(passes, "reading passes")]
     return _finish(read, captures, between, _compat.platform_of(lowered))
 
 
@@ -130,9 +134,7 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
             _capture(Stage.UNOPTIMIZED, dumps.read(dump.ends[0]), read),
             _capture(Stage.OPTIMIZED, dumps.read(dump.ends[1]), read),
         ]
-        passes = [
-            (name, _capture(Stage.OPTIMIZED, dumps.read(file), read)) for name, file in track(dump.passes, "reading passes")
-        ]
+        passes = [(name, _named(dumps.read(file), read)) for name, file in track(dump.passes, "reading passes")]
     return _finish(read, captures, passes, platform)
 
 
@@ -174,7 +176,7 @@ def _restored(record: hlo_stage.Record, read: program.Program) -> Capture:
     return dataclasses.replace(capture, restored={name: keys for name, keys in restored.items() if keys})
 
 
-def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[str, Capture]], platform: str) -> Audit:
+def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[str, Names]], platform: str) -> Audit:
     with step("following tags"), no_collection():
         live: set[int] | None = None
 
@@ -185,8 +187,8 @@ def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[s
                 live = {number for n, number in read.op_of.items() if read.origins.operations[n] in found}
             return live
 
-        found = classify.classify(read.ops, read.shapes, read.tags, captures, find_live)
-        tags_found = classify.with_passes(found.tags, [*passes, ("", captures[-1])])
+        found = classify.classify(read.ops, read.tags, captures, find_live)
+        tags_found = classify.with_passes(found.tags, [*passes, ("", captures[-1].named)])
     ops = [dataclasses.replace(op, instructions=tuple(i.name for i in found.main.get(op.id, ()))) for op in read.ops]
     return Audit(
         name=read.name,
@@ -201,12 +203,17 @@ def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[s
 
 
 def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
-    ids = read.op_of
+    named = _named(module, read)
+    found = sources(module, read.flow, lambda i: read.origins.ids_of(i.op_name))
+    joined = {i: _known(numbers, read) for i, numbers in found.items()}
+    callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
+    return Capture(stage, module, named, joined, callers)
 
-    def known(numbers: Sequence[int]) -> tuple[int, ...]:
-        return tuple(ids[n] for n in numbers if n in ids)
 
-    # The names as they are: what XLA did to them is what is looked into.
-    joined = {i: known(read.origins.ids_of(i.op_name)) for i in module.instructions()}
-    callers = {i: known(sorted(found)) for i in joined if (found := read.origins.callers_of(i.op_name))}
-    return Capture(stage, module, joined, callers)
+def _named(module: HloModule, read: program.Program) -> Names:
+    """The names as they are: what XLA did to them is what is looked into."""
+    return {i: _known(read.origins.ids_of(i.op_name), read) for i in module.instructions()}
+
+
+def _known(numbers: Sequence[int], read: program.Program) -> tuple[int, ...]:
+    return tuple(read.op_of[n] for n in numbers if n in read.op_of)

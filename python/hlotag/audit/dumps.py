@@ -16,6 +16,7 @@ from hlotag.audit.model import Audit, Stage
 from hlotag.audit.progress import no_collection, step, track
 from hlotag.errors import HloError
 from hlotag.hlo import HloModule
+from hlotag.hlo.join import sources
 
 _FILE = re.compile(
     r"(?P<module>module_\d+\..+?)\.(?P<what>before_optimizations|[a-z]*_?after_optimizations|(?P<number>\d{4})\..+)\.(?P<form>hlo\.pb|txt)"
@@ -174,15 +175,17 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
     with step("following tags"), no_collection():
         program = Instructions(first)
         lineage = Lineage(first, program)
-        between = [(name, Capture(Stage.OPTIMIZED, module, lineage.follow(module))) for name, module in passes]
-        capture = Capture(Stage.OPTIMIZED, last, lineage.follow(last))
-        captures = [Capture(Stage.UNOPTIMIZED, first, dict(Lineage(first, program).joined)), capture]
-        found = classify.classify(program.ops, (), program.tags, captures, lambda: _live(first, program), has_program=False)
-        tags = classify.with_passes(found.tags, [*between, ("", capture)])
+        itself = lineage.named
+        between = [(name, lineage.follow(module)) for name, module in passes]
+        named = lineage.follow(last)
+        joined = named if first is last else sources(last, program, named.__getitem__)
+        captures = [Capture(Stage.UNOPTIMIZED, first, itself, itself), Capture(Stage.OPTIMIZED, last, named, joined)]
+        found = classify.classify(program.ops, program.tags, captures, lambda: _live(first, program), has_program=False)
+        tags = classify.with_passes(found.tags, [*between, ("", named)])
     notes = []
-    if lineage.ambiguous:
+    if nobodys := sum(not joined[instruction] for instruction in lineage.ambiguous):
         notes.append(
-            f"{lineage.ambiguous} instructions share their name with others that they may have come from, and are counted as "
+            f"{nobodys} instructions share their name with others that they may have come from, and are counted as "
             "nobody's; hlotag.audit(function, ...) tells them apart"
         )
     return Audit(

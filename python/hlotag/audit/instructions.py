@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from hlotag.audit.model import Op, Stage, Step, TagState
-from hlotag.audit.opcodes import Kind, kind_of
+from hlotag.hlo.graph import Flow, Program
+from hlotag.hlo.module import HloModule, Instruction
+from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.restore import tags_of
 
 
-class Instructions:
+class Instructions(Program):
     """The instructions of a module, as operations.
 
     Args:
@@ -22,10 +25,12 @@ class Instructions:
         tags: Keys, values and how they came, by operation.
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: HloModule) -> None:
         from hlotag import _core
 
-        self._ids: dict[Any, int] = {}
+        self._module = module
+        self._instructions: list[Instruction] = []
+        self._ids: dict[Instruction, int] = {}
         self.ops: list[Op] = []
         self.tags: dict[int, list[tuple[str, str, Step]]] = {}
         places: dict[str, tuple[str, str]] = {}
@@ -41,6 +46,7 @@ class Instructions:
             file, line = instruction.source or ("", 0)
             number = self._ids[instruction] = len(self.ops)
             operands = tuple(self._ids[o] for o in instruction.operands if o in self._ids)
+            self._instructions.append(instruction)
             self.ops.append(
                 Op(
                     number,
@@ -58,7 +64,48 @@ class Instructions:
                 step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=(instruction.name,))
                 self.tags[number] = [(key, value, step) for key, value in tags.items()]
 
-    def __getitem__(self, instruction: Any) -> int | None:
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def name(self, number: int) -> str:
+        """As `Program` says."""
+        return self.ops[number].name
+
+    def operands(self, number: int) -> list[int | None]:
+        """As `Program` says."""
+        return [self._ids.get(self._flow.source(operand)) for operand in self._instructions[number].operands]
+
+    def users(self, number: int) -> list[int]:
+        """As `Program` says."""
+        return self._users.get(number, [])
+
+    def results(self) -> list[int | None]:
+        """As `Program` says."""
+        root = self._module.entry.root
+        return [self._ids.get(self._flow.source(i)) for i in (root.operands if root.opcode == "tuple" else [root])]
+
+    def entries(self, number: int) -> Mapping[str, str]:
+        """As `Program` says."""
+        return self._instructions[number].attributes
+
+    def dimensions(self, number: int) -> tuple[int, ...]:
+        """As `Program` says."""
+        return self._instructions[number].dimensions
+
+    @cached_property
+    def _flow(self) -> Flow:
+        return Flow(self._module)
+
+    @cached_property
+    def _users(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for number in range(len(self)):
+            for operand in self.operands(number):
+                if operand is not None:
+                    found.setdefault(operand, []).append(number)
+        return found
+
+    def __getitem__(self, instruction: Instruction) -> int | None:
         return self._ids.get(instruction)
 
 
@@ -70,44 +117,45 @@ class Lineage:
         ids: Its instructions' operations.
 
     Attributes:
-        joined: By instruction of the last module seen, the operations that it stands for.
-        ambiguous: How many instructions of the last module could be of several operations, and were given to none.
+        named: By instruction of the last module seen, the operations that it is named after.
+        ambiguous: The instructions of the last module that could be of several operations.
     """
 
     def __init__(self, module: Any, ids: Instructions) -> None:
-        self.joined: dict[Any, tuple[int, ...]] = {i: () if (n := ids[i]) is None else (n,) for i in module.instructions()}
-        self.ambiguous = 0
+        self.named: dict[Any, tuple[int, ...]] = {i: () if (n := ids[i]) is None else (n,) for i in module.instructions()}
+        self.ambiguous: list[Any] = []
 
-    def follow(self, module: Any) -> Mapping[Any, Sequence[int]]:
+    def follow(self, module: Any) -> Mapping[Any, tuple[int, ...]]:
         """Goes on to the next module.
 
         Args:
             module: As a later pass left it.
 
         Returns:
-            The new `joined`.
+            The new `named`.
         """
-        by_name = {i.name: (i, numbers) for i, numbers in self.joined.items()}
+        by_name = {i.name: (i, numbers) for i, numbers in self.named.items()}
         by_metadata: dict[str, dict[int, str]] = {}
-        for instruction, numbers in self.joined.items():
+        for instruction, numbers in self.named.items():
             for number in numbers if instruction.op_name else ():
                 by_metadata.setdefault(instruction.op_name, {})[number] = instruction.opcode
-        self.ambiguous = 0
-        joined: dict[Any, tuple[int, ...]] = {}
+        self.ambiguous = []
+        named: dict[Any, tuple[int, ...]] = {}
         for instruction in module.instructions():
             same, numbers = by_name.get(instruction.name, (None, ()))
             if same is not None and same.opcode == instruction.opcode:
-                joined[instruction] = numbers
+                named[instruction] = numbers
             else:
-                joined[instruction] = self._by_metadata(instruction, by_metadata)
-        self.joined = joined
-        return joined
+                named[instruction] = self._by_metadata(instruction, by_metadata)
+        self.named = named
+        return named
 
     def _by_metadata(self, instruction: Any, known: Mapping[str, Mapping[int, str]]) -> tuple[int, ...]:
         candidates = known.get(instruction.op_name, {})
         alike = [number for number, opcode in candidates.items() if opcode == instruction.opcode]
         found = alike or list(candidates)
         if len(found) > 1:
-            self.ambiguous += kind_of(instruction.opcode) != Kind.GLUE
+            if kind_of(instruction.opcode) != Kind.GLUE:
+                self.ambiguous.append(instruction)
             return ()
         return tuple(found)

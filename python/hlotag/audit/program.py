@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
 from hlotag.audit.model import Op, Stage, Step, TagState
+from hlotag.hlo.graph import StableHlo
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import tags_of
 from hlotag.pipeline import SOURCE_NAME
@@ -34,7 +36,6 @@ class Program:
         name: The module's.
         ops: Its operations, by id.
         tags: Keys, values and how they came, by the operation's id.
-        shapes: The dimensions of each operation's first result.
         op_of: From the number that `Origins` gave an operation to its id.
         origins: The numbering; it has the module.
     """
@@ -42,9 +43,13 @@ class Program:
     name: str
     ops: list[Op]
     tags: dict[int, list[tuple[str, str, Step]]]
-    shapes: list[tuple[int, ...]]
     op_of: dict[int, int]
     origins: Origins
+
+    @functools.cached_property
+    def flow(self) -> StableHlo:
+        """The data flow, in the numbers of `origins`."""
+        return StableHlo(self.origins)
 
 
 def read(module: Any, filename: str = "") -> Program:
@@ -73,7 +78,6 @@ def read(module: Any, filename: str = "") -> Program:
     calls = _Calls(origins.operations)
     ops: list[Op] = []
     tags: dict[int, list[tuple[str, str, Step]]] = {}
-    shapes: list[tuple[int, ...]] = []
     function = ""
     for number, (operation, place) in enumerate(zip(origins.operations, places, strict=True)):
         if operation.name == "func.func":
@@ -85,11 +89,10 @@ def read(module: Any, filename: str = "") -> Program:
         file = filename if file == SOURCE_NAME else file
         number_of_op = len(ops)
         ops.append(Op(number_of_op, operation.name, scope, function, phase, file, line, _operands(operation, ids, calls)))
-        shapes.append(_shape(operation, ir))
         if FRONTEND in operation.attributes:
             tags[number_of_op] = _tags(operation, ir)
     name = ir.StringAttr(module.operation.attributes["sym_name"]).value if "sym_name" in module.operation.attributes else "module"
-    return Program(name, ops, tags, shapes, op_of, origins)
+    return Program(name, ops, tags, op_of, origins)
 
 
 def _name_all(module: Any) -> None:
@@ -155,13 +158,6 @@ def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, 
     for value in operation.operands:
         add(value)
     return tuple(found)
-
-
-def _shape(operation: Any, ir: Any) -> tuple[int, ...]:
-    if not len(operation.results):
-        return ()
-    kind = operation.results[0].type
-    return tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else ()
 
 
 def _tags(operation: Any, ir: Any) -> list[tuple[str, str, Step]]:

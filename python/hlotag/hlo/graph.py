@@ -3,65 +3,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from hlotag.hlo.module import Computation, HloModule, Instruction
+from hlotag.hlo.opcodes import MOVES, may_be, opcode_of
 from hlotag.hlo.origins import ATTRIBUTES, Origins
 
-# What moves values and computes none.
-MOVES = frozenset(
-    {
-        "bitcast",
-        "bitcast-convert",
-        "broadcast",
-        "concatenate",
-        "convert",
-        "copy",
-        "optimization-barrier",
-        "pad",
-        "reshape",
-        "reverse",
-    }
-    | {"slice", "transpose", "tuple", "get-tuple-element"}
-)
-
-_OPCODES = {
-    "dot-general": ("dot", "convolution", "reduce"),
-    "ragged-dot": ("dot",),
-    "convolution": ("convolution", "dot", "reduce"),
-    "broadcast-in-dim": ("broadcast", "bitcast"),
-    "reshape": ("reshape", "bitcast"),
-    "transpose": ("transpose", "bitcast"),
-    "select-and-scatter": ("select-and-scatter", "scatter"),
-    "reduce-window": ("reduce-window", "reduce"),
-    "dynamic-update-slice": ("dynamic-update-slice", "scatter"),
-    "dynamic-slice": ("dynamic-slice", "gather"),
-    "divide": ("divide", "multiply"),
-    "case": ("conditional",),
-    "if": ("conditional",),
-    "top-k": ("sort", "custom-call", "topk"),
-}
+_HOPS = 64  # through calls, from a value to where it is made or used
 
 
-class Program:
-    """The data flow of numbered operations, followed through calls.
+class Program(ABC):
+    """The data flow of numbered operations, followed through calls; what HLO instructions are joined to."""
+
+    # By number, those of the operations before it that have its number in their names, since they are part of it.
+    helpers: Mapping[int, Sequence[int]] = {}
+
+    @abstractmethod
+    def name(self, number: int) -> str:
+        """The operation's, with its dialect; of an instruction, its opcode."""
+
+    @abstractmethod
+    def operands(self, number: int) -> Sequence[int | None]:
+        """The operations that compute the operands; None for arguments of the program and of region operations."""
+
+    @abstractmethod
+    def users(self, number: int) -> Sequence[int]:
+        """The operations that an operation's results are operands of."""
+
+    @abstractmethod
+    def results(self) -> Sequence[int | None]:
+        """The operations that compute the program's results."""
+
+    @abstractmethod
+    def entries(self, number: int) -> Mapping[str, str]:
+        """The operation's frontend attributes."""
+
+    @abstractmethod
+    def dimensions(self, number: int) -> tuple[int, ...]:
+        """Those of its first result."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def becomes(self, number: int, opcode: str) -> bool:
+        """Whether XLA makes instructions of this opcode from the operation, other than by moving its operands or result."""
+        return may_be(self.name(number), opcode)
+
+    def source(self, number: int | None, opcode: str) -> int | None:
+        """The operation that becomes `opcode`: this one, or the one whose result it and others before it only move."""
+        for _ in range(16):
+            if number is None or self.becomes(number, opcode):
+                return number
+            if opcode_of(self.name(number)) not in MOVES:
+                return None
+            number = next(iter(self.operands(number)), None)
+        return None
+
+
+class StableHlo(Program):
+    """The operations of a StableHLO module.
 
     Args:
       origins: the operations.
     """
 
     def __init__(self, origins: Origins):
+        self.helpers = origins.helpers
+        self._origins = origins
         self._operations = origins.operations
         self._operands: dict[int, list[int | None]] = {}
         self._values: dict[int, object] = {}
 
+    def __len__(self) -> int:
+        return len(self._operations)
+
+    def name(self, number: int) -> str:
+        """As `Program` says."""
+        return self._names[number]
+
+    def entries(self, number: int) -> Mapping[str, str]:
+        """As `Program` says."""
+        return self._origins.attributes[number]
+
+    def dimensions(self, number: int) -> tuple[int, ...]:
+        """As `Program` says."""
+        results = self._operations[number].results
+        kind = results[0].type if len(results) else None
+        return tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else ()
+
+    def operands(self, number: int) -> list[int | None]:
+        """As `Program` says."""
+        known = self._operands.get(number)
+        if known is None:
+            known = self._operands[number] = [self._definition(value) for value in self._operations[number].operands]
+        return known
+
+    def results(self) -> list[int | None]:
+        """As `Program` says."""
+        main = self._functions.get("main")
+        return [] if main is None else self._returned(main)
+
+    def users(self, number: int) -> list[int]:
+        """As `Program` says."""
+        found: dict[int, None] = {}
+        values = list(self._operations[number].results)
+        for value in itertools.islice(values, _HOPS):  # It grows meanwhile.
+            for use in value.uses:
+                operation, position = use.owner.operation, use.operand_number
+                if operation.name == "func.call":
+                    values.append(self._operations[self._functions[_callee(operation)]].regions[0].blocks[0].arguments[position])
+                elif operation.name == "func.return":
+                    name = ir.StringAttr(operation.parent.attributes["sym_name"]).value
+                    values += [self._operations[call].results[position] for call in self._calls.get(name, ())]
+                elif operation in self._number_of:
+                    found[self._number_of[operation]] = None
+        return list(found)
+
     @cached_property
-    def _kinds(self) -> list[str]:
-        return [operation.name.rpartition(".")[2].replace("_", "-") for operation in self._operations]
+    def _names(self) -> list[str]:
+        return [operation.name for operation in self._operations]
 
     @cached_property
     def _number_of(self) -> dict[object, int]:
@@ -71,48 +138,17 @@ class Program:
     def _functions(self) -> dict[str, int]:
         return {
             ir.StringAttr(operation.attributes["sym_name"]).value: number
-            for number, operation in enumerate(self._operations)
-            if operation.name == "func.func"
+            for number, (operation, name) in enumerate(zip(self._operations, self._names, strict=True))
+            if name == "func.func"
         }
 
     @cached_property
     def _calls(self) -> dict[str, list[int]]:
         calls: dict[str, list[int]] = {}
-        for number, operation in enumerate(self._operations):
-            if operation.name == "func.call":
+        for number, (operation, name) in enumerate(zip(self._operations, self._names, strict=True)):
+            if name == "func.call":
                 calls.setdefault(_callee(operation), []).append(number)
         return calls
-
-    def kind(self, number: int) -> str:
-        """The operation's name as HLO would write it, without its dialect."""
-        return self._kinds[number]
-
-    def becomes(self, number: int, opcode: str) -> bool:
-        """Whether XLA makes instructions of this opcode from the operation, other than by moving its operands or result."""
-        kind = self._kinds[number]
-        return opcode == kind or opcode in _OPCODES.get(kind, ())
-
-    def operands(self, number: int) -> list[int | None]:
-        """The operations that compute the operands; None for arguments of the program and of region operations."""
-        known = self._operands.get(number)
-        if known is None:
-            known = self._operands[number] = [self._definition(value) for value in self._operations[number].operands]
-        return known
-
-    def results(self) -> list[int | None]:
-        """The operations that compute the program's results."""
-        main = self._functions.get("main")
-        return [] if main is None else self._returned(main)
-
-    def source(self, number: int | None, opcode: str) -> int | None:
-        """The operation that becomes `opcode`: this one, or the one whose result it and others before it only move."""
-        for _ in range(16):
-            if number is None or self.becomes(number, opcode):
-                return number
-            if self.kind(number) != "broadcast-in-dim" and self.kind(number) not in MOVES:
-                return None
-            number = next(iter(self.operands(number)), None)
-        return None
 
     def value(self, number: int) -> object:
         """A key that operations have in common which compute the same from the same."""
@@ -148,7 +184,7 @@ class Program:
         return {}
 
     def _definition(self, value: ir.Value) -> int | None:
-        for _ in range(64):
+        for _ in range(_HOPS):
             owner = value.owner
             if isinstance(owner, ir.Block):
                 argument = ir.BlockArgument(value)
@@ -193,13 +229,14 @@ class Flow:
     def __init__(self, module: HloModule):
         self._module = module
         self._fusion_of = {i.called_ids[0]: i for i in module.instructions() if i.opcode == "fusion"}
+        self._only_call_of = self._fusion_of | _single_calls(module)
 
     def source(self, instruction: Instruction) -> Instruction:
-        """What computes the value that `instruction` hands on: through a fusion's parameters and results."""
+        """What computes the value that `instruction` hands on: through parameters and results of fusions and calls."""
         while True:
-            if instruction.opcode == "parameter" and (fusion := self._fusion_of.get(instruction.computation.id)) is not None:
-                instruction = fusion.operands[instruction.proto.parameter_number]
-            elif instruction.opcode == "fusion":
+            if instruction.opcode == "parameter" and (caller := self._only_call_of.get(instruction.computation.id)) is not None:
+                instruction = caller.operands[instruction.proto.parameter_number]
+            elif instruction.opcode in ("fusion", "call"):
                 instruction = instruction.called[0].root
             elif instruction.opcode == "get-tuple-element" and (made := self._element(instruction)) is not None:
                 instruction = made
@@ -221,3 +258,10 @@ class Flow:
     def _element(self, instruction: Instruction) -> Instruction | None:
         made = self.source(instruction.operands[0])
         return made.operands[instruction.proto.tuple_index] if made.opcode == "tuple" else None
+
+
+def _single_calls(module: HloModule) -> dict[int, Instruction]:
+    """By computation, the call of it, if there is but one."""
+    calls = [i for i in module.instructions() if i.opcode == "call"]
+    count = Counter(i.called_ids[0] for i in calls)
+    return {i.called_ids[0]: i for i in calls if count[i.called_ids[0]] == 1}

@@ -7,30 +7,16 @@ some without any (constants, expansions), and keeps one of two equal ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
 
-from hlotag.hlo.graph import MOVES, Flow, Program
+from hlotag.hlo.graph import Flow, Program, StableHlo
 from hlotag.hlo.module import HloModule, Instruction
+from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, opcode_of
 from hlotag.hlo.origins import Origins
 
 Ids = tuple[int, ...]
 
-# An operation that becomes one of these is a step of its own to whoever wrote it: a name that says otherwise is a neighbour's.
-_HEAVY = frozenset(
-    {
-        "all-gather",
-        "all-reduce",
-        "all-to-all",
-        "collective-permute",
-        "convolution",
-        "dot",
-        "fft",
-        "gather",
-        "reduce",
-        "reduce-scatter",
-    }
-    | {"reduce-window", "scatter", "select-and-scatter", "sort"}
-)
 # What XLA adds for its own ends, and gives no name: it is nobody's operation.
 _XLAS_OWN = frozenset({"bitcast", "copy", "get-tuple-element", "parameter", "partition-id", "replica-id", "tuple"})
 
@@ -47,107 +33,156 @@ def join(module: HloModule, origins: Origins, *, only_tags: bool = False) -> dic
       For every instruction, those of fused and called computations included, the numbers of its operations: its own first, then
       those that XLA merged into it. Empty for what XLA made without one: parameters, tuples, copies.
     """
-    return _Join(module, origins, only_tags).run()
+    program = StableHlo(origins)
+    ids = sources(module, program, lambda instruction: origins.ids_of(instruction.op_name))
+    return _with_equals(ids, program, only_tags=only_tags)
+
+
+def sources(module: HloModule, program: Program, named: Callable[[Instruction], Ids]) -> dict[Instruction, Ids]:
+    """Joins instructions to the operations that they were made from, and leaves out those that merely compute the same.
+
+    Args:
+      module: as for `join`.
+      program: the operations.
+      named: the operations that an instruction is named after.
+
+    Returns:
+      As `join`.
+    """
+    return _Join(module, program, named).run()
 
 
 class _Join:
-    def __init__(self, module: HloModule, origins: Origins, only_tags: bool):
-        self._module, self._origins, self._only_tags = module, origins, only_tags
-        self._program, self._flow = Program(origins), Flow(module)
+    def __init__(self, module: HloModule, program: Program, named: Callable[[Instruction], Ids]):
+        self._module, self._program, self._named = module, program, named
+        self._flow = Flow(module)
         self._ids: dict[Instruction, Ids] = {}
-        # By instruction: the operations whose values it must compute, since its users take them for that; and its users' numbers.
-        self._wanted: dict[Instruction, list[int]] = {}
-        self._owners: dict[Instruction, list[Ids]] = {}
+        # Of instructions whose name is not enough: what uses them, and at which operand; the operations whose values they must
+        # compute, since their users take them for that; and their users' operations.
+        self._users: dict[Instruction, list[tuple[Instruction, int]]] = {}
+        self._wanted: dict[Instruction, Ids] = {}
+        self._owners: dict[Instruction, Ids] = {}
 
     def run(self) -> dict[Instruction, Ids]:
-        self._want(self._results())
         for instruction in self._flow.users_first():
-            self._ids[instruction] = self._of(instruction)
-            self._ask_operands(instruction)
+            ids = self._ids[instruction] = self._by_name(instruction)
+            if not self._is_enough(instruction, ids):
+                self._users[instruction] = []
+        self._find_users()
+        results = self._results()
+        for instruction in self._users:
+            wanted = [n for user, position in self._users[instruction] for n in self._expected(user, position)]
+            self._wanted[instruction] = tuple(dict.fromkeys((*results.get(instruction, ()), *wanted)))
+            self._owners[instruction] = self._owners_of(instruction)
+            self._ids[instruction] = self._by_flow(instruction, self._ids[instruction])
         self._fill_fusions()
         self._fill_regions()
-        self._add_equals()
+        self._adopt_nameless()
         return {instruction: self._ids[instruction] for instruction in self._module.instructions()}
 
-    def _of(self, instruction: Instruction) -> Ids:
-        named = self._named(instruction)
-        if instruction.opcode == "fusion":
-            return named
-        opcode, wanted = instruction.opcode, self._wanted.get(instruction, ())
-        if named and (opcode not in _HEAVY | MOVES or self._program.becomes(named[0], opcode)):
-            return named
+    def _by_name(self, instruction: Instruction) -> Ids:
+        numbers = self._named(instruction)
+        if not numbers or self._program.becomes(numbers[0], instruction.opcode):
+            return numbers
+        # An operand that is of the same equation has the name of its user.
+        helpers = [h for h in self._program.helpers.get(numbers[0], ()) if self._program.becomes(h, instruction.opcode)]
+        return (helpers[0], *numbers[1:]) if helpers else numbers
+
+    def _is_enough(self, instruction: Instruction, named: Ids) -> bool:
+        """Whether an instruction's name and what it does may both be true."""
+        opcode = instruction.opcode
+        if opcode in ("fusion", "parameter"):
+            return True
+        # A heavy operation is a step of its own to whoever wrote it: a name that says otherwise is a neighbour's.
+        is_telling = opcode in MOVES or kind_of(opcode) == Kind.HEAVY
+        return bool(named) and (not is_telling or self._program.becomes(named[0], opcode))
+
+    def _find_users(self) -> None:
+        for user in self._ids:
+            if user.opcode == "fusion":
+                continue
+            for position, operand in enumerate(user.operands):
+                if (source := self._flow.source(operand)) in self._users:
+                    self._users[source].append((user, position))
+
+    def _by_flow(self, instruction: Instruction, named: Ids) -> Ids:
+        opcode, wanted = instruction.opcode, self._wanted[instruction]
         if named and opcode in MOVES:
-            return self._moved(instruction, named, tuple(n for n in wanted if self._program.becomes(n, opcode)))
+            return self._moved(instruction, named, tuple(n for n in wanted if self._is_value_of(instruction, n)))
         for numbers in (named, wanted):
             found = [self._program.source(number, opcode) for number in numbers]
             if sources := tuple(dict.fromkeys(number for number in found if number is not None)):
                 return sources
         return named or self._owner(instruction)
 
+    def _is_value_of(self, instruction: Instruction, number: int) -> bool:
+        size = prod(self._program.dimensions(number))
+        return self._program.becomes(number, instruction.opcode) and size == prod(instruction.dimensions)
+
     def _moved(self, instruction: Instruction, named: Ids, wanted: Ids) -> Ids:
         """What moves a value may bear the name of what computed it; its attributes tell which of the two it is, if it has any."""
         entries = instruction.attributes.items()
-        for ids in (wanted, named):
-            if ids and (own := self._origins.attributes[ids[0]].items()) and own <= entries:
+        if not entries:
+            return wanted or named
+        for ids in (wanted, self._relabelled(instruction, self._program.users(named[0])), named):
+            if ids and (own := self._program.entries(ids[0]).items()) and own <= entries:
                 return ids
         return wanted or named
 
-    def _named(self, instruction: Instruction) -> Ids:
-        numbers = self._origins.ids_of(instruction.op_name)
-        if not numbers or self._program.becomes(numbers[0], instruction.opcode):
-            return numbers
-        # An operand that is of the same equation has the name of its user.
-        helpers = [h for h in self._origins.helpers.get(numbers[0], ()) if self._program.becomes(h, instruction.opcode)]
-        return (helpers[0], *numbers[1:]) if helpers else numbers
+    def _relabelled(self, instruction: Instruction, candidates: Iterable[int]) -> Ids:
+        """The first operation whose result an instruction that leaves all elements in their order can be, by what it bears."""
+        if instruction.opcode not in ("bitcast", "reshape"):
+            return ()
+        entries = instruction.attributes.items()
+        for number in candidates:
+            bears = not self._program.entries(number).items().isdisjoint(entries)
+            is_one = bears and opcode_of(self._program.name(number)) in RELABELLING
+            if is_one and self._program.dimensions(number) == instruction.dimensions:
+                return (number,)
+        return ()
+
+    def _adopt_nameless(self) -> None:
+        """Relabelled arguments: only tags can tell whose they are."""
+        nameless = [i for i, ids in self._ids.items() if not ids and i.opcode in ("bitcast", "reshape") and i.attributes]
+        if not nameless:
+            return
+        present = {number for ids in self._ids.values() for number in ids}
+        gone = [n for n in range(len(self._program)) if n not in present]
+        for instruction in nameless:
+            self._ids[instruction] = self._relabelled(instruction, gone)
 
     def _owner(self, instruction: Instruction) -> Ids:
         """What an instruction without a name belongs to: the operations that its users came from."""
         if instruction.opcode in _XLAS_OWN:
             return ()
-        owners = tuple(sorted({number for ids in self._owners.get(instruction, ()) for number in ids}))
+        owners = self._owners[instruction]
         # Several share constants and the like; a step of its own is not shared by accident.
-        return () if instruction.opcode in _HEAVY and len(owners) > 1 else owners
+        return () if kind_of(instruction.opcode) == Kind.HEAVY and len(owners) > 1 else owners
 
-    def _ask_operands(self, instruction: Instruction) -> None:
-        if instruction.opcode == "fusion":
-            return
-        ids = self._ids[instruction]
-        expected = self._expected(instruction, ids)
-        for position, operand in enumerate(instruction.operands):
-            source = self._flow.source(operand)
-            wanted = expected[position] if position < len(expected) else []
-            self._want([(source, number) for number in wanted])
-            if ids:
-                self._owners.setdefault(source, []).append(ids)
-            elif instruction.opcode in _XLAS_OWN:
-                self._owners.setdefault(source, []).extend(self._owners.get(instruction, []))
+    def _owners_of(self, instruction: Instruction) -> Ids:
+        found: set[int] = set()
+        for user, _ in self._users[instruction]:
+            found.update(self._ids[user] or (self._owners.get(user, ()) if user.opcode in _XLAS_OWN else ()))
+        return tuple(sorted(found))
 
-    def _expected(self, instruction: Instruction, ids: Ids) -> list[list[int]]:
-        """For each operand, the operations that could compute it."""
-        if not ids or not self._program.becomes(ids[0], instruction.opcode):
-            # It hands on what its own users want.
-            return [self._wanted.get(instruction, [])] if instruction.opcode in MOVES else []
-        expected: list[list[int]] = [[] for _ in instruction.operand_ids]
-        for number in ids:
-            definitions = self._program.operands(number)
-            if len(definitions) == len(expected) and self._program.becomes(number, instruction.opcode):
-                for options, definition in zip(expected, definitions, strict=True):
-                    options.extend([definition] if definition is not None else [])
-        return expected
+    def _expected(self, user: Instruction, position: int) -> Iterable[int]:
+        """The operations that could compute an operand, by what uses it."""
+        ids = self._ids[user]
+        if not ids or not self._program.becomes(ids[0], user.opcode):
+            # It hands on what its own users want, and what it is named after.
+            return (*self._wanted.get(user, ()), *ids) if user.opcode in MOVES and position == 0 else ()
+        definitions = [self._program.operands(n) for n in ids if self._program.becomes(n, user.opcode)]
+        return [d for of in definitions if len(of) == len(user.operand_ids) and (d := of[position]) is not None]
 
-    def _results(self) -> Iterable[tuple[Instruction, int]]:
+    def _results(self) -> dict[Instruction, list[int]]:
         results, root = self._program.results(), self._module.entry.root
         instructions = root.operands if root.opcode == "tuple" else [root]
+        found: dict[Instruction, list[int]] = {}
         if len(results) == len(instructions):
             for instruction, number in zip(instructions, results, strict=True):
                 if number is not None:
-                    yield self._flow.source(instruction), number
-
-    def _want(self, pairs: Iterable[tuple[Instruction, int]]) -> None:
-        for instruction, number in pairs:
-            wanted = self._wanted.setdefault(instruction, [])
-            if number not in wanted:
-                wanted.append(number)
+                    found.setdefault(self._flow.source(instruction), []).append(number)
+        return found
 
     def _fill_fusions(self) -> None:
         for instruction, ids in self._ids.items():
@@ -171,25 +206,30 @@ class _Join:
                     if not self._ids[instruction] and instruction.opcode not in _XLAS_OWN:
                         self._ids[instruction] = ids
 
-    def _add_equals(self) -> None:
-        """Operations that are gone, since XLA found that another computes the same."""
-        present = {number for ids in self._ids.values() for number in ids}
-        entries: dict[str, list[dict[str, str]]] = {}
-        for number in present:
-            entries.setdefault(self._program.kind(number), []).append(self._origins.attributes[number])
-        absent = [n for n in range(len(self._origins)) if n not in present and self._matters(n, entries)]
-        kinds_absent = {self._program.kind(number) for number in absent}
-        equals: dict[object, list[int]] = {}
-        for number in absent:
-            equals.setdefault(self._program.value(number), []).append(number)
-        for instruction, ids in self._ids.items():
-            if ids and self._program.kind(ids[0]) in kinds_absent:
-                self._ids[instruction] = (*ids, *equals.get(self._program.value(ids[0]), ()))
 
-    def _matters(self, number: int, present: dict[str, list[dict[str, str]]]) -> bool:
-        """Whether an operation that is gone could be equal to one that is there, by the entries of those of each kind."""
-        same_kind = present.get(self._program.kind(number), [])
-        if not self._only_tags:
-            return bool(same_kind)
-        own = self._origins.attributes[number]
-        return bool(own) and any(entries is not own for entries in same_kind)
+def _with_equals(ids: dict[Instruction, Ids], program: StableHlo, *, only_tags: bool) -> dict[Instruction, Ids]:
+    """Adds the operations that are gone, since XLA found that another computes the same."""
+    present = {number for numbers in ids.values() for number in numbers}
+    entries: dict[str, list] = {}
+    for number in present:
+        entries.setdefault(program.name(number), []).append(program.entries(number))
+
+    def matters(number: int) -> bool:
+        """Whether one that is gone could be equal to one that is there, by the entries of those of each kind."""
+        alike: Sequence = entries.get(program.name(number), ())
+        if not only_tags:
+            return bool(alike)
+        own = program.entries(number)
+        return bool(own) and any(found is not own for found in alike)
+
+    absent = [number for number in range(len(program)) if number not in present and matters(number)]
+    kinds = {program.name(number) for number in absent}
+    equals: dict[object, list[int]] = {}
+    for number in absent:
+        equals.setdefault(program.value(number), []).append(number)
+    return {
+        instruction: (*numbers, *equals.get(program.value(numbers[0]), ()))
+        if numbers and program.name(numbers[0]) in kinds
+        else numbers
+        for instruction, numbers in ids.items()
+    }

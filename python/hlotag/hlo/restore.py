@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from hlotag import keys
-from hlotag.hlo.graph import Program
+from hlotag.hlo.graph import StableHlo
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins
 
@@ -62,7 +62,7 @@ def restore(
 
 class _Restorer:
     def __init__(self, origins: Origins, patterns: tuple[str, ...]):
-        self._origins, self._program = origins, Program(origins)
+        self._origins, self._program = origins, StableHlo(origins)
         # Most operations share the entries of few.
         distinct = {id(entries): tags_of(entries, patterns) for entries in origins.attributes}
         self._tags = [distinct[id(entries)] for entries in origins.attributes]

@@ -6,12 +6,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-_Field = descriptor_pb2.FieldDescriptorProto
+from hlotag import _protobuf
+
 _BYTES = 2  # the wire type of strings, bytes and messages
 
 
@@ -45,7 +45,8 @@ def part_of(message: bytes, number: int) -> bytes:
         Its value; empty if the message does not have it, or is none.
     """
     try:
-        return _holder(number).FromString(message).value
+        values = _holder(number).FromString(message).values
+        return values[-1] if values else b""
     except DecodeError:
         return b""
 
@@ -62,16 +63,11 @@ def with_part(message: bytes, number: int, value: bytes) -> bytes:
         The message with this value in place of the one it had, and all else as it was.
     """
     holder = _holder(number).FromString(message)
-    holder.value = value
+    holder.values[:] = [value]
     return holder.SerializeToString()
 
 
 @functools.cache
 def _holder(number: int) -> Any:
     """The class of messages of which one field is known; the others stay as they are."""
-    file = descriptor_pb2.FileDescriptorProto(name="holder.proto", package="hlotag")
-    message = file.message_type.add(name="Holder")
-    message.field.add(name="value", number=number, type=_Field.TYPE_BYTES, label=_Field.LABEL_OPTIONAL)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("hlotag.Holder"))
+    return _protobuf.classes({"Holder": {"values": (number, "bytes[]")}})["Holder"]

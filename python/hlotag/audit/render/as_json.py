@@ -41,46 +41,20 @@ def as_dict(audit: Audit) -> dict[str, Any]:
         "instruction_count": audit.instruction_count,
         "notes": list(audit.notes),
         "counts": {str(state): number for state, number in sorted(audit.counts.items())},
-        "ops": [_op(op) for op in audit.ops],
+        "ops": [_fields(op) for op in audit.ops],
         "tags": [_tag(tag) for tag in audit.tags],
         "strays": [_stray(stray) for stray in audit.strays],
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
     }
 
 
-def _op(op: Op) -> dict[str, Any]:
-    return {
-        "id": op.id,
-        "name": op.name,
-        "scope": op.scope,
-        "function": op.function,
-        "phase": op.phase,
-        "file": op.file,
-        "line": op.line,
-        "operands": list(op.operands),
-        "instructions": list(op.instructions),
-    }
+def _fields(of: Op | Step) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in of.__slots__}
 
 
 def _tag(tag: Tag) -> dict[str, Any]:
-    return {
-        "key": tag.key,
-        "value": tag.value,
-        "op": tag.op.id,
-        "state": str(tag.state),
-        "steps": [_step(step) for step in tag.steps],
-    }
-
-
-def _step(step: Step) -> dict[str, Any]:
-    return {
-        "stage": str(step.stage),
-        "state": str(step.state),
-        "by": step.by,
-        "detail": step.detail,
-        "confidence": step.confidence,
-        "instructions": list(step.instructions),
-    }
+    steps = [_fields(step) for step in tag.steps]
+    return {"key": tag.key, "value": tag.value, "op": tag.op.id, "state": tag.state, "steps": steps}
 
 
 def _stray(stray: Stray) -> dict[str, Any]:

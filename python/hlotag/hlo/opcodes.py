@@ -77,6 +77,13 @@ _RENAMED = {
 }
 # Where all elements stay in their order, nothing has to be computed.
 RELABELLING = {"reshape", "transpose", "broadcast", "bitcast-convert"}
+# What moves values and computes none.
+MOVES = frozenset(
+    {
+        *("bitcast", "bitcast-convert", "broadcast", "concatenate", "convert", "copy", "get-tuple-element", "opt-barrier", "pad"),
+        *("reshape", "reverse", "slice", "transpose", "tuple"),
+    }
+)
 # What they become is theirs alone to know.
 _OPAQUE = {"custom_call", "composite", "custom-call"}
 # Beside its own kind, what a heavy operation is rewritten to.

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes for protobuf messages of which a few fields are known; the others stay in a message as they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {"string": _Field.TYPE_STRING, "int32": _Field.TYPE_INT32, "int64": _Field.TYPE_INT64, "bytes": _Field.TYPE_BYTES}
+
+
+def classes(messages: Mapping[str, Mapping[str, tuple[int, str]]]) -> dict[str, Any]:
+    """Makes the classes of messages.
+
+    Args:
+        messages: By message and field, the field's number and type: a message, "string", "bytes", "int32" or "int64", with `[]`
+            at the end of those that repeat; or "map", from text to text.
+
+    Returns:
+        The classes by message. Keep all of them: protobuf makes the class of a message inside another when one is first read, and
+        keeps no reference to it. If the collector frees it while another thread reads a message of it, the process ends.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name="hlotag.proto", package="hlotag", syntax="proto3")
+    for name, fields in messages.items():
+        message = file.message_type.add(name=name)
+        for field, (number, type_name) in fields.items():
+            _add_field(message, field, number, type_name)
+    # A pool of its own: XLA's messages may be registered in the default one by other packages.
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    names = [*messages, *(f"{name}.MapEntry" for name, fields in messages.items() if "map" in {t for _, t in fields.values()})]
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"hlotag.{name}")) for name in names}
+
+
+def _add_field(message: Any, name: str, number: int, type_name: str) -> None:
+    if type_name == "map":
+        entry = message.nested_type.add(name="MapEntry")
+        entry.options.map_entry = True
+        for number_in_entry, half in enumerate(("key", "value"), start=1):
+            _add_field(entry, half, number_in_entry, "string")
+        type_name = f"{message.name}.MapEntry[]"
+    base = type_name.removesuffix("[]")
+    field = message.field.add(
+        name=name, number=number, label=_Field.LABEL_REPEATED if base != type_name else _Field.LABEL_OPTIONAL
+    )
+    if base in _SCALARS:
+        field.type = _SCALARS[base]
+    else:
+        field.type, field.type_name = _Field.TYPE_MESSAGE, f".hlotag.{base}"
