@@ -124,6 +124,20 @@ def test_one_of_many_equal_library_calls_of_one_line(staged, set_xla_metadata):
     assert tags == [None, None, "v", None]
 
 
+def test_one_of_many_library_calls_with_a_loop_of_one_line(staged, set_xla_metadata):
+    def f(x, w):
+        i = w.sum().astype(jnp.int32)
+        for n in range(4):
+            y = x[i, i]
+            x = x + (set_xla_metadata(y, k="v") if n == 2 else y)
+        return x
+
+    # Each dimension's index is put in bounds by a round of JAX's own loop.
+    for name, of_each in (("stablehlo.dynamic_slice", 1), ("stablehlo.compare", 2), ("stablehlo.select", 2)):
+        tags = [op.entries.get("k") for op in ops_of(lower(f)) if op.name == name]
+        assert tags == [None] * 2 * of_each + ["v"] * of_each + [None] * of_each
+
+
 @pytest.mark.parametrize("grad", [False, True], ids=["forward", "grad"])
 def test_softmax_is_tagged_whole(staged, set_xla_metadata, grad):
     f = lambda x, w: (set_xla_metadata(jax.nn.softmax(x), k="v") * w).sum()
@@ -350,13 +364,15 @@ def test_grad_must_be_one_of_three(staged, grad):
 # --- Values that no operation made -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["argument", "carry", "operand", "inner jit argument", "constant"])
+@pytest.mark.parametrize("case", ["argument", "primal argument", "carry", "operand", "inner jit argument", "constant"])
 def test_a_value_that_no_operation_made_warns_once_with_the_users_line(staged, set_xla_metadata, case):
     tag = lambda v: set_xla_metadata(v, k="v")
 
     def f(x, w):
         if case == "argument":
             return tag(x) @ w
+        if case == "primal argument":  # The caller computed its tangent, which is not what the tag is meant for.
+            return jax.jvp(lambda x: jnp.sin(tag(x)), (x,), (x * 2.0,))
         if case == "carry":
             return lax.scan(lambda c, _: (jnp.sin(tag(c)), None), x, None, length=2)[0]
         if case == "operand":
@@ -368,6 +384,19 @@ def test_a_value_that_no_operation_made_warns_once_with_the_users_line(staged, s
     with pytest.warns(hlotag.TagDropped, match="k='v'") as caught:
         assert names(f) == []
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_an_operation_that_only_has_a_tangent(staged, set_xla_metadata):
+    @jax.custom_jvp
+    def twice_as_steep(x):
+        return x
+
+    twice_as_steep.defjvp(lambda primals, tangents: (primals[0], tangents[0] * 2.0))
+
+    def f(x, w):
+        return jax.jvp(lambda x: set_xla_metadata(twice_as_steep(x), k="v"), (x,), (x - 1.0,))
+
+    assert names(f) == ["broadcast_in_dim", "multiply"]
 
 
 def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):

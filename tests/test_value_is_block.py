@@ -5,6 +5,8 @@ Blocks are exact by construction: JAX traces in their context. The programs are 
 wrong.
 """
 
+import operator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,6 +63,20 @@ def one_softmax_of_a_loop(tag):
             x = tag(jax.nn.softmax, x) if i == 1 else jax.nn.softmax(x)
             x = x @ w
         return (x * b).sum()
+
+    return f
+
+
+def indexing(tag):
+    """The index of each dimension is put in bounds by one round of a loop in JAX."""
+
+    def f(x, w, b):
+        i = jnp.argmax(b)
+        for n in range(3):
+            at = (i, i + n)
+            w = w + (tag(operator.getitem, x, at) if n == 1 else x[at])
+            w = tag(lambda y: y.at[at].set(0.0), w) if n == 1 else w.at[at].set(0.0)  # noqa: B023
+        return (jnp.sin(tag(lax.dynamic_slice, x, (i, i), (2, 2))) * lax.dynamic_slice(w, (i, i), (2, 2))).sum() * b.sum()
 
     return f
 
@@ -182,6 +198,7 @@ MAKERS = [
     one_of_a_comprehension,
     one_of_a_recursion,
     one_softmax_of_a_loop,
+    indexing,
     used_twice,
     one_of_two_results,
     through_a_tree,

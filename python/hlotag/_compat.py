@@ -138,12 +138,21 @@ def equation_behind(value: Any) -> Any | None:
         # The primal side decides: an operation may hand an operand's tangent through (x + constant). Outside of jit only the
         # tangent side is traced.
         found = equation_behind(value.primal)
-        return equation_behind(value.tangent) if found is None else found
+        if found is None and (found := equation_behind(value.tangent)) is not None and not _is_made_here(found):
+            return None  # An argument, whose tangent the caller computed.
+        return found
     if isinstance(value, batching.BatchTracer):
         return equation_behind(value.val)
     if isinstance(value, pe.JaxprTracer) and isinstance(value.recipe, pe.JaxprEqnRecipe):
         return value
     return None
+
+
+def _is_made_here(equation: Any) -> bool:
+    """Whether an equation was made under all the transformations that the calling code is under."""
+    stack = equation.recipe.source_info.name_stack if is_recipe(equation) else equation.source_info.name_stack
+    here, there = ([x for x in names if isinstance(x, source_info_util.Transform)] for names in (_name_stack(), stack.stack))
+    return there[: len(here)] == here
 
 
 def is_recipe(equation: Any) -> bool:
@@ -266,6 +275,11 @@ def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
         return bind
 
     return Patch(core.Primitive, "bind", wrap)
+
+
+def held_bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
+    """Wraps what every bind calls, for a `primitive.bind` that the program held before `bind_patch`."""
+    return Patch(core.Primitive, "bind_with_trace", wrap_bind)
 
 
 def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:

@@ -11,9 +11,13 @@ Groups nest: a bind that runs user code (the function of a `custom_jvp`) holds t
 
 from __future__ import annotations
 
+import dis
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from types import CodeType
 from typing import Any
 
 from hlotag import _compat
@@ -79,6 +83,17 @@ def _in_group(bind: Callable) -> Callable:
     return grouped
 
 
+def _in_some_group(bind: Callable) -> Callable:
+    """`bind` with a group open while it runs: the one that is open already, which the same operation opened, or a new one."""
+    grouped = _in_group(bind)
+
+    @functools.wraps(bind)
+    def bind_in_some_group(*args: Any) -> Any:
+        return (grouped if _open.group is None else bind)(*args)
+
+    return bind_in_some_group
+
+
 def _record(equation: Any) -> None:
     group = _open.group
     if group is None:
@@ -134,10 +149,11 @@ def _same_call(
 ) -> list[Group]:
     """The other groups of the library call that bound `equation`, in one direction: `softmax` is several binds.
 
-    They have the user's frames in common, down to the instruction, and within the library each is further on than the one before.
-    A call that a loop repeats starts over, so it is not taken for the same.
+    They have the user's frames in common, down to the instruction, and within the library each is further on than the one before,
+    or in another round of a loop that the call has left when it makes the value. A loop that also makes the value may as well be
+    one around the call, which is another call then.
     """
-    here = _compat.library_call(equation)
+    value = here = _compat.library_call(equation)
     found: list[Group] = []
     last = group
     for other in neighbours:
@@ -145,16 +161,19 @@ def _same_call(
         if other_group is last:
             continue
         there = _compat.library_call(other)
-        if other_group is None or here is None or there is None or here[0] != there[0]:
+        if other_group is None or value is None or here is None or there is None or here[0] != there[0]:
             break
-        if _is_further(here[1], there[1]) is not later:
+        if _is_further(here[1], there[1]) is not later and not _are_rounds(here[1], there[1], value[1]):
             break
         found.append(other_group)
         here, last = there, other_group
     return found
 
 
-def _is_further(here: tuple, there: tuple) -> bool | None:
+_Frames = tuple[tuple[CodeType, int], ...]  # (code, instruction), outermost first
+
+
+def _is_further(here: _Frames, there: _Frames) -> bool | None:
     """Whether `there` is later than `here` in the code of the same call; None if it cannot be the same call."""
     for (code, instruction), (other_code, other_instruction) in zip(here, there, strict=False):
         if code is not other_code:
@@ -164,4 +183,24 @@ def _is_further(here: tuple, there: tuple) -> bool | None:
     return None
 
 
-PATCHES = (_compat.bind_patch(_in_group), _compat.equation_patch(_record))
+def _are_rounds(here: _Frames, there: _Frames, outside: _Frames) -> bool:
+    """Whether `here` and `there` are in one loop of a library's code, and `outside` is not."""
+    for (code, instruction), (other_code, other_instruction), other in zip_longest(here, there, outside, fillvalue=(None, 0)):
+        if code is None or code is not other_code:
+            return False
+        for loop in _loops(code):
+            if instruction in loop and other_instruction in loop and not (other[0] is code and other[1] in loop):
+                return True
+        if instruction != other_instruction:
+            return False
+    return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _loops(code: CodeType) -> tuple[range, ...]:
+    """The instructions of each loop: from where a jump goes back to, to that jump."""
+    jumps = [x for x in dis.get_instructions(code) if "BACKWARD" in x.opname]
+    return tuple(range(x.argval, x.offset + 1) for x in jumps)
+
+
+PATCHES = (_compat.bind_patch(_in_group), _compat.held_bind_patch(_in_some_group), _compat.equation_patch(_record))
