@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -20,7 +21,7 @@ from train_module import trace
 
 import hlotag
 from audits import made_up
-from browser import browser, is_there
+from browser import browser
 from hlotag import _compat
 from hlotag.audit import dumps
 from hlotag.hlo import HloModule
@@ -78,7 +79,7 @@ def main() -> None:
         path = Path(folder) / "audit.html"
         writing, _ = timed(lambda: made.to_html(path))
         print(f"page of {options.operations} operations: written {writing:.2f} s, {path.stat().st_size / 1e6:.1f} MB", end="")
-        if not is_there():
+        if not (shutil.which("chromium") and shutil.which("chromedriver")):
             print("; no Chromium to open it")
             return
         with browser(Path(folder) / "profile") as driver:
