@@ -115,6 +115,26 @@ def test_wrong_input_is_an_error_in_words(line, status, message, capsys, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["folder", "module.mlir"]
 
 
+# jaxlib's bindings end the process when they are asked for a location's name that is not UTF-8.
+NOT_UTF8 = {
+    "name": MODULE.replace("\n  return", ' loc("a\\FFb")\n  return'),
+    "file": MODULE.replace("\n  return", ' loc("\\FF":1:2)\n  return'),
+    "key": MODULE.replace("{a =", '{"\\FF" ='),
+    "value": MODULE.replace('"1"', '"\\FF"'),
+}
+
+
+@pytest.mark.parametrize("host", ["symbols", "bindings"])
+@pytest.mark.parametrize("kind", NOT_UTF8)
+def test_an_audit_of_text_that_is_not_utf8_is_an_error_in_words(kind, host, run_python):
+    Path("other.mlir").write_text(NOT_UTF8[kind])
+    code = "import sys; from hlotag.cli import main; sys.exit(main(['audit', 'other.mlir']))"
+    done = run_python(code, HLOTAG_HOST=host)
+    assert done.returncode == 2, done.stderr
+    assert ("not UTF-8" in done.stderr and "\\FF" in done.stderr) or "0xff" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
     def interrupted():
         raise KeyboardInterrupt
@@ -220,7 +240,9 @@ def test_bash_completes(words, found, capsys):
     bash = requires.tool("bash", "bash")
     assert main(["completion", "bash", "--program", words.split()[0]]) == 0
     Path("script").write_text(capsys.readouterr().out)
-    done = subprocess.run([bash, "-c", COMPLETE.format(script="./script", words=words)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [bash, "-c", COMPLETE.format(script="./script", words=words)], capture_output=True, text=True, check=True
+    )
     assert set(done.stdout.split()) == found
 
 

@@ -64,6 +64,11 @@ MlirOperation operationOf(nb::handle capsule) {
   return {pointer};
 }
 
+std::string notUtf8(const std::string &where) {
+  return "the module has text that is not UTF-8 (" + where +
+         "), which cannot be read through jaxlib's Python bindings";
+}
+
 /// The same with the interpreter's lock held, as everything goes through Python.
 pass::RunResult runThroughBindings(MlirOperation module, std::string_view text,
                                    const pass::RunOptions &options) {
@@ -74,10 +79,8 @@ pass::RunResult runThroughBindings(MlirOperation module, std::string_view text,
     return pass::run(module, pipeline, options);
   pass::RunResult result;
   result.ok = false;
-  result.diagnostics.push_back(
-      ir::makeDiagnostic(ir::Severity::Error, ir::Operation(module).location(),
-                         "the module has text that is not UTF-8 (" + *undecodable +
-                             "), which cannot be read through jaxlib's Python bindings"));
+  result.diagnostics.push_back(ir::makeDiagnostic(
+      ir::Severity::Error, ir::Operation(module).location(), notUtf8(*undecodable)));
   return result;
 }
 
@@ -98,15 +101,19 @@ pass::RunResult run(nb::handle capsule, nb::handle pythonRun, std::string_view t
 /// order of its text.
 nb::list provenance(nb::handle capsule) {
   ir::Operation module(operationOf(capsule));
+  bindings::Scope scope(module.raw());
+  // Who asks goes on to read the module through the bindings.
+  if (auto undecodable = bindings::findUndecodable(module.raw()))
+    throw std::invalid_argument(notUtf8(*undecodable));
   analysis::Provenance provenance(module);
   nb::list result;
   ir::walk(module, [&](ir::Operation op) {
     if (op == module)
       return;
     const analysis::Origin &origin = provenance.of(op);
-    std::string_view scope = provenance.text(origin.scope);
+    std::string_view name = provenance.text(origin.scope);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
-    result.append(nb::make_tuple(nb::str(scope.data(), scope.size()), origin.transposed,
+    result.append(nb::make_tuple(nb::str(name.data(), name.size()), origin.transposed,
                                  nb::str(file.data(), file.size()),
                                  origin.source ? origin.source.line() : 0));
   });

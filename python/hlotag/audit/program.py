@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotag.audit.model import Op, Stage, Step, TagState
+from hlotag.errors import ParseError
 from hlotag.hlo.graph import StableHlo
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import tags_of
@@ -61,13 +62,19 @@ def read(module: Any, filename: str = "") -> Program:
 
     Returns:
         What is in it.
+
+    Raises:
+        ParseError: It has text that is not UTF-8; jaxlib's bindings would end the process on some of it.
     """
     from jaxlib.mlir import ir
 
     from hlotag import _core, _host
 
     _host.ensure()
-    places = _core.provenance(module.operation._CAPIPtr)
+    try:
+        places = _core.provenance(module.operation._CAPIPtr)
+    except ValueError as error:
+        raise ParseError(str(error)) from None
     _name_all(module)
     origins = Origins(module, every=True)
     ids: dict[Any, int] = {}
@@ -165,10 +172,12 @@ def _tags(operation: Any, ir: Any) -> list[tuple[str, str, Step]]:
     if ORIGINS in operation.attributes:
         records = {entry.name: entry.attr for entry in ir.DictAttr(operation.attributes[ORIGINS])}
     # What is no text is dropped by XLA; it is a tag all the same.
-    texts = {
-        e.name: e.attr.value if isinstance(e.attr, ir.StringAttr) else str(e.attr)
-        for e in ir.DictAttr(operation.attributes[FRONTEND])
-    }
+    texts = {}
+    for entry in ir.DictAttr(operation.attributes[FRONTEND]):
+        try:
+            texts[entry.name] = entry.attr.value_bytes.decode() if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
+        except UnicodeDecodeError as error:
+            raise ParseError(f"{entry.name!r} of {operation.name} has a value that is not UTF-8: {error}") from None
     return [(key, value, _step(records.get(key), ir)) for key, value in tags_of(texts).items()]
 
 
