@@ -40,6 +40,16 @@ def said(finished):
     return {key: [text for k, text in lines if k == key] for key, _ in lines}
 
 
+def test_turning_the_stage_on_imports_nothing_that_it_may_not_need(run_python):
+    code = "import jax, sys; known = set(sys.modules); import hlotag; hlotag.enable(); print(*set(sys.modules) - known)"
+    finished = run_python(code)
+    assert finished.returncode == 0, finished.stderr
+    imported = {name.split(".")[0] for name in finished.stdout.split()} | set(finished.stdout.split())
+    assert "hlotag" in imported
+    assert imported & {"google", "rich", "tomllib", "matplotlib", "jax.extend", "hlotag.audit", "hlotag.xla"} == set()
+
+
+
 @pytest.fixture(autouse=True)
 def off_afterwards():
     yield

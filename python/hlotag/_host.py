@@ -19,13 +19,13 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hlotag._files import write_atomically
 from hlotag.errors import HlotagError, IncompatibleJaxlibError, SlowHost
 
 SUPPORTED_JAXLIB = ">=0.10.2, <0.13"
@@ -325,17 +325,8 @@ class _Cache:
         try:
             content = {"identity": self._identity(), "verdict": "ok", "offsets": offsets}
             text = json.dumps({"content": content, "sha256": _digest(content)}, indent=1, sort_keys=True)
-            directory = os.path.dirname(self._path)
-            os.makedirs(directory, mode=0o700, exist_ok=True)
-            # mkstemp makes the file ours alone (0600); other processes see the old file or the whole new one.
-            fd, temporary = tempfile.mkstemp(prefix=".new-", dir=directory)
-            try:
-                with os.fdopen(fd, "w", encoding="utf-8") as file:
-                    file.write(text)
-                os.replace(temporary, self._path)
-            except BaseException:
-                os.unlink(temporary)
-                raise
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            write_atomically(self._path, text)
         except (OSError, RuntimeError):
             return
 

@@ -7,7 +7,6 @@ They work on programs that are not the user's to edit, and on modules that come 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,6 +124,8 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
       TagError: the file is not TOML, or a table is not a rule; the message names the file and the table.
       OSError: the file cannot be read.
     """
+    import tomllib  # Its expressions take as long as the rest of this module, which every program imports.
+
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")

@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator
 from typing import Any
 
-from hlotag.hlo import proto
+
+def _proto() -> types.ModuleType:
+    """Loaded with the first module: protobuf takes longer to import than the rest of hlotag."""
+    from hlotag.hlo import proto
+
+    return proto
 
 
 class Instruction:
@@ -112,7 +118,7 @@ class HloModule:
     """
 
     def __init__(self, module: Any):
-        self.proto = proto.read(module) if isinstance(module, bytes) else module
+        self.proto = _proto().read(module) if isinstance(module, bytes) else module
         self.name: str = self.proto.name
         self.computations = {c.id: Computation(c, self) for c in self.proto.computations}
 
@@ -134,7 +140,7 @@ class HloModule:
 
     def to_bytes(self) -> bytes:
         """The module, serialized; fields that this view does not know are as they were."""
-        return proto.write(self.proto)
+        return _proto().write(self.proto)
 
     def keep_frame_ids(self) -> None:
         """Makes XLA keep the ids of stack frames when it reads the module back into the one that it is from.
