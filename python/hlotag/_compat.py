@@ -255,31 +255,27 @@ class Patch:
 _BIND_CODES = {core.Primitive.bind.__code__}
 
 
-def bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
+def bind_patches(wrap_bind: Callable[[Callable], Callable], wrap_held: Callable[[Callable], Callable]) -> tuple[Patch, ...]:
     """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
 
     One bind by user code is one primal equation; whatever rules of autodiff and batching emit for it, they emit before the bind
     returns. There is no other place where the two can be told apart from an equal operation on the same line.
+
+    Args:
+      wrap_bind: for `bind`.
+      wrap_held: for `bind_with_trace`, which every bind calls: a program may hold a `primitive.bind` from before.
     """
 
     def wrap(original: Callable) -> Callable:
-        grouped = wrap_bind(original)
-
-        @functools.wraps(original)
-        def bind(self, /, *args, **params):
-            if self is VALUE_TAG:
-                return original(self, *args, **params)
-            return grouped(self, *args, **params)
-
-        _BIND_CODES.add(bind.__code__)  # pyright: ignore[reportAttributeAccessIssue]
+        bind: Any = functools.wraps(original)(wrap_bind(original))
+        _BIND_CODES.add(bind.__code__)
         return bind
 
-    return Patch(core.Primitive, "bind", wrap)
-
-
-def held_bind_patch(wrap_bind: Callable[[Callable], Callable]) -> Patch:
-    """Wraps what every bind calls, for a `primitive.bind` that the program held before `bind_patch`."""
-    return Patch(core.Primitive, "bind_with_trace", wrap_bind)
+    return (
+        Patch(VALUE_TAG, "bind", lambda original: original),
+        Patch(core.Primitive, "bind", wrap),
+        Patch(core.Primitive, "bind_with_trace", wrap_held),
+    )
 
 
 def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:

@@ -133,6 +133,10 @@ def under(new: Stage | None) -> Iterator[None]:
         _hooks.release()
 
 
+# One object for equal stages: JAX compares it with those of its caches for every operation that is traced.
+_made: dict[Stage, Stage] = {}
+
+
 def _make(
     pipeline: str,
     rules: Sequence[Rule],
@@ -153,7 +157,7 @@ def _make(
     # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
     if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:
         run_passes("module {}", foreign)
-    return Stage(
+    new = Stage(
         text,
         __version__,
         keys.fingerprint(),
@@ -162,6 +166,7 @@ def _make(
         op_names=_patterns("op_names", op_names, "a list of keys"),
         on_error=on_error,
     )
+    return _made.setdefault(new, new)
 
 
 def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:

@@ -37,6 +37,10 @@ class Stage:
     op_names: tuple[str, ...] = ()
     on_error: OnError = "raise"
 
+    def __hash__(self) -> int:
+        # JAX looks its caches up for every operation that is traced; text remembers its hash, and a tuple of texts does not.
+        return hash(self.pipeline)
+
 
 # None outside of any stage, and within `stage(None)`.
 context = jax.make_user_context(None)

@@ -203,4 +203,4 @@ def _loops(code: CodeType) -> tuple[range, ...]:
     return tuple(range(x.argval, x.offset + 1) for x in jumps)
 
 
-PATCHES = (_compat.bind_patch(_in_group), _compat.held_bind_patch(_in_some_group), _compat.equation_patch(_record))
+PATCHES = (*_compat.bind_patches(_in_group, _in_some_group), _compat.equation_patch(_record))
