@@ -34,14 +34,30 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
         return
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f".new-{secrets.token_hex(8)}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
+    # An old file's mode is a public one's own.
+    replace(target, data, 0o600 if private else 0o666, None if private or old is None else stat.S_IMODE(old.st_mode))
+
+
+def replace(path: str | os.PathLike[str], data: bytes, mode: int = 0o600, exact_mode: int | None = None) -> None:
+    """Puts a file in the place of whatever is there, a link or a pipe too, whole or not at all.
+
+    Args:
+        path: The file; its folder is there.
+        data: What is in it.
+        mode: Its mode, less the process's umask.
+        exact_mode: Its mode whatever the umask is.
+
+    Raises:
+        OSError: It cannot be written; what was there is as it was, and nothing is left behind.
+    """
+    temporary = Path(path).parent / f".new-{secrets.token_hex(8)}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(fd, "wb") as file:
-            if old is not None and not private:
-                os.fchmod(fd, stat.S_IMODE(old.st_mode))
+            if exact_mode is not None:
+                os.fchmod(fd, exact_mode)
             file.write(data)
-        os.replace(temporary, target)
+        os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)

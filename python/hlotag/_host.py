@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hlotag._files import write_atomically
+from hlotag._files import replace
 from hlotag.errors import HlotagError, IncompatibleJaxlibError, SlowHost
 
 SUPPORTED_JAXLIB = ">=0.10.2, <0.13"
@@ -326,7 +326,7 @@ class _Cache:
             content = {"identity": self._identity(), "verdict": "ok", "offsets": offsets}
             text = json.dumps({"content": content, "sha256": _digest(content)}, indent=1, sort_keys=True)
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            write_atomically(self._path, text)
+            replace(self._path, text.encode())
         except (OSError, RuntimeError):
             return
 
