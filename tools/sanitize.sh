@@ -31,7 +31,7 @@ if [[ ${1:-} != short ]]; then
 fi
 # Leaks are looked for below, in one process: at the end of each of many the report would take longer than the tests.
 export ASAN_OPTIONS=detect_leaks=0
-run python -m lit.main -q -j2 "${lit[@]}"
+run python -c 'from lit.main import main; main()' --quiet --succinct -j2 "${lit[@]}"
 run python -m pytest -q -p no:cacheprovider -n 2 "${tests[@]}"
 # What the lit tests of passes run, and errors of each kind.
 leaks=$(ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=exitcode=0 run python - 2>&1 <<'PYTHON'

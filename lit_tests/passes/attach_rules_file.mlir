@@ -8,7 +8,7 @@
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules-file=%S/Inputs/rules.toml rules="[{op = \"sine\", attrs = {k = \"text\"}}]"}' | FileCheck %s --check-prefix=BOTH
 
 // RUN: not hlotag-opt %s --hlotag-attach="rules-file=%t.none" 2>&1 | FileCheck %s --check-prefix=MISSING
-// MISSING: hlotag-opt: error: [Errno 2] No such file or directory: '{{.*}}.none'
+// MISSING: hlotag-opt: error: {{.*}}.none: No such file or directory
 // RUN: %python -c "open('%t.toml', 'w').write('[[rule]]\nop = \"a\"\nattrs = {k = \"v\"}\n\n[[rule]]\nattrs = {k = \"v\"}\nop = \"a\"\nphase = \"sideways\"\n')"
 // RUN: not hlotag-opt %s --hlotag-attach="rules-file=%t.toml" 2>&1 | FileCheck %s --check-prefix=FIELD
 // FIELD: hlotag-opt: error: {{.*}}.toml:8: rule 2: rule field 'phase' must be one of forward, backward, both, got 'sideways'
