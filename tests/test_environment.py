@@ -49,7 +49,6 @@ def test_turning_the_stage_on_imports_nothing_that_it_may_not_need(run_python):
     assert imported & {"google", "rich", "tomllib", "matplotlib", "jax.extend", "hlotag.audit", "hlotag.xla"} == set()
 
 
-
 @pytest.fixture(autouse=True)
 def off_afterwards():
     yield

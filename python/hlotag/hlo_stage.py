@@ -114,7 +114,9 @@ class _Restoration:
         for instruction in ids:
             if instruction.op_name:
                 name = self.origins.plain(instruction.op_name)
-                instruction.proto.metadata.op_name = with_tags(name, tags_of(instruction.attributes, self._stage.op_names))
+                if self._stage.op_names:
+                    name = with_tags(name, tags_of(instruction.attributes, self._stage.op_names))
+                instruction.proto.metadata.op_name = name
         if self._records is not None:
             named = {instruction.name: numbers for instruction, numbers in ids.items()}
             self._records.append(Record(self.origins, before, named, module))

@@ -88,6 +88,10 @@ class StableHlo(Program):
         """As `Program` says."""
         return self._names[number]
 
+    def becomes(self, number: int, opcode: str) -> bool:
+        """As `Program` says."""
+        return may_be(self._names[number], opcode)
+
     def entries(self, number: int) -> Mapping[str, str]:
         """As `Program` says."""
         return self._origins.attributes[number]

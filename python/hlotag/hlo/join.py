@@ -7,7 +7,7 @@ some without any (constants, expansions), and keeps one of two equal ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from math import prod
 
 from hlotag.hlo.graph import Flow, Program, StableHlo
@@ -210,17 +210,15 @@ class _Join:
 def _with_equals(ids: dict[Instruction, Ids], program: StableHlo, *, only_tags: bool) -> dict[Instruction, Ids]:
     """Adds the operations that are gone, since XLA found that another computes the same."""
     present = {number for numbers in ids.values() for number in numbers}
-    entries: dict[str, list] = {}
+    entries: dict[str, set[int]] = {}  # Of operations that are there, by kind; equal ones are one object.
     for number in present:
-        entries.setdefault(program.name(number), []).append(program.entries(number))
+        entries.setdefault(program.name(number), set()).add(id(program.entries(number)))
 
     def matters(number: int) -> bool:
-        """Whether one that is gone could be equal to one that is there, by the entries of those of each kind."""
-        alike: Sequence = entries.get(program.name(number), ())
-        if not only_tags:
-            return bool(alike)
+        """Whether one that is gone could be equal to one that is there."""
+        alike = entries.get(program.name(number), set())
         own = program.entries(number)
-        return bool(own) and any(found is not own for found in alike)
+        return bool(own and alike - {id(own)}) if only_tags else bool(alike)
 
     absent = [number for number in range(len(program)) if number not in present and matters(number)]
     kinds = {program.name(number) for number in absent}

@@ -74,6 +74,7 @@ class Origins:
         self.token = _digest(module, salt)
         self.operations = list(walk(module.operation))
         self.helpers: dict[int, list[int]] = {}
+        self._known_ids: dict[str, tuple[int, ...]] = {}
         self._known_paths: dict[str, list[list[int]]] = {}
         with module.context:
             self._number()
@@ -115,7 +116,9 @@ class Origins:
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
         """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
-        return tuple(dict.fromkeys(number for path in self._paths(op_name) for number in path[-1:]))
+        if (known := self._known_ids.get(op_name)) is None:
+            known = self._known_ids[op_name] = tuple(dict.fromkeys(path[-1] for path in self._paths(op_name) if path))
+        return known
 
     def callers_of(self, op_name: str) -> set[int]:
         """The numbers in an `op_name` of the calls that XLA inlined."""
@@ -128,8 +131,10 @@ class Origins:
         # Equal names are combined to that name, equal locations merged to that location, and a caller that is the beginning of
         # its callee's name is not repeated.
         parts = [_joined(_NUMBER.split(part)[::3]) for part in op_name.split(";")]
-        name = _COMBINED.sub(r"/\1", ";".join(parts))
-        if len(set(parts)) > 1 or len(parts) == 1:
+        name = ";".join(parts)
+        if name.endswith(")"):
+            name = _COMBINED.sub(r"/\1", name)
+        if len(parts) == 1 or len(set(parts)) > 1:
             return name
         first, *others = (self.operations[number].location.child_loc for number in self.ids_of(op_name))
         return parts[0] if all(other == first for other in others) else name
