@@ -4,7 +4,7 @@
 # make demo    the example, in an environment of its own
 # make docs    the documentation site, into build/site; fails on a dead link
 # make lint    format, style and types; make format repairs what can be repaired
-# make bench   the benchmarks; make tidy: clang-tidy; make asan: the tests under sanitizers
+# make bench   the benchmarks, into docs/performance.md (BENCH=--short: in a minute or two); make tidy: clang-tidy; make asan: the tests under sanitizers
 # make hostile modules that are big and badly shaped; make fuzz: the fuzzers, TIME=600 seconds in all
 # make wheel   the source distribution and manylinux wheels, into dist/, tried without a compiler
 # make clean   removes all that was built
@@ -36,8 +36,10 @@ test-bindings: $(newest_venv)/.installed
 demo: .venv/demo/.installed
 	.venv/demo/bin/python examples/train_step.py
 
+# With mlir-opt's row where it is installed.
 bench: $(newest_venv)/.installed
-	$(newest_venv)/bin/python benchmarks/record.py
+	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/mlir_opt.sh build || echo "no plugin for mlir-opt: its row is left out" >&2
+	$(newest_venv)/bin/python benchmarks/record.py $(BENCH)
 
 docs: $(newest_venv)/.docs-deps
 	@$(newest_venv)/bin/zensical build --config-file mkdocs.yml --clean --strict

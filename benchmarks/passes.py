@@ -12,6 +12,7 @@ Rows:
   sdy-lift-inlined-meshes   a pass that JAX itself runs on every module, in the same pass manager, with the verifier
   Python               the walk of the floor through jaxlib's Python bindings
   text                 the floor's work for a pass in another process: print, parse, walk, print, parse
+  mlir-opt             the default pipeline in a process of mlir-opt, as its plugin: print, start, parse, run, print, parse
   bindings host        the default pipeline again, going through jaxlib's Python bindings as it does where jaxlib's own functions
                        cannot be called
 """
@@ -37,6 +38,7 @@ import hlotag
 from hlotag import _core, _host
 
 HERE = pathlib.Path(__file__).parent
+PLUGIN = HERE.parent / "build" / "dev" / "cpp" / "plugin" / "libhlotag_mlir_opt.so"  # tools/mlir_opt.sh builds it
 
 
 def build_bare_walk(folder: pathlib.Path):
@@ -85,12 +87,32 @@ def measure(run, fresh, repeat: int) -> float:
     return statistics.median(times)
 
 
-def rows(layers: int, repeat: int):
-    _host.ensure()
-    with hlotag.stage(""):  # Marks and the table of tags, and no pass yet.
+def mlir_opt() -> list[str] | None:
+    """The command that runs the default pipeline in a process of its own; None if there is no mlir-opt, or no plugin for it."""
+    program = shutil.which("mlir-opt-22") or shutil.which("mlir-opt", path="/usr/lib/llvm-22/bin")
+    if program is None or not PLUGIN.exists():
+        return None
+    flags = ("--allow-unregistered-dialect", "--mlir-print-op-generic", "--mlir-print-debuginfo")
+    return [program, f"--load-pass-plugin={PLUGIN}", f"--pass-pipeline=builtin.module({hlotag.DEFAULT_PIPELINE})", *flags]
+
+
+def through_process(command: list[str], module: ir.Module) -> None:
+    text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    ir.Module.parse(done.stdout, module.context)
+
+
+def inputs(layers: int) -> tuple[ir.Module, ir.Module]:
+    """The lowered training step, as JAX alone lowers it, and with marks and the table of tags, before any pass."""
+    with hlotag.stage(""):
         marked = lower(layers).compiler_ir()
     with hlotag.stage(None):
-        plain = lower(layers).compiler_ir()
+        return lower(layers).compiler_ir(), marked
+
+
+def rows(layers: int, repeat: int):
+    _host.ensure()
+    plain, marked = inputs(layers)
 
     def copies(module):
         code = hlotag.pipeline.to_bytecode(module)
@@ -116,9 +138,11 @@ def rows(layers: int, repeat: int):
         yield "verifier", measure(lambda module: module.operation.verify(), copies(plain), repeat)
         yield "sdy-lift-inlined-meshes + verifier", measure(lambda module: lift.run(module.operation), copies(plain), repeat)
         yield "Python", measure(python_walk, copies(plain), repeat)
-        yield "text", measure(through_text, copies(plain), max(3, repeat // 5))
-        _core.install_bindings()
         few = max(3, repeat // 5)
+        yield "text", measure(through_text, copies(plain), few)
+        if command := mlir_opt():
+            yield "mlir-opt", measure(lambda module: through_process(command, module), copies(marked), few)
+        _core.install_bindings()
         yield "bindings host: default pipeline", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(marked), few)
         yield "bindings host: no tags", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(plain), few)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the benchmarks one after the other and writes what they print to docs/performance.md: `make bench`.
 
-    python benchmarks/record.py [--only NAME ...] [--print]
+    python benchmarks/record.py [--short] [--only NAME ...] [--print]
 
 Each section is a script of this folder that can be run alone; its docstring says what the rows are.
 """
@@ -13,52 +13,87 @@ import os
 import platform
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
 
-# Name, arguments, what is measured, and what bounds it.
+IMAGE = HERE.parent / "docs" / "images" / "growth.svg"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One benchmark.
+
+    Attributes:
+        name: The script.
+        arguments: Its arguments.
+        short: Its arguments with `--short`.
+        title: What is measured.
+        comment: What limits the figures, in Markdown.
+    """
+
+    name: str
+    arguments: str
+    short: str
+    title: str
+    comment: str = ""
+
+
 SECTIONS = [
-    (
+    Section(
         "passes",
-        [],
+        "--layers 48 --repeat 15",
+        "--layers 8 --repeat 3",
         "The passes, beside a floor and beside other ways to do such work",
-        "Ratios to the bare walk are the figures to compare. Most of the default pipeline is `hlotag-resolve`: it sets an\n"
-        "attribute and a location on nearly every operation, and MLIR uniques both. MLIR's verifier costs more than all\n"
-        "passes; it runs once, after the last of them.",
+        "Ratios to the bare walk are the figures to compare. `text` is what a pass in another process costs at the least, and\n"
+        "`mlir-opt` is that with our passes in it: printing and parsing, not the work. `sdy-lift-inlined-meshes` is a pass of\n"
+        "JAX's own that every module goes through. MLIR's verifier costs more than all passes; it runs once, after the last.",
     ),
-    (
-        "passes",
-        ["--scale"],
-        "From small modules to large ones",
-        "What grows with the size is what the processor's caches do not hold.",
+    Section(
+        "counts",
+        "--layers 8",
+        "--layers 2",
+        "What limits them: instructions an operation",
+        "Making attributes and locations that MLIR keeps once each (`unique`) is most of the floor, and can be avoided by no\n"
+        "pass that sets something. What is left is reading: each pass looks at every operation through the C API, which\n"
+        "costs `own` and `C API` in a module without tags too. The verifier is bound by what it asks of types.",
     ),
-    (
+    Section(
+        "growth",
+        f"--svg {IMAGE.relative_to(HERE.parent)}",
+        f"--largest 100000 --svg {IMAGE.relative_to(HERE.parent)}",
+        "From a thousand operations to a million",
+        "![Nanoseconds an operation, for modules of a thousand to a million operations](images/growth.svg)\n\n"
+        "What grows with the size is the time of each visit, once a module is larger than the processor's caches:\n"
+        "operations lie where the allocator put them. The passes themselves are linear: `python benchmarks/passes.py --scale`.",
+    ),
+    Section(
         "tags",
-        [],
+        "--layers 12 --repeat 5",
+        "--layers 4 --repeat 2",
         "Tags while tracing and lowering",
         "The stage records which equations each operation makes; that is its cost in tracing.",
     ),
-    (
+    Section(
         "stage",
-        [],
-        "Having the stage on",
+        "--layers 24 --repeat 5 --compile-layers 2",
+        "--layers 4 --repeat 2 --compile-layers 1",
+        "Having the stage on: a call, a lowering, a compilation",
         "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks (tagged jaxprs are\n"
         "copied), the passes, and one run of the verifier.",
     ),
-    (
-        "hlo_stage",
-        [],
-        "Tags in optimized HLO, and what restoring them costs",
-        "",
-    ),
-    (
+    Section("hlo_stage", "--repeat 3", "--repeat 1 mlp", "Tags in optimized HLO, and what restoring them costs"),
+    Section(
         "audit",
-        [],
-        "Audits",
-        "",
+        "--instructions 100000 --operations 50000 --layers 4",
+        "--instructions 10000 --operations 5000 --layers 1",
+        "Audits: time and memory",
+        "An audit compiles the program once more; what it adds is Python that follows each operation.",
     ),
 ]
 
@@ -74,32 +109,46 @@ def machine() -> str:
     return f"{processor}, {os.cpu_count()} cores; {system}"
 
 
-def run(name: str, arguments: list[str]) -> str:
-    command = [sys.executable, str(HERE / f"{name}.py"), *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+def load() -> str:
+    """What else the machine does, if that is more than a little."""
+    busy = os.getloadavg()[0]
+    if busy <= 1:
+        return ""
+    return f" **The machine was busy (load {busy:.1f}) when this was recorded: only ratios and counts are to be relied on.**"
+
+
+def run(section: Section, arguments: str) -> str:
+    command = [sys.executable, str(HERE / f"{section.name}.py"), *arguments.split()]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, cwd=HERE.parent, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
     return done.stdout.rstrip()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = sorted({name for name, *_ in SECTIONS})
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [section.name for section in SECTIONS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="which benchmarks; implies --print")
     parser.add_argument("--print", action="store_true", help="leave docs/performance.md as it is")
+    parser.add_argument("--short", action="store_true", help="small programs and few repetitions, to see whether it works")
     options = parser.parse_args()
+    start = time.monotonic()
     page = [
-        "# Performance\n\nWritten by `make bench`. Times are of one machine and say little; ratios within a table are of one\n"
-        f"run, in turns, and are what to compare.\n\n{machine()}.\n"
+        "<!-- Made by `make bench`; do not edit. -->\n# Performance\n\n"
+        "Times are of one machine and say little; ratios within a table are of one run, in turns, and are what to compare.\n\n"
+        f"{machine()}; {date.today()}.{load()}\n"
     ]
-    for name, arguments, title, comment in SECTIONS:
-        if name not in options.only:
+    for section in SECTIONS:
+        if section.name not in options.only:
             continue
-        print(f"=== {title}\n", flush=True)
-        text = run(name, arguments)
+        print(f"=== {section.title}\n", flush=True)
+        arguments = section.short if options.short else section.arguments
+        text = run(section, arguments)
         print(text + "\n", flush=True)
-        command = " ".join(["python", f"benchmarks/{name}.py", *arguments])
-        page.append(f"## {title}\n\n`{command}`\n\n```text\n{text}\n```\n\n{comment}\n")
+        parts = [f"## {section.title}", f"`python benchmarks/{section.name}.py {arguments}`", f"```text\n{text}\n```"]
+        page.append("\n\n".join([*parts, section.comment]).rstrip() + "\n")
+    print(f"{time.monotonic() - start:.0f} s in all")
     if not options.print and options.only == names:
         PAGE.write_text("\n".join(page))
         print(f"written: {PAGE.relative_to(HERE.parent)}")

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 PATH = Path(__file__).parent / "record.json"
+FINDINGS = Path(__file__).parent / "findings.toml"
 
 
 @dataclass
@@ -21,7 +23,6 @@ class Outcome:
         wrong: How often a result was not the right one.
         losses: How often something was lost: a tag, an old file, a result.
         seconds: How long it took; 0 where that means nothing.
-        found: What was found on the way and mended since.
     """
 
     inputs: int = 0
@@ -30,12 +31,16 @@ class Outcome:
     wrong: int = 0
     losses: int = 0
     seconds: int = 0
-    found: int = 0
 
 
 def read() -> dict[str, Outcome]:
     """All that is recorded, by the name of the kind."""
     return {name: Outcome(**fields) for name, fields in json.loads(PATH.read_text()).items()} if PATH.exists() else {}
+
+
+def findings() -> dict[str, list[dict[str, str]]]:
+    """What was found and mended, by the name of the kind: `what` it was, and the test or file by which it is `kept` so."""
+    return tomllib.loads(FINDINGS.read_text())
 
 
 def record(name: str, outcome: Outcome, *, add: bool = False) -> None:

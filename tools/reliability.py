@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/reliability.md of fuzz/record.json; `reliability.py --check` fails if the page is not what it would make.
+"""Makes docs/reliability.md of fuzz/record.json and fuzz/findings.toml; `reliability.py --check` fails if the page is not what it would make.
 
 The record is written by `make fuzz`, `make hostile` and, for the faults that the tests inject, `reliability.py --faults`.
 """
@@ -14,23 +14,23 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "fuzz"))
 
-from record import Outcome, read, record  # noqa: E402
+from record import Outcome, findings, read, record  # noqa: E402
 
 PAGE = ROOT / "docs" / "reliability.md"
 # Tests that break something on purpose, and what they break; each test counts as one fault.
 FAULTS = {
     "Faults: files": ["tests/test_files.py"],
     "Faults: jaxlib and the cache": ["tests/test_host.py"],
-    "Faults: input of the command line": ["tests/test_hostile.py"],
+    "Faults: input of the command line": ["tests/test_hostile.py", "tests/test_cli.py"],
     "Faults: failing passes and plugins": ["tests/test_failure.py", "tests/test_plugin.py"],
 }
-HEAD = """<!-- Made by tools/reliability.py from fuzz/record.json; do not edit. -->
+HEAD = """<!-- Made by tools/reliability.py from fuzz/record.json and fuzz/findings.toml; do not edit. -->
 # Reliability
 
 What was tried, and what came of it. A crash is a process that ended otherwise than with a result or an error in words. Wrong is a result that
 is not the right one: other numbers, a module that is not valid, a pass that changes its own result when it runs again, a copy that is treated
 otherwise, a tag where there should be none. A loss is an old file, a tag or a module that is gone after a failure. *Found* counts what these runs
-found before, and what was mended since, with a test; the three columns before it are of runs after that.
+found and what was mended since, each with a test that keeps it so (below); the three columns before it are of runs after that.
 
 | what | inputs tried | faults injected | crashes | wrong results | losses | found | minutes |
 |---|--:|--:|--:|--:|--:|--:|--:|
@@ -55,15 +55,17 @@ TAIL = """
 
 def page() -> str:
     """The page that the record makes."""
-    outcomes = read()
-    rows = [_row(name, outcome) for name, outcome in outcomes.items()]
+    outcomes, found = read(), findings()
+    rows = [_row(name, outcome, len(found.get(name, ()))) for name, outcome in outcomes.items()]
     total = Outcome(*(sum(values) for values in zip(*(vars(o).values() for o in outcomes.values()), strict=True)))
-    return HEAD + "\n".join([*rows, _row("**all**", total)]) + "\n" + TAIL
+    rows.append(_row("**all**", total, sum(map(len, found.values()))))
+    mended = [f"- {name}: {one['what']} (`{one['kept']}`)" for name in sorted(found) for one in found[name]]
+    return "\n".join([HEAD + "\n".join(rows), TAIL, "## Found and mended", *mended]) + "\n"
 
 
-def _row(name: str, o: Outcome) -> str:
+def _row(name: str, o: Outcome, found: int) -> str:
     minutes = f"{o.seconds / 60:.0f}" if o.seconds else ""
-    return f"| {name} | {o.inputs:,} | {o.faults:,} | {o.crashes} | {o.wrong} | {o.losses} | {o.found} | {minutes} |"
+    return f"| {name} | {o.inputs:,} | {o.faults:,} | {o.crashes} | {o.wrong} | {o.losses} | {found} | {minutes} |"
 
 
 def run_faults() -> None:

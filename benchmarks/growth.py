@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a thousand operations to a million: nanoseconds and bytes an operation, as a table and as a drawing.
+
+    python benchmarks/growth.py [--largest 1000000] [--svg FILE]
+
+Rows: the training step of the other benchmarks, in one function, repeated until it has that many operations. Columns:
+  walk        one C++ walk that sets one attribute on every StableHLO operation: the floor
+  pipeline    what `hlotag.enable()` runs, on the module with its marks
+  verifier    MLIR's, which the stage runs once
+  module      memory of the module itself, bytes an operation
+  peak        what the pipeline needs at most beside it, bytes an operation
+Times are the least of several runs, of the processor; what a run keeps is part of its peak.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import scale
+from passes import build_bare_walk
+
+import hlotag
+from hlotag import _host
+from hlotag.pipeline import new_context, parse_module, pipeline_text, run_and_report
+
+COLUMNS = ("walk", "pipeline", "verifier", "module", "peak")
+SMALLEST = 2  # layers: about 1,000 operations
+LARGE = 50_000  # operations from which on memory is more than what the allocator had left
+
+
+def memory(field: str) -> int:
+    """Bytes of this process, by the name that Linux gives them: VmRSS, or VmHWM for the most since `reset_peak`."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024
+
+
+def reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def sizes(largest: int) -> Iterator[tuple[int, int]]:
+    """Layers, and how often they are repeated, for 1,000, 10,000, ... operations."""
+    for exponent in range(3, round(math.log10(largest)) + 1):
+        yield (SMALLEST, 1) if exponent == 3 else (scale.LAYERS, 10 ** (exponent - 4))
+
+
+def least(runs: int, prepare: Callable[[], Any], run: Callable[[Any], Any]) -> float:
+    times = []
+    for _ in range(runs):
+        module = prepare()
+        gc.collect()
+        start = time.process_time()
+        run(module)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def row(layers: int, times: int, walk: Callable[[Any], int]) -> tuple[int, dict[str, float]]:
+    code, count = scale.modules(layers, times)
+    text = pipeline_text(hlotag.DEFAULT_PIPELINE)
+
+    def pipeline(module: Any) -> None:
+        assert run_and_report(module, text, verify=False).ok
+
+    gc.collect()
+    before = memory("VmRSS")
+    module = parse_module(code)
+    own = memory("VmRSS") - before
+    reset_peak()
+    start = memory("VmRSS")
+    pipeline(module)
+    peak = memory("VmHWM") - start
+    del module
+    runs = max(1, min(15, 300_000 // count))
+
+    def read() -> Any:
+        return parse_module(code)
+
+    seconds = {
+        "walk": least(runs, read, walk),
+        "pipeline": least(runs, read, pipeline),
+        "verifier": least(runs, read, lambda module: module.operation.verify()),
+    }
+    figures = {name: value * 1e9 / count for name, value in seconds.items()}
+    return count, figures | {"module": own / count, "peak": peak / count}
+
+
+def draw(rows: list[tuple[int, dict[str, float]]], path: str) -> None:
+    """The times, beside each other, as lines over the size."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "hlotag", "font.family": "sans-serif"}):
+        figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+        axes = figure.add_subplot()
+        counts = [count for count, _ in rows]
+        for name, colour, marker in (("verifier", "#9aa3ad", "s"), ("pipeline", "#1f6feb", "o"), ("walk", "#2da44e", "^")):
+            axes.plot(counts, [figures[name] for _, figures in rows], marker=marker, color=colour, label=name)
+        axes.set(xscale="log", xlabel="operations", ylabel="ns an operation", ylim=(0, None))
+        axes.grid(axis="y", color="#d8dee4", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+        figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--largest", type=int, default=1_000_000)
+    parser.add_argument("--svg", metavar="FILE", help="draw the times; needs matplotlib")
+    options = parser.parse_args()
+    _host.ensure()
+    rows = []
+    print(f"{'operations':>12}" + "".join(f"{name:>12}" for name in COLUMNS) + f"{'x walk':>10}")
+    print(f"{'':12}" + "".join(f"{'ns/op' if name in COLUMNS[:3] else 'B/op':>12}" for name in COLUMNS))
+    with tempfile.TemporaryDirectory() as folder, new_context(), scale.ir.Location.unknown():
+        walk = build_bare_walk(Path(folder))
+        for layers, times in sizes(options.largest):
+            count, figures = row(layers, times, walk)
+            rows.append((count, figures))
+            shown = COLUMNS if count >= LARGE else COLUMNS[:3]
+            cells = "".join(f"{figures[name]:>12.0f}" if name in shown else f"{'':12}" for name in COLUMNS)
+            print(f"{count:>12,}{cells}{figures['pipeline'] / figures['walk']:>10.2f}", flush=True)
+    if options.svg:
+        draw(rows, options.svg)
+
+
+if __name__ == "__main__":
+    main()
