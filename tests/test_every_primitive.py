@@ -88,6 +88,23 @@ def test_a_tag_covers_the_primitive_whole(name, transformation):
         assert [op for op, entries in block if entries.get("k") != "v"] == []
 
 
+@pytest.mark.parametrize("platform", ["tpu", "cuda"])
+@pytest.mark.parametrize("name", HARNESSES)
+def test_a_tag_covers_what_other_platforms_lower_it_to(name, platform):
+    harness = HARNESSES[name]
+    arguments = harness.dyn_args_maker(np.random.RandomState(0))
+    lower = {"lowering_platforms": (platform,)}
+    try:
+        with hlotag.stage(None):
+            plain = ops_of(jax.jit(harness.dyn_fun).trace(*arguments).lower(**lower))
+    except Exception as error:
+        pytest.skip(f"JAX itself does not lower it: {type(error).__name__}")
+    with hlotag.stage():
+        found = ops_of(jax.jit(lambda *args: by_block(harness.dyn_fun, *args)).trace(*arguments).lower(**lower))
+    assert [op.name for op in found] == [op.name for op in plain]
+    assert [op.name for op in found if op.entries.get("k") != "v"] == []
+
+
 def test_jax_has_programs_for_its_primitives():
     assert len(HARNESSES) > 120
 
