@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import hlotag
-from hlotag import _compat, environment
+from hlotag import environment
+from hlotag._compat import runtime
 from hlotag.pipeline import new_context, parse_module
 
 X = np.linspace(-1, 1, 4, dtype=np.float32)
@@ -201,8 +202,8 @@ def test_dumps_of_a_pipeline_that_fails_show_how_far_it_came(tmp_path):
 
 
 def test_dumps_are_numbered_with_jaxs_own_and_name_the_process(tmp_path, monkeypatch):
-    monkeypatch.setattr(_compat.distributed.global_state, "num_processes", 4)
-    monkeypatch.setattr(_compat.distributed.global_state, "process_id", 3)
+    monkeypatch.setattr(runtime.distributed.global_state, "num_processes", 4)
+    monkeypatch.setattr(runtime.distributed.global_state, "process_id", 3)
     jax.config.update("jax_dump_ir_to", str(tmp_path))
     try:
         with hlotag.stage(), hlotag.dump_to(tmp_path):

@@ -32,3 +32,9 @@ def test_a_jax_that_lacks_what_we_use_is_refused_with_what_to_install(run_python
     assert done.returncode == 1
     error = done.stderr[done.stderr.index("hlotag.errors.IncompatibleJaxlibError") :]
     assert f"pip install '{REQUIREMENT}'" in error and module.rsplit(".", 1)[-1] in error
+
+
+def test_jaxs_private_api_is_used_in_one_place():
+    package = ROOT / "python"
+    users = {str(file.relative_to(package)) for file in package.rglob("*.py") if "jax._src" in file.read_text()}
+    assert {file.rpartition("/")[0] for file in users} == {"hlotag/_compat"}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every use of JAX's private API, each with the reason for it.
+
+Nothing outside this package imports `jax._src`. Two JAX lines are supported: 0.10.2 and 0.12.x. Where they differ, the function
+here says how; the rest of hlotag sees one interface, `_compat.name`. What jaxlib alone must give, without JAX, is in `_host.py`.
+
+jaxlib's MLIR is imported from jaxlib and not by `jax.extend.mlir`: `jax.extend` imports Pallas, which takes longer than all of
+hlotag.
+"""
+
+# ruff: noqa: F401  (what is imported here is what the package offers)
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hlotag._supported import explained
+
+with explained():
+    from jax._src import source_info_util, traceback_util
+
+    from hlotag._compat.hooks import (
+        bind_patches,
+        block_patch,
+        cache_key_patch,
+        compile_patch,
+        equation_patch,
+        export_patch,
+        lowering_patch,
+        traced_patch,
+        value_tag_patch,
+    )
+    from hlotag._compat.jaxprs import (
+        JAXPR_TYPES,
+        marked,
+        marked_stack,
+        with_equations,
+    )
+    from hlotag._compat.modules import (
+        exported_gradient_through,
+        lowered_with,
+        metadata_in_cache_key,
+        next_dump_number,
+        platform_of,
+        read_artifact,
+        read_bytecode,
+        write_artifact,
+    )
+    from hlotag._compat.runtime import (
+        CompiledMemoryStats,
+        DeviceAssignment,
+        DeviceList,
+        HloModule,
+        HostBufferSemantics,
+        JaxlibClient,
+        JaxlibCompileOptions,
+        JaxlibLoadedExecutable,
+        Shape,
+        Token,
+        XlaComputation,
+        compile_arguments,
+        compile_module,
+        hlo_cost_analysis,
+        hlo_from_text,
+        hlo_to_stablehlo,
+        ir_context,
+        jaxlib_name,
+        lower_for_replicas,
+        make_cpu_client,
+        module_to_computation,
+        parse_hlo,
+        process_of_job,
+        put_on_device,
+        stablehlo_version,
+        transformation_platform,
+    )
+    from hlotag._compat.tracing import (
+        VALUE_TAG,
+        Metadata,
+        ambient_metadata,
+        ambient_metadata_is,
+        equation_behind,
+        equations_around,
+        is_recipe,
+        is_tracing,
+        is_transposing,
+        jax_metadata_call,
+        jax_value_tag,
+        library_call,
+        restore_ambient_metadata,
+        retag_recipe,
+        swap_ambient_metadata,
+        user_frame,
+        with_metadata,
+    )
+
+# hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off, and
+# the traceback of an error in the user's program has none of ours.
+_PACKAGE = str(Path(__file__).parent.parent)
+source_info_util.register_exclusion(_PACKAGE)
+traceback_util.register_exclusion(_PACKAGE)

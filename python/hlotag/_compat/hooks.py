@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrapped in JAX while a stage is on."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from jax._src import cache_key, compiler, core, stages, xla_metadata_lib
+from jax._src.export import _export
+from jax._src.interpreters import mlir
+from jax._src.interpreters import partial_eval as pe
+
+from hlotag._compat.tracing import BIND_CODES, VALUE_TAG
+
+
+class Patch:
+    """Replaces an attribute by a wrapper around what it was, and puts it back.
+
+    Args:
+      owner: the object that has the attribute.
+      name: the attribute.
+      wrap: from the original to its replacement.
+    """
+
+    def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any]):
+        self._owner, self._name, self._wrap = owner, name, wrap
+        self._inherited = name not in vars(owner)
+        self._original: Any = None
+
+    def install(self) -> None:
+        self._original = getattr(self._owner, self._name)
+        setattr(self._owner, self._name, self._wrap(self._original))
+
+    def remove(self) -> None:
+        if self._inherited:
+            delattr(self._owner, self._name)
+        else:
+            setattr(self._owner, self._name, self._original)
+
+
+def bind_patches(wrap_bind: Callable[[Callable], Callable], wrap_held: Callable[[Callable], Callable]) -> tuple[Patch, ...]:
+    """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
+
+    One bind by user code is one primal equation; whatever rules of autodiff and batching emit for it, they emit before the bind
+    returns. There is no other place where the two can be told apart from an equal operation on the same line.
+
+    Args:
+      wrap_bind: for `bind`.
+      wrap_held: for `bind_with_trace`, which every bind calls: a program may hold a `primitive.bind` from before.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        bind: Any = functools.wraps(original)(wrap_bind(original))
+        BIND_CODES.add(bind.__code__)
+        return bind
+
+    return (
+        Patch(VALUE_TAG, "bind", lambda original: original),
+        Patch(core.Primitive, "bind", wrap),
+        Patch(core.Primitive, "bind_with_trace", wrap_held),
+    )
+
+
+def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
+    """Replaces the metadata of JAX's own blocks by `metadata_of(metadata)`.
+
+    JAX drops keys that are None, and with them the knowledge that an enclosing loop's or call's tag is not meant for the block;
+    and it compares values with `==`, so that True, 1 and 1.0 are one.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def filter_nones(metadata: dict[str, Any]) -> dict[str, Any]:
+            return original(metadata_of(metadata))
+
+        return filter_nones
+
+    return Patch(xla_metadata_lib, "filter_nones", wrap)
+
+
+def equation_patch(on_equation: Callable[[Any], None]) -> Patch:
+    """Calls `on_equation(equation)` for every equation that a jaxpr trace makes."""
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def make_eqn(self, *args, **kwargs):
+            equation, tracers = original(self, *args, **kwargs)
+            on_equation(equation)
+            return equation, tracers
+
+        return make_eqn
+
+    return Patch(pe.DynamicJaxprTrace, "make_eqn", wrap)
+
+
+def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
+    """Intercepts JAX's own value tag, `set_xla_metadata(x, ...)`, however user code imported it.
+
+    `on_value(value, metadata)` returns whether it took the tag over; if not, JAX's primitive runs as ever.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        def bind_with_trace(trace, args, avals, params, /):
+            with core.set_current_trace(trace):
+                taken = on_value(args[0], dict(params["xla_metadata_kvs"]))
+            return args[0] if taken else original(trace, args, avals, params)
+
+        return bind_with_trace
+
+    return Patch(VALUE_TAG, "bind_with_trace", wrap)
+
+
+def lowering_patch(lower: Callable[..., Any]) -> Patch:
+    """Routes JAX's lowering of a whole jaxpr to a module through `lower(original, module_name, jaxpr, *args, **kwargs)`.
+
+    What `lower_jaxpr_to_module` returns is what JAX caches, prints, exports and compiles; JAX has no public hook there.
+    0.12 passes `out_avals` besides; both versions' further arguments are handed through unread.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def lower_jaxpr_to_module(module_name, jaxpr, *args, **kwargs):
+            return lower(original, module_name, jaxpr, *args, **kwargs)
+
+        return lower_jaxpr_to_module
+
+    return Patch(mlir, "lower_jaxpr_to_module", wrap)
+
+
+def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:
+    """Routes the making of an export's gradient through `keep(make)`, which gives the function to be called instead.
+
+    `Exported.serialize(vjp_order=...)` traces and lowers the gradient when it is called, not when the export is made.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def export_lowered(*args, **kwargs):
+            exported = original(*args, **kwargs)
+            make = exported._get_vjp
+            return exported if make is None else dataclasses.replace(exported, _get_vjp=keep(make))
+
+        return export_lowered
+
+    return Patch(_export, "_export_lowered", wrap)
+
+
+def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
+    """Routes the lowering of what is traced while the patch is in through `keep(lower)`, which gives the method to be called.
+
+    `jit(f).trace(...)` may be lowered much later; there is no public hook that knows when it was traced.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def init(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            self.lower = keep(self.lower)
+
+        return init
+
+    return Patch(stages.Traced, "__init__", wrap)
+
+
+def compile_patch(compile_module: Callable[..., Any]) -> Patch:
+    """Routes what XLA compiles through `compile_module(original, backend, module, *args, **kwargs)`.
+
+    `backend_compile_and_load` is what JAX calls when neither of its caches has the executable; what is changed here is not in
+    their keys. There is no public hook between the two.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def backend_compile_and_load(backend, module, *args, **kwargs):
+            return compile_module(original, backend, module, *args, **kwargs)
+
+        return backend_compile_and_load
+
+    return Patch(compiler, "backend_compile_and_load", wrap)
+
+
+def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
+    """Appends `suffix_of(module)` to the key of a module in the persistent cache.
+
+    JAX's own hook, `cache_key.custom_hook`, is not told the module.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def get(module, *args, **kwargs):
+            return original(module, *args, **kwargs) + suffix_of(module)
+
+        return get
+
+    return Patch(cache_key, "get", wrap)

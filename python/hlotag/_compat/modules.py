@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that JAX lowers a program to, and what it keeps them in."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jax._src import config
+from jax._src.interpreters import mlir
+from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+
+def next_dump_number() -> int:
+    """The number of the next dump of a module; `JAX_DUMP_IR_TO` counts with the same counter, to which JAX has no interface."""
+    return next(mlir._ir_dump_counter)
+
+
+def read_bytecode(bytecode: bytes) -> Any:
+    """A module of its own in a context of its own, with all that JAX and its users put into the contexts of programs.
+
+    JAX's contexts are for one thread, so the module that it caches and a changed copy must not share one.
+    """
+    with mlir.make_ir_context():
+        return ir.Module.parse(bytecode)
+
+
+def lowered_with(lowered: Any, module: Any) -> Any:
+    """A copy of a `Lowered` that compiles and prints `module`; there is no public way to make one."""
+    lowering = copy.copy(lowered._lowering)
+    if not hasattr(lowering, "_hlo"):
+        raise TypeError(f"hlotag cannot replace the module of a {type(lowering).__name__}")
+    lowering._hlo, lowering._executable = module, None  # The executable is of the module that it was.
+    result = copy.copy(lowered)
+    result._lowering = lowering
+    return result
+
+
+@contextmanager
+def metadata_in_cache_key() -> Iterator[None]:
+    """Within the block, JAX's persistent compilation cache tells programs apart that differ in locations only.
+
+    The option is public (`jax_compilation_cache_include_metadata_in_key`), setting it for one thread and a block is not.
+    """
+    with config.compilation_cache_include_metadata_in_key(True):
+        yield
+
+
+def platform_of(lowered: Any) -> str:
+    """What a `Lowered` is for, as JAX calls it; empty where it does not say."""
+    platforms = getattr(lowered._lowering, "_platforms", None) or ()
+    return str(platforms[0]) if len(platforms) == 1 else ", ".join(map(str, platforms))
+
+
+def read_artifact(serialized: bytes) -> Any:
+    """The module of an export; `Exported.mlir_module()` gives text without locations."""
+    with mlir.make_ir_context():
+        return _jax.mlir.deserialize_portable_artifact(serialized)
+
+
+def write_artifact(module: Any, version: str | None) -> bytes:
+    """Serializes a module as `jax.export` does, for StableHLO of that version; None: the one that `jax.export` chooses now.
+
+    Shardy's operations are kept if the export had any (the last argument); JAX asks the backend, which need not be here yet.
+    """
+    target = version or hlo.get_version_from_compatibility_requirement(hlo.StablehloCompatibilityRequirement.WEEK_4)
+    with module.context:
+        return _jax.mlir.serialize_portable_artifact(module, target, True)
+
+
+def exported_gradient_through(exported: Any, change: Callable[[Any], Any]) -> Any:
+    """The export, with `change` applied to its gradient when that is made; an `Exported` makes it by a private field."""
+    make = exported._get_vjp
+    return exported if make is None else dataclasses.replace(exported, _get_vjp=lambda primal: change(make(primal)))

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""XLA's compiler and runtime, and the platforms they are for.
+
+`hlotag.xla` is an interface to jaxlib's own objects, and jaxlib has no public names for them. Some are in `xla_client` in one
+version and not in the other; all are in `_jax` and `_hlo` in both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import compiler, distributed, effects, sharding_impls, xla_bridge
+from jax._src.interpreters import mlir
+from jax._src.lax import parallel
+from jax.sharding import AbstractMesh
+from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from hlotag._compat.jaxprs import CLOSED_JAXPR
+
+JaxlibClient, JaxlibCompileOptions, JaxlibLoadedExecutable = _jax.Client, _jax.CompileOptions, _jax.LoadedExecutable
+CompiledMemoryStats, Token = _jax.CompiledMemoryStats, _jax.Token
+DeviceAssignment, DeviceList = _jax.DeviceAssignment, _jax.DeviceList
+HloModule, XlaComputation, Shape = _hlo.HloModule, _hlo.XlaComputation, _hlo.Shape
+HostBufferSemantics = _jax.HostBufferSemantics
+stablehlo_version = hlo.get_current_version
+parse_hlo = _hlo.hlo_module_from_text
+hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
+make_cpu_client = xla_client.make_cpu_client
+# Given the device's client, which need not be JAX's own; `jax.device_put` changes the dtype of 64-bit data.
+put_on_device = xla_client.batched_device_put
+# An unloaded executable of 0.12 has no cost analysis of its own.
+hlo_cost_analysis = _jax.hlo_module_cost_analysis
+
+
+def jaxlib_name(name: str) -> Any:
+    """What jaxlib calls `name`, wherever this version has it; raises AttributeError if it is nowhere."""
+    for module in (xla_client, _jax, _hlo):
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"jaxlib has no {name!r} for XLA's compiler and runtime")
+
+
+def ir_context() -> Any:
+    """A new MLIR context as JAX makes them for programs, to be entered."""
+    return mlir.make_ir_context()
+
+
+def compile_arguments(lowered: Any) -> dict[str, Any]:
+    """What JAX hands to XLA beside the module of a `Lowered`, such as `host_callbacks` and `keepalive`."""
+    return dict(lowered._lowering.compile_args)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Replicas:
+    """An axis context whose axes are replicas; it is none of JAX's own, so that collectives get replica groups and no channel."""
+
+    mesh: Any
+
+
+def _replica_index(context: Any, *, axis_name: Any) -> list[Any]:
+    """`axis_index` over replicas; JAX's own rule knows partitions only."""
+    mesh = context.module_context.axis_context.mesh
+    (name,) = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+    place = mesh.axis_names.index(name)
+    stride, size = (mlir.ir_constant(np.uint32(n)) for n in (math.prod(mesh.axis_sizes[place + 1 :]), mesh.axis_sizes[place]))
+    index = hlo.remainder(hlo.divide(hlo.replica_id(), stride), size)
+    return [hlo.convert(ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)), index)]
+
+
+def lower_for_replicas(name: str, jaxpr: Any, axes: Mapping[Any, int], platform: str, donated: list[bool]) -> tuple[Any, Any]:
+    """Lowers a jaxpr as `jax.jit` does, but with `axes` bound to replicas, whose mesh has no devices.
+
+    Returns the module, and what must live as long as its executables (callbacks).
+    """
+    axis_context: Any = (
+        _Replicas(AbstractMesh(tuple(axes.values()), tuple(axes))) if axes else sharding_impls.ShardingContext(num_devices=1)
+    )
+    # 0.12 asks for the results' types besides.
+    further = {} if CLOSED_JAXPR is not None else {"out_avals": jaxpr.out_avals}
+    result = mlir.lower_jaxpr_to_module(
+        name,
+        jaxpr,
+        num_const_args=0,
+        in_avals=jaxpr.in_avals,
+        ordered_effects=list(effects.ordered_effects.filter_in(jaxpr.effects)),
+        platforms=[platform],
+        backend=None,
+        axis_context=axis_context,
+        donated_args=donated,
+        lowering_parameters=mlir.LoweringParameters(
+            override_lowering_rules=((parallel.axis_index_p, _replica_index),) if axes else None
+        ),
+        **further,
+    )
+    return result.module, (result.keepalive, result.host_callbacks)
+
+
+def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:
+    """The HLO of a module, whose results become one tuple."""
+    return _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=tuple_args, return_tuple=True)
+
+
+def transformation_platform(backend: Any) -> str:
+    """The platform that `jax.extend.xla.register_hlo_module_transformation` takes for `backend`.
+
+    0.10.2 compares with what clients call themselves ("gpu"), 0.12 with the names of plugins ("cuda").
+    """
+    if jax.__version_info__ < (0, 12):
+        return backend.platform
+    return next((name for name, client in xla_bridge.backends().items() if client.platform == backend.platform), backend.platform)
+
+
+def process_of_job() -> int | None:
+    """This process's index in a job of several, else None; `jax.process_index()` would start a backend to find out."""
+    state = distributed.global_state
+    return state.process_id if (state.num_processes or 1) > 1 else None
+
+
+def compile_module(module: Any, options: Mapping[str, Any]) -> str:
+    """Compiles a module that comes without a `Lowered`, by JAX's own function but past its caches; nothing is run.
+
+    Args:
+      module: an `ir.Module` with a symbol name.
+      options: XLA's, by name.
+
+    Returns:
+      The platform it was compiled for.
+
+    Raises:
+      RuntimeError: XLA refuses it, or there are not enough devices.
+    """
+
+    def count(name: str) -> int:
+        attributes = module.operation.attributes
+        return ir.IntegerAttr(attributes[name]).value if name in attributes else 1
+
+    backend = xla_bridge.get_backend()
+    shape = count("mhlo.num_replicas"), count("mhlo.num_partitions")
+    devices = np.array(backend.local_devices()[: math.prod(shape)], dtype=object)
+    if len(devices) < math.prod(shape):
+        raise RuntimeError(f"it is for {math.prod(shape)} devices, and there are {len(devices)}")
+    built = compiler.get_compile_options(*shape, devices.reshape(shape), dict(options), backend=backend)
+    compiler.backend_compile_and_load(backend, module, _jax.DeviceList(tuple(devices)), built, [])
+    return backend.platform
+
+
+def hlo_from_text(text: str) -> bytes:
+    """A serialized `HloModuleProto` of HLO text; jaxlib has XLA's parser, and JAX no public name for it."""
+    return parse_hlo(text).as_serialized_hlo_module_proto()

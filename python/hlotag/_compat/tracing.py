@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contexts, tracers and equations: what JAX knows of an operation while it traces.
+
+JAX carries `JaxprEqnContext.xla_metadata` through every transformation (autodiff, batching, partial evaluation); there is no
+public way to read it, or to give one equation another.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import jax
+from jax._src import config, core, source_info_util, xla_metadata, xla_metadata_lib
+from jax._src.interpreters import ad, batching
+from jax._src.interpreters import partial_eval as pe
+from jax.experimental import xla_metadata as _public
+
+Metadata = Mapping[str, Any]
+
+# The primitive of JAX's own value tag, which has no public name.
+VALUE_TAG = xla_metadata.xla_metadata_value_p
+# The code of `Primitive.bind`, and of what is in its place while it is patched.
+BIND_CODES = {core.Primitive.bind.__code__}
+
+
+def ambient_metadata() -> dict[str, Any]:
+    """The XLA metadata of the enclosing blocks, as set by `set_xla_metadata` used as a context manager."""
+    return dict(xla_metadata_lib.current_xla_metadata() or {})
+
+
+def swap_ambient_metadata(metadata: Metadata) -> object:
+    """Sets this thread's block metadata; returns what `restore_ambient_metadata` needs to undo it."""
+    previous = config.xla_metadata_context_manager.get_local()
+    config.xla_metadata_context_manager.set_local(xla_metadata_lib.XlaMetadata(dict(metadata)) if metadata else None)
+    return previous
+
+
+def restore_ambient_metadata(previous: object) -> None:
+    """Undoes `swap_ambient_metadata`."""
+    config.xla_metadata_context_manager.set_local(previous)
+
+
+@contextmanager
+def ambient_metadata_is(metadata: Metadata) -> Iterator[None]:
+    """Within the block, the block metadata is exactly `metadata`."""
+    previous = swap_ambient_metadata(metadata)
+    try:
+        yield
+    finally:
+        restore_ambient_metadata(previous)
+
+
+def with_metadata(context: Any, metadata: Metadata) -> Any:
+    """The equation context that equals `context` but for its XLA metadata, which is `metadata`."""
+    # The manager merges the context's own metadata into the ambient one, so it is set after entering; every other part of the
+    # context (mesh, compute type, ...) comes from the manager, whatever this JAX version keeps there.
+    with context.manager, ambient_metadata_is(metadata):
+        return core.JaxprEqnContext()
+
+
+def is_transposing() -> bool:
+    """Whether a backward pass is being traced, so that user code running now is a backward rule (of a `custom_vjp`)."""
+    return any(getattr(x, "name", None) == "transpose" and isinstance(x, source_info_util.Transform) for x in _name_stack())
+
+
+def _name_stack() -> tuple:
+    return source_info_util.current_name_stack().stack
+
+
+def equation_behind(value: Any) -> Any | None:
+    """What is being traced and has `value` as an output.
+
+    Args:
+      value: a tracer of any transformation, or a concrete array.
+
+    Returns:
+      A mutable equation of a jaxpr trace; a tracer of the older partial evaluation, whose equation is an immutable recipe
+      (`is_recipe`, `retag_recipe`); or None, for arguments, constants and concrete arrays.
+    """
+    if isinstance(value, pe.DynamicJaxprTracer):
+        return value.parent
+    if isinstance(value, (ad.LinearizeTracer, ad.JVPTracer)):
+        # The primal side decides: an operation may hand an operand's tangent through (x + constant). Outside of jit only the
+        # tangent side is traced.
+        found = equation_behind(value.primal)
+        if found is None and (found := equation_behind(value.tangent)) is not None and not _is_made_here(found):
+            return None  # An argument, whose tangent the caller computed.
+        return found
+    if isinstance(value, batching.BatchTracer):
+        return equation_behind(value.val)
+    if isinstance(value, pe.JaxprTracer) and isinstance(value.recipe, pe.JaxprEqnRecipe):
+        return value
+    return None
+
+
+def _is_made_here(equation: Any) -> bool:
+    """Whether an equation was made under all the transformations that the calling code is under."""
+    stack = equation.recipe.source_info.name_stack if is_recipe(equation) else equation.source_info.name_stack
+    here, there = ([x for x in names if isinstance(x, source_info_util.Transform)] for names in (_name_stack(), stack.stack))
+    return there[: len(here)] == here
+
+
+def is_recipe(equation: Any) -> bool:
+    """Whether `equation_behind` gave a tracer of the older partial evaluation."""
+    return isinstance(equation, pe.JaxprTracer)
+
+
+def library_call(equation: Any) -> tuple[tuple, tuple] | None:
+    """Where in the program, and where in the library that it called, an equation was bound.
+
+    Returns:
+      Two tuples of (code, instruction), outermost first: the frames down to the innermost one of user code, and those from there
+      to the bind. None if the equation has no such frames.
+    """
+    traceback = equation.source_info.traceback
+    if traceback is None:
+        return None
+    frames = list(zip(*traceback.raw_frames(), strict=True))[::-1]
+    binds = [i for i, (code, _) in enumerate(frames) if code in BIND_CODES]
+    users = [i for i, (code, _) in enumerate(frames) if source_info_util.is_user_filename(code.co_filename)]
+    if not binds or not users:
+        return None
+    # A bind may run user code, which binds in turn: the innermost user frame and the first bind below it.
+    innermost = users[-1]
+    below = [i for i in binds if i > innermost]
+    return (tuple(frames[: innermost + 1]), tuple(frames[innermost + 1 : below[0]])) if below else None
+
+
+def equations_around(value: Any) -> tuple[Iterator[Any], Iterator[Any]]:
+    """What the trace that made the equation behind `value` had made before it, nearest first, and what it has made since.
+
+    Equations that JAX dropped as dead code are left out.
+    """
+    while not isinstance(value, pe.DynamicJaxprTracer):
+        if isinstance(value, (ad.LinearizeTracer, ad.JVPTracer)):
+            value = value.primal if equation_behind(value.primal) is not None else value.tangent
+        else:
+            value = value.val
+    equations = value._trace.frame.tracing_eqns
+
+    def live(numbers: range) -> Iterator[Any]:
+        for number in numbers:
+            if (equation := _dereferenced(equations[number])) is not None:
+                yield equation
+
+    # From the end, which is where a tag usually finds it: a search from the start would make tracing quadratic.
+    last = len(equations) - 1
+    at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is value.parent), None)
+    if at is None:
+        return iter(()), iter(())
+    return live(range(at - 1, -1, -1)), live(range(at + 1, last + 1))
+
+
+def _dereferenced(equation: Any) -> Any:
+    return equation() if isinstance(equation, weakref.ref) else equation
+
+
+def retag_recipe(tracer: Any, update: Callable[[Any], Any]) -> None:
+    """Gives the equation behind a partial-evaluation tracer the context `update(old context)`."""
+    recipe = tracer.recipe
+    new = recipe._replace(ctx=update(recipe.ctx))
+    for ref in recipe.out_tracer_refs:
+        if (out := ref()) is not None:
+            out.recipe = new
+
+
+def is_tracing() -> bool:
+    """Whether JAX is tracing (or transforming) in this thread, as opposed to running op by op."""
+    return not core.trace_state_clean()
+
+
+def user_frame() -> Any | None:
+    """The innermost frame of user code on this thread's stack, with `file_name` and `start_line`; None outside of any."""
+    return source_info_util.user_frame(source_info_util.current().traceback)
+
+
+def jax_value_tag(value: Any, metadata: Metadata) -> Any:
+    """JAX's own value tag on every leaf of `value`, with any string as a key.
+
+    `jax.experimental.xla_metadata.set_xla_metadata` takes keys as keyword arguments, so that `x` cannot be one.
+    """
+    entries = tuple(sorted(metadata.items()))
+    return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, xla_metadata_kvs=entries), value)
+
+
+def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:
+    """JAX's own call with metadata around `f`, or None where this JAX has none that does it.
+
+    0.12: `jax.experimental.xla_metadata.xla_metadata_call2`, public. 0.10.2: `jax.experimental.scheduling_groups`, which knows no
+    `ad_metadata`, and whose primitive takes the keys as parameters beside its own `jaxpr`.
+    """
+    newer: Any = getattr(_public, "xla_metadata_call2", None)
+    if newer is not None:
+        return newer(f, entries, ad_metadata=ad_metadata)
+    if ad_metadata != "same" or "jaxpr" in entries:
+        return None
+    older: Any = import_module("jax.experimental.scheduling_groups")
+    return older.xla_metadata_call(f, **entries)
