@@ -53,7 +53,7 @@ Clues Aligner::cluesFor(NodeId id) {
     return maker.origin->transposed && maker.origin->rematted == node.origin->rematted &&
            maker.order->level == node.order->level;
   };
-  for (Value raw : node.op.operands()) {
+  auto see = [&](Value raw) {
     Value value = graph_.canonical(raw);
     NodeId source = graph_.nodeOf(value.definingOp());
     clues.hasCotangent |= source == kNone || isSameLevel(source);
@@ -62,11 +62,11 @@ Clues Aligner::cluesFor(NodeId id) {
       source = graph_.nodeOf(value.definingOp());
     }
     if (source != kNone && isSameLevel(source) && graph_.isZero(graph_.nodes[source].op))
-      continue; // made for this operation
+      return; // made for this operation
     if (source != kNone && isSameLevel(source)) {
       addOnce(clues.sources,
               graph_.nodes[source].follows == kNone ? source : graph_.nodes[source].follows);
-      continue;
+      return;
     }
     addUsers(value, node.key, clues.users);
     value = graph_.inBranchOf(node.op, graph_.root(value));
@@ -88,7 +88,8 @@ Clues Aligner::cluesFor(NodeId id) {
       given.push_back(value);
     else if (source == kNone && value.isBlockArgument() && isAcross())
       clues.isSeeded |= value.ownerBlock() == backward_.function.regions()[0].firstBlock();
-  }
+  };
+  graph_.forEachInput(id, see);
   for (NodeId helped : clues.helps)
     addOnce(clues.users, helped);
   // What is handed to the program may be the first cotangent.
@@ -127,8 +128,8 @@ bool Aligner::isTied(Value value, NodeId equation) {
     bool usesOperands = usesOperand(primitive);
     for (NodeId id : graph_.membersOf(equation)) {
       if (usesOperands && (id == equation || graph_.nodes[id].follows == equation))
-        for (Value operand : graph_.nodes[id].op.operands())
-          touched.push_back(graph_.root(operand).opaque());
+        graph_.forEachInput(
+            id, [&](Value input) { touched.push_back(graph_.root(input).opaque()); });
       if (id != equation || usesResult)
         for (Value result : graph_.nodes[id].op.results())
           touched.push_back(graph_.root(result).opaque());
@@ -148,13 +149,13 @@ const std::vector<NodeId> &Aligner::makersFor(NodeId equation) {
 
 void Aligner::addMakers(NodeId equation, int depth, std::vector<NodeId> &makers) {
   for (NodeId id : graph_.membersOf(equation))
-    for (Value operand : graph_.nodes[id].op.operands()) {
-      NodeId maker = graph_.definition(operand);
+    graph_.forEachInput(id, [&](Value input) {
+      NodeId maker = graph_.definition(input);
       if (maker == kNone)
-        continue;
+        return;
       NodeId owner = graph_.nodes[maker].owner;
       if (owner == equation || contains(makers, owner) || makers.size() >= kMaxMakers)
-        continue;
+        return;
       makers.push_back(owner);
       // Batching brings operands into shape at the place of the equation.
       bool isShaped = graph_.isShaping(graph_.nodes[owner].op) &&
@@ -162,7 +163,7 @@ void Aligner::addMakers(NodeId equation, int depth, std::vector<NodeId> &makers)
       if (depth < kMaxDepth &&
           (isShaped || passesCotangent(graph_.provenance().text(graph_.nodes[owner].primitive))))
         addMakers(owner, depth + 1, makers);
-    }
+    });
 }
 
 /// Whether `equation` made the operand of `consumer` that `cotangent` is the cotangent of: a

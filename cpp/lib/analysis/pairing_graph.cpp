@@ -95,8 +95,36 @@ void PairingGraph::addFunction(Operation function) {
     if (parent != kNone)
       nodes[parent].last = std::max(nodes[parent].last, nodes[id].last);
   }
+  findCaptured(range);
   *functionByOp_.insert(function.opaque()).first = uint32_t(functions.size());
   functions.push_back(range);
+}
+
+/// What regions use from outside goes up from the innermost operation to all around it.
+void PairingGraph::findCaptured(const FunctionNodes &range) {
+  constexpr size_t kMaxCaptured = 64;
+  auto capture = [&](NodeId region, Value value) {
+    Operation maker = value.isResult() ? value.definingOp() : value.ownerBlock().parentOp();
+    NodeId defined = nodeOf(maker);
+    bool isInside = defined != kNone && (defined > region || (defined == region && !value.isResult()));
+    bool isConstant = value.isResult() && defined == kNone;
+    std::vector<Value> &captured = nodes[region].captured;
+    if (isInside || isConstant || captured.size() >= kMaxCaptured)
+      return;
+    if (std::find(captured.begin(), captured.end(), value) != captured.end())
+      return;
+    captured.push_back(value);
+    nodes[region].takes.push_back(value.type().ptr);
+  };
+  for (NodeId id = range.end; id-- > range.begin;) {
+    if (nodes[id].last > id)
+      for (Region region : nodes[id].op.regions())
+        if (Operation end = region.firstBlock().terminator())
+          for (Value yielded : end.operands())
+            capture(id, yielded);
+    if (NodeId parent = nodeOf(nodes[id].op.parent()); parent != kNone)
+      forEachInput(id, [&](Value value) { capture(parent, value); });
+  }
 }
 
 /// What a loop hands on unchanged is what it was given.

@@ -37,6 +37,7 @@ struct Node {
   std::vector<const void *> takes; ///< types of the equation's operands, before broadcasting too
   std::vector<const void *> makes; ///< types of its results
   const void *constant = nullptr;  ///< a constant it combines its other operand with, if any
+  std::vector<ir::Value> captured; ///< what its regions use from outside of it, up to a limit
   NodeId last = 0;                 ///< the last node nested in it; itself if there is none
   NodeId primal = kNone;           ///< backward operations: what it was paired with
   float confidence = 0;
@@ -82,11 +83,19 @@ public:
   /// The operation that `node` was written out for, as a part of its region; or kNone.
   NodeId hostOf(const Node &node);
   const FunctionNodes *functionOf(ir::Operation call);
+  /// Calls `visit` with what the operation works on: its operands, and what its regions use.
+  template <class Visit> void forEachInput(NodeId id, Visit visit) {
+    for (ir::Value operand : nodes[id].op.operands())
+      visit(operand);
+    for (ir::Value value : nodes[id].captured)
+      visit(value);
+  }
   /// An equation with its residuals and helpers.
   const std::vector<NodeId> &membersOf(NodeId equation);
 
 private:
   void addFunction(ir::Operation function);
+  void findCaptured(const FunctionNodes &range);
   void findFollowers(const FunctionNodes &range);
   void findOwners(const FunctionNodes &range);
   void findExpanded(const FunctionNodes &range);
