@@ -63,31 +63,37 @@ Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const Functi
     if (!node.order->isDerived || isAcross())
       buckets_[uint64_t(node.key) << 32].push_back(id);
   }
-  if (call_ != kNone)
-    callConfidence_ = graph_.nodes[call_].confidence;
-  auto isPrimal = [&](intptr_t number) {
-    if (call_ == kNone)
-      return true;
-    // What only the backward pass uses is a residual.
-    for (ir::OpOperand use : graph_.nodes[graph_.nodes[call_].primal].op.results()[number].uses()) {
+  addOutputs(call_ == kNone ? kNone : graph_.nodes[call_].primal,
+             forward.function.regions()[0].firstBlock(), outputs_);
+}
+
+/// The equations that make what `body` hands to the forward code around `host`, the operation that
+/// runs it. What only the backward pass uses is a residual.
+void Aligner::addOutputs(NodeId host, ir::Block body, std::vector<NodeId> &outputs) {
+  auto isUsed = [&](intptr_t number) {
+    for (ir::OpOperand use : graph_.nodes[host].op.results()[number].uses()) {
       NodeId user = graph_.nodeOf(use.owner());
       if (user == kNone || !graph_.nodes[user].origin->transposed)
         return true;
     }
     return false;
   };
-  intptr_t number = 0;
-  ir::Operation end = forward.function.regions()[0].firstBlock().terminator();
+  ir::Operation end = body.terminator();
   if (!end)
     return;
+  bool isLoop = host != kNone && graph_.nodes[host].op.name() == graph_.ids().whileOp;
+  intptr_t number = -1;
   for (ir::Value result : end.operands()) {
-    if (!isPrimal(number++))
-      continue;
+    ++number;
     NodeId maker = graph_.definition(result);
-    if (maker == kNone)
+    // A loop puts a slice into a stack; what it carries to the next iteration is used there.
+    bool isStacked = isLoop && maker != kNone && isPlumbing(graph_.nodes[maker]);
+    if (isStacked && graph_.nodes[maker].op.operands().size() > 1)
+      maker = graph_.definition(graph_.nodes[maker].op.operands()[1]);
+    if (maker == kNone || (host != kNone && (!isLoop || isStacked) && !isUsed(number)))
       continue;
-    outputs_.push_back(graph_.nodes[maker].owner);
-    addMakers(graph_.nodes[maker].owner, 0, outputs_);
+    outputs.push_back(graph_.nodes[maker].owner);
+    addMakers(graph_.nodes[maker].owner, 0, outputs);
   }
 }
 
@@ -290,6 +296,10 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   if (!own.isTied && graph_.nodes[primal].op.name() == graph_.ids().funcCall &&
       node.op.name() != graph_.ids().funcCall)
     atMost = 0.85f;
+  if (getenv("DBG")) {
+    fprintf(stderr, "%s key %u op %s primal %u score %.2f fit %.1f types %d tied %d inner %d closed %d linked %d followed %d lc %.2f rival %d tr %d lr %d atMost %.2f cert %.2f seeded %d src %zu res %zu out %d across %d\n",
+      std::string(node.op.name().str()).c_str(), node.key, std::string(graph_.provenance().text(node.primitive)).c_str(), primal, own.score, own.fit, own.types, own.isTied, own.isInner, own.isClosed, own.isLinked, own.isFollowed, own.linkConfidence, hasRival, hasTiedRival, hasLinkedRival, atMost, chain.clues[at].certainty, chain.clues[at].isSeeded, chain.clues[at].sources.size(), chain.clues[at].residuals.size(), contains(chain.outputs, primal), isAcross());
+  }
   float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;
   float tied = own.isTied && !hasTiedRival ? (hasRival || own.fit < kGoodFit ? 0.95f : 1.0f) : 0.0f;
   tied = std::min(tied, chain.clues[at].certainty);
@@ -298,7 +308,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   if (std::max(linked, tied) > 0)
     return std::min(atMost, std::max(linked, tied));
   if (own.isFollowed && !hasRival)
-    return chain.clues[at].sources.empty() && contains(outputs_, primal) ? 0.95f : 0.85f;
+    return chain.clues[at].sources.empty() && contains(chain.outputs, primal) ? 0.95f : 0.85f;
   return hasRival ? 0.6f : 0.75f;
 }
 
@@ -348,17 +358,25 @@ void Aligner::settle(const Chain &chain, const Choice &choice) {
 }
 
 /// What is in a region was derived from what is in the region that it was derived from.
-void Aligner::bound(Chain &chain) const {
+void Aligner::bound(Chain &chain) {
   chain.begin = forward_.begin;
   chain.end = forward_.end;
-  NodeId parent = graph_.nodeOf(graph_.nodes[chain.nodes.front()].op.parent());
-  if (chain.kind == Kind::Recomputed || parent == kNone || graph_.nodes[parent].primal == kNone)
+  chain.outputs = outputs_;
+  chain.seedConfidence = call_ == kNone ? 1.0f : graph_.nodes[call_].confidence;
+  ir::Operation first = graph_.nodes[chain.nodes.front()].op;
+  NodeId parent = graph_.nodeOf(first.parent());
+  if (chain.kind == Kind::Recomputed || parent == kNone)
     return;
+  chain.outputs.clear();
   NodeId primal = graph_.nodes[parent].primal;
-  if (graph_.nodes[primal].op.name() != graph_.nodes[parent].op.name())
+  if (primal == kNone || graph_.nodes[primal].op.name() != graph_.nodes[parent].op.name())
     return;
   chain.begin = primal + 1;
   chain.end = graph_.nodes[primal].last + 1;
+  chain.seedConfidence = graph_.nodes[parent].confidence;
+  auto number = intptr_t(PairingGraph::regionOf(first));
+  if (number < graph_.nodes[primal].op.regions().size())
+    addOutputs(primal, graph_.nodes[primal].op.regions()[number].firstBlock(), chain.outputs);
 }
 
 void Aligner::align(Chain &chain) {

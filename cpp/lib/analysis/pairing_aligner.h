@@ -23,7 +23,7 @@ struct Clues {
   std::vector<NodeId> helps;        ///< equations that recomputed residuals it uses belong to
   float certainty = 1;              ///< of those and of recomputed residuals
   bool isZero = false;              ///< it makes zeros
-  bool isSeeded = false;            ///< a cotangent of its is handed to the function
+  bool isSeeded = false;            ///< a cotangent of its is handed to the function or region
   bool isBatched = false;
   bool hasCotangent = false; ///< it works on something that is no forward value: all derivatives do
 };
@@ -59,6 +59,8 @@ private:
     std::vector<Clues> clues;                 // per node
     std::unordered_map<NodeId, size_t> place; // of a node
     NodeId begin = 0, end = 0;                // of the nodes it is paired with
+    std::vector<NodeId> outputs;              // equations whose results those return
+    float seedConfidence = 1;                 // that cotangents of the outputs are handed in
   };
   using Choice = std::vector<NodeId>; // per node of a chain
   using Bucket = std::vector<NodeId>;
@@ -77,6 +79,7 @@ private:
 
   // Evidence
   Clues cluesFor(NodeId id);
+  bool isSeed(const Node &node, ir::Value value, NodeId source);
   void addUsers(ir::Value residual, KeyId key, std::vector<NodeId> &users);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
   float fitOf(Kind kind, TextId primal, TextId derived);
@@ -90,7 +93,8 @@ private:
 
   // Alignment
   std::vector<Chain> makeChains();
-  void bound(Chain &chain) const;
+  void bound(Chain &chain);
+  void addOutputs(NodeId host, ir::Block body, std::vector<NodeId> &outputs);
   void align(Chain &chain);
   Choice heaviest(const Chain &chain, const Choice &anchors, bool onlyTied);
   std::vector<std::pair<NodeId, NodeId>> brackets(const Chain &chain, const Choice &anchors) const;
@@ -114,7 +118,6 @@ private:
   std::unordered_map<NodeId, std::vector<const void *>> touched_;
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
   std::vector<NodeId> outputs_; ///< equations whose results the forward function returns
-  float callConfidence_ = 1;
 };
 
 } // namespace hlotag::analysis

@@ -63,6 +63,10 @@ Clues Aligner::cluesFor(NodeId id) {
     }
     if (source != kNone && isSameLevel(source) && graph_.isZero(graph_.nodes[source].op))
       return; // made for this operation
+    if (isSeed(node, value, source)) {
+      clues.isSeeded = true;
+      return;
+    }
     if (source != kNone && isSameLevel(source)) {
       addOnce(clues.sources,
               graph_.nodes[source].follows == kNone ? source : graph_.nodes[source].follows);
@@ -86,8 +90,6 @@ Clues Aligner::cluesFor(NodeId id) {
     else if (source == kNone &&
              (value.isBlockArgument() ? isForwardParameter(value) : raw.isBlockArgument()))
       given.push_back(value);
-    else if (source == kNone && value.isBlockArgument() && isAcross())
-      clues.isSeeded |= value.ownerBlock() == backward_.function.regions()[0].firstBlock();
   };
   graph_.forEachInput(id, see);
   for (NodeId helped : clues.helps)
@@ -108,6 +110,20 @@ Clues Aligner::cluesFor(NodeId id) {
     }
   }
   return clues;
+}
+
+/// Whether `value`, made by `source` if that is a node, is a cotangent that the function or region
+/// around `node` is handed.
+bool Aligner::isSeed(const Node &node, Value value, NodeId source) {
+  NodeId host = graph_.nodeOf(node.op.parent());
+  if (source == kNone && value.isBlockArgument()) {
+    Block owner = value.ownerBlock();
+    return host == kNone ? isAcross() && owner == backward_.function.regions()[0].firstBlock()
+                         : owner == node.op.block();
+  }
+  if (source == kNone || host == kNone || !graph_.nodes[source].origin->transposed)
+    return false;
+  return source < host || graph_.hostOf(graph_.nodes[source]) == host;
 }
 
 bool Aligner::isForwardParameter(Value argument) const {
@@ -310,9 +326,10 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       if (graph_.nodeOf(residual.definingOp()) == primal)
         fit = 1.0f;
   }
-  if (fit == 0 || (derivedCalls_.count(from.primitive) && to.primitive != from.primitive))
-    return support;
   bool isSum = graph_.provenance().text(to.primitive) == "add_any";
+  if (fit == 0 ||
+      (derivedCalls_.count(from.primitive) && to.primitive != from.primitive && !isSum))
+    return support;
   bool isFree = chain.kind == Kind::Recomputed ||
                 graph_.provenance().text(to.order->level) != "t" ||
                 usesAnything(graph_.provenance().text(from.primitive));
@@ -384,11 +401,11 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       }
     }
   }
-  if (clues.sources.empty() && contains(outputs_, primal)) {
+  if (clues.sources.empty() && contains(chain.outputs, primal)) {
     links = std::max(links, 0.8f);
     if (clues.isSeeded && support.types == 2) {
       support.isLinked = true;
-      support.linkConfidence = std::min(0.97f, callConfidence_);
+      support.linkConfidence = std::min(0.97f, chain.seedConfidence);
     }
   }
   for (NodeId sink : clues.sinks)
