@@ -85,6 +85,20 @@ static Location withoutRepeatedFrame(Location trace) {
   return trace;
 }
 
+/// The same for equations of an inner program, whose frames are nested in those of what runs it.
+static Location framesOfEquation(Location trace) {
+  std::vector<CallSiteLoc> nested;
+  for (CallSiteLoc call = dynCast<CallSiteLoc>(trace); call;
+       call = dynCast<CallSiteLoc>(call.callee()))
+    nested.push_back(call);
+  Location frames = nested.empty() ? trace : nested.back().callee();
+  for (auto call = nested.rbegin(); call != nested.rend(); ++call) {
+    bool isSame = frames == call->callee();
+    frames = withoutRepeatedFrame(isSame ? *call : CallSiteLoc::get(frames, call->caller()));
+  }
+  return frames;
+}
+
 Provenance::Named Provenance::parse(Location loc) {
   std::vector<std::string_view> names; // innermost first
   FileLoc source;
@@ -140,7 +154,7 @@ Provenance::Named Provenance::parse(Location loc) {
   origin.primitive = intern(path.primitive);
   origin.source = source;
   if (source && trace) {
-    Location equation = withoutRepeatedFrame(trace);
+    Location equation = framesOfEquation(trace);
     origin.trace = equation.opaque();
     origin.expanded = equation != trace;
   }
