@@ -368,6 +368,21 @@ bool PairingGraph::isOnlyResidual(NodeId id) {
   return true;
 }
 
+/// Whether `update` puts something into a stack of its loop that only the backward pass uses.
+bool PairingGraph::isResidualStack(const Node &update) {
+  NodeId loop = hostOf(update);
+  if (loop == kNone || nodes[loop].op.name() != ids_.whileOp || update.op.results().size() != 1)
+    return false;
+  for (OpOperand use : update.op.results()[0].uses()) {
+    if (nodeOf(use.owner()) != kNone || use.owner().parent() != nodes[loop].op)
+      return false;
+    for (OpOperand outer : nodes[loop].op.results()[use.number()].uses())
+      if (NodeId user = nodeOf(outer.owner()); user == kNone || !nodes[user].origin->transposed)
+        return false;
+  }
+  return true;
+}
+
 bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
   Operation owner = use.owner();
   NodeId user = nodeOf(owner);
@@ -376,11 +391,12 @@ bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
     if (other.origin->transposed && !other.origin->rematted)
       return true;
     NodeId main = other.follows == kNone ? user : other.follows;
+    if (nodes[main].owner != main)
+      return true;
     // What a loop stacks may be a residual, and what it hands to the next iteration is none.
-    bool isStacked =
-        depth > 0 &&
-        provenance_.text(other.origin->primitive).find("dynamic_update") != std::string_view::npos;
-    return nodes[main].owner != main || isStacked;
+    if (provenance_.text(other.origin->primitive).find("dynamic_update") == std::string_view::npos)
+      return false;
+    return depth > 0 || isResidualStack(other);
   }
   // A terminator: see what becomes of the value outside.
   Operation parent = owner.parent();

@@ -105,6 +105,7 @@ private:
   void aliasUnstacked(ir::Operation op);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node);
+  bool isResidualStack(const Node &update);
   bool isResidualUse(ir::OpOperand use, NodeId node, int depth);
 
   Provenance &provenance_;
