@@ -283,10 +283,10 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
     if (other.score <= 0 || (other.types < own.types && chain.kind == Kind::Transposed))
       continue;
     hasRival = true;
-    hasTiedRival |= other.isTied;
+    hasTiedRival |= other.isTied && other.numTied >= own.numTied;
     hasLinkedRival |= other.isLinked || (other.isInner && own.types < 2 && !other.isClosed);
   }
-  float atMost = mostFor(node);
+  float atMost = std::min(mostFor(node), chain.hostConfidence);
   if (chain.kind == Kind::Recomputed)
     return hasRival || atMost < 1.0f || (chain.clues[at].isBatched && graph_.isShaping(node.op))
                ? 0.85f
@@ -373,7 +373,7 @@ void Aligner::bound(Chain &chain) {
     return;
   chain.begin = primal + 1;
   chain.end = graph_.nodes[primal].last + 1;
-  chain.seedConfidence = graph_.nodes[parent].confidence;
+  chain.seedConfidence = chain.hostConfidence = graph_.nodes[parent].confidence;
   auto number = intptr_t(PairingGraph::regionOf(first));
   if (number < graph_.nodes[primal].op.regions().size())
     addOutputs(primal, graph_.nodes[primal].op.regions()[number].firstBlock(), chain.outputs);

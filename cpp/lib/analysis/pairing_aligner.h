@@ -34,6 +34,7 @@ struct Support {
   float fit = 0;            ///< what the primitives say
   int types = 0;            ///< those of a cotangent: 2, but for a batch dimension: 1, not: 0
   bool isTied = false;      ///< they share a value, or a constant
+  size_t numTied = 0;       ///< how many of the residuals they share
   bool isInner = false;     ///< its cotangent is made by an operation of the same equation
   bool isClosed = false;    ///< that one's result is a cotangent of an operand already
   bool isLinked = false;    ///< the cotangent comes from a user of what the forward operation makes
@@ -61,6 +62,7 @@ private:
     NodeId begin = 0, end = 0;                // of the nodes it is paired with
     std::vector<NodeId> outputs;              // equations whose results those return
     float seedConfidence = 1;                 // that cotangents of the outputs are handed in
+    float hostConfidence = 1;                 // that these are the nodes
   };
   using Choice = std::vector<NodeId>; // per node of a chain
   using Bucket = std::vector<NodeId>;
@@ -89,6 +91,7 @@ private:
   const std::vector<NodeId> &makersFor(NodeId equation);
   void addMakers(NodeId equation, int depth, std::vector<NodeId> &makers);
   bool feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId cotangent);
+  bool worksOn(NodeId equation, ir::Value value);
   NodeId sumOwner(NodeId sum, const Clues &clues);
 
   // Alignment

@@ -218,6 +218,13 @@ bool Aligner::feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId
   return true;
 }
 
+bool Aligner::worksOn(NodeId equation, Value value) {
+  bool found = false;
+  for (NodeId member : graph_.membersOf(equation))
+    graph_.forEachInput(member, [&](Value input) { found |= graph_.canonical(input) == value; });
+  return found;
+}
+
 /// The equation whose backward code adds up cotangents: the one that made the last of them, if that
 /// is the cotangent of a value that is used twice; or one before it, an addition, that hands on
 /// its cotangent and computes nothing itself.
@@ -249,6 +256,18 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues) {
       addition = maker;
   if (!isHere(latest))
     return addition;
+  // A conversion to the same type leaves nothing in the backward pass, but what it converts may
+  // have other uses, while nothing else uses what it makes.
+  for (NodeId maker : makersFor(latest)) {
+    const Node &node = graph_.nodes[maker];
+    bool isCopy = isHere(maker) && node.takes == node.makes &&
+                  graph_.provenance().text(node.primitive) == "convert_element_type";
+    if (isCopy && std::none_of(clues.sources.begin(), clues.sources.end(), [&](NodeId source) {
+          NodeId other = graph_.nodes[source].primal;
+          return source != last && other != kNone && worksOn(other, node.op.results()[0]);
+        }))
+      return maker;
+  }
   return addition != kNone && uses > 1 ? addition : latest;
 }
 
@@ -336,10 +355,12 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   float ties = 0;
   for (Value residual : clues.residuals) {
     if (isTied(residual, primal))
-      ties = 2.0f;
+      ++support.numTied;
     else if (!isFree)
       return support;
   }
+  if (support.numTied > 0)
+    ties = 1.0f + float(support.numTied) / float(clues.residuals.size());
   for (Value value : clues.given)
     if (isTied(value, primal))
       ties = 2.0f;
