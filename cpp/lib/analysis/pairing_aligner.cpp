@@ -296,10 +296,6 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   if (!own.isTied && graph_.nodes[primal].op.name() == graph_.ids().funcCall &&
       node.op.name() != graph_.ids().funcCall)
     atMost = 0.85f;
-  if (getenv("DBG")) {
-    fprintf(stderr, "%s key %u op %s primal %u score %.2f fit %.1f types %d tied %d inner %d closed %d linked %d followed %d lc %.2f rival %d tr %d lr %d atMost %.2f cert %.2f seeded %d src %zu res %zu out %d across %d\n",
-      std::string(node.op.name().str()).c_str(), node.key, std::string(graph_.provenance().text(node.primitive)).c_str(), primal, own.score, own.fit, own.types, own.isTied, own.isInner, own.isClosed, own.isLinked, own.isFollowed, own.linkConfidence, hasRival, hasTiedRival, hasLinkedRival, atMost, chain.clues[at].certainty, chain.clues[at].isSeeded, chain.clues[at].sources.size(), chain.clues[at].residuals.size(), contains(chain.outputs, primal), isAcross());
-  }
   float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;
   float tied = own.isTied && !hasTiedRival ? (hasRival || own.fit < kGoodFit ? 0.95f : 1.0f) : 0.0f;
   tied = std::min(tied, chain.clues[at].certainty);

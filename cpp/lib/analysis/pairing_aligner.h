@@ -92,7 +92,7 @@ private:
   void addMakers(NodeId equation, int depth, std::vector<NodeId> &makers);
   bool feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId cotangent);
   bool worksOn(NodeId equation, ir::Value value);
-  NodeId sumOwner(NodeId sum, const Clues &clues);
+  NodeId sumOwner(NodeId sum, const Clues &clues, bool &isSure);
 
   // Alignment
   std::vector<Chain> makeChains();

@@ -144,8 +144,8 @@ bool Aligner::isTied(Value value, NodeId equation) {
     bool usesOperands = usesOperand(primitive);
     for (NodeId id : graph_.membersOf(equation)) {
       if (usesOperands && (id == equation || graph_.nodes[id].follows == equation))
-        graph_.forEachInput(
-            id, [&](Value input) { touched.push_back(graph_.root(input).opaque()); });
+        graph_.forEachInput(id,
+                            [&](Value input) { touched.push_back(graph_.root(input).opaque()); });
       if (id != equation || usesResult)
         for (Value result : graph_.nodes[id].op.results())
           touched.push_back(graph_.root(result).opaque());
@@ -227,8 +227,8 @@ bool Aligner::worksOn(NodeId equation, Value value) {
 
 /// The equation whose backward code adds up cotangents: the one that made the last of them, if that
 /// is the cotangent of a value that is used twice; or one before it, an addition, that hands on
-/// its cotangent and computes nothing itself.
-NodeId Aligner::sumOwner(NodeId id, const Clues &clues) {
+/// its cotangent and computes nothing itself. `isSure` becomes false where it may be another.
+NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
   const Node &sum = graph_.nodes[id];
   NodeId last = *std::max_element(clues.sources.begin(), clues.sources.end());
   NodeId latest = graph_.nodes[last].primal;
@@ -257,16 +257,23 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues) {
   if (!isHere(latest))
     return addition;
   // A conversion to the same type leaves nothing in the backward pass, but what it converts may
-  // have other uses, while nothing else uses what it makes.
+  // have other uses; so may what it makes.
   for (NodeId maker : makersFor(latest)) {
-    const Node &node = graph_.nodes[maker];
-    bool isCopy = isHere(maker) && node.takes == node.makes &&
-                  graph_.provenance().text(node.primitive) == "convert_element_type";
-    if (isCopy && std::none_of(clues.sources.begin(), clues.sources.end(), [&](NodeId source) {
-          NodeId other = graph_.nodes[source].primal;
-          return source != last && other != kNone && worksOn(other, node.op.results()[0]);
-        }))
-      return maker;
+    const Node &copy = graph_.nodes[maker];
+    if (!isHere(maker) || copy.takes != copy.makes ||
+        graph_.provenance().text(copy.primitive) != "convert_element_type")
+      continue;
+    isSure = false;
+    Value original = graph_.canonical(copy.op.operands()[0]);
+    for (NodeId source : clues.sources) {
+      NodeId other = graph_.nodes[source].primal;
+      if (source == last || other == kNone || worksOn(other, copy.op.results()[0]))
+        continue;
+      const std::vector<NodeId> &makers = makersFor(other);
+      if (worksOn(other, original) || std::any_of(makers.begin(), makers.end(),
+                                                  [&](NodeId id) { return worksOn(id, original); }))
+        return maker;
+    }
   }
   return addition != kNone && uses > 1 ? addition : latest;
 }
@@ -346,8 +353,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
         fit = 1.0f;
   }
   bool isSum = graph_.provenance().text(to.primitive) == "add_any";
-  if (fit == 0 ||
-      (derivedCalls_.count(from.primitive) && to.primitive != from.primitive && !isSum))
+  if (fit == 0 || (derivedCalls_.count(from.primitive) && to.primitive != from.primitive && !isSum))
     return support;
   bool isFree = chain.kind == Kind::Recomputed ||
                 graph_.provenance().text(to.order->level) != "t" ||
@@ -396,8 +402,11 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
     support.linkConfidence = std::min(support.linkConfidence, confidence > 0 ? confidence : 1.0f);
   };
   if (isSum && !clues.sources.empty()) {
-    if (sumOwner(chain.nodes[at], clues) == primal) {
+    bool isSure = true;
+    if (sumOwner(chain.nodes[at], clues, isSure) == primal) {
       support.isLinked = true;
+      if (!isSure)
+        support.linkConfidence = 0.85f;
       link(*std::max_element(clues.sources.begin(), clues.sources.end()), 3.0f);
       bool isInside = std::all_of(clues.sources.begin(), clues.sources.end(), [&](NodeId source) {
         return graph_.nodes[source].primal == primal;

@@ -106,7 +106,8 @@ void PairingGraph::findCaptured(const FunctionNodes &range) {
   auto capture = [&](NodeId region, Value value) {
     Operation maker = value.isResult() ? value.definingOp() : value.ownerBlock().parentOp();
     NodeId defined = nodeOf(maker);
-    bool isInside = defined != kNone && (defined > region || (defined == region && !value.isResult()));
+    bool isInside =
+        defined != kNone && (defined > region || (defined == region && !value.isResult()));
     bool isConstant = value.isResult() && defined == kNone;
     std::vector<Value> &captured = nodes[region].captured;
     if (isInside || isConstant || captured.size() >= kMaxCaptured)
