@@ -68,3 +68,11 @@ func.func @marks(%x: tensor<f32>) -> tensor<f32> {
 func.func @argument(%x: tensor<f32> loc(callsite("a" at fused["b", "c"("\01hlotag#12\01")]))) -> tensor<f32> {
   return %x : tensor<f32>
 }
+
+// -----
+
+func.func @derived(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@below {{attribute 'hlotag.derived' must be a dictionary, but is "k"}}
+  %0 = stablehlo.sine %x {hlotag.attached = {k = "v"}, hlotag.derived = "k", mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+  return %0 : tensor<f32>
+}

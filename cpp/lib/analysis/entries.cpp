@@ -42,7 +42,7 @@ Entries EntryCarrier::entriesOf(Operation op) {
   if (!all)
     return {};
   DictionaryAttr attached = common(tags_.getAttached(op), all);
-  return {all, attached, attached ? op.attrOf<DictionaryAttr>(kDerived) : DictionaryAttr()};
+  return {all, attached, attached ? ir::TagWriter::dictionary(op, kDerived) : DictionaryAttr()};
 }
 
 bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &reason) {
@@ -51,13 +51,16 @@ bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &
   // Only what is new on the operation is recorded as attached: it may have had the same key before.
   DictionaryAttr attached =
       entries.attached ? without(entries.attached, tags_.get(op)) : DictionaryAttr();
-  bool changed = tags_.add(op, entries.all, reason);
+  if (!tags_.add(op, entries.all, reason))
+    return false;
+  // Read even if there is none to add: a malformed one is to fail this pass and not the next.
+  DictionaryAttr present = ir::TagWriter::getAttached(op);
   if (!attached)
-    return changed;
-  changed |= tags_.addAttached(op, attached);
-  if (entries.derived && !op.hasAttr(kDerived))
-    changed |= setDerived(op, entries.derived);
-  return changed;
+    return true;
+  tags_.addAttached(op, present, attached);
+  if (!ir::TagWriter::dictionary(op, kDerived))
+    setDerived(op, entries.derived);
+  return true;
 }
 
 Entries EntryCarrier::merge(const Entries &own, const Entries &entries) {

@@ -36,14 +36,14 @@ TagWriter::TagWriter(Rewriter &rewriter)
       attached_(Identifier::get(rewriter.context(), kAttached)),
       origins_(Identifier::get(rewriter.context(), kOrigins)) {}
 
-DictionaryAttr TagWriter::dictionary(Operation op, Identifier name) const {
-  Attribute attr = op.attr(name.str());
+DictionaryAttr TagWriter::dictionary(Operation op, std::string_view name) {
+  Attribute attr = op.attr(name);
   if (!attr)
     return {};
   if (DictionaryAttr entries = dynCast<DictionaryAttr>(attr))
     return entries;
-  throw IRError(op.location().raw(), "attribute '" + std::string(name.str()) +
-                                         "' must be a dictionary, but is " + attr.str());
+  throw IRError(op.location().raw(),
+                "attribute '" + std::string(name) + "' must be a dictionary, but is " + attr.str());
 }
 
 bool TagWriter::anyAttached(Operation module) {
@@ -57,20 +57,15 @@ bool TagWriter::anyAttached(Operation module) {
   return *anyAttached_;
 }
 
-bool TagWriter::addTo(Operation op, Identifier name, DictionaryAttr entries, bool overwrite) {
-  if (!entries)
-    return false;
-  DictionaryAttr present = dictionary(op, name);
-  DictionaryAttr wanted = merge(present, entries, overwrite);
-  return rewriter_.replaceAttr(op, name, present, wanted);
+bool TagWriter::addTo(Operation op, Identifier name, DictionaryAttr present, DictionaryAttr entries,
+                      bool overwrite) {
+  return rewriter_.replaceAttr(op, name, present, merge(present, entries, overwrite));
 }
 
 bool TagWriter::add(Operation op, DictionaryAttr entries, const Reason &reason) {
-  if (!recordsOrigins())
-    return addTo(op, frontendAttributes_, entries, /*overwrite=*/false);
   DictionaryAttr before = get(op);
-  bool changed = addTo(op, frontendAttributes_, entries, /*overwrite=*/false);
-  if (changed)
+  bool changed = addTo(op, frontendAttributes_, before, entries, /*overwrite=*/false);
+  if (changed && recordsOrigins())
     updateOrigins(op, before, get(op), reason);
   return changed;
 }
@@ -91,7 +86,7 @@ void TagWriter::updateOrigins(Operation op, DictionaryAttr before, DictionaryAtt
   auto isNew = [&](NamedAttribute entry) {
     return !before || before.lookup(entry.name.str()) != entry.value;
   };
-  DictionaryAttr present = dictionary(op, origins_);
+  DictionaryAttr present = dictionary(op, kOrigins);
   std::vector<NamedAttribute> records;
   if (after) {
     for (NamedAttribute entry : after) {

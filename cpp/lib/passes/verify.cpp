@@ -164,6 +164,7 @@ const Verifier::Checked &Verifier::check(ir::Operation op, ir::Attribute attr) {
 }
 
 void Verifier::checkAttached(ir::Operation op) {
+  (void)ir::TagWriter::dictionary(op, analysis::kDerived); // throws if it is none
   for (ir::NamedAttribute entry : ctx_.tags().getAttached(op))
     if (ir::isReservedKey(entry.name.str()))
       fail(op, "got '" + std::string(entry.name.str()) + "' = " + entry.value.str() +

@@ -46,21 +46,23 @@ class TagWriter {
 public:
   explicit TagWriter(Rewriter &rewriter);
 
-  /// The frontend attributes of `op`, or null. Throws IRError if they are no dictionary.
-  DictionaryAttr get(Operation op) const { return dictionary(op, frontendAttributes_); }
+  /// The attribute `name` of `op`, or null. Throws IRError if it is no dictionary.
+  static DictionaryAttr dictionary(Operation op, std::string_view name);
+  /// The frontend attributes of `op`, or null.
+  static DictionaryAttr get(Operation op) { return dictionary(op, kFrontendAttributes); }
 
   /// Adds `entries` to the frontend attributes; those that the operation has under the same key
   /// stay as they are. Returns whether the operation changed.
   bool add(Operation op, DictionaryAttr entries, const Reason &reason = {});
-  /// The same for `hlotag.attached`.
-  bool addAttached(Operation op, DictionaryAttr entries) {
+  /// Adds `entries` to `hlotag.attached`, which is `present` now; there, they win.
+  bool addAttached(Operation op, DictionaryAttr present, DictionaryAttr entries) {
     anyAttached_ = true;
-    return addTo(op, attached_, entries, /*overwrite=*/true);
+    return addTo(op, attached_, present, entries, /*overwrite=*/true);
   }
   /// Whether any operation in `module` may have `hlotag.attached`; looked for once per run, for
   /// without rules none has, and passes need not ask each.
   bool anyAttached(Operation module);
-  DictionaryAttr getAttached(Operation op) const { return dictionary(op, attached_); }
+  static DictionaryAttr getAttached(Operation op) { return dictionary(op, kAttached); }
 
   /// Puts exactly `entries` there; null or empty removes the attribute.
   bool set(Operation op, DictionaryAttr entries, const Reason &reason = {});
@@ -77,8 +79,8 @@ public:
   Identifier origins() const { return origins_; }
 
 private:
-  DictionaryAttr dictionary(Operation op, Identifier name) const;
-  bool addTo(Operation op, Identifier name, DictionaryAttr entries, bool overwrite);
+  bool addTo(Operation op, Identifier name, DictionaryAttr present, DictionaryAttr entries,
+             bool overwrite);
   DictionaryAttr mergeUncached(DictionaryAttr existing, DictionaryAttr entries, bool overwrite);
   void updateOrigins(Operation op, DictionaryAttr before, DictionaryAttr after,
                      const Reason &reason);

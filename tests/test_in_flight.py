@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What passes keep on operations in flight, malformed: an error at once or nothing, and the same in a second run."""
+
+import pytest
+
+import hlotag
+
+PASSES = [
+    "hlotag-resolve",
+    """hlotag-attach{rules='[{op = "sine", attrs = {r = "1"}}]'}""",
+    "hlotag-complete-lowering",
+    "hlotag-complete-lowering{seeds=attached}",
+    "hlotag-propagate-regions",
+    "hlotag-propagate-calls",
+    "hlotag-propagate-autodiff",
+    "hlotag-propagate-autodiff{seeds=attached}",
+    "hlotag-apply-policies{defaults=true}",
+    "hlotag-verify",
+    "hlotag-strip",
+    "hlotag-stats",
+]
+NAMES = ["hlotag.attached", "hlotag.derived", "hlotag.tags", "hlotag.origins", "mhlo.frontend_attributes"]
+VALUES = ["3 : i32", '["a"]', "{}", "{k = 3 : i32}", '{k = ["hlotag.unset"]}', '{hlotag.x = "v"}']
+PLACES = ["seed", "helper", "constant", "call", "callee", "body", "module"]
+TAG = '{k = "v"}'
+
+
+def program(place, name, value, seed):
+    """A program with one attribute at one place, beside those of `seed` that the tagged operations have."""
+
+    def attributes(here, present=()):
+        entries = dict(present) | ({name: value} if here == place else {})
+        return "{" + ", ".join(f"{key} = {text}" for key, text in entries.items()) + "}"
+
+    return f"""module attributes {attributes("module")} {{
+  func.func public @main(%x: tensor<4xf32>, %i: tensor<i32>) -> tensor<4xf32> attributes {attributes("function")} {{
+    %c = stablehlo.constant {attributes("constant")} dense<3.0> : tensor<f32> loc("jit(f)")
+    %0 = stablehlo.broadcast_in_dim %c, dims = [] {attributes("helper")} : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/mul")
+    %1 = stablehlo.multiply %x, %0 {attributes("seed", seed)} : tensor<4xf32> loc("jit(f)/mul")
+    %2 = call @g(%1) {attributes("call", seed)} : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = "stablehlo.case"(%i) ({{
+      %4 = stablehlo.sine %2 {attributes("body")} : tensor<4xf32>
+      stablehlo.return %4 : tensor<4xf32>
+    }}) {attributes("case", seed)} : (tensor<i32>) -> tensor<4xf32>
+    return %3 : tensor<4xf32>
+  }}
+  func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {{
+    %0 = stablehlo.sine %x {attributes("callee")} : tensor<4xf32> loc("sin")
+    return %0 : tensor<4xf32>
+  }}
+}}"""
+
+
+SEEDS = {
+    "tagged": {"mhlo.frontend_attributes": TAG},
+    "attached": {"mhlo.frontend_attributes": TAG, "hlotag.attached": TAG},
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS.values(), ids=SEEDS)
+@pytest.mark.parametrize("text", PASSES)
+def test_a_pass_fails_in_the_first_run_or_never(text, seed):
+    def run(pipeline):
+        try:
+            return hlotag.run_passes(module, pipeline)
+        except hlotag.PassError as error:
+            return "failed unexpectedly" if "unexpectedly" in str(error) else "failed"
+
+    for name in NAMES:
+        for value in VALUES:
+            for place in PLACES:
+                module = program(place, name, value, seed)
+                once = run(text)
+                assert once != "failed unexpectedly" and once == run(f"{text},{text}"), (name, value, place)
+
+
+@pytest.mark.parametrize("value", ["3 : i32", '"s"', '["a"]', "@f"])
+@pytest.mark.parametrize("name", ["hlotag.attached", "hlotag.derived"])
+@pytest.mark.parametrize("seeds", ["all", "attached"])
+@pytest.mark.parametrize("place", ["helper", "constant"])
+def test_what_is_no_dictionary_is_named_by_the_pass_that_meets_it(name, value, seeds, place):
+    module = program(place, name, value, SEEDS["attached"])
+    with pytest.raises(hlotag.PassError, match=rf"hlotag-complete-lowering[^@]*'{name}' must be a dictionary, but is "):
+        hlotag.run_passes(module, f"hlotag-complete-lowering{{seeds={seeds}}}")
