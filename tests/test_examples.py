@@ -30,6 +30,12 @@ def test_every_example_is_listed():
     assert {path.stem for path in EXAMPLES.glob("*.py")} - helpers == set(LIBRARIES)
 
 
+def test_the_page_of_examples_is_of_these():
+    command = [sys.executable, str(EXAMPLES.parent / "tools" / "examples_page.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("name", sorted(LIBRARIES))
 def test_example(name, tmp_path):
     requires.libraries(*LIBRARIES[name], extra="examples")
