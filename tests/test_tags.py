@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tagging functions: what each form tags, precedence, values, warnings, and that contexts are left as they were."""
+"""The tagging functions: what each form tags, precedence, values and warnings."""
 
-import threading
 import warnings
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -415,71 +413,6 @@ def test_concrete_arrays_are_returned_as_they_are(staged, set_xla_metadata):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert set_xla_metadata(x, k="v") is x
-
-
-# --- Contexts ----------------------------------------------------------------------------------------------------------------
-
-
-def ambient(function=lambda x, w: x @ w):
-    return [op.entries for op in ops_of(lower(partial(function))) if op.entries]
-
-
-def test_a_block_may_be_entered_again_while_it_is_entered(staged):
-    block = hlotag.tagged({"k": "v"})
-
-    @block
-    def factorial(x, n):
-        return x if n == 0 else jnp.sin(factorial(x, n - 1))
-
-    assert names(lambda x, w: factorial(x, 3)) == ["sine"] * 3
-    assert ambient() == []
-
-
-def test_a_block_is_left_as_it_was_after_an_exception(staged):
-    with pytest.raises(ValueError, match="planted"), hlotag.tagged({"k": "v"}):
-        raise ValueError("planted")
-    assert ambient() == []
-
-
-def test_one_block_object_in_two_threads(staged):
-    block, barrier, left = hlotag.tagged({"k": "v"}), threading.Barrier(2), []
-
-    def work():
-        barrier.wait()
-        for _ in range(50):
-            with block:
-                pass
-        with hlotag.stage():
-            left.append(ambient())
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert left == [[], []]
-
-
-def test_a_decorated_jitted_function_can_be_lowered(staged):
-    f = hlotag.set_xla_metadata(k="v")(jax.jit(lambda x, w: x @ w))
-    assert [op.entries for op in ops_of(f.lower(X, W))] == [{"k": "v"}]
-    np.testing.assert_array_equal(f(X, W), jax.jit(jnp.matmul)(X, W))
-
-
-def test_a_decorated_method_is_bound():
-    class Model:
-        @hlotag.tagged({"k": "v"})
-        def __call__(self, x):
-            return self.apply(x)
-
-        @hlotag.tagged({"k": "w"})
-        def apply(self, x):
-            """Doc."""
-            return jnp.sin(x)
-
-    with hlotag.stage():
-        assert tagged_ops(lambda x, w: Model()(x)) == [("stablehlo.sine", "w")]
-    assert Model.apply.__doc__ == "Doc."
 
 
 # --- With the stage off ------------------------------------------------------------------------------------------------------

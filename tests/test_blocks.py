@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks and decorators: what they tag, and that they leave contexts as they were."""
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlotag
+from modules import ops_of
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+
+
+@pytest.fixture
+def staged():
+    with hlotag.stage():
+        yield
+
+
+def entries(function):
+    """[(op, entries)] of the ops of `function` that have any."""
+    return [(op.name, op.entries) for op in ops_of(jax.jit(function).lower(X)) if op.entries]
+
+
+def ambient():
+    return entries(lambda x: x @ x)
+
+
+def test_a_block_may_be_entered_again_while_it_is_entered(staged):
+    block = hlotag.tagged({"k": "v"})
+
+    @block
+    def factorial(x, n):
+        return x if n == 0 else jnp.sin(factorial(x, n - 1))
+
+    assert entries(lambda x: factorial(x, 3)) == [("stablehlo.sine", {"k": "v"})] * 3
+    assert ambient() == []
+
+
+def test_a_block_is_left_as_it_was_after_an_exception(staged):
+    with pytest.raises(ValueError, match="planted"), hlotag.tagged({"k": "v"}):
+        raise ValueError("planted")
+    assert ambient() == []
+
+
+def test_one_block_object_in_two_threads(staged):
+    block, barrier, left = hlotag.tagged({"k": "v"}), threading.Barrier(2), []
+
+    def work():
+        barrier.wait()
+        for _ in range(50):
+            with block:
+                pass
+        with hlotag.stage():
+            left.append(ambient())
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert left == [[], []]
+
+
+def test_a_decorated_jitted_function_can_be_lowered(staged):
+    f = hlotag.set_xla_metadata(k="v")(jax.jit(lambda x: x @ x))
+    assert [op.entries for op in ops_of(f.lower(X))] == [{"k": "v"}]
+    np.testing.assert_array_equal(f(X), jax.jit(jnp.matmul)(X, X))
+
+
+def test_a_decorated_method_is_bound():
+    class Model:
+        @hlotag.tagged({"k": "v"})
+        def __call__(self, x):
+            return self.apply(x)
+
+        @hlotag.tagged({"k": "w"})
+        def apply(self, x):
+            """Doc."""
+            return jnp.sin(x)
+
+    with hlotag.stage():
+        assert entries(lambda x: Model()(x)) == [("stablehlo.sine", {"k": "w"})]
+    assert Model.apply.__doc__ == "Doc."
