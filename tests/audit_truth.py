@@ -31,16 +31,19 @@ import jax.numpy as jnp
 from jax import lax
 from jaxlib.mlir import ir
 
-from hlotag import _compat
+import hlotag
+from hlotag import _compat, hlo_stage
 from hlotag.audit import TagState
 from hlotag.audit.collect import audit_lowered
 from hlotag.hlo import HloModule
+from hlotag.hlo.module import of_executable
 from hlotag.pipeline import to_bytecode
 from programs import PROGRAMS, B, W, X
 
 FRONTEND = "mhlo.frontend_attributes"
 NEVER = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh"}
 VALUES = ("a", "b", "c")
+THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 # Instructions that only carry what others compute.
 CARRIERS = {"copy", "bitcast", "call", "tuple", "get-tuple-element", "transpose", "reshape", "broadcast"}
 GLUE = CARRIERS | {"fusion", "parameter", "constant"}
@@ -249,7 +252,7 @@ class Truth:
             )
             if self._last.instructions[name].opcode not in GLUE and self._of.get(name) and foreign:
                 return TagState.MOVED
-        return self._reason(number)
+        return self.reason(number)
 
     def _has_value(self, name: str, number: int) -> bool:
         return any(self._case.tags[borne] == self._case.tags[number] for borne in self._last.borne[name])
@@ -265,7 +268,14 @@ class Truth:
             return TagState.MERGED
         return TagState.DUPLICATED if most_alike(on) > 1 else TagState.KEPT
 
-    def _reason(self, number: int) -> TagState:
+    def is_shared_with_another_value(self, number: int) -> bool:
+        """Whether all that computes an operation computes one with another tag, too."""
+        tags = self._case.tags
+        main = [owners for owners in self._of.values() if number in owners]
+        return bool(main) and all(any(tags.get(o, tags[number]) != tags[number] for o in owners) for owners in main)
+
+    def reason(self, number: int) -> TagState:
+        """Why an operation is gone."""
         if number in self._unused:
             return TagState.DEAD
         for before, after in itertools.pairwise(self._seen):
@@ -313,9 +323,9 @@ class Truth:
         return [made[name]] if name in made else [n for n in seen.named[name] if computes(self._case.names[n], opcode)]
 
 
-def differences(case: Case) -> list[str]:
+def differences(case: Case, truth: Truth) -> list[str]:
     """The tags that the audit says something else of, one line each."""
-    truth, found = Truth(case), audit_lowered(case.lowered)
+    found = audit_lowered(case.lowered)
     assert [op.name for op in found.ops] == case.names
     return [
         f"{tag.op.id} {tag}, in truth {truth.state(tag.op.id)}: {tag.steps[-1].detail}; {tag.steps[-1].instructions}"
@@ -324,9 +334,35 @@ def differences(case: Case) -> list[str]:
     ]
 
 
+def differences_with_both_stages(case: Case, truth: Truth) -> list[str]:
+    """The same where the HLO stage puts tags right: what follows from the truth without it, and from the module it gives."""
+    with hlotag.stage() as stage:
+        prepared = _compat.lowered_with(case.lowered, copy_of(case.lowered))
+        hlo_stage.prepare(prepared.compiler_ir("stablehlo"), stage)
+    (module,) = of_executable(prepared.compile())
+    bears = {(i.name, text) for i in module.instructions() for text in i.attributes.get("t", "").split(",")}
+    found = audit_lowered(prepared)
+    wrong = [f"stray: {stray}" for stray in found.strays]
+    for tag in found.tags:
+        before, number = truth.state(tag.op.id), tag.op.id
+        if tag.state in THERE:
+            is_true = before != TagState.DEAD and all((name, tag.value) in bears for name in tag.steps[-1].instructions)
+            is_true &= tag.state == TagState.RESTORED or before not in (TagState.LOST, TagState.MOVED)
+        elif tag.state == TagState.LOST:
+            # An instruction that stands for several operations has one value for a key.
+            is_true = before == TagState.LOST and truth.is_shared_with_another_value(number)
+        else:
+            is_true = tag.state == (truth.reason(number) if before == TagState.MOVED else before)
+        if not is_true:
+            wrong.append(f"{number} {tag}, without the HLO stage {before}: {tag.steps[-1].detail}; {tag.steps[-1].instructions}")
+    return wrong
+
+
 if __name__ == "__main__":
     for title, (function, args) in programs().items():
         if len(sys.argv) == 1 or title in sys.argv[1:]:
             for seed, share in ((0, 0.7), (1, 1.0), (2, 0.3)):
                 print("==", title, seed)
-                print("\n".join(differences(make(function, args, seed, share))))
+                case = make(function, args, seed, share)
+                truth = Truth(case)
+                print("\n".join([*differences(case, truth), "-- both stages", *differences_with_both_stages(case, truth)]))

@@ -53,7 +53,10 @@ def states_of(audit: Audit) -> dict[str, TagState]:
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.7), (1, 1.0)])
 @pytest.mark.parametrize("name", list(audit_truth.programs()))
 def test_states_are_the_true_ones(name, seed, share):
-    assert audit_truth.differences(audit_truth.make(*audit_truth.programs()[name], seed, share)) == []
+    case = audit_truth.make(*audit_truth.programs()[name], seed, share)
+    truth = audit_truth.Truth(case)
+    assert audit_truth.differences(case, truth) == []
+    assert audit_truth.differences_with_both_stages(case, truth) == []
 
 
 # --- One state each --------------------------------------------------------------------------------------------------------

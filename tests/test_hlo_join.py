@@ -150,6 +150,16 @@ def equal_operations(x, w):
     return y @ w + z @ (2 * w)
 
 
+def equal_complex(x, w):
+    with hlotag.tagged({"k": "first", "a": "1"}):
+        y = jnp.sin(x * (1 + 2j))
+    with hlotag.tagged({"k": "second", "b": "2"}):
+        z = jnp.sin(x * (1 + 2j))
+    with hlotag.tagged({"k": "third", "c": "3"}):
+        u = jnp.sin(x * (1 - 2j))
+    return y @ w + z @ (2 * w) + u @ (3 * w)
+
+
 def simplified(x, w):
     with hlotag.tagged({"k": "sine"}):
         y = jnp.sin(x)
@@ -170,6 +180,12 @@ def simplified(x, w):
 )
 def test_rules(function, opcode, expected):
     assert all(found == expected for found in tags(function, X, W)[opcode])
+
+
+def test_equal_complex_numbers_are_known():
+    # An expansion of each of the two sines that are computed.
+    found = sorted(tags(equal_complex, X, W)["sine"], key=len)
+    assert found == [{"k": "third", "c": "3"}, {"k": "first", "a": "1", "b": "2"}]
 
 
 def test_helpers_do_not_get_what_names_one_place():

@@ -177,8 +177,7 @@ class StableHlo(Program):
         operands = []
         for value, definition in zip(operation.operands, self.operands(number), strict=True):
             operands.append(hash(value) if definition is None else self._values[definition])
-        names = (a if isinstance(a, str) else a.name for a in operation.attributes)
-        attributes = tuple((name, operation.attributes[name]) for name in names if name != ATTRIBUTES)
+        attributes = _attributes(operation)
         types = tuple(result.type for result in operation.results)
         # A tuple of tuples would grow with the program.
         return self._interned.setdefault((operation.name, tuple(operands), attributes, types), -1 - len(self._interned))
@@ -217,6 +216,18 @@ class StableHlo(Program):
     def _terminator(self, function: int) -> ir.Operation:
         block = self._operations[function].regions[0].blocks[0]
         return block.operations[len(block.operations) - 1].operation
+
+
+def _attributes(operation: ir.Operation) -> object:
+    """What an operation is beside its operands and tags, to be compared."""
+    names = (a if isinstance(a, str) else a.name for a in operation.attributes)
+    try:
+        return tuple((name, operation.attributes[name]) for name in names if name != ATTRIBUTES)
+    except TypeError:  # jaxlib has no class for the elements of complex constants.
+        copy = operation.clone()
+        if ATTRIBUTES in copy.attributes:
+            del copy.attributes[ATTRIBUTES]
+        return str(copy)
 
 
 def _callee(call: ir.Operation) -> str:

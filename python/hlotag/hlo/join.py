@@ -81,12 +81,18 @@ class _Join:
         return {instruction: self._ids[instruction] for instruction in self._module.instructions()}
 
     def _by_name(self, instruction: Instruction) -> Ids:
-        numbers = self._named(instruction)
-        if not numbers or self._program.becomes(numbers[0], instruction.opcode):
+        numbers, opcode = self._named(instruction), instruction.opcode
+        if not numbers or self._program.becomes(numbers[0], opcode):
             return numbers
+        # Of merged operations, the one that it can be is its own.
+        if own := tuple(n for n in numbers if self._program.becomes(n, opcode)):
+            return tuple(dict.fromkeys(own + numbers))
         # An operand that is of the same equation has the name of its user.
-        helpers = [h for h in self._program.helpers.get(numbers[0], ()) if self._program.becomes(h, instruction.opcode)]
+        helpers = [h for h in self._helpers(numbers[0], opcode) if opcode_of(self._program.name(h)) == opcode]
         return (helpers[0], *numbers[1:]) if helpers else numbers
+
+    def _helpers(self, number: int, opcode: str) -> Ids:
+        return tuple(h for h in self._program.helpers.get(number, ()) if self._program.becomes(h, opcode))
 
     def _is_enough(self, instruction: Instruction, named: Ids) -> bool:
         """Whether an instruction's name and what it does may both be true."""
@@ -120,14 +126,13 @@ class _Join:
         return self._program.becomes(number, instruction.opcode) and size == prod(instruction.dimensions)
 
     def _moved(self, instruction: Instruction, named: Ids, wanted: Ids) -> Ids:
-        """What moves a value may bear the name of what computed it; its attributes tell which of the two it is, if it has any."""
-        entries = instruction.attributes.items()
-        if not entries:
-            return wanted or named
-        for ids in (wanted, self._relabelled(instruction, self._program.users(named[0])), named):
-            if ids and (own := self._program.entries(ids[0]).items()) and own <= entries:
-                return ids
-        return wanted or named
+        """What moves a value may bear the name of a neighbour; its attributes tell which of them it is, if it has any."""
+        helpers = self._helpers(named[0], instruction.opcode)[:1]
+        if entries := instruction.attributes.items():
+            for ids in (wanted, self._relabelled(instruction, self._program.users(named[0])), helpers, named):
+                if ids and (own := self._program.entries(ids[0]).items()) and own <= entries:
+                    return ids
+        return wanted or helpers or named
 
     def _relabelled(self, instruction: Instruction, candidates: Iterable[int]) -> Ids:
         """The first operation whose result an instruction that leaves all elements in their order can be, by what it bears."""
