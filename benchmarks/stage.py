@@ -6,7 +6,8 @@
 Rows:
   cached call          a call of a compiled function, with `hlotag.enable()` and without, in turns
   trace, lower         of a transformer training step, with tags in it; hlotag's share is the time in its marks and passes
-  compile              the module with all tags beside the same module without any, and then with the HLO stage besides
+  compile              the module with all tags beside the same module without any, and then with the HLO stage besides; processor
+                       time, median ratios of neighbours
   import               `import jax`, and `import jax, hlotag; hlotag.enable()` beside it, in fresh processes; processor time
   look-up              of MLIR's functions in jaxlib: the first process on a machine, which also tries them in a child process;
                        and the next ones
@@ -107,15 +108,29 @@ def lowering(layers: int, repeat: int) -> dict[str, float]:
 
 
 def compiling(layers: int, repeat: int) -> tuple[float, float, float]:
-    """Median seconds of compiling the step without any tag, with all of them, and with all of them and the HLO stage."""
+    """Processor time of compiling the step without any tag; and with all of them, without and with the HLO stage.
+
+    The last two are the first times the median ratio of neighbours: the machine's speed drifts by more than they differ.
+    """
     variants = (("hlotag-strip", False), ("hlotag-verify", False), ("hlotag-verify", True))
-    times: dict[tuple[str, bool], list[float]] = {variant: [] for variant in variants}
-    for _ in range(repeat):
-        for last, hlo in variants:
-            with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{last}", hlo=hlo):
-                jax.clear_caches()
-                times[last, hlo].append(timed(trace(layers).lower().compile))
-    none, tags, both = (statistics.median(times[variant]) for variant in variants)
+
+    def once(last: str, hlo: bool) -> float:
+        with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{last}", hlo=hlo):
+            jax.clear_caches()
+            lowered = trace(layers).lower()
+            start = time.process_time()
+            lowered.compile()
+            return time.process_time() - start
+
+    for variant in variants:
+        once(*variant)
+    rounds = []
+    for turn in range(repeat):
+        order = variants[turn % 3 :] + variants[: turn % 3]
+        times = {variant: once(*variant) for variant in order}
+        rounds.append([times[variant] for variant in variants])
+    none = statistics.median(first for first, _, _ in rounds)
+    tags, both = (none * statistics.median(times[n] / times[0] for times in rounds) for n in (1, 2))
     return none, tags, both
 
 
