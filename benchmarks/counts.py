@@ -5,7 +5,7 @@
 
 Counts do not depend on what else the machine does. Columns: instructions an operation; how many times those of the bare walk; and
 their shares by kind of function, each instruction in the function that it belongs to:
-  allocation   malloc, free and their kin
+  malloc       memory: malloc, free and their kin
   own          hlotag's code (for the bare walk: the walk's)
   C API        the functions of MLIR's C API that it calls
   verifier     MLIR's checks, and what they ask of types
@@ -29,7 +29,7 @@ from pathlib import Path
 
 # By the file that a function is in, and by its name; the first that fits.
 KINDS = {
-    "allocation": r"malloc|free|operator new|operator delete|calloc|realloc|_int_|unlink_chunk|BumpPtr",
+    "malloc": r"malloc|free|operator new|operator delete|calloc|realloc|_int_|unlink_chunk|BumpPtr",
     "own": r"/_core\.|/bare_walk\.",
     "C API": r": mlir[A-Z]\w+$",
     "verifier": r"[vV]erif|OpTrait|ShapedType|InterfaceMap|quant::|mlir::hlo::|inferType|getElementType|Dominance",
@@ -155,13 +155,13 @@ def main() -> None:
     operations, cases = measure(options.layers)
     kinds = (*KINDS, "other")
     print(f"{options.layers}-layer training step, {operations} operations")
-    print(f"{'':28}{'instr/op':>10}{'x walk':>8}" + "".join(f"{kind:>12}" for kind in kinds))
+    print(f"{'':28}{'instr/op':>10}{'x walk':>8}" + "".join(f"{kind:>10}" for kind in kinds))
     floor = cases[0].total()
     for name, costs in zip(CASES, cases, strict=True):
         total, shares = costs.total(), Counter[str]()
         for function, cost in costs.items():
             shares[kind_of(function)] += cost
-        cells = "".join(f"{shares[kind] / total:>12.0%}" for kind in kinds)
+        cells = "".join(f"{shares[kind] / total:>10.0%}" for kind in kinds)
         print(f"{name:28}{total / operations:>10,.0f}{total / floor:>8.2f}{cells}")
         for function, cost in costs.most_common(options.top):
             print(f"    {cost / total:>6.1%} {kind_of(function):12} {function.rpartition('/')[2][:110]}")
