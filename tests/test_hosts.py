@@ -106,3 +106,25 @@ def test_text_that_python_cannot_read_is_an_error_and_no_crash(tmp_path: Path) -
             assert not bindings[case]["ok"]
             assert "text that is not UTF-8" in bindings[case]["diagnostics"][0]
             assert symbols[case]["ok"]
+
+
+AUDIT = """
+import sys
+import jax
+import hlotag
+from hlotag import _core
+from programs import PROGRAMS
+for name in ("mlp", "scan_of_remat"):
+    function, arguments = PROGRAMS[name]
+    with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")]):
+        print(hlotag.audit(jax.jit(jax.grad(function)), *arguments).to_json())
+print(_core.uses_bindings())
+"""
+
+
+def test_audits(run_python: Any) -> None:
+    here = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    both = [run_python(AUDIT, HLOTAG_HOST=host, PYTHONPATH=here) for host in ("symbols", "bindings")]
+    (symbols, first), (bindings, second) = (done.stdout.rsplit("\n", 2)[:2] for done in both)
+    assert (first, second) == ("False", "True"), both[1].stderr
+    assert symbols == bindings and len(json.loads(symbols.splitlines()[0])["tags"]) > 10

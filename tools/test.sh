@@ -37,6 +37,8 @@ done
 
 if [[ -n $newest ]]; then
   export PATH="$PWD/.venv/$newest/bin:$PATH"
+  step "pytest through jaxlib's bindings, a short form" env HLOTAG_HOST=bindings ".venv/$newest/bin/python" -m pytest -q -n auto \
+    --maxprocesses=8 tests/test_stage.py tests/test_pipeline.py tests/test_tags.py tests/test_cli.py
   step "C++ unit tests" bash tools/unittests.sh dev
   step "sanitizers" bash tools/sanitize.sh short
   step "docs" make --no-print-directory docs
