@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks run; what they measure is no test's business."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import requires
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+# As callgrind writes it: names are written out once, and the line after `calls=` is of the function that is called.
+CALLGRIND = """\
+version: 1
+events: Ir
+
+ob=(1) /x/hlotag/_core.so
+fl=(1) ???
+fn=(1) 0x10
+12 5
++3 7
+cob=(2) /x/libjax_common.so
+cfn=(2) mlirOperationGetName
+calls=1 0
+* 100
+
+ob=(2)
+fn=(2)
+1 40
+fn=(3) mlir::StringAttr::get(mlir::MLIRContext*)
+- 60
+
+ob=(1)
+fn=(1)
++1 8
+totals: 120
+"""
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("counts")
+
+
+def test_instructions_belong_to_the_function_that_they_are_in(counts, tmp_path):
+    (tmp_path / "out").write_text(CALLGRIND)
+    spent = counts.spent(tmp_path / "out")
+    assert dict(spent) == {
+        "/x/hlotag/_core.so: 0x10": 20,
+        "/x/libjax_common.so: mlirOperationGetName": 40,
+        "/x/libjax_common.so: mlir::StringAttr::get(mlir::MLIRContext*)": 60,
+    }
+    assert [counts.kind_of(function) for function in spent] == ["own", "C API", "unique"]
+
+
+def test_growth(tmp_path):
+    requires.tool("c++", "g++")
+    command = [sys.executable, str(BENCHMARKS / "growth.py"), "--largest", "1000", "--svg", str(tmp_path / "growth.svg")]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "HLOTAG_HOST": ""}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"^ *1,\d{3}( +\d+){3} +\d+\.\d+$", done.stdout, re.MULTILINE), done.stdout
+    assert "ns an operation" in (tmp_path / "growth.svg").read_text()
+
+
+def test_every_section_of_the_page_is_a_benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.delitem(sys.modules, "record", raising=False)  # fuzz/ has one of that name
+    record = importlib.import_module("record")
+    del sys.modules["record"]
+    assert Path(record.__file__).parent == BENCHMARKS
+    assert all((BENCHMARKS / f"{section.name}.py").exists() for section in record.SECTIONS)
+    page = (BENCHMARKS.parent / "docs" / "performance.md").read_text()
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == [section.title for section in record.SECTIONS]
