@@ -37,13 +37,14 @@ CallGraph::CallGraph(Operation module, const ir::OpIds &ids) : module_(ids.modul
 void CallGraph::addBody(size_t function, const ir::OpIds &ids) {
   size_t place = 0;
   ir::walk(functions_[function].op, [&](Operation op) {
-    Identifier name = op.name(), callees = ids.calleesOf(name);
+    Identifier name = op.name();
     if (name == ids.module)
       return ir::WalkResult::Skip;
-    if (callees)
-      addCalls({op, function, kNone, place, 0}, op.attr(callees.str()));
-    if (mayRefer(name, ids))
-      addReferences(op, callees);
+    Kind kind = kindOf(name, ids);
+    if (kind.calls)
+      addCalls({op, function, kNone, place, 0}, op.attr(kind.calls.str()));
+    if (kind.mayRefer)
+      addReferences(op, kind.calls);
     ++place;
     return ir::WalkResult::Advance;
   });
@@ -66,17 +67,19 @@ void CallGraph::addCalls(const CallSite &site, Attribute callees) {
     add(list[i], size_t(i));
 }
 
-bool CallGraph::mayRefer(Identifier opName, const ir::OpIds &ids) {
-  auto [known, isNew] = mayRefer_.insert(opName.opaque());
+CallGraph::Kind CallGraph::kindOf(Identifier opName, const ir::OpIds &ids) {
+  auto [kind, isNew] = kinds_.insert(opName.opaque());
   if (isNew) {
     // Reading all attributes of an operation is slow, and of StableHLO's only these two have
     // symbols.
     std::string_view text = opName.str();
     bool isHlo = ir::startsWith(text, "stablehlo.") || ir::startsWith(text, "chlo.");
-    *known = opName == ids.customCall || opName == ids.composite ||
-             (!isHlo && opName != ids.func && opName != ids.funcReturn && opName != ids.funcCall);
+    kind->calls = ids.calleesOf(opName);
+    kind->mayRefer =
+        opName == ids.customCall || opName == ids.composite ||
+        (!isHlo && opName != ids.func && opName != ids.funcReturn && opName != ids.funcCall);
   }
-  return *known;
+  return *kind;
 }
 
 void CallGraph::addReferences(Operation op, Identifier calls) {

@@ -169,11 +169,10 @@ Provenance::Named Provenance::parse(Location loc) {
 // --- Composition ---------------------------------------------------------------------------------
 
 const Origin &Provenance::composed(const Context *context, Location loc) {
-  auto [slot, isNew] = composed_.try_emplace({context, loc.opaque()}, nullptr);
-  if (!isNew)
-    return *slot->second;
-  slot->second = &origins_.emplace_back(compose(outerOf(*context, loc), named(loc).origin));
-  return *slot->second;
+  auto [origin, isNew] = composed_[context].insert(loc.opaque());
+  if (isNew)
+    *origin = &origins_.emplace_back(compose(outerOf(*context, loc), named(loc).origin));
+  return **origin;
 }
 
 /// What a name is relative to: inside `while` and `cond` JAX writes the whole name again, inside

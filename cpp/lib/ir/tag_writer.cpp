@@ -125,10 +125,15 @@ DictionaryAttr TagWriter::record(const Reason &reason) {
 DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite) {
   if (!entries || existing == entries)
     return existing;
-  auto [slot, isNew] = merged_.try_emplace({existing.opaque(), entries.opaque(), overwrite});
+  Key key{existing.opaque(), entries.opaque(), overwrite};
+  // Neighbours often get the same.
+  if (key == lastKey_)
+    return lastMerged_;
+  auto [slot, isNew] = merged_.try_emplace(key);
   if (isNew)
     slot->second = mergeUncached(existing, entries, overwrite);
-  return slot->second;
+  lastKey_ = key;
+  return lastMerged_ = slot->second;
 }
 
 DictionaryAttr TagWriter::mergeUncached(DictionaryAttr existing, DictionaryAttr entries,

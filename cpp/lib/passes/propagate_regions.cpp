@@ -53,18 +53,18 @@ After:
 
 LogicalResult PropagateRegions::run(PassContext &ctx) {
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
-  // Pre-order: a parent has all that its own ancestors hand it before its children ask. Neighbours
-  // share a parent, so it is asked once per run of neighbours.
-  ir::Operation parent;
-  Entries entries;
-  ir::walk(ctx.module(), [&](ir::Operation op) {
-    ir::Operation above = op.parent();
-    if (above != parent) {
-      parent = above;
-      entries = above && carrier.isTaggable(above) ? carrier.entriesOf(above) : Entries{};
-    }
-    if (entries && carrier.isTaggable(op))
-      carrier.give(op, entries, {"in its region", parent});
+  // Pre-order: a parent has all that its own ancestors hand it before it hands that on.
+  ir::walk(ctx.module(), [&](ir::Operation parent) {
+    if (parent.regions().empty() || !carrier.isTaggable(parent))
+      return;
+    Entries entries = carrier.entriesOf(parent);
+    if (!entries)
+      return;
+    for (ir::Region region : parent.regions())
+      for (ir::Block block : region.blocks())
+        for (ir::Operation op : block.operations())
+          if (carrier.isTaggable(op))
+            carrier.give(op, entries, {"in its region", parent});
   });
   return success();
 }

@@ -68,10 +68,9 @@ struct Tag {
 
 /// What a location says, worked out once per distinct location.
 struct Resolved {
-  ir::Location stripped;      ///< the location itself when it has no mark
+  ir::Location stripped;      ///< the location itself only when it has no mark
   ir::DictionaryAttr forward; ///< null for none
   ir::DictionaryAttr derived; ///< null for none
-  bool isMarked = false;
 };
 
 /// A mark that cannot be resolved; whoever knows the operation reports it.
@@ -152,16 +151,17 @@ const Resolved &LocationResolver::resolve(ir::Location root) {
 Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Location> &parts) {
   if (auto name = ir::dynCast<ir::NameLoc>(loc))
     return resolveName(name);
-  Resolved result{loc, {}, {}, false};
+  Resolved result{loc, {}, {}};
   std::vector<ir::Location> stripped;
+  bool isMarked = false;
   for (ir::Location part : parts) {
     const Resolved &inner = known(part);
     result.forward = ctx_.tags().merge(result.forward, inner.forward);
     result.derived = ctx_.tags().merge(result.derived, inner.derived);
-    result.isMarked |= inner.isMarked;
+    isMarked |= inner.stripped != part;
     stripped.push_back(inner.stripped);
   }
-  if (!result.isMarked)
+  if (!isMarked)
     return result;
   if (ir::isa<ir::CallSiteLoc>(loc))
     result.stripped = ir::CallSiteLoc::get(stripped[0], stripped[1]);
@@ -173,7 +173,7 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
 
 Resolved LocationResolver::resolveName(ir::NameLoc loc) {
   const Resolved &child = known(loc.child());
-  Resolved result{loc, child.forward, child.derived, child.isMarked};
+  Resolved result{loc, child.forward, child.derived};
   std::string_view text = loc.name().str();
   std::string name;
   if (analysis::hasMark(text)) {
@@ -182,9 +182,8 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc) {
       throw BadMark{parsed.error};
     result.forward = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::forward), child.forward);
     result.derived = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::derived), child.derived);
-    result.isMarked = true;
     name = std::move(parsed.stripped);
-  } else if (result.isMarked) {
+  } else if (child.stripped != loc.child()) {
     name = std::string(text);
   } else {
     return result;
@@ -284,7 +283,7 @@ private:
 
   void visit(ir::Operation op) {
     const Resolved *resolved = lookup(op, op.location());
-    if (resolved && resolved->isMarked) {
+    if (resolved && resolved->stripped != op.location()) {
       if (!ctx_.ids().isNeverTagged(op.name()))
         addEntries(op, *resolved);
       ctx_.rewriter().setLocation(op, resolved->stripped);
@@ -305,7 +304,7 @@ private:
 
   void visitArgument(ir::Operation op, ir::Value argument) {
     const Resolved *resolved = lookup(op, argument.location());
-    if (resolved && resolved->isMarked)
+    if (resolved)
       ctx_.rewriter().setLocation(argument, resolved->stripped);
   }
 

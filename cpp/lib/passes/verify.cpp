@@ -131,14 +131,14 @@ private:
 };
 
 void Verifier::visit(ir::Operation op) {
-  if (ir::Attribute entries = op.attr(ctx_.ids().frontendAttributes.str())) {
+  if (ir::Attribute entries = op.attr(ir::kFrontendAttributes)) {
     const Checked &checked = check(op, entries);
     if (!checked.isError && checked.final != entries)
       ctx_.tags().set(op, checked.final);
     if (checked.isInGroup)
       groups_.add(op, checked.final);
   }
-  if (anyAttached_ && op.hasAttr(ctx_.ids().attached.str())) {
+  if (anyAttached_ && op.hasAttr(ir::kAttached)) {
     checkAttached(op);
     ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
     ctx_.rewriter().removeAttr(op, derived_);

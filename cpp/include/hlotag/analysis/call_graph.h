@@ -59,14 +59,19 @@ private:
   /// `calls`: the attribute that is none, for it says what `op` calls; or null.
   void addReferences(ir::Operation op, ir::Identifier calls = {});
   size_t resolve(ir::Attribute symbol);
-  bool mayRefer(ir::Identifier opName, const ir::OpIds &ids);
+  /// What an operation's name says of its attributes.
+  struct Kind {
+    ir::Identifier calls;  ///< the attribute with what it calls; null if it calls nothing
+    bool mayRefer = false; ///< others may have symbols
+  };
+  Kind kindOf(ir::Identifier opName, const ir::OpIds &ids);
 
   ir::Identifier module_;
   std::vector<Function> functions_;
   std::vector<CallSite> callSites_;
   std::unordered_map<std::string_view, size_t> byName_;
   ir::PointerMap<size_t> bySymbol_; // what a symbol reference, uniqued, stands for
-  ir::PointerMap<bool> mayRefer_;
+  ir::PointerMap<Kind> kinds_;      // by name
 };
 
 } // namespace hlotag::analysis

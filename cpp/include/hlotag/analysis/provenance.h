@@ -91,9 +91,6 @@ private:
              (reinterpret_cast<uintptr_t>(b) >> 3);
     }
     size_t operator()(const Context &c) const { return mix(c.base, c.region) + c.regionHead; }
-    size_t operator()(const std::pair<const Context *, const void *> &key) const {
-      return mix(key.first, key.second);
-    }
   };
 
   const Named &named(ir::Location loc);
@@ -124,7 +121,7 @@ private:
   std::unordered_set<Context, Hash> contexts_;
   ir::PointerMap<const Context *> contextByParent_;
   std::deque<Origin> origins_;
-  std::unordered_map<std::pair<const Context *, const void *>, const Origin *, Hash> composed_;
+  std::unordered_map<const Context *, ir::PointerMap<const Origin *>> composed_; // by location
 
   std::unordered_map<std::string_view, ir::Operation> functions_;
   std::vector<ir::Operation> functionsInOrder_;

@@ -6,7 +6,7 @@
 #include "hlotag/ir/operation.h"
 
 #include <cstddef>
-#include <vector>
+#include <deque>
 
 namespace hlotag::ir {
 
@@ -76,7 +76,7 @@ private:
   void undo(const Change &change);
 
   MlirContext context_;
-  std::vector<Change> journal_;
+  std::deque<Change> journal_; // grows without being copied
 };
 
 } // namespace hlotag::ir

@@ -107,6 +107,8 @@ private:
     }
   };
   std::unordered_map<Key, DictionaryAttr, KeyHash> merged_;
+  Key lastKey_{};
+  DictionaryAttr lastMerged_;
 };
 
 } // namespace hlotag::ir
