@@ -99,6 +99,22 @@ def test_a_pipeline_and_what_to_do_on_error(run_python):
 
 
 @pytest.mark.parametrize(
+    ("variables", "hlo", "op_names"),
+    [
+        ({}, ("*",), ()),
+        ({"HLOTAG_HLO": "1"}, ("*",), ()),
+        ({"HLOTAG_HLO": "Off"}, (), ()),
+        ({"HLOTAG_HLO": "layer, _scheduling_*"}, ("_scheduling_*", "layer"), ()),
+        ({"HLOTAG_HLO": "0", "HLOTAG_OP_NAMES": "layer,block"}, (), ("block", "layer")),
+    ],
+)
+def test_the_stage_inside_xla(variables, hlo, op_names):
+    environment.start({"HLOTAG_ENABLE": "1", **variables})
+    stage = hlotag.active()
+    assert stage is not None and (stage.hlo, stage.op_names) == (hlo, op_names)
+
+
+@pytest.mark.parametrize(
     ("variables", "name", "message"),
     [
         ({"HLOTAG_ENABLE": "maybe"}, "HLOTAG_ENABLE", "expected one of 1, true, yes, on, 0, .* got 'maybe'"),
@@ -107,6 +123,8 @@ def test_a_pipeline_and_what_to_do_on_error(run_python):
         ({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": "/nowhere/rules.toml"}, "HLOTAG_RULES", "No such file"),
         ({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": __file__}, "HLOTAG_RULES", "not a TOML file"),
         ({"HLOTAG_ENABLE": "1", "HLOTAG_ON_ERROR": "ignore"}, "HLOTAG_ON_ERROR", "'raise' or 'warn', got 'ignore'"),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_HLO": ","}, "HLOTAG_HLO", "got none"),
+        ({"HLOTAG_OP_NAMES": "layer"}, "HLOTAG_OP_NAMES", "no effect without HLOTAG_ENABLE=1"),
         ({"HLOTAG_PIPELINE": "hlotag-resolve"}, "HLOTAG_PIPELINE", "no effect without HLOTAG_ENABLE=1"),
         ({"HLOTAG_DUMP_TO": __file__}, "HLOTAG_DUMP_TO", "File exists.*nothing is dumped"),
     ],

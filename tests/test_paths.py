@@ -373,3 +373,43 @@ def test_the_persistent_cache_hits_when_nothing_changed_and_never_gives_other_ta
     assert run(default, "b") == ("miss", True)
     assert run(f"{default},hlotag-strip", "a") == ("miss", False)
     assert run(default, "a") == ("hit", True)
+
+
+# --- Other processes --------------------------------------------------------------------------------------------------
+
+WORKER = """
+import multiprocessing, pickle, sys
+import jax, jax.numpy as jnp, numpy as np
+import hlotag
+
+def f(x):
+    with hlotag.tagged({"k": "v"}):
+        return jnp.square(x).sum()
+
+def work(queue, function):
+    lowered = jax.jit(jax.grad(function)).lower(np.ones(3, np.float32))
+    queue.put((lowered.as_text().count('k = "v"'), lowered.compile().as_text().count('k="v"'), hlotag.active() is not None))
+
+if __name__ == "__main__":
+    hlotag.enable()
+    context = multiprocessing.get_context(sys.argv[1])
+    queue = context.Queue()
+    worker = context.Process(target=work, args=(queue, f))
+    worker.start()
+    print(*queue.get(timeout=120))
+    worker.join()
+"""
+
+
+@pytest.mark.parametrize(("method", "is_on"), [("spawn", False), ("forkserver", False), ("fork", True)])
+def test_a_worker_has_the_stage_if_it_is_a_copy_of_the_process(run_python, tmp_path, method, is_on):
+    program = tmp_path / "worker.py"
+    program.write_text(WORKER)
+    # A process that JAX has started threads in cannot be forked, with hlotag or without: the fork is before.
+    finished = run_python(
+        f"import runpy, sys; sys.argv = ['worker.py', {method!r}]; runpy.run_path('worker.py', run_name='__main__')"
+    )
+    assert finished.returncode == 0, finished.stderr
+    *counts, on = finished.stdout.split()
+    # Without the stage, only what JAX itself tags: not the square, and no derived constants and broadcasts.
+    assert (counts, on) == (["6", "4"] if is_on else ["3", "2"], str(is_on))

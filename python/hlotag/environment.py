@@ -4,6 +4,8 @@
 - `HLOTAG_ENABLE=1` calls `hlotag.enable()`, with
 - `HLOTAG_RULES=rules.toml`, a file for `hlotag.load_rules`,
 - `HLOTAG_PIPELINE='hlotag-resolve,...'`, a pipeline other than the default,
+- `HLOTAG_HLO=0`, or `HLOTAG_HLO='layer,_scheduling_*'`: `hlo=False`, or the keys that are put right inside XLA,
+- `HLOTAG_OP_NAMES='layer,block'`, the keys whose tags profilers show,
 - `HLOTAG_ON_ERROR=warn`, to go on when a pass fails.
 - `HLOTAG_DUMP_TO=directory` calls `hlotag.dump_to(directory)`, whoever turns the stage on.
 
@@ -40,7 +42,7 @@ def start(environment: Mapping[str, str]) -> None:
     elif wanted not in _OFF:
         _warn("HLOTAG_ENABLE", f"expected one of {', '.join(_ON + _OFF[:-1])}, got {given['HLOTAG_ENABLE']!r}")
     else:
-        for name in ("HLOTAG_RULES", "HLOTAG_PIPELINE", "HLOTAG_ON_ERROR"):
+        for name in ("HLOTAG_RULES", "HLOTAG_PIPELINE", "HLOTAG_HLO", "HLOTAG_OP_NAMES", "HLOTAG_ON_ERROR"):
             if name in given:
                 _warn(name, "it has no effect without HLOTAG_ENABLE=1")
 
@@ -70,10 +72,18 @@ def _enable(given: Mapping[str, str]) -> None:
     if on_error not in ("raise", "warn"):
         _warn("HLOTAG_ON_ERROR", f"expected 'raise' or 'warn', got {on_error!r}; hlotag stays off")
         return
+    hlo = given.get("HLOTAG_HLO", "1").strip().lower()
+    patterns = hlo in _ON if hlo in _ON + _OFF else _list(given["HLOTAG_HLO"])
+    names = _list(given.get("HLOTAG_OP_NAMES", ""))
     try:
-        enable(given.get("HLOTAG_PIPELINE", DEFAULT_PIPELINE), rules, on_error=on_error)
+        enable(given.get("HLOTAG_PIPELINE", DEFAULT_PIPELINE), rules, hlo=patterns, op_names=names, on_error=on_error)
     except HlotagError as error:
-        _warn("HLOTAG_PIPELINE" if "HLOTAG_PIPELINE" in given else "HLOTAG_ENABLE", f"{error}; hlotag stays off")
+        named = "HLOTAG_HLO" if patterns == [] else "HLOTAG_PIPELINE" if "HLOTAG_PIPELINE" in given else "HLOTAG_ENABLE"
+        _warn(named, f"{error}; hlotag stays off")
+
+
+def _list(text: str) -> list[str]:
+    return [element.strip() for element in text.split(",") if element.strip()]
 
 
 def _warn(name: str, problem: str) -> None:
