@@ -47,8 +47,10 @@ def reset_peak() -> None:
 
 def sizes(largest: int) -> Iterator[tuple[int, int]]:
     """Layers, and how often they are repeated, for 1,000, 10,000, ... operations."""
-    for exponent in range(3, round(math.log10(largest)) + 1):
-        yield (SMALLEST, 1) if exponent == 3 else (scale.LAYERS, 10 ** (exponent - 4))
+    yield SMALLEST, 1
+    once, twice = (scale.modules(scale.LAYERS, times)[1] for times in (1, 2))
+    for exponent in range(4, round(math.log10(largest)) + 1):
+        yield scale.LAYERS, 1 + math.ceil((10**exponent - once) / (twice - once))
 
 
 def least(runs: int, prepare: Callable[[], Any], run: Callable[[Any], Any]) -> float:

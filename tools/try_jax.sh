@@ -17,7 +17,9 @@ if [[ $wanted == nightly ]]; then
 else
   "${pip[@]}" "jax==$wanted" "jaxlib==$wanted"
 fi
-# Without its dependencies, since those say which versions are supported.
+# Its dependencies but for jax, of which they say which versions are supported.
+mapfile -t others < <("$venv/bin/python" tools/requirements.py run | grep -v '^jax')
+"${pip[@]}" "${others[@]}"
 PATH="$venv/bin:$PATH" "${pip[@]}" --no-build-isolation --no-deps --force-reinstall .
 export HLOTAG_CACHE_DIR=$venv/cache JAX_PLATFORMS=cpu
 "$venv/bin/python" - <<'PYTHON'
