@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What passes keep on operations in flight, malformed: an error at once or nothing, and the same in a second run."""
 
+import jax
 import pytest
 
 import hlotag
+from hlotag.rules import with_rules
+from programs import PROGRAMS
 
 PASSES = [
     "hlotag-resolve",
@@ -82,3 +85,22 @@ def test_what_is_no_dictionary_is_named_by_the_pass_that_meets_it(name, value, s
     module = program(place, name, value, SEEDS["attached"])
     with pytest.raises(hlotag.PassError, match=rf"hlotag-complete-lowering[^@]*'{name}' must be a dictionary, but is "):
         hlotag.run_passes(module, f"hlotag-complete-lowering{{seeds={seeds}}}")
+
+
+RULES = [
+    hlotag.Rule({"forward": "1"}, op="dot_general", grad={}),
+    hlotag.Rule({"both": "1"}, op="*", scope="*"),
+    hlotag.Rule({"backward": "1"}, phase="backward", op="multiply"),
+]
+
+
+@pytest.mark.parametrize("rules", [(), RULES], ids=["tags", "tags and rules"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_whole_pipeline_changes_nothing_about_its_own_output(name, rules):
+    f, args = PROGRAMS[name]
+    tagged = hlotag.tagged({"k": "v", "fused": "1"}, grad={"k": "w"})(f)
+    with hlotag.stage(rules=rules):
+        module = jax.jit(jax.grad(lambda *args: tagged(*args).sum())).lower(*args).compiler_ir()
+    before = module.operation.get_asm(enable_debug_info=True)
+    hlotag.run_passes(module, with_rules(hlotag.DEFAULT_PIPELINE, rules))
+    assert module.operation.get_asm(enable_debug_info=True) == before

@@ -55,7 +55,8 @@ reads none of them. The pass always fails when hlotag or a pipeline went wrong:
 - a location still has a mark, or the module `hlotag.tags`: `hlotag-resolve` did not run.
 
 It removes `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
-by which inner scopes keep a key off that outer ones set. It changes nothing else; `hlotag.origins`, which
+by which inner scopes keep a key off that outer ones set. (Passes that run afterwards no longer know of that: such a
+key comes back from an enclosing loop or call. All else of a pipeline's output stays the same if it runs again.) It changes nothing else; `hlotag.origins`, which
 `--debug-origins` makes, stays for who reads it.
 
 Before:
