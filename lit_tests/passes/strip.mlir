@@ -22,6 +22,17 @@ func.func @entries(%x: tensor<f32>) -> tensor<f32> {
   return %2 : tensor<f32>
 }
 
+// What JAX writes for the one operation that it stands on changes what that does; it goes only when it is named.
+// CHECK-LABEL: func.func @own
+func.func @own(%x: tensor<f32>) -> tensor<f32> {
+  // ALL-NEXT: stablehlo.custom_call @f(%arg0) {mhlo.frontend_attributes = {num_batch_dims = "1"}} : (tensor
+  // SOME-NEXT: stablehlo.custom_call @f(%arg0) {mhlo.frontend_attributes = {b = "3", num_batch_dims = "1"}} : (tensor
+  // EVERY-NEXT: stablehlo.custom_call @f(%arg0) : (tensor
+  %0 = stablehlo.custom_call @f(%x) {mhlo.frontend_attributes = {b = "3", num_batch_dims = "1"}} : (tensor<f32>) -> tensor<f32>
+  // CHECK-NEXT: return
+  return %0 : tensor<f32>
+}
+
 // CHECK-LABEL: func.func @regions
 func.func @regions(%x: tensor<i1>, %y: tensor<f32>) -> tensor<f32> {
   // CHECK-NEXT: "stablehlo.if"(%arg0) ({

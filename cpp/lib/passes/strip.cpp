@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/entries.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
@@ -22,8 +23,8 @@ private:
 
   Option<std::vector<std::string>> keys_{
       options(), "keys",
-      "patterns (`*`, `?`) of the keys to remove; by default all but those that XLA, Shardy or "
-      "hlotag reserve"};
+      "patterns (`*`, `?`) of the keys to remove; by default all but those that belong to the one "
+      "operation they stand on, or are reserved"};
 };
 
 const PassInfo &Strip::staticInfo() {
@@ -31,7 +32,8 @@ const PassInfo &Strip::staticInfo() {
       "hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries by key",
       R"(Removes the entries of `mhlo.frontend_attributes` whose key matches one of `keys`. An
 attribute that becomes empty is removed, and so is what `hlotag.origins` says of the entries. Without `keys`, everything goes except keys that change
-what a program means (`xla.sdy.*`, `composite.*`, layout modes) and hlotag's own.
+what a program means (`xla.sdy.*`, `composite.*`, layout modes, and what JAX writes for the one operation they stand on:
+`num_batch_dims`, `inlineable`, placements) and hlotag's own.
 
 Before, with `keys=a*`:
 
@@ -51,7 +53,7 @@ After:
 
 bool Strip::isRemoved(std::string_view key) const {
   if (keys_->empty())
-    return !ir::isReservedKey(key);
+    return analysis::isCarriedKey(key);
   auto matches = [&](std::string_view pattern) { return globMatch(pattern, key); };
   return std::any_of(keys_->begin(), keys_->end(), matches);
 }
