@@ -265,6 +265,18 @@ float Aligner::mostFor(const Node &node) const {
   return node.origin->checkpointed || node.origin->rematted || isAcross() ? 0.85f : 0.95f;
 }
 
+/// Whether both stem from one equation of the program, for sure: then it does not matter which of
+/// the two a derived operation is paired with.
+bool Aligner::haveOneOrigin(NodeId a, NodeId b) const {
+  auto originOf = [&](NodeId id) {
+    while (id != kNone && graph_.nodes[id].order->isDerived && !graph_.nodes[id].origin->rematted)
+      id = graph_.nodes[id].confidence < kCertain ? kNone : graph_.nodes[id].primal;
+    return id;
+  };
+  NodeId origin = originOf(a);
+  return origin != kNone && origin == originOf(b);
+}
+
 /// How sure a pair is. What shares a value with only one of the candidates between `low` and
 /// `high`, or takes over the cotangent of its only user, is certain; what only its place speaks for
 /// is not: its own forward operation may have been dead code.
@@ -277,7 +289,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   auto [begin, end] = candidates(chain, bucket, primal, primal, kMaxCandidates / 2);
   for (size_t i = begin; i < end; ++i) {
     if (bucket[i] == primal || bucket[i] < low || bucket[i] > high ||
-        !isCandidate(node, bucket, bucket[i]))
+        !isCandidate(node, bucket, bucket[i]) || haveOneOrigin(bucket[i], primal))
       continue;
     Support other = supportFor(chain, at, bucket[i]);
     if (other.score <= 0 || (other.types < own.types && chain.kind == Kind::Transposed))
