@@ -262,7 +262,20 @@ float Aligner::mostFor(const Node &node) const {
   std::string_view letters = graph_.provenance().text(node.order->letters);
   if (level == "t" && letters.find_last_of('t') == 0)
     return 1.0f;
-  return node.origin->checkpointed || node.origin->rematted || isAcross() ? 0.85f : 0.95f;
+  return node.origin->checkpointed || node.origin->rematted ? 0.85f : 0.95f;
+}
+
+/// Whether `derived` could stem from an equation of another kind at its place, as in what the
+/// library writes at one line of user code.
+bool Aligner::isMixed(const Chain &chain, const Node &derived) {
+  const Bucket &bucket = bucketOf(derived);
+  size_t count = std::min(bucket.size(), kMaxCandidates);
+  return std::any_of(bucket.begin(), bucket.begin() + intptr_t(count), [&](NodeId id) {
+    const Node &other = graph_.nodes[id];
+    return other.primitive != graph_.nodes[derived.primal].primitive &&
+           isCandidate(derived, bucket, id) &&
+           fitOf(chain.kind, other.primitive, derived.primitive) >= 1.0f;
+  });
 }
 
 /// Whether both stem from one equation of the program, for sure: then it does not matter which of
@@ -299,12 +312,15 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
     hasLinkedRival |= other.isLinked || (other.isInner && own.types < 2 && !other.isClosed);
   }
   float atMost = std::min(mostFor(node), chain.hostConfidence);
+  // There, differentiating again makes several equations of each; what a function is handed from
+  // outside does not tell them apart.
+  if (graph_.isHigherOrder && isAcross() &&
+      (hasRival || !node.origin->source || isMixed(chain, node)))
+    atMost = std::min(atMost, 0.85f);
   if (chain.kind == Kind::Recomputed)
     return hasRival || atMost < 1.0f || (chain.clues[at].isBatched && graph_.isShaping(node.op))
                ? 0.85f
                : 0.97f;
-  if (hasRival && graph_.provenance().text(node.order->level) != "t")
-    atMost = 0.85f;
   if (!own.isTied && graph_.nodes[primal].op.name() == graph_.ids().funcCall &&
       node.op.name() != graph_.ids().funcCall)
     atMost = 0.85f;

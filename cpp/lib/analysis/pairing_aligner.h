@@ -103,6 +103,7 @@ private:
   std::vector<std::pair<NodeId, NodeId>> brackets(const Chain &chain, const Choice &anchors) const;
   void settle(const Chain &chain, const Choice &choice);
   float mostFor(const Node &node) const;
+  bool isMixed(const Chain &chain, const Node &derived);
   bool haveOneOrigin(NodeId a, NodeId b) const;
   float confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId high);
 

@@ -411,7 +411,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       bool isInside = std::all_of(clues.sources.begin(), clues.sources.end(), [&](NodeId source) {
         return graph_.nodes[source].primal == primal;
       });
-      if (from.order->isDerived && !isInside)
+      if (from.order->isDerived && (!isInside || clues.isSeeded))
         support.linkConfidence = std::min(support.linkConfidence, 0.85f);
     }
   } else {

@@ -293,6 +293,7 @@ const Order *PairingGraph::orderOf(TextId transforms) {
   if (first == std::string::npos)
     return &order;
   order.isDerived = true;
+  isHigherOrder |= letters.find_last_of('t') > 0;
   order.level = provenance_.intern(letters.substr(0, first + 1));
   order.base = provenance_.intern(letters.substr(0, first) + letters.substr(first + 1));
   order.isReversed = true;

@@ -56,6 +56,7 @@ public:
 
   std::vector<Node> nodes;
   std::vector<FunctionNodes> functions;
+  bool isHigherOrder = false; ///< something was derived from backward operations
   /// By the primitives of a pair; see pairing_rules.h.
   std::unordered_map<uint64_t, float> fits;
 
