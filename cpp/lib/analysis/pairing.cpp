@@ -71,6 +71,22 @@ void adoptCallees(PairingGraph &graph, Provenance &provenance,
 
 } // namespace
 
+namespace {
+
+/// Adds to `pair` what else `node` may stem from; nothing where one of those is not sure itself.
+void addRivals(const PairingGraph &graph, const Node &node, Pair &pair) {
+  if (node.agreed <= pair.confidence)
+    return;
+  for (NodeId rival : node.rivals) {
+    if (graph.nodes[rival].order->isDerived)
+      return pair.rivals.clear();
+    pair.rivals.push_back(graph.nodes[rival].op);
+  }
+  pair.agreed = node.agreed;
+}
+
+} // namespace
+
 std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
   PairingGraph graph(module, provenance);
   aliasParameters(graph, provenance);
@@ -137,6 +153,9 @@ std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
         pairs.push_back({op, graph.nodes[id].op, confidence});
     };
     add(primal);
+    if (primal == node.primal)
+      for (size_t i = pairs.size() - derived.size(); i < pairs.size(); ++i)
+        addRivals(graph, node, pairs[i]);
     for (NodeId member : graph.membersOf(primal))
       if (member != primal)
         add(member);

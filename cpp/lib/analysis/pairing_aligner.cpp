@@ -7,20 +7,8 @@
 namespace hlotag::analysis {
 namespace {
 
-template <class T> void addOnce(std::vector<T> &values, const T &value) {
-  if (std::find(values.begin(), values.end(), value) == values.end())
-    values.push_back(value);
-}
-
-template <class T> bool contains(const std::vector<T> &values, const T &value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-constexpr size_t kMaxCandidates = 64;
 constexpr float kMoveBonus = 0.4f;
 constexpr size_t kSlack = 16;
-constexpr float kCertain = 0.9f;
-constexpr float kGoodFit = 2.5f;
 constexpr int kRounds = 2;
 
 /// For each place, the best of what was put at places up to it.
@@ -253,87 +241,6 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
          at = states[at].before)
       choice[states[at].node] = states[at].primal;
   return choice;
-}
-
-/// How sure a pair can be at most. In higher orders, equations that derivatives add share the place
-/// of those they come from.
-float Aligner::mostFor(const Node &node) const {
-  std::string_view level = graph_.provenance().text(node.order->level);
-  std::string_view letters = graph_.provenance().text(node.order->letters);
-  if (level == "t" && letters.find_last_of('t') == 0)
-    return 1.0f;
-  return node.origin->checkpointed || node.origin->rematted ? 0.85f : 0.95f;
-}
-
-/// Whether `derived` could stem from an equation of another kind at its place, as in what the
-/// library writes at one line of user code.
-bool Aligner::isMixed(const Chain &chain, const Node &derived) {
-  const Bucket &bucket = bucketOf(derived);
-  size_t count = std::min(bucket.size(), kMaxCandidates);
-  return std::any_of(bucket.begin(), bucket.begin() + intptr_t(count), [&](NodeId id) {
-    const Node &other = graph_.nodes[id];
-    return other.primitive != graph_.nodes[derived.primal].primitive &&
-           isCandidate(derived, bucket, id) &&
-           fitOf(chain.kind, other.primitive, derived.primitive) >= 1.0f;
-  });
-}
-
-/// Whether both stem from one equation of the program, for sure: then it does not matter which of
-/// the two a derived operation is paired with.
-bool Aligner::haveOneOrigin(NodeId a, NodeId b) const {
-  auto originOf = [&](NodeId id) {
-    while (id != kNone && graph_.nodes[id].order->isDerived && !graph_.nodes[id].origin->rematted)
-      id = graph_.nodes[id].confidence < kCertain ? kNone : graph_.nodes[id].primal;
-    return id;
-  };
-  NodeId origin = originOf(a);
-  return origin != kNone && origin == originOf(b);
-}
-
-/// How sure a pair is. What shares a value with only one of the candidates between `low` and
-/// `high`, or takes over the cotangent of its only user, is certain; what only its place speaks for
-/// is not: its own forward operation may have been dead code.
-float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId high) {
-  const Node &node = graph_.nodes[chain.nodes[at]];
-  NodeId primal = node.primal;
-  Support own = supportFor(chain, at, primal);
-  bool hasRival = false, hasTiedRival = false, hasLinkedRival = false;
-  const Bucket &bucket = bucketOf(node);
-  auto [begin, end] = candidates(chain, bucket, primal, primal, kMaxCandidates / 2);
-  for (size_t i = begin; i < end; ++i) {
-    if (bucket[i] == primal || bucket[i] < low || bucket[i] > high ||
-        !isCandidate(node, bucket, bucket[i]) || haveOneOrigin(bucket[i], primal))
-      continue;
-    Support other = supportFor(chain, at, bucket[i]);
-    if (other.score <= 0 || (other.types < own.types && chain.kind == Kind::Transposed))
-      continue;
-    hasRival = true;
-    hasTiedRival |= other.isTied && other.numTied >= own.numTied;
-    hasLinkedRival |= other.isLinked || (other.isInner && own.types < 2 && !other.isClosed);
-  }
-  float atMost = std::min(mostFor(node), chain.hostConfidence);
-  // There, differentiating again makes several equations of each; what a function is handed from
-  // outside does not tell them apart.
-  if (graph_.isHigherOrder && isAcross() &&
-      (hasRival || !node.origin->source || isMixed(chain, node)))
-    atMost = std::min(atMost, 0.85f);
-  if (chain.kind == Kind::Recomputed)
-    return hasRival || atMost < 1.0f || (chain.clues[at].isBatched && graph_.isShaping(node.op))
-               ? 0.85f
-               : 0.97f;
-  if (!own.isTied && graph_.nodes[primal].op.name() == graph_.ids().funcCall &&
-      node.op.name() != graph_.ids().funcCall)
-    atMost = 0.85f;
-  float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;
-  float tied = own.isTied && !hasTiedRival ? (hasRival || own.fit < kGoodFit ? 0.95f : 1.0f) : 0.0f;
-  tied = std::min(tied, chain.clues[at].certainty);
-  if (!chain.clues[at].hasCotangent)
-    atMost = std::min(atMost, 0.85f);
-  if (std::max(linked, tied) > 0)
-    return std::min(atMost, std::max(linked, tied));
-  if (own.isFollowed && !hasRival)
-    return chain.clues[at].sources.empty() && contains(chain.outputs, primal) ? 0.95f : 0.85f;
-  return hasRival ? 0.6f : 0.75f;
 }
 
 /// Takes over a choice, each with its confidence.

@@ -12,6 +12,17 @@ namespace hlotag::analysis {
 
 /// Values with more uses say little about who shares them.
 inline constexpr size_t kMaxUses = 24;
+inline constexpr size_t kMaxCandidates = 64;
+inline constexpr float kCertain = 0.9f;
+
+template <class T> void addOnce(std::vector<T> &values, const T &value) {
+  if (std::find(values.begin(), values.end(), value) == values.end())
+    values.push_back(value);
+}
+
+template <class T> bool contains(const std::vector<T> &values, const T &value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
 
 /// What the graph around a derived operation says, whatever it is paired with.
 struct Clues {

@@ -13,15 +13,6 @@ namespace {
 constexpr int kMaxDepth = 4; // of operations that pass cotangents on
 constexpr size_t kMaxMakers = 32;
 
-template <class T> void addOnce(std::vector<T> &values, const T &value) {
-  if (std::find(values.begin(), values.end(), value) == values.end())
-    values.push_back(value);
-}
-
-template <class T> bool contains(const std::vector<T> &values, const T &value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
 } // namespace
 
 /// The equations of that place that make or use `residual`.
@@ -418,6 +409,10 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
     for (NodeId source : clues.sources) {
       NodeId other = graph_.nodes[source].primal;
       if (other == primal) {
+        // A loop or conditional has one in the backward pass.
+        if (to.op.regions().size() > 0 && graph_.nodes[source].op.name() == to.op.name() &&
+            from.op.name() == to.op.name() && graph_.nodes[source].last > source)
+          return {};
         support.isClosed = isAlike(graph_.nodes[source].makes, from.takes) &&
                            !isAlike(graph_.nodes[source].makes, from.makes);
         // What is made of an operand's cotangent is of the equation that made the operand.

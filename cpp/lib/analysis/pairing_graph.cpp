@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pairing_graph.h"
 
-#include "pairing_rules.h"
 
 #include <algorithm>
 
@@ -69,19 +68,19 @@ void PairingGraph::addFunction(Operation function) {
     nodes.push_back(node);
     if (name == barrier_)
       for (Value result : op.results())
-        setAlias(result, canonical(op.operands()[result.number()]));
+        aliasToOperand(result, op);
     if (name == ids_.whileOp)
       aliasInvariants(op);
     else if (name == ids_.funcCall || name == dynamicSlice_)
       aliasUnstacked(op);
-    else if (provenance_.text(node.origin->primitive) == "squeeze" &&
+    else if (provenance_.text(node.origin->primitive) == "squeeze" && op.operands().size() > 0 &&
              aliases_.find(op.operands()[0].opaque()))
       setAlias(op.results()[0], canonical(op.operands()[0]));
     bool isControlFlow = name == ids_.whileOp || name == ids_.caseOp || name == ids_.ifOp ||
                          name == manualComputation_;
     if (name == manualComputation_)
       for (Value argument : op.regions()[0].firstBlock().arguments())
-        setAlias(argument, canonical(op.operands()[argument.number()]));
+        aliasToOperand(argument, op);
     if (name == manualComputation_)
       for (Value result : op.results())
         if (Value yielded = op.regions()[0].firstBlock().yielded(result.number()))
@@ -128,14 +127,22 @@ void PairingGraph::findCaptured(const FunctionNodes &range) {
   }
 }
 
+/// `value` is a copy of the operand of `op` that has its number.
+void PairingGraph::aliasToOperand(Value value, Operation op) {
+  if (value.number() < op.operands().size())
+    setAlias(value, canonical(op.operands()[value.number()]));
+}
+
 /// What a loop hands on unchanged is what it was given.
 void PairingGraph::aliasInvariants(Operation loop) {
+  if (loop.regions().size() < 2)
+    return;
   for (Region region : loop.regions())
     for (Value argument : region.firstBlock().arguments()) {
       intptr_t number = argument.number();
       Block body = loop.regions()[1].firstBlock();
       if (body.yielded(number) == body.arguments()[number])
-        setAlias(argument, canonical(loop.operands()[number]));
+        aliasToOperand(argument, loop);
     }
 }
 
@@ -157,11 +164,12 @@ void PairingGraph::aliasUnstacked(Operation op) {
       setAlias(slice, first->second);
     return;
   }
-  Value last = loop.regions()[1].firstBlock().yielded(stack.number());
+  Block body = loop.regions().size() > 1 ? loop.regions()[1].firstBlock() : Block();
+  Value last = body.yielded(stack.number());
   Operation update = last ? last.definingOp() : Operation();
   if (!update || update.operands().size() < 3)
     return;
-  Value carried = loop.regions()[1].firstBlock().arguments()[stack.number()];
+  Value carried = body.arguments()[stack.number()];
   if (update.operands()[0] == carried)
     setAlias(op.results()[0], canonical(update.operands()[1]));
 }
@@ -223,7 +231,7 @@ bool PairingGraph::isAlike(const void *a, const void *b, bool isBatched) {
 }
 
 bool PairingGraph::isZero(Operation op) {
-  if (op.name() != broadcast_)
+  if (op.name() != broadcast_ || op.operands().size() == 0)
     return false;
   Operation maker = canonical(op.operands()[0]).definingOp();
   if (!maker || maker.name() != ids_.constant)
@@ -276,7 +284,8 @@ Value PairingGraph::inBranchOf(Operation op, Value value) {
 
 bool PairingGraph::isShaping(Operation op) const {
   Identifier name = op.name();
-  return name == broadcast_ || name == reshape_ || name == transpose_ || name == convert_;
+  bool isNamed = name == broadcast_ || name == reshape_ || name == transpose_ || name == convert_;
+  return isNamed && op.operands().size() > 0;
 }
 
 const Order *PairingGraph::orderOf(TextId transforms) {
@@ -349,96 +358,16 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
     if (NodeId next = nodes[id].follows; next != kNone && nodes[next].follows != kNone)
       nodes[id].follows = nodes[next].follows;
   for (NodeId id = range.begin; id < range.end; ++id) {
-    if (nodes[id].follows == kNone || nodes[id].takes.size() != 1)
+    if (nodes[id].follows == kNone || nodes[id].op.operands().size() != 1)
       continue;
     nodes[nodes[id].follows].takes.push_back(nodes[id].takes[0]);
     Value value = canonical(nodes[id].op.operands()[0]);
     Operation maker = value.definingOp();
-    if (maker && maker.name() == broadcast_)
+    if (maker && maker.name() == broadcast_ && isShaping(maker))
       maker = canonical(maker.operands()[0]).definingOp();
     if (maker && maker.name() == ids_.constant)
       nodes[nodes[id].follows].constant = maker.attr("value").opaque();
   }
-}
-
-/// Whether nothing but backward operations and other residuals uses what the node makes.
-bool PairingGraph::isOnlyResidual(NodeId id) {
-  for (Value result : nodes[id].op.results())
-    for (OpOperand use : result.uses())
-      if (!isResidualUse(use, id, 0))
-        return false;
-  return true;
-}
-
-/// Whether `update` puts something into a stack of its loop that only the backward pass uses.
-bool PairingGraph::isResidualStack(const Node &update) {
-  NodeId loop = hostOf(update);
-  if (loop == kNone || nodes[loop].op.name() != ids_.whileOp || update.op.results().size() != 1)
-    return false;
-  for (OpOperand use : update.op.results()[0].uses()) {
-    if (nodeOf(use.owner()) != kNone || use.owner().parent() != nodes[loop].op)
-      return false;
-    for (OpOperand outer : nodes[loop].op.results()[use.number()].uses())
-      if (NodeId user = nodeOf(outer.owner()); user == kNone || !nodes[user].origin->transposed)
-        return false;
-  }
-  return true;
-}
-
-bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
-  Operation owner = use.owner();
-  NodeId user = nodeOf(owner);
-  if (user != kNone) {
-    const Node &other = nodes[user];
-    if (other.origin->transposed && !other.origin->rematted)
-      return true;
-    NodeId main = other.follows == kNone ? user : other.follows;
-    if (nodes[main].owner != main)
-      return true;
-    // What a loop stacks may be a residual, and what it hands to the next iteration is none.
-    if (provenance_.text(other.origin->primitive).find("dynamic_update") == std::string_view::npos)
-      return false;
-    return depth > 0 || isResidualStack(other);
-  }
-  // A terminator: see what becomes of the value outside.
-  Operation parent = owner.parent();
-  if (!parent || parent.name() == ids_.whileOp || depth > 2)
-    return false;
-  auto allResidual = [&](Operation outer) {
-    if (intptr_t(use.number()) >= outer.results().size())
-      return true;
-    for (OpOperand next : outer.results()[use.number()].uses())
-      if (!isResidualUse(next, id, depth + 1))
-        return false;
-    return true;
-  };
-  if (parent.name() != ids_.func)
-    return allResidual(parent);
-  const std::vector<Operation> &calls = provenance_.callsOf(parent);
-  return !calls.empty() && std::all_of(calls.begin(), calls.end(), allResidual);
-}
-
-/// Whether the later node may be a residual of `equation`: what it works on must be what the
-/// derivative needs. `owners` are those found so far, of nodes before `later`.
-bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners) {
-  unsigned from = residualOf(provenance_.text(nodes[equation].primitive),
-                             provenance_.text(nodes[later].primitive));
-  if (!from)
-    return false;
-  for (Value raw : nodes[later].op.operands()) {
-    Value value = root(raw);
-    NodeId maker = nodeOf(value.definingOp());
-    if ((from & kOfResult) && maker == equation)
-      return true;
-    if ((from & kOfHelper) && maker != kNone && maker > equation && maker < later &&
-        owners[maker] == equation)
-      return true;
-    if (from & kOfOperand)
-      for (Value operand : nodes[equation].op.operands())
-        if (root(operand) == value)
-          return true;
-  }
-  return false;
 }
 
 /// Equations like `logistic` are written out as others, which have one location but for the name.
@@ -491,56 +420,6 @@ void PairingGraph::findShaped(const FunctionNodes &range) {
       continue;
     node.owner = nodes[user].follows == kNone ? user : nodes[user].follows;
   }
-}
-
-/// Finds residuals: operations that only the backward pass and other residuals use, and that work
-/// on what the derivative of an equation before them needs.
-void PairingGraph::findOwners(const FunctionNodes &range) {
-  std::vector<NodeId> &previous = scratch_[0], &candidates = scratch_[1], &owners = scratch_[2];
-  std::unordered_map<KeyId, NodeId> last;
-  auto mayBe = [&](NodeId id) {
-    const Node &node = nodes[id];
-    return node.follows == kNone && node.owner == id && node.op.name() != ids_.funcCall &&
-           !(node.origin->transposed && !node.origin->rematted);
-  };
-  auto search = [&](NodeId id, const std::vector<NodeId> &owners) {
-    NodeId before = previous[id];
-    for (int step = 0; step < 8 && before != kNone; ++step, before = previous[before])
-      if (nodes[before].origin->transposed == nodes[id].origin->transposed &&
-          nodes[before].origin->rematted == nodes[id].origin->rematted &&
-          isResidual(before, id, owners))
-        return before;
-    return kNone;
-  };
-  for (NodeId id = range.begin; id < range.end; ++id) {
-    NodeId &at = last.try_emplace(nodes[id].key, kNone).first->second;
-    previous[id] = at;
-    if (nodes[id].follows == kNone && nodes[id].owner == id)
-      at = id;
-    if (mayBe(id))
-      candidates[id] = search(id, candidates);
-  }
-  // A residual is used by residuals of the same equation: last first.
-  for (NodeId id = range.end; id-- > range.begin;) {
-    if (candidates[id] == kNone)
-      continue;
-    nodes[id].owner = candidates[id];
-    if (!isOnlyResidual(id))
-      nodes[id].owner = id;
-  }
-  for (NodeId id = range.begin; id < range.end; ++id)
-    if (mayBe(id) && nodes[id].op.regions().size() == 0)
-      nodes[id].isOrphan = isOnlyResidual(id);
-  // Those that rest on an operation that turned out to be an equation of its own are none either.
-  for (NodeId id = range.begin; id < range.end; ++id) {
-    if (candidates[id] == kNone || nodes[id].owner == id)
-      continue;
-    owners[id] = search(id, owners);
-    nodes[id].owner = owners[id] == kNone ? id : nodes[owners[id]].owner;
-  }
-  for (NodeId id = range.end; id-- > range.begin;)
-    if (nodes[id].follows != kNone)
-      nodes[id].owner = nodes[nodes[id].follows].owner;
 }
 
 } // namespace hlotag::analysis

@@ -41,7 +41,9 @@ struct Node {
   NodeId last = 0;                 ///< the last node nested in it; itself if there is none
   NodeId primal = kNone;           ///< backward operations: what it was paired with
   float confidence = 0;
-  bool isOrphan = false; ///< only the backward pass uses it: its equation may be dead code
+  float agreed = 0;           ///< how sure it is that it stems from that or from a rival
+  std::vector<NodeId> rivals; ///< what else it may stem from
+  bool isOrphan = false;      ///< only the backward pass uses it: its equation may be dead code
 };
 
 /// The nodes of a function, in order.
@@ -102,6 +104,7 @@ private:
   void findExpanded(const FunctionNodes &range);
   void findShaped(const FunctionNodes &range);
   const Order *orderOf(TextId transforms);
+  void aliasToOperand(ir::Value value, ir::Operation op);
   void aliasInvariants(ir::Operation loop);
   void aliasUnstacked(ir::Operation op);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);

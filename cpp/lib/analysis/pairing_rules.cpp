@@ -255,6 +255,20 @@ unsigned residualOf(std::string_view primal, std::string_view helper) {
     unsigned from;
   };
   constexpr unsigned o = kOfOperand, r = kOfResult, h = kOfHelper;
+  auto ofExtremum = [](std::string_view itself) {
+    return std::vector<Rule>{{"eq", o | r},
+                             {"gt", o},
+                             {"lt", o},
+                             {"ge", o},
+                             {"select_n", h},
+                             {"div", h},
+                             {"convert_element_type", h},
+                             {itself, h},
+                             {"mul", h}};
+  };
+  static const std::vector<Rule> ofReducedExtremum{
+      {"eq", o | r},     {"reshape", r}, {"convert_element_type", h},
+      {"reduce_sum", h}, {"div", h},     {"broadcast_in_dim", r | h}};
   static const std::unordered_map<std::string_view, std::vector<Rule>> table{
       {"tanh", {{"sub", r}, {"add", r}, {"mul", r | h}, {"square", r}}},
       {"logistic", {{"sub", r}, {"mul", r | h}}},
@@ -297,40 +311,10 @@ unsigned residualOf(std::string_view primal, std::string_view helper) {
       {"digamma", {{"polygamma", o}}},
       {"rem", {{"div", o}, {"sign", h}, {"abs", h}, {"floor", h}, {"mul", h}}},
       {"clamp", {{"gt", o}, {"lt", o}, {"and", h}}},
-      {"max",
-       {{"eq", o | r},
-        {"gt", o},
-        {"lt", o},
-        {"ge", o},
-        {"select_n", h},
-        {"div", h},
-        {"convert_element_type", h},
-        {"max", h},
-        {"mul", h}}},
-      {"min",
-       {{"eq", o | r},
-        {"gt", o},
-        {"lt", o},
-        {"ge", o},
-        {"select_n", h},
-        {"div", h},
-        {"convert_element_type", h},
-        {"min", h},
-        {"mul", h}}},
-      {"reduce_max",
-       {{"eq", o | r},
-        {"reshape", r},
-        {"convert_element_type", h},
-        {"reduce_sum", h},
-        {"div", h},
-        {"broadcast_in_dim", r | h}}},
-      {"reduce_min",
-       {{"eq", o | r},
-        {"reshape", r},
-        {"convert_element_type", h},
-        {"reduce_sum", h},
-        {"div", h},
-        {"broadcast_in_dim", r | h}}},
+      {"max", ofExtremum("max")},
+      {"min", ofExtremum("min")},
+      {"reduce_max", ofReducedExtremum},
+      {"reduce_min", ofReducedExtremum},
   };
   // A custom derivative may compute anything.
   if (primal.substr(0, 4) == "jit(" || primal == "custom_jvp_call")

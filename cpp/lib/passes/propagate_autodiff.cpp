@@ -4,6 +4,8 @@
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
+#include <algorithm>
+
 namespace hlotag::passes {
 
 namespace {
@@ -36,7 +38,8 @@ const PassInfo &PropagateAutodiff::staticInfo() {
 derived from, but not its frontend attributes. This pass pairs them from the module alone: scope and
 line must agree, the order must be the one in which JAX transposes, and primitives, types and shared
 values decide among what is left. Rematerialized copies are paired too. Entries go only where the
-pairing is at least `min-confidence` sure, and never replace one with the same key.
+pairing is at least `min-confidence` sure, or where all operations that it may be hand on the same,
+and never replace one with the same key.
 
 With `seeds=attached` only entries in `hlotag.attached` are handed on; where an operation also has
 `hlotag.derived`, derived operations get the entries of that instead.
@@ -86,10 +89,17 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
 
   analysis::Provenance provenance(ctx.module());
   for (const analysis::Pair &pair : analysis::pairBackward(ctx.module(), provenance)) {
-    if (pair.confidence < *minConfidence_ || !carrier.isTaggable(pair.derived))
+    float atBest = std::max(pair.confidence, pair.agreed);
+    if (atBest < *minConfidence_ || !carrier.isTaggable(pair.derived))
       continue;
-    if (analysis::Entries entries = entriesFor(carrier, pair.primal))
-      carrier.give(pair.derived, entries, {"derived by autodiff", pair.primal, pair.confidence});
+    analysis::Entries entries = entriesFor(carrier, pair.primal);
+    // Where all that it may stem from hand on the same, it does not matter which it is.
+    auto agrees = [&](ir::Operation rival) { return entriesFor(carrier, rival) == entries; };
+    bool allAgree = pair.agreed > pair.confidence &&
+                    std::all_of(pair.rivals.begin(), pair.rivals.end(), agrees);
+    float confidence = allAgree ? pair.agreed : pair.confidence;
+    if (entries && confidence >= *minConfidence_)
+      carrier.give(pair.derived, entries, {"derived by autodiff", pair.primal, confidence});
   }
   return success();
 }

@@ -14,6 +14,8 @@ struct Pair {
   ir::Operation derived;
   ir::Operation primal;
   float confidence; ///< 0 to 1
+  float agreed = 0; ///< how sure it is that `derived` stems from `primal` or one of the rivals
+  std::vector<ir::Operation> rivals = {};
 };
 
 /// Pairs the backward operations of `module` with the forward operations they were derived from.

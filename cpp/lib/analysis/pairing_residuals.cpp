@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which operations are not equations of their own, but what the derivative of one needs.
+#include "pairing_graph.h"
+#include "pairing_rules.h"
+
+#include <algorithm>
+
+namespace hlotag::analysis {
+
+using namespace ir;
+
+/// Whether nothing but backward operations and other residuals uses what the node makes.
+bool PairingGraph::isOnlyResidual(NodeId id) {
+  for (Value result : nodes[id].op.results())
+    for (OpOperand use : result.uses())
+      if (!isResidualUse(use, id, 0))
+        return false;
+  return true;
+}
+
+/// Whether `update` puts something into a stack of its loop that only the backward pass uses.
+bool PairingGraph::isResidualStack(const Node &update) {
+  NodeId loop = hostOf(update);
+  if (loop == kNone || nodes[loop].op.name() != ids_.whileOp || update.op.results().size() != 1)
+    return false;
+  for (OpOperand use : update.op.results()[0].uses()) {
+    if (nodeOf(use.owner()) != kNone || use.owner().parent() != nodes[loop].op)
+      return false;
+    for (OpOperand outer : nodes[loop].op.results()[use.number()].uses())
+      if (NodeId user = nodeOf(outer.owner()); user == kNone || !nodes[user].origin->transposed)
+        return false;
+  }
+  return true;
+}
+
+bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
+  Operation owner = use.owner();
+  NodeId user = nodeOf(owner);
+  if (user != kNone) {
+    const Node &other = nodes[user];
+    if (other.origin->transposed && !other.origin->rematted)
+      return true;
+    NodeId main = other.follows == kNone ? user : other.follows;
+    if (nodes[main].owner != main)
+      return true;
+    // What a loop stacks may be a residual, and what it hands to the next iteration is none.
+    if (provenance_.text(other.origin->primitive).find("dynamic_update") == std::string_view::npos)
+      return false;
+    return depth > 0 || isResidualStack(other);
+  }
+  // A terminator: see what becomes of the value outside.
+  Operation parent = owner.parent();
+  if (!parent || parent.name() == ids_.whileOp || depth > 2)
+    return false;
+  auto allResidual = [&](Operation outer) {
+    if (intptr_t(use.number()) >= outer.results().size())
+      return true;
+    for (OpOperand next : outer.results()[use.number()].uses())
+      if (!isResidualUse(next, id, depth + 1))
+        return false;
+    return true;
+  };
+  if (parent.name() != ids_.func)
+    return allResidual(parent);
+  const std::vector<Operation> &calls = provenance_.callsOf(parent);
+  return !calls.empty() && std::all_of(calls.begin(), calls.end(), allResidual);
+}
+
+/// Whether the later node may be a residual of `equation`: what it works on must be what the
+/// derivative needs. `owners` are those found so far, of nodes before `later`.
+bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners) {
+  unsigned from = residualOf(provenance_.text(nodes[equation].primitive),
+                             provenance_.text(nodes[later].primitive));
+  if (!from)
+    return false;
+  for (Value raw : nodes[later].op.operands()) {
+    Value value = root(raw);
+    NodeId maker = nodeOf(value.definingOp());
+    if ((from & kOfResult) && maker == equation)
+      return true;
+    if ((from & kOfHelper) && maker != kNone && maker > equation && maker < later &&
+        owners[maker] == equation)
+      return true;
+    if (from & kOfOperand)
+      for (Value operand : nodes[equation].op.operands())
+        if (root(operand) == value)
+          return true;
+  }
+  return false;
+}
+
+/// Finds residuals: operations that only the backward pass and other residuals use, and that work
+/// on what the derivative of an equation before them needs.
+void PairingGraph::findOwners(const FunctionNodes &range) {
+  std::vector<NodeId> &previous = scratch_[0], &candidates = scratch_[1], &owners = scratch_[2];
+  std::unordered_map<KeyId, NodeId> last;
+  auto mayBe = [&](NodeId id) {
+    const Node &node = nodes[id];
+    return node.follows == kNone && node.owner == id && node.op.name() != ids_.funcCall &&
+           !(node.origin->transposed && !node.origin->rematted);
+  };
+  auto search = [&](NodeId id, const std::vector<NodeId> &owners) {
+    NodeId before = previous[id];
+    for (int step = 0; step < 8 && before != kNone; ++step, before = previous[before])
+      if (nodes[before].origin->transposed == nodes[id].origin->transposed &&
+          nodes[before].origin->rematted == nodes[id].origin->rematted &&
+          isResidual(before, id, owners))
+        return before;
+    return kNone;
+  };
+  for (NodeId id = range.begin; id < range.end; ++id) {
+    NodeId &at = last.try_emplace(nodes[id].key, kNone).first->second;
+    previous[id] = at;
+    if (nodes[id].follows == kNone && nodes[id].owner == id)
+      at = id;
+    if (mayBe(id))
+      candidates[id] = search(id, candidates);
+  }
+  // A residual is used by residuals of the same equation: last first.
+  for (NodeId id = range.end; id-- > range.begin;) {
+    if (candidates[id] == kNone)
+      continue;
+    nodes[id].owner = candidates[id];
+    if (!isOnlyResidual(id))
+      nodes[id].owner = id;
+  }
+  for (NodeId id = range.begin; id < range.end; ++id)
+    if (mayBe(id) && nodes[id].op.regions().size() == 0)
+      nodes[id].isOrphan = isOnlyResidual(id);
+  // Those that rest on an operation that turned out to be an equation of its own are none either.
+  for (NodeId id = range.begin; id < range.end; ++id) {
+    if (candidates[id] == kNone || nodes[id].owner == id)
+      continue;
+    owners[id] = search(id, owners);
+    nodes[id].owner = owners[id] == kNone ? id : nodes[owners[id]].owner;
+  }
+  for (NodeId id = range.end; id-- > range.begin;)
+    if (nodes[id].follows != kNone)
+      nodes[id].owner = nodes[nodes[id].follows].owner;
+}
+
+} // namespace hlotag::analysis
