@@ -104,6 +104,8 @@ class _Join:
         return bool(named) and (not is_telling or self._program.becomes(named[0], opcode))
 
     def _find_users(self) -> None:
+        if not self._users:
+            return
         for user in self._ids:
             if user.opcode == "fusion":
                 continue
