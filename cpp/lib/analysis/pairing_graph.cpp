@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pairing_graph.h"
 
-
 #include <algorithm>
 
 namespace hlotag::analysis {
