@@ -16,6 +16,7 @@ import ground_truth
 import hlotag
 import pairing_programs
 import programs
+import random_sources
 from ground_truth import DEVICES_NEEDED, PROGRAMS
 
 # Of the backward operations whose equation has a forward operation: at least so many get the right tag, at any confidence, and
@@ -89,6 +90,12 @@ def test_no_confident_pair_is_wrong_in_other_programs(name):
 @pytest.mark.parametrize("name", pairing_programs.DEVELOPMENT)
 def test_no_confident_pair_is_wrong_in_development(name):
     assert ground_truth.measure(pairing_programs.DEVELOPMENT[name], min_confidence=0.9).wrong == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("transform", random_sources.TRANSFORMS)
+def test_no_confident_pair_is_wrong_in_random_programs(seed, transform):
+    assert ground_truth.measure(random_sources.program(seed, transform), min_confidence=0.9).wrong == 0
 
 
 def test_shard_map(run_python):
