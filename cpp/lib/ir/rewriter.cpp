@@ -52,10 +52,6 @@ bool Rewriter::replaceAttr(Operation op, Identifier name, Attribute present, Att
   return true;
 }
 
-bool Rewriter::setSymbolUse(Operation op, Identifier name, std::string_view symbol) {
-  return setAttr(op, name, FlatSymbolRefAttr::get(context_, symbol));
-}
-
 bool Rewriter::setLocation(Operation op, Location location) {
   Location former = op.location();
   if (former == location)
@@ -94,10 +90,6 @@ void Rewriter::move(Operation op, Block block, Operation before) {
   record(Kind::Move, op.opaque(), op.block().opaque(), op.nextInBlock().opaque());
   capi::fn().mlirOperationRemoveFromParent(op.raw());
   capi::fn().mlirBlockInsertOwnedOperationBefore(block.raw(), before.raw(), op.raw());
-}
-
-Operation Rewriter::cloneAfter(Operation op) {
-  return insert(OwnedOperation::clone(op), op.block(), op.nextInBlock());
 }
 
 void Rewriter::erase(Operation op) {

@@ -56,14 +56,10 @@ public:
   const Origin &of(ir::Operation op);
 
   bool isTransposed(ir::Operation op) { return of(op).transposed; }
-  TextId scopePath(ir::Operation op) { return of(op).scope; }
-  ir::FileLoc source(ir::Operation op) { return of(op).source; }
-  std::string_view primitive(ir::Operation op) { return text(of(op).primitive); }
 
   /// Stays valid as long as this object.
   std::string_view text(TextId id) const { return *texts_[id]; }
   TextId intern(std::string_view text);
-  size_t numTexts() const { return texts_.size(); }
 
   /// The func.func of that name, or null.
   ir::Operation function(std::string_view symbol) const;

@@ -84,7 +84,6 @@ public:
   ChainRange<OpOperand, OpOperand::next> uses() const {
     return ChainRange<OpOperand, OpOperand::next>(capi::fn().mlirValueGetFirstUse(raw_));
   }
-  bool hasUses() const { return !uses().empty(); }
 };
 
 class Operation : public Handle<Operation, MlirOperation> {

@@ -38,7 +38,6 @@ public:
   }
 
   size_t size() const { return size_; }
-  void clear() { slots_.clear(), size_ = 0; }
 
 private:
   struct Slot {

@@ -30,8 +30,6 @@ public:
   bool removeAttr(Operation op, Identifier name) { return setAttr(op, name, Attribute()); }
   /// The same for a caller that has just read the present value.
   bool replaceAttr(Operation op, Identifier name, Attribute present, Attribute value);
-  /// Points the symbol reference `name` of `op` (e.g. `callee`) to `symbol`.
-  bool setSymbolUse(Operation op, Identifier name, std::string_view symbol);
 
   bool setLocation(Operation op, Location location);
   bool setLocation(Value blockArgument, Location location);
@@ -39,8 +37,6 @@ public:
 
   /// Puts `op` into `block` before `before`, at the end if that is null.
   Operation insert(OwnedOperation op, Block block, Operation before);
-  /// Inserts a copy of `op` (its regions, attributes and locations) after it, and returns it.
-  Operation cloneAfter(Operation op);
   /// Moves `op` into `block` before `before`, at the end if that is null.
   void move(Operation op, Block block, Operation before);
   /// Removes `op`. Its results must have no uses: otherwise throws IRError.

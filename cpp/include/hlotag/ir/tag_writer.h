@@ -74,8 +74,6 @@ public:
   /// `existing` with what `entries` adds; either may be null.
   DictionaryAttr merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite = false);
 
-  Identifier frontendAttributes() const { return frontendAttributes_; }
-  Identifier attached() const { return attached_; }
   Identifier origins() const { return origins_; }
 
 private:

@@ -92,21 +92,4 @@ template <class F> void forEachOperand(Operation op, F &&visit) {
   });
 }
 
-/// Like `walk`, but each operation comes after everything nested in it; `Skip` means `Advance`.
-template <class F> bool walkPostOrder(Operation root, F &&visit) {
-  std::vector<detail::WalkFrame> stack;
-  stack.emplace_back(root, root.regions().size());
-  while (!stack.empty()) {
-    if (Operation op = stack.back().advance()) {
-      stack.emplace_back(op, op.regions().size());
-      continue;
-    }
-    Operation done = stack.back().op;
-    stack.pop_back();
-    if (detail::visit(visit, done) == WalkResult::Interrupt)
-      return false;
-  }
-  return true;
-}
-
 } // namespace hlotag::ir
