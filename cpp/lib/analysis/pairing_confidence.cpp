@@ -21,14 +21,14 @@ float Aligner::mostFor(const Node &node) const {
   return node.origin->checkpointed || node.origin->rematted ? 0.85f : 0.95f;
 }
 
-/// Whether `derived` could stem from an equation of another kind at its place, as in what the
+/// Whether `derived` could stem from another equation at its place, as in a loop or in what the
 /// library writes at one line of user code.
 bool Aligner::isMixed(const Chain &chain, const Node &derived) {
   const Bucket &bucket = bucketOf(derived);
   size_t count = std::min(bucket.size(), kMaxCandidates);
   return std::any_of(bucket.begin(), bucket.begin() + intptr_t(count), [&](NodeId id) {
     const Node &other = graph_.nodes[id];
-    return other.primitive != graph_.nodes[derived.primal].primitive &&
+    return id != derived.primal && !haveOneOrigin(id, derived.primal) &&
            isCandidate(derived, bucket, id) &&
            fitOf(chain.kind, other.primitive, derived.primitive) >= 1.0f;
   });
@@ -77,8 +77,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
     atMost = std::min(atMost, 0.85f);
   // There, differentiating again makes several equations of each; what a function is handed from
   // outside does not tell them apart.
-  if (graph_.isHigherOrder && isAcross() &&
-      (hasRival || !node.origin->source || isMixed(chain, node)))
+  if (graph_.isHigherOrder && isAcross() && (!node.origin->source || isMixed(chain, node)))
     atMost = std::min(atMost, 0.85f);
   if (chain.kind == Kind::Recomputed)
     return hasRival || atMost < 1.0f || (chain.clues[at].isBatched && graph_.isShaping(node.op))
