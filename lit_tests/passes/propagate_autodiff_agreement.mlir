@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: hlotag-opt %s --hlotag-propagate-autodiff | FileCheck %s
 // RUN: hlotag-opt %s --hlotag-propagate-autodiff --hlotag-propagate-autodiff | FileCheck %s
-// RUN: hlotag-opt %s --hlotag-propagate-autodiff --debug-origins | FileCheck %s --check-prefix=ORIGINS
 
 // Which of two equal equations of one line the product stems from cannot be told: both use %w, and
 // what is between them is gone. Where both hand on the same entries, it does not matter.
