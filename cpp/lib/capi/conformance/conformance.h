@@ -21,6 +21,13 @@ inline void append(MlirStringRef chunk, void *text) {
 
 template <class T> bool same(T a, T b) { return a.ptr == b.ptr; }
 
+/// All bits of an answer. A function of another type in its place gives any, and what a compiler
+/// makes of a `bool` that is neither is by chance.
+inline unsigned bitsOf(bool answer) {
+  const volatile bool kept = answer;
+  return *reinterpret_cast<const volatile unsigned char *>(&kept);
+}
+
 class Conformance {
 public:
   explicit Conformance(MlirOperation module) : fn(capi::fn()), module(module) {}

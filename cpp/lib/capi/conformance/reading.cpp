@@ -73,7 +73,7 @@ void Conformance::attributes() {
   MlirAttribute samples[] = {flag, text, list, dict, symbol, unit};
   for (int kind = 0; kind < 5; ++kind)
     for (int sample = 0; sample < 6; ++sample)
-      expect(kinds[kind](samples[sample]) == (kind == sample), names[kind]);
+      expect(bitsOf(kinds[kind](samples[sample])) == unsigned(kind == sample), names[kind]);
   if (!wrong.empty())
     return;
 
@@ -136,7 +136,7 @@ void Conformance::locations() {
   MlirLocation samples[] = {file, name, call, fused, unknown};
   for (int kind = 0; kind < 4; ++kind)
     for (int sample = 0; sample < 5; ++sample)
-      expect(kinds[kind](samples[sample]) == (kind == sample), names[kind]);
+      expect(bitsOf(kinds[kind](samples[sample])) == unsigned(kind == sample), names[kind]);
   if (!wrong.empty())
     return;
 
@@ -169,9 +169,11 @@ void Conformance::values() {
              same(fn.mlirOperationGetOperand(pair, 1), arg0),
          "mlirOperationGetOperand");
   expect(same(fn.mlirOperationGetOperand(end, 0), result), "mlirOperationGetResult");
-  expect(fn.mlirValueIsABlockArgument(arg0) && !fn.mlirValueIsABlockArgument(result),
+  expect(bitsOf(fn.mlirValueIsABlockArgument(arg0)) == 1 &&
+             bitsOf(fn.mlirValueIsABlockArgument(result)) == 0,
          "mlirValueIsABlockArgument");
-  expect(fn.mlirValueIsAOpResult(result) && !fn.mlirValueIsAOpResult(arg0), "mlirValueIsAOpResult");
+  expect(bitsOf(fn.mlirValueIsAOpResult(result)) == 1 && bitsOf(fn.mlirValueIsAOpResult(arg0)) == 0,
+         "mlirValueIsAOpResult");
   if (!wrong.empty())
     return;
   expect(same(fn.mlirBlockArgumentGetOwner(arg1), body), "mlirBlockArgumentGetOwner");
