@@ -70,7 +70,8 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
       node.rivals.push_back(bucket[i]);
     hasTiedRival |= other.isTied && other.numTied >= own.numTied;
     hasBetterTied |= other.numTied > own.numTied;
-    hasLinkedRival |= other.isLinked || (other.isInner && own.types < 2 && !other.isClosed);
+    hasLinkedRival |= other.isLinked || (other.isInner && own.types < 2 && !other.isClosed) ||
+                      (other.isInner && !own.isInner && graph_.isShaping(node.op));
   }
   float atMost = std::min(mostFor(node), chain.hostConfidence);
   if (hasBetterTied)
@@ -86,7 +87,9 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   if (!own.isTied && graph_.nodes[primal].op.name() == graph_.ids().funcCall &&
       node.op.name() != graph_.ids().funcCall)
     atMost = std::min(atMost, 0.85f);
-  if (!chain.clues[at].hasCotangent)
+  // jax.checkpoint loses the frames that tell runs of a line apart.
+  bool isLoose = node.origin->checkpointed && chain.clues[at].isBatched && !own.isTied;
+  if (!chain.clues[at].hasCotangent || (isLoose && isMixed(chain, node)))
     atMost = std::min(atMost, 0.85f);
   float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;
   float tied = own.isTied && !hasTiedRival ? (hasRival || own.fit < kGoodFit ? 0.95f : 1.0f) : 0.0f;

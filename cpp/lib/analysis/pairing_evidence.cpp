@@ -235,6 +235,8 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
   if (clues.sources.size() > 1 && isHere(latest) &&
       std::all_of(clues.sources.begin(), clues.sources.end(), isOfLatest))
     return latest;
+  // In some functions everything is at one place.
+  isSure = bool(sum.origin->source);
   // An addition of which only one operand has a tangent is left out by JAX.
   size_t uses = 0;
   for (Value result : graph_.nodes[last].op.results())
@@ -242,9 +244,10 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
       uses += use.owner() ? 1 : 0;
   NodeId addition = kNone;
   for (NodeId maker : makersFor(latest))
-    if (addition == kNone && isHere(maker) &&
-        passesCotangent(graph_.provenance().text(graph_.nodes[maker].primitive)))
-      addition = maker;
+    if (isHere(maker) && passesCotangent(graph_.provenance().text(graph_.nodes[maker].primitive))) {
+      isSure &= addition == kNone && !isHere(latest);
+      addition = addition == kNone ? maker : addition;
+    }
   if (!isHere(latest))
     return addition;
   // A conversion to the same type leaves nothing in the backward pass, but what it converts may

@@ -34,6 +34,7 @@ void Aligner::matchRecomputed() {
       keys.insert(graph_.nodes[id].key);
     }
   std::map<Signature, NodeId> computed;
+  std::map<std::pair<const void *, KeyId>, int> runs; // of a line, by operation
   bool isExact = false;
   std::unordered_map<NodeId, int> copies;
   std::unordered_map<NodeId, NodeId> originals, lastCopy;
@@ -41,6 +42,7 @@ void Aligner::matchRecomputed() {
     const Node &node = graph_.nodes[id];
     if (!isForward(node) || !keys.count(node.key))
       continue;
+    ++runs[{node.op.name().opaque(), node.key}];
     auto [first, isNew] = computed.emplace(signatureOf(node), id);
     // Broadcast constants are the same value wherever the same line is run.
     if (!isNew && node.follows != kNone && node.op.results().size() == 1)
@@ -57,7 +59,15 @@ void Aligner::matchRecomputed() {
         (!isCall && graph_.nodes[original].op.results().size() != node.op.results().size()))
       continue;
     node.primal = graph_.nodes[original].owner;
-    node.confidence = std::min(mostFor(node), found == computed.end() ? 0.97f : 1.0f);
+    bool isOnly = runs[{node.op.name().opaque(), node.key}] == 1;
+    node.confidence = std::min(mostFor(node), found != computed.end() ? 1.0f
+                                              : isOnly                ? 0.97f
+                                                                      : 0.85f);
+    // It is no surer than what it works on.
+    for (Value operand : node.op.operands())
+      if (NodeId maker = graph_.nodeOf(operand.definingOp());
+          maker != kNone && graph_.nodes[maker].origin->rematted)
+        node.confidence = std::min(node.confidence, graph_.nodes[maker].confidence);
     isExact = true;
     if (node.follows == kNone)
       ++copies[originals[id] = original], lastCopy[original] = id;
