@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, get_args
@@ -134,7 +136,7 @@ def under(new: Stage | None) -> Iterator[None]:
 
 
 # One object for equal stages: JAX compares it with those of its caches for every operation that is traced.
-_made: dict[Stage, Stage] = {}
+_made: weakref.WeakValueDictionary[tuple, Stage] = weakref.WeakValueDictionary()
 
 
 def _make(
@@ -166,7 +168,7 @@ def _make(
         op_names=_patterns("op_names", op_names, "a list of keys"),
         on_error=on_error,
     )
-    return _made.setdefault(new, new)
+    return _made.setdefault(dataclasses.astuple(new), new)
 
 
 def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
