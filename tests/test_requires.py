@@ -11,7 +11,6 @@ import requires
 
 # Facts of the machine and of JAX, and not missing tools: what runs on none of ours is said in docs/compatibility.md.
 FACTS = {
-    "test_every_primitive.py": "what JAX itself does not lower",
     "test_hlo_gpu.py": "no GPU",
     "test_paths.py": "no TPU compiler",
 }
