@@ -72,7 +72,7 @@ WRONG = [
     ("hlotag", 2, "usage: hlotag"),
     ("hlotag optt", 2, "invalid choice: 'optt'"),
     ("hlotag --no", 2, "unrecognized arguments: --no"),
-    ("hlotag passes nothing", 1, "hlotag passes: error: no such pass: nothing; there are: "),
+    ("hlotag passes nothing", 1, "hlotag passes: error: no such pass: nothing; there are: hlotag-"),
     ("hlotag keys nothing", 1, "hlotag keys: error: no known key matches nothing"),
     ("hlotag keys --json --markdown", 2, "not allowed with"),
     ("hlotag completion", 2, "required: shell"),

@@ -175,7 +175,8 @@ def _describe(names: Sequence[str]) -> int:
     known = {info.name: info for info in list_passes()}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise PipelineError(f"no such pass: {', '.join(unknown)}; there are: {', '.join(known)}")
+        ours_first = sorted(known, key=lambda name: (not name.startswith("hlotag-"), name))
+        raise PipelineError(f"no such pass: {', '.join(unknown)}; there are: {', '.join(ours_first)}")
     for name in names or known:
         info = known[name]
         print(f"{info.name}: {info.summary}\n\n{textwrap.indent(info.description, '  ')}\n")
