@@ -12,7 +12,6 @@
 #include "hlotag/capi/table.h"
 #include "hlotag/ir/location.h"
 #include "hlotag/ir/nesting.h"
-#include "hlotag/ir/walk.h"
 #include "hlotag/pass/pipeline.h"
 #include "hlotag/pass/plugin_loader.h"
 #include "hlotag/pass/registry.h"
@@ -105,18 +104,19 @@ nb::list provenance(nb::handle capsule) {
   // Who asks goes on to read the module through the bindings.
   if (auto undecodable = bindings::findUndecodable(module.raw()))
     throw std::invalid_argument(notUtf8(*undecodable));
-  analysis::Provenance provenance(module);
+  ir::OpList operations(module);
+  analysis::Provenance provenance(operations);
   nb::list result;
-  ir::walk(module, [&](ir::Operation op) {
-    if (op == module)
-      return;
-    const analysis::Origin &origin = provenance.of(op);
+  for (const ir::OpList::Entry &entry : operations) {
+    if (entry.op == module)
+      continue;
+    const analysis::Origin &origin = provenance.of(entry.op);
     std::string_view name = provenance.text(origin.scope);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
     result.append(nb::make_tuple(nb::str(name.data(), name.size()), origin.transposed,
                                  nb::str(file.data(), file.size()),
                                  origin.source ? origin.source.line() : 0));
-  });
+  }
   return result;
 }
 

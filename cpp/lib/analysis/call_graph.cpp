@@ -9,45 +9,52 @@ using ir::Attribute;
 using ir::Identifier;
 using ir::Operation;
 
-CallGraph::CallGraph(Operation module, const ir::OpIds &ids) : module_(ids.module) {
-  std::vector<Operation> others;
-  for (ir::Block block : module.regions()[0].blocks())
-    for (Operation op : block.operations()) {
-      auto name = op.name() == ids.func ? op.attrOf<ir::StringAttr>("sym_name") : ir::StringAttr();
-      if (!name) {
-        others.push_back(op);
-        continue;
-      }
-      auto visibility = op.attrOf<ir::StringAttr>("sym_visibility");
-      byName_.emplace(name.value(), functions_.size());
-      functions_.push_back({op, name.value(), visibility && visibility.value() == "private"});
+CallGraph::CallGraph(const ir::OpList &operations, const ir::OpIds &ids) : module_(ids.module) {
+  std::vector<size_t> starts; // of the functions
+  std::vector<size_t> others;
+  for (size_t i = 1; i < operations.size(); i = operations.after(i)) {
+    Operation op = operations[i].op;
+    bool isFunction = operations[i].name == ids.func;
+    auto name = isFunction ? op.attrOf<ir::StringAttr>("sym_name") : ir::StringAttr();
+    if (!name) {
+      others.push_back(i);
+      continue;
     }
-  for (size_t i = 0; i < functions_.size(); ++i)
-    addBody(i, ids);
-  for (Operation other : others)
-    ir::walk(other, [&](Operation op) {
+    auto visibility = op.attrOf<ir::StringAttr>("sym_visibility");
+    byName_.emplace(name.value(), functions_.size());
+    functions_.push_back({op, name.value(), visibility && visibility.value() == "private"});
+    starts.push_back(i);
+  }
+  for (size_t f = 0; f < functions_.size(); ++f)
+    addBody(f, operations, starts[f], ids);
+  for (size_t other : others)
+    for (size_t i = other, end = operations.after(other); i < end;) {
       // A nested module resolves names among its own symbols.
-      if (op.name() == ids.module)
-        return ir::WalkResult::Skip;
-      addReferences(op);
-      return ir::WalkResult::Advance;
-    });
+      bool isModule = operations[i].name == ids.module;
+      if (!isModule)
+        addReferences(operations[i].op);
+      i = isModule ? operations.after(i) : i + 1;
+    }
 }
 
-void CallGraph::addBody(size_t function, const ir::OpIds &ids) {
+void CallGraph::addBody(size_t function, const ir::OpList &operations, size_t start,
+                        const ir::OpIds &ids) {
   size_t place = 0;
-  ir::walk(functions_[function].op, [&](Operation op) {
-    Identifier name = op.name();
-    if (name == ids.module)
-      return ir::WalkResult::Skip;
+  for (size_t i = start, end = operations.after(start); i < end;) {
+    Operation op = operations[i].op;
+    Identifier name = operations[i].name;
+    if (name == ids.module) {
+      i = operations.after(i);
+      continue;
+    }
     Kind kind = kindOf(name, ids);
     if (kind.calls)
       addCalls({op, function, kNone, place, 0}, op.attr(kind.calls.str()));
     if (kind.mayRefer)
       addReferences(op, kind.calls);
     ++place;
-    return ir::WalkResult::Advance;
-  });
+    ++i;
+  }
 }
 
 void CallGraph::addCalls(const CallSite &site, Attribute callees) {

@@ -25,10 +25,11 @@ size_t joinAround(std::string_view name, size_t next, std::string &out) {
 
 bool hasMark(std::string_view name) { return name.find(kMark) != std::string_view::npos; }
 
-MarkedName parseMarks(std::string_view name) {
-  MarkedName result;
+void parseMarks(std::string_view name, MarkedName &result) {
   size_t at = 0;
-  result.stripped.reserve(name.size());
+  result.marks.clear();
+  result.stripped.clear();
+  result.error.clear();
   while (at < name.size()) {
     size_t mark = name.find(kMark, at);
     result.stripped += name.substr(at, mark - at);
@@ -43,12 +44,11 @@ MarkedName parseMarks(std::string_view name) {
       result.error =
           "malformed mark in location name: expected a number and the escape character 1 "
           "after 'hlotag#'";
-      return result;
+      return;
     }
     result.marks.push_back(index);
     at = joinAround(name, size_t(end + 1 - name.data()), result.stripped);
   }
-  return result;
 }
 
 } // namespace hlotag::analysis

@@ -19,7 +19,8 @@ struct MarkedName {
 /// Whether it is worth parsing `name`; one scan, no allocation.
 bool hasMark(std::string_view name);
 
-/// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`.
-MarkedName parseMarks(std::string_view name);
+/// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`. `result`
+/// may be used, and its memory is used again.
+void parseMarks(std::string_view name, MarkedName &result);
 
 } // namespace hlotag::analysis

@@ -43,7 +43,7 @@ void aliasArguments(PairingGraph &graph, const Node &forward, const Node &backwa
 }
 
 /// A function that only one equation's backward code calls is part of that equation, if it has no
-/// counterpart in the forward pass.
+/// counterpart in the forward pass. One that stands for a call has equations of its own.
 void adoptCallees(PairingGraph &graph, Provenance &provenance,
                   const std::set<const FunctionNodes *> &seen) {
   for (const FunctionNodes &function : graph.functions) {
@@ -62,6 +62,8 @@ void adoptCallees(PairingGraph &graph, Provenance &provenance,
       primal = graph.nodes[id].primal;
       confidence = std::min(confidence, graph.nodes[id].confidence);
     }
+    if (primal != kNone && graph.functionOf(graph.nodes[primal].op))
+      confidence = std::min(confidence, 0.85f);
     for (NodeId id = function.begin; id < function.end && primal != kNone; ++id) {
       graph.nodes[id].primal = primal;
       graph.nodes[id].confidence = confidence;
@@ -83,6 +85,26 @@ void addRivals(const PairingGraph &graph, const Node &node, Pair &pair) {
     pair.rivals.push_back(graph.nodes[rival].op);
   }
   pair.agreed = node.agreed;
+}
+
+/// Pairs the operations in the regions of `derived` with those in the regions of `primal`, which
+/// may be equations of their own, where the one is a copy of the other.
+void addCopiedBody(Operation derived, Operation primal, float confidence,
+                   std::vector<Pair> &pairs) {
+  if (derived.name() != primal.name() || derived.regions().size() != primal.regions().size())
+    return;
+  for (intptr_t i = 0; i < derived.regions().size(); ++i) {
+    std::vector<Operation> copies, originals;
+    for (Operation op : derived.regions()[i].firstBlock().operations())
+      copies.push_back(op);
+    for (Operation op : primal.regions()[i].firstBlock().operations())
+      originals.push_back(op);
+    auto isSameKind = [](Operation a, Operation b) { return a.name() == b.name(); };
+    if (!std::equal(copies.begin(), copies.end(), originals.begin(), originals.end(), isSameKind))
+      continue;
+    for (size_t at = 0; at < copies.size(); ++at)
+      pairs.push_back({copies[at], originals[at], confidence});
+  }
 }
 
 } // namespace
@@ -148,6 +170,8 @@ std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
       for (Region region : node.op.regions())
         for (Operation op : region.firstBlock().operations())
           derived.push_back(op);
+    if (node.origin->rematted)
+      addCopiedBody(node.op, graph.nodes[primal].op, confidence, pairs);
     auto add = [&](NodeId id) {
       for (Operation op : derived)
         pairs.push_back({op, graph.nodes[id].op, confidence});

@@ -246,21 +246,27 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
 /// Takes over a choice, each with its confidence.
 void Aligner::settle(const Chain &chain, const Choice &choice) {
   size_t count = chain.nodes.size();
-  for (size_t i = 0; i < count; ++i)
-    if (Node &node = graph_.nodes[chain.nodes[i]]; node.confidence == 0)
+  std::vector<bool> isRecognized(count); // by its operands: what its place says is no news
+  for (size_t i = 0; i < count; ++i) {
+    Node &node = graph_.nodes[chain.nodes[i]];
+    isRecognized[i] = node.confidence > 0;
+    if (!isRecognized[i])
       node.primal = choice[i];
+  }
   for (int round = 0; round < 3; ++round) {
-    // JAX transposes in exactly reverse order: a pair lies between those that are certain.
+    // JAX transposes in exactly reverse order: a pair lies between those that are certain. What
+    // may be a residual comes after its equation, wherever that is.
     Choice certain(count, kNone);
     for (size_t i = 0; i < count; ++i)
-      if (graph_.nodes[chain.nodes[i]].confidence >= kCertain)
-        certain[i] = graph_.nodes[chain.nodes[i]].primal;
+      if (const Node &node = graph_.nodes[chain.nodes[i]];
+          node.confidence >= kCertain && !graph_.nodes[node.primal].isOrphan)
+        certain[i] = node.primal;
     auto room = brackets(chain, certain);
     for (size_t i = 0; i < count; ++i) {
       Node &node = graph_.nodes[chain.nodes[i]];
-      if (node.confidence >= kCertain)
+      if (node.confidence >= kCertain || isRecognized[i])
         continue;
-      NodeId outside = call_ == kNone ? kNone : hoisted(chain, i);
+      NodeId outside = hoisted(chain, i);
       if (outside != kNone) {
         node.primal = outside;
         node.confidence = 0.95f;
@@ -273,8 +279,8 @@ void Aligner::settle(const Chain &chain, const Choice &choice) {
       auto [low, high] = round ? room[i] : std::pair<NodeId, NodeId>(chain.begin, chain.end);
       node.confidence = confidenceOf(chain, i, low, high);
     }
-    // Zeros are made for the operation that uses them.
-    for (size_t i = count; i-- > 0;) {
+    // Zeros are made for the operation that uses them, but where an equation is computed again.
+    for (size_t i = chain.kind == Kind::Transposed ? count : 0; i-- > 0;) {
       Node &node = graph_.nodes[chain.nodes[i]];
       NodeId sink = chain.clues[i].isZero ? onlySink(node, chain.clues[i]) : kNone;
       if (sink == kNone)
@@ -293,7 +299,9 @@ void Aligner::bound(Chain &chain) {
   chain.begin = forward_.begin;
   chain.end = forward_.end;
   chain.outputs = outputs_;
-  chain.seedConfidence = call_ == kNone ? 1.0f : graph_.nodes[call_].confidence;
+  // No pair inside of a function is surer than that of its call.
+  chain.seedConfidence = chain.hostConfidence =
+      call_ == kNone ? 1.0f : graph_.nodes[call_].confidence;
   ir::Operation first = graph_.nodes[chain.nodes.front()].op;
   NodeId parent = graph_.nodeOf(first.parent());
   if (chain.kind == Kind::Recomputed || parent == kNone)
@@ -304,7 +312,8 @@ void Aligner::bound(Chain &chain) {
     return;
   chain.begin = primal + 1;
   chain.end = graph_.nodes[primal].last + 1;
-  chain.seedConfidence = chain.hostConfidence = graph_.nodes[parent].confidence;
+  chain.seedConfidence = chain.hostConfidence =
+      std::min(chain.hostConfidence, graph_.nodes[parent].confidence);
   auto number = intptr_t(PairingGraph::regionOf(first));
   if (number < graph_.nodes[primal].op.regions().size())
     addOutputs(primal, graph_.nodes[primal].op.regions()[number].firstBlock(), chain.outputs);
@@ -398,7 +407,7 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   if (clues.sources.empty() && sink != kNone) {
     for (NodeId user : clues.sinks)
       confidence = std::min(confidence, graph_.nodes[user].confidence);
-    bool isOfSink = clues.isZero || chain.kind == Kind::Recomputed ||
+    bool isOfSink = (clues.isZero && chain.kind == Kind::Transposed) ||
                     std::any_of(clues.residuals.begin(), clues.residuals.end(),
                                 [&](ir::Value r) { return isTied(r, sink); });
     possible = {sink};
@@ -410,6 +419,16 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   }
   if (possible.size() != 1)
     return false;
+  // Where the rule of an equation there does explain it, that may be the one.
+  auto [begin, end] = candidates(chain, bucket, possible[0], possible[0], kMaxCandidates / 2);
+  bool isExplained =
+      std::any_of(bucket.begin() + intptr_t(begin), bucket.begin() + intptr_t(end), [&](NodeId id) {
+        return id != possible[0] && isCandidate(node, bucket, id) &&
+               fitOf(chain.kind, graph_.nodes[id].primitive, node.primitive) >= 2.0f &&
+               supportFor(chain, at, id).score > 0;
+      });
+  if (isExplained && !clues.isZero)
+    confidence = std::min(confidence, 0.85f);
   // An equation may leave no operation in the forward pass, but for the name of its transpose.
   if (!isHelper(graph_.provenance().text(node.primitive)))
     confidence = std::min(confidence, 0.8f);

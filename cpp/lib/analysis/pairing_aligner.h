@@ -88,6 +88,10 @@ private:
 
   // Recomputed operations
   void matchRecomputed();
+  bool mayRepeat(const Node &node, const Node &other);
+  void seeUsers(Node &node);
+  bool worksOnValues(const Node &node);
+  bool worksOnItsOwn(const Node &node, NodeId equation);
   NodeId similarUser(const Node &node);
 
   // Evidence
@@ -103,6 +107,7 @@ private:
   void addMakers(NodeId equation, int depth, std::vector<NodeId> &makers);
   bool feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId cotangent);
   bool worksOn(NodeId equation, ir::Value value);
+  bool worksOnSumsOf(NodeId equation);
   NodeId sumOwner(NodeId sum, const Clues &clues, bool &isSure);
 
   // Alignment

@@ -2,12 +2,15 @@
 //
 // How sure a pair is.
 #include "pairing_aligner.h"
+#include "pairing_rules.h"
 
 namespace hlotag::analysis {
 namespace {
 
 constexpr size_t kMaxRivals = 8;
+constexpr float kFit = 2.0f;
 constexpr float kGoodFit = 2.5f;
+constexpr float kBetterFit = 1.0f; // what a rule says is so much more than what another may do
 
 } // namespace
 
@@ -55,33 +58,56 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   node.agreed = 0;
   NodeId primal = node.primal;
   Support own = supportFor(chain, at, primal);
-  bool hasRival = false, hasTiedRival = false, hasLinkedRival = false, hasBetterTied = false;
+  bool hasRival = false, hasTiedRival = false, hasLinkedRival = false, hasBetterTied = false,
+       hasBetterFit = false;
+  // How many operations its derivative takes is not known: the order does not tell two apart.
+  bool isOpaque = usesAnything(graph_.provenance().text(graph_.nodes[primal].primitive)) &&
+                  graph_.nodes[primal].op.regions().size() == 0 &&
+                  !graph_.functionOf(graph_.nodes[primal].op);
+  bool hasTwin = false;
   const Bucket &bucket = bucketOf(node);
   auto [begin, end] = candidates(chain, bucket, primal, primal, kMaxCandidates / 2);
   for (size_t i = begin; i < end; ++i) {
-    if (bucket[i] == primal || bucket[i] < low || bucket[i] > high ||
+    bool isOutside = bucket[i] < low || bucket[i] > high;
+    if (bucket[i] == primal || (isOutside && own.fit >= 1.0f && !isOpaque) ||
         !isCandidate(node, bucket, bucket[i]) || haveOneOrigin(bucket[i], primal))
       continue;
     Support other = supportFor(chain, at, bucket[i]);
-    if (other.score <= 0 || (other.types < own.types && chain.kind == Kind::Transposed))
+    hasTwin |= isOpaque && graph_.nodes[bucket[i]].primitive == graph_.nodes[primal].primitive &&
+               other.numTied >= own.numTied;
+    // Batching changes types: one that fits less is no reason against what else speaks for it.
+    // So is one that moves the data of the equation before.
+    bool isMoved = other.isInner && !own.isInner && graph_.isShaping(node.op);
+    bool isLess = other.types < own.types && (other.types == 0 || !(other.isLinked || isMoved));
+    if (other.score <= 0 || (isLess && chain.kind == Kind::Transposed))
+      continue;
+    // Nothing is known of what it may emit: the order is not enough against a rule.
+    hasBetterFit |= own.fit < 1.0f && other.fit >= own.fit + kBetterFit;
+    if (isOutside)
       continue;
     hasRival = true;
     if (node.rivals.size() < kMaxRivals)
       node.rivals.push_back(bucket[i]);
     hasTiedRival |= other.isTied && other.numTied >= own.numTied;
     hasBetterTied |= other.numTied > own.numTied;
-    hasLinkedRival |= other.isLinked || (other.isInner && own.types < 2 && !other.isClosed) ||
-                      (other.isInner && !own.isInner && graph_.isShaping(node.op));
+    // What an equation emits may use what it emitted before, if the types or its rule allow that.
+    bool isNext =
+        other.isInner && !other.isClosed && (own.types < 2 || (!own.isTied && other.fit >= kFit));
+    hasLinkedRival |= other.isLinked || isMoved || isNext;
   }
+  for (NodeId member : graph_.membersOf(primal))
+    hasLinkedRival |= graph_.nodes[member].isShape &&
+                      fitOf(chain.kind, graph_.nodes[member].primitive, node.primitive) >= 1.0f;
   float atMost = std::min(mostFor(node), chain.hostConfidence);
-  if (hasBetterTied)
+  if (hasTwin || hasBetterTied || hasBetterFit || graph_.nodes[primal].isRepeated)
     atMost = std::min(atMost, 0.85f);
   // There, differentiating again makes several equations of each; what a function is handed from
   // outside does not tell them apart.
   if (graph_.isHigherOrder && isAcross() && (!node.origin->source || isMixed(chain, node)))
     atMost = std::min(atMost, 0.85f);
   if (chain.kind == Kind::Recomputed)
-    return hasRival || atMost < 1.0f || (chain.clues[at].isBatched && graph_.isShaping(node.op))
+    return hasRival || atMost < 1.0f || (chain.clues[at].isBatched && graph_.isShaping(node.op)) ||
+                   !worksOnItsOwn(node, primal)
                ? 0.85f
                : 0.97f;
   if (!own.isTied && graph_.nodes[primal].op.name() == graph_.ids().funcCall &&
@@ -94,6 +120,9 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;
   float tied = own.isTied && !hasTiedRival ? (hasRival || own.fit < kGoodFit ? 0.95f : 1.0f) : 0.0f;
   tied = std::min(tied, chain.clues[at].certainty);
+  // A type that only fits within an equation rests on what is said to be of the same.
+  if (own.types < 2 && own.isInner)
+    tied = std::min(tied, own.linkConfidence);
   float proved = std::max(own.isTied ? std::min(0.95f, chain.clues[at].certainty) : 0.0f,
                           own.isLinked || own.isInner ? own.linkConfidence : 0.0f);
   if (node.rivals.size() < kMaxRivals)

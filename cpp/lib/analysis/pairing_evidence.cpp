@@ -216,6 +216,26 @@ bool Aligner::worksOn(NodeId equation, Value value) {
   return found;
 }
 
+/// Whether `equation` works on a value in two ways, at least one of them through an addition.
+bool Aligner::worksOnSumsOf(NodeId equation) {
+  std::vector<NodeId> added;
+  for (NodeId maker : makersFor(equation))
+    if (passesCotangent(graph_.provenance().text(graph_.nodes[maker].primitive)))
+      added.push_back(maker);
+  for (NodeId addition : added)
+    for (Value operand : graph_.nodes[addition].op.operands()) {
+      Value value = graph_.canonical(operand);
+      if (!value.isBlockArgument() && graph_.nodeOf(value.definingOp()) == kNone)
+        continue; // a constant
+      if (worksOn(equation, value))
+        return true;
+      for (NodeId other : added)
+        if (other != addition && worksOn(other, value))
+          return true;
+    }
+  return false;
+}
+
 /// The equation whose backward code adds up cotangents: the one that made the last of them, if that
 /// is the cotangent of a value that is used twice; or one before it, an addition, that hands on
 /// its cotangent and computes nothing itself. `isSure` becomes false where it may be another.
@@ -233,8 +253,11 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
   // A derivative may consist of several terms.
   auto isOfLatest = [&](NodeId source) { return graph_.nodes[source].primal == latest; };
   if (clues.sources.size() > 1 && isHere(latest) &&
-      std::all_of(clues.sources.begin(), clues.sources.end(), isOfLatest))
+      std::all_of(clues.sources.begin(), clues.sources.end(), isOfLatest)) {
+    // Or it works on a value and on a sum with that value: then it is the addition's.
+    isSure = !worksOnSumsOf(latest);
     return latest;
+  }
   // In some functions everything is at one place.
   isSure = bool(sum.origin->source);
   // An addition of which only one operand has a tangent is left out by JAX.
@@ -276,6 +299,9 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
 /// a loop computes anew with the same result, and not its backward code.
 NodeId Aligner::hoisted(const Chain &chain, size_t at) {
   const Node &node = graph_.nodes[chain.nodes[at]];
+  bool isInLoop = call_ != kNone && graph_.nodes[call_].op.parent().name() == graph_.ids().whileOp;
+  if (!isInLoop || chain.kind == Kind::Recomputed)
+    return kNone;
   for (NodeId source : chain.clues[at].sources) {
     const Node &maker = graph_.nodes[source];
     if (maker.primal == kNone)

@@ -16,6 +16,7 @@ PairingGraph::PairingGraph(Operation module, Provenance &provenance)
   reshape_ = Identifier::get(module.context(), "stablehlo.reshape");
   transpose_ = Identifier::get(module.context(), "stablehlo.transpose");
   convert_ = Identifier::get(module.context(), "stablehlo.convert");
+  customCall_ = Identifier::get(module.context(), "stablehlo.custom_call");
   std::vector<Operation> found;
   walk(module, [&](Operation op) {
     if (op.name() == ids_.func)
@@ -35,7 +36,6 @@ PairingGraph::PairingGraph(Operation module, Provenance &provenance)
 
 void PairingGraph::addFunction(Operation function) {
   FunctionNodes range{function, NodeId(nodes.size()), 0};
-  std::unordered_map<const void *, Value> constants;
   walk(function, [&](Operation op) {
     if (op == function)
       return WalkResult::Advance;
@@ -43,7 +43,7 @@ void PairingGraph::addFunction(Operation function) {
     if (name == ids_.constant) {
       // Equal constants are one value, so that recomputed operations have equal operands.
       Value result = op.results()[0];
-      auto [first, isNew] = constants.try_emplace(op.attr("value").opaque(), result);
+      auto [first, isNew] = constants_.try_emplace(op.attr("value").opaque(), result);
       if (!isNew)
         setAlias(result, first->second);
       return WalkResult::Skip;
@@ -347,7 +347,10 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
       continue;
     for (OpOperand use : node.op.results()[0].uses()) {
       NodeId user = nodeOf(use.owner());
-      if (user != kNone && user > id && nodes[user].origin == node.origin) {
+      // A kernel that works on what another makes is another equation of the same primitive.
+      bool isAnother =
+          user != kNone && node.op.name() == customCall_ && nodes[user].op.name() == customCall_;
+      if (user != kNone && user > id && nodes[user].origin == node.origin && !isAnother) {
         node.follows = user;
         break;
       }
@@ -418,6 +421,7 @@ void PairingGraph::findShaped(const FunctionNodes &range) {
     if (count != 1 || user == kNone || nodes[user].key != node.key)
       continue;
     node.owner = nodes[user].follows == kNone ? user : nodes[user].follows;
+    node.isShape = true;
   }
 }
 

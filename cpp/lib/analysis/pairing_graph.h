@@ -43,6 +43,8 @@ struct Node {
   float confidence = 0;
   float agreed = 0;           ///< how sure it is that it stems from that or from a rival
   std::vector<NodeId> rivals; ///< what else it may stem from
+  bool isRepeated = false;    ///< another equation computes the same, and one of them again
+  bool isShape = false;       ///< it only seems to bring what its owner works on into shape
   bool isOrphan = false;      ///< only the backward pass uses it: its equation may be dead code
 };
 
@@ -115,12 +117,13 @@ private:
   Provenance &provenance_;
   ir::OpIds ids_;
   ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_, reshape_, transpose_,
-      convert_;
+      convert_, customCall_;
   std::unordered_map<TextId, Order> orders_; // by transforms
   std::vector<NodeId> scratch_[3];           // by node
   std::unordered_map<NodeId, std::vector<NodeId>> members_;
   ir::PointerMap<NodeId> nodeByOp_;
   ir::PointerMap<MlirValue> aliases_;
+  std::unordered_map<const void *, ir::Value> constants_;             // by value: the first of each
   ir::PointerMap<std::vector<std::string>> shapes_;                   // by type
   ir::PointerMap<bool> isZero_;                                       // by attribute
   std::map<std::pair<const void *, const void *>, ir::Value> slices_; // by stack and type

@@ -10,21 +10,46 @@ namespace hlotag::analysis {
 
 using namespace ir;
 
-/// A recomputed operation has the name, the place and the operands of the one it repeats.
-void Aligner::matchRecomputed() {
-  struct Signature {
-    const void *name;
-    KeyId key;
-    std::vector<const void *> operands;
-    bool operator<(const Signature &o) const {
-      return std::tie(key, name, operands) < std::tie(o.key, o.name, o.operands);
+namespace {
+
+/// What an operation computes, at one place: equal ones have equal results.
+struct Signature {
+  const void *name;
+  KeyId key;
+  std::vector<const void *> parts; ///< primitive, attributes and operands
+  bool operator<(const Signature &o) const {
+    return std::tie(key, name, parts) < std::tie(o.key, o.name, o.parts);
+  }
+};
+
+/// The attributes that say what `op` computes: those of other dialects are notes, and copies of a
+/// call may call copies.
+std::vector<const void *> attributesOf(Operation op, const OpIds &ids) {
+  std::vector<const void *> attributes;
+  if (op.name() == ids.funcCall)
+    return attributes;
+  for (NamedAttribute attribute : op.attributes())
+    if (attribute.name.str().find('.') == std::string_view::npos) {
+      attributes.push_back(attribute.name.opaque());
+      attributes.push_back(attribute.value.opaque());
     }
-  };
-  auto signatureOf = [&](const Node &node) {
-    Signature signature{node.op.name().opaque(), node.key, {}};
-    for (Value operand : node.op.operands())
-      signature.operands.push_back(graph_.canonical(operand).opaque());
-    return signature;
+  return attributes;
+}
+
+Signature signatureOf(PairingGraph &graph, const Node &node) {
+  Signature signature{node.op.name().opaque(), node.key, attributesOf(node.op, graph.ids())};
+  for (Value operand : node.op.operands())
+    signature.parts.push_back(graph.canonical(operand).opaque());
+  return signature;
+}
+
+} // namespace
+
+/// A recomputed operation has the name, the place, the attributes and the operands of the one it
+/// repeats.
+void Aligner::matchRecomputed() {
+  auto atMost = [&](const Node &node) {
+    return std::min(mostFor(node), call_ == kNone ? 1.0f : graph_.nodes[call_].confidence);
   };
   std::vector<NodeId> recomputed;
   std::set<KeyId> keys;
@@ -43,16 +68,25 @@ void Aligner::matchRecomputed() {
     if (!isForward(node) || !keys.count(node.key))
       continue;
     ++runs[{node.op.name().opaque(), node.key}];
-    auto [first, isNew] = computed.emplace(signatureOf(node), id);
-    // Broadcast constants are the same value wherever the same line is run.
-    if (!isNew && node.follows != kNone && node.op.results().size() == 1)
-      graph_.setAlias(node.op.results()[0],
-                      graph_.canonical(graph_.nodes[first->second].op.results()[0]));
+    auto [first, isNew] = computed.emplace(signatureOf(graph_, node), id);
+    if (isNew)
+      continue;
+    // What was computed twice is one value: nothing tells a copy of one from a copy of the other.
+    if (node.follows == kNone && node.owner != graph_.nodes[first->second].owner)
+      for (NodeId same : {node.owner, graph_.nodes[first->second].owner})
+        graph_.nodes[same].isRepeated = true;
+    ir::Operation same = graph_.nodes[first->second].op;
+    for (Value result : node.op.results())
+      if (result.number() < same.results().size())
+        graph_.setAlias(result, graph_.canonical(same.results()[result.number()]));
   }
+  std::unordered_map<NodeId, float>
+      sameValue; // how sure it is that a copy has the original's value
   for (NodeId id : recomputed) {
     Node &node = graph_.nodes[id];
-    auto found = computed.find(signatureOf(node));
-    NodeId original = found == computed.end() ? similarUser(node) : found->second;
+    auto found = computed.find(signatureOf(graph_, node));
+    bool isFound = found != computed.end();
+    NodeId original = isFound ? found->second : similarUser(node);
     // A function that is called again may also return residuals, after its results.
     bool isCall = graph_.functionOf(node.op) != nullptr;
     if (original == kNone ||
@@ -60,14 +94,14 @@ void Aligner::matchRecomputed() {
       continue;
     node.primal = graph_.nodes[original].owner;
     bool isOnly = runs[{node.op.name().opaque(), node.key}] == 1;
-    node.confidence = std::min(mostFor(node), found != computed.end() ? 1.0f
-                                              : isOnly                ? 0.97f
-                                                                      : 0.85f);
+    float &isSame = sameValue[id] = isFound ? 1.0f : isOnly ? 0.97f : 0.85f;
     // It is no surer than what it works on.
     for (Value operand : node.op.operands())
       if (NodeId maker = graph_.nodeOf(operand.definingOp());
           maker != kNone && graph_.nodes[maker].origin->rematted)
-        node.confidence = std::min(node.confidence, graph_.nodes[maker].confidence);
+        isSame = std::min(isSame, sameValue.count(maker) ? sameValue[maker] : 0.0f);
+    bool isOne = !graph_.nodes[node.primal].isRepeated && worksOnValues(node);
+    node.confidence = std::min({atMost(node), isSame, isOne ? 1.0f : 0.85f});
     isExact = true;
     if (node.follows == kNone)
       ++copies[originals[id] = original], lastCopy[original] = id;
@@ -89,6 +123,9 @@ void Aligner::matchRecomputed() {
     node.primal = kNone;
     node.confidence = 0;
   }
+  for (size_t i = recomputed.size(); i-- > 0;)
+    if (Node &node = graph_.nodes[recomputed[i]]; originals.count(recomputed[i]))
+      seeUsers(node);
   // What is left, where copies can be recognized, are residuals of equations that were copied.
   for (NodeId id : recomputed) {
     Node &node = graph_.nodes[id];
@@ -96,8 +133,86 @@ void Aligner::matchRecomputed() {
       continue;
     node.primal = graph_.nodes[node.owner].primal;
     bool isCall = graph_.functionOf(graph_.nodes[node.owner].op) != nullptr;
-    node.confidence = node.primal == kNone ? 0.0f : isCall ? 0.85f : std::min(mostFor(node), 0.95f);
+    float ofOwner = isCall ? 0.0f : graph_.nodes[node.owner].confidence;
+    node.confidence = node.primal == kNone ? 0.0f
+                      : ofOwner < kCertain ? 0.85f
+                                           : std::min({atMost(node), 0.95f, ofOwner});
   }
+}
+
+/// Whether each operand of the recomputed `node` is that of `other`, as far as that is known: what
+/// was recomputed itself and not recognized may be anything.
+bool Aligner::mayRepeat(const Node &node, const Node &other) {
+  if (node.op.operands().size() != other.op.operands().size() ||
+      attributesOf(node.op, graph_.ids()) != attributesOf(other.op, graph_.ids()))
+    return false;
+  for (intptr_t i = 0; i < node.op.operands().size(); ++i) {
+    Value own = graph_.canonical(node.op.operands()[i]);
+    NodeId maker = graph_.nodeOf(own.definingOp());
+    bool isUnknown = maker != kNone && graph_.nodes[maker].origin->rematted;
+    if (!isUnknown && !(own == graph_.canonical(other.op.operands()[i])))
+      return false;
+  }
+  return true;
+}
+
+/// What a copy works on is a copy of what its original works on: makes a recomputed `node` as sure
+/// as an operation that uses it.
+void Aligner::seeUsers(Node &node) {
+  if (node.confidence >= kCertain || node.owner != graph_.nodeOf(node.op))
+    return;
+  for (Value result : node.op.results())
+    for (OpOperand use : result.uses()) {
+      NodeId user = graph_.nodeOf(use.owner());
+      if (user == kNone || !graph_.nodes[user].origin->rematted ||
+          graph_.nodes[user].confidence < kCertain)
+        continue;
+      const Node &copy = graph_.nodes[user];
+      Operation original = graph_.nodes[copy.primal].op;
+      if (copy.op.name() != original.name() ||
+          copy.op.operands().size() != original.operands().size())
+        continue;
+      NodeId maker = graph_.nodeOf(original.operands()[use.number()].definingOp());
+      if (maker == kNone || graph_.nodes[maker].op.name() != node.op.name() ||
+          graph_.nodes[maker].origin->primitive != node.origin->primitive ||
+          graph_.nodes[maker].key != node.key || graph_.nodes[maker].owner != maker)
+        continue;
+      node.primal = graph_.nodes[maker].owner;
+      node.confidence = copy.confidence;
+      return;
+    }
+}
+
+/// Whether `node` works on anything but constants: those prove nothing.
+bool Aligner::worksOnValues(const Node &node) {
+  for (Value raw : node.op.operands()) {
+    Value value = graph_.canonical(raw);
+    if (value.isBlockArgument() || graph_.nodeOf(value.definingOp()) != kNone)
+      return true;
+  }
+  return false;
+}
+
+/// Whether what the recomputed `node` works on says that it belongs to `equation`: it is what the
+/// equation works on itself, or made of that.
+bool Aligner::worksOnItsOwn(const Node &node, NodeId equation) {
+  const Node &original = graph_.nodes[equation];
+  bool isCopy = node.op.name() == original.op.name();
+  if (isCopy && !mayRepeat(node, original))
+    return false;
+  for (Value raw : node.op.operands()) {
+    Value value = graph_.canonical(raw);
+    NodeId maker = graph_.nodeOf(value.definingOp());
+    if (maker != kNone && graph_.nodes[maker].origin->rematted) {
+      const Node &copy = graph_.nodes[maker];
+      if (copy.primal != kNone && copy.confidence >= kCertain &&
+          (copy.primal == equation || contains(makersFor(equation), copy.primal)))
+        return true;
+    } else if ((maker != kNone || value.isBlockArgument()) && worksOn(equation, value)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// The one forward node that does the same as `node` at the same place with one of its operands,
@@ -117,7 +232,7 @@ NodeId Aligner::similarUser(const Node &node) {
       const Node &other = graph_.nodes[user];
       if (!isForward(other) || other.key != node.key || other.op.name() != node.op.name() ||
           other.origin->primitive != node.origin->primitive || other.constant != node.constant ||
-          graph_.canonical(node.op.operands()[use.number()]) != value)
+          graph_.canonical(node.op.operands()[use.number()]) != value || !mayRepeat(node, other))
         continue;
       if (similar != kNone)
         return kNone;

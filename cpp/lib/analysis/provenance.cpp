@@ -9,10 +9,10 @@ namespace hlotag::analysis {
 
 using namespace ir;
 
-Provenance::Provenance(Operation module) : ids_(module.context()) {
+Provenance::Provenance(const OpList &operations) : ids_(operations[0].op.context()) {
   intern(std::string_view());
-  indexCalls(module);
-  placeFunctions(module);
+  indexCalls(operations);
+  placeFunctions(operations[0].op);
 }
 
 TextId Provenance::intern(std::string_view text) {
@@ -260,23 +260,23 @@ const Provenance::Context *Provenance::contextIn(Operation parent) {
   return context;
 }
 
-void Provenance::indexCalls(Operation module) {
-  walk(module, [&](Operation op) {
-    if (op.name() != ids_.func)
-      return;
-    if (StringAttr symbol = op.attrOf<StringAttr>("sym_name"))
-      functions_.emplace(symbol.value(), op);
-    functionsInOrder_.push_back(op);
-  });
-  walk(module, [&](Operation op) {
+void Provenance::indexCalls(const OpList &operations) {
+  for (const OpList::Entry &entry : operations) {
+    if (entry.name != ids_.func)
+      continue;
+    if (StringAttr symbol = entry.op.attrOf<StringAttr>("sym_name"))
+      functions_.emplace(symbol.value(), entry.op);
+    functionsInOrder_.push_back(entry.op);
+  }
+  for (const OpList::Entry &entry : operations) {
     // Computations of custom calls have names of their own, which nothing is put in front of.
-    Identifier attribute = ids_.calleesOf(op.name());
+    Identifier attribute = ids_.calleesOf(entry.name);
     if (!attribute)
-      return;
-    FlatSymbolRefAttr callee = op.attrOf<FlatSymbolRefAttr>(attribute.str());
+      continue;
+    FlatSymbolRefAttr callee = entry.op.attrOf<FlatSymbolRefAttr>(attribute.str());
     if (Operation target = callee ? function(callee.value()) : Operation())
-      calls_[target.opaque()].push_back(op);
-  });
+      calls_[target.opaque()].push_back(entry.op);
+  }
 }
 
 /// Gives every function its context, callers before callees, iteratively: chains of calls may be

@@ -52,11 +52,10 @@ bool Rewriter::replaceAttr(Operation op, Identifier name, Attribute present, Att
   return true;
 }
 
-bool Rewriter::setLocation(Operation op, Location location) {
-  Location former = op.location();
-  if (former == location)
+bool Rewriter::replaceLocation(Operation op, Location present, Location location) {
+  if (present == location)
     return false;
-  record(Kind::Location, op.opaque(), nullptr, former.opaque());
+  record(Kind::Location, op.opaque(), nullptr, present.opaque());
   capi::fn().mlirOperationSetLocation(op.raw(), location.raw());
   return true;
 }
@@ -105,6 +104,7 @@ void Rewriter::erase(Operation op) {
 }
 
 void Rewriter::undo(const Change &change) {
+  numMoves_ += change.kind >= Kind::Insert;
   const capi::Table &fn = capi::fn();
   switch (change.kind) {
   case Kind::Attr:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/tag_writer.h"
-#include "hlotag/ir/walk.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,14 +45,14 @@ DictionaryAttr TagWriter::dictionary(Operation op, std::string_view name) {
                 "attribute '" + std::string(name) + "' must be a dictionary, but is " + attr.str());
 }
 
-bool TagWriter::anyAttached(Operation module) {
+bool TagWriter::anyAttached(const OpList &operations) {
   if (anyAttached_)
     return *anyAttached_;
   anyAttached_ = false;
-  walk(module, [&](Operation op) {
-    *anyAttached_ = op.hasAttr(kAttached);
-    return *anyAttached_ ? WalkResult::Interrupt : WalkResult::Advance;
-  });
+  for (size_t i = 0; i < operations.size() && !*anyAttached_; ++i) {
+    operations.prefetch(i);
+    anyAttached_ = operations[i].op.hasAttr(kAttached);
+  }
   return *anyAttached_;
 }
 
@@ -125,6 +124,8 @@ DictionaryAttr TagWriter::record(const Reason &reason) {
 DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite) {
   if (!entries || existing == entries)
     return existing;
+  if (!existing)
+    return entries.empty() ? existing : entries;
   Key key{existing.opaque(), entries.opaque(), overwrite};
   // Neighbours often get the same.
   if (key == lastKey_)
@@ -140,8 +141,6 @@ DictionaryAttr TagWriter::mergeUncached(DictionaryAttr existing, DictionaryAttr 
                                         bool overwrite) {
   if (entries.empty())
     return existing;
-  if (!existing)
-    return entries;
   std::vector<NamedAttribute> result;
   for (NamedAttribute entry : existing)
     if (!overwrite || !entries.lookup(entry.name.str()))

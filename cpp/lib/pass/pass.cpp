@@ -7,6 +7,21 @@ PassContext::PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics)
     : module_(module), diagnostics_(diagnostics), rewriter_(module.context()), tags_(rewriter_),
       ids_(module.context()) {}
 
+const ir::OpList &PassContext::operations() {
+  if (!operations_ || movesAtList_ != rewriter_.numMoves()) {
+    operations_.emplace(module_);
+    movesAtList_ = rewriter_.numMoves();
+  }
+  return *operations_;
+}
+
+void PassContext::startOver() {
+  rewriter_.commit();
+  tags_.forgetAttached();
+  operations_.reset();
+  isUnmarked_ = false;
+}
+
 LogicalResult PassContext::emitError(ir::Location location, const std::string &message) {
   ++numErrors_;
   capi::fn().mlirEmitError(location.raw(), message.c_str());

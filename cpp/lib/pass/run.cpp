@@ -265,9 +265,9 @@ bool Executor::runSegment(Segment &segment) {
     return false;
   }
   printer_.after(first, result_.changedPasses.size() != changedBefore);
-  // Foreign passes may destroy what the journal points to.
+  // Passes of others change what they like, and may destroy what the journal points to.
   if (mixed_)
-    context_.rewriter().commit();
+    context_.startOver();
   return true;
 }
 

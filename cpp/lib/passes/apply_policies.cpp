@@ -227,7 +227,7 @@ std::string_view idOf(std::string_view key, std::string_view value) {
 class Applier {
 public:
   Applier(PassContext &ctx, Policies policies)
-      : ctx_(ctx), policies_(std::move(policies)), provenance_(ctx.module()),
+      : ctx_(ctx), policies_(std::move(policies)), provenance_(ctx.operations()),
         carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()) {}
 
   void run() {

@@ -96,16 +96,16 @@ public:
     }
     if (!usesOrigin_)
       return;
-    provenance_.emplace(ctx.module());
+    provenance_.emplace(ctx.operations());
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
     if (transforms::splitByPhase(ctx, *provenance_, dependsOnPhase))
-      provenance_.emplace(ctx.module());
+      provenance_.emplace(ctx.operations());
   }
 
   void run() {
-    for (ir::Block block : ctx_.module().regions()[0].blocks())
-      for (ir::Operation top : block.operations())
-        runOn(top);
+    const ir::OpList &operations = ctx_.operations();
+    for (size_t i = 1; i < operations.size(); i = operations.after(i))
+      runOn(operations, i);
     for (const Rule &rule : rules_)
       if (!matched_[rule.number - 1])
         ctx_.emitRemark(ctx_.module(), rule.name() + " matched nothing: " + rule.text);
@@ -126,19 +126,22 @@ private:
     }
   };
 
-  void runOn(ir::Operation function) {
-    ir::walk(function, [&](ir::Operation op) {
+  void runOn(const ir::OpList &operations, size_t top) {
+    ir::Operation function = operations[top].op;
+    for (size_t i = top + 1; i < operations.after(top); ++i) {
+      ir::Operation op = operations[i].op;
+      ir::Identifier name = operations[i].name;
       // Most rules name an operation, and where others come from need not be worked out.
-      if (op == function || !mayMatch(op.name()))
-        return;
+      if (!mayMatch(name))
+        continue;
       const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
-      Key key{op.name().opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
+      Key key{name.opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
       auto [slot, isNew] = verdicts_.try_emplace(key);
       if (isNew)
         slot->second = judge(op, origin, function);
       if (slot->second.forward)
         attach(op, slot->second, origin && origin->transposed);
-    });
+    }
   }
 
   bool mayMatch(ir::Identifier opName) {

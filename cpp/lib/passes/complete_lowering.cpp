@@ -124,11 +124,12 @@ private:
 void Completer::collect() {
   const ir::OpIds &ids = ctx_.ids();
   ir::Location unknown = ir::Location::unknown(ctx_.context());
-  bool wantsSeeds = !attachedOnly_ || ctx_.tags().anyAttached(ctx_.module());
-  ir::walk(ctx_.module(), [&](ir::Operation op) {
-    ir::Identifier name = op.name();
+  bool wantsSeeds = !attachedOnly_ || ctx_.tags().anyAttached(ctx_.operations());
+  for (const ir::OpList::Entry &entry : ctx_.operations()) {
+    ir::Operation op = entry.op;
+    ir::Identifier name = entry.name;
     if (!carrier_.isTaggable(name))
-      return;
+      continue;
     if (name == ids.constant || (name == broadcast_ && isSplatOfConstant(op)) ||
         (name == barrier_ && !attachedOnly_ && isOfCheckpoint(op)))
       feeders_.push_back(op);
@@ -138,17 +139,17 @@ void Completer::collect() {
       anyCalls_ = true;
     // Feeders alone need to know no more than whether anything is tagged.
     if (!wantsSeeds && anyEntries_)
-      return;
+      continue;
     Entries entries = carrier_.entriesOf(op);
     anyEntries_ |= bool(entries);
     if (attachedOnly_)
       entries.all = entries.attached;
     if (!entries)
-      return;
+      continue;
     ir::Location location = op.location();
     if (location != unknown)
       seeds_.push_back({op, location, entries});
-  });
+  }
 }
 
 void Completer::completeHelpers(const Seed &seed) {
@@ -251,7 +252,7 @@ void Completer::completeEnclosing() {
     carrier_.give(*loop, {entriesOfBody(*loop), {}, {}}, {"all operations in its body have it"});
   if (!anyCalls_)
     return;
-  CallGraph graph(ctx_.module(), ctx_.ids());
+  CallGraph graph(ctx_.operations(), ctx_.ids());
   for (size_t f : graph.calleesFirst()) {
     const CallGraph::Function &function = graph.functions()[f];
     if (function.callers.empty() || !isLoweringOfPrimitive(function))

@@ -164,7 +164,7 @@ bool Placement::place(const Group &group, analysis::SideEffects *effects) {
 class Outliner {
 public:
   Outliner(PassContext &ctx, std::string_view key, size_t minOps, bool warns)
-      : ctx_(ctx), key_(key), minOps_(minOps), warns_(warns), graph_(ctx.module(), ctx.ids()),
+      : ctx_(ctx), key_(key), minOps_(minOps), warns_(warns), graph_(ctx.operations(), ctx.ids()),
         effects_(graph_, ctx.ids()), manualComputation_(id("sdy.manual_computation")),
         names_(ctx.module(), ctx.ids()) {}
 

@@ -75,19 +75,18 @@ analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
 }
 
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
-  if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.module()))
+  if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.operations()))
     return success();
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
   // Pairing costs more than anything else here: not without an entry to hand on.
-  bool hasSeed = false;
-  ir::walk(ctx.module(), [&](ir::Operation op) {
-    hasSeed = carrier.isTaggable(op) && bool(entriesFor(carrier, op));
-    return hasSeed ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
-  });
-  if (!hasSeed)
+  const ir::OpList &operations = ctx.operations();
+  auto isSeed = [&](const ir::OpList::Entry &entry) {
+    return carrier.isTaggable(entry.name) && bool(entriesFor(carrier, entry.op));
+  };
+  if (std::none_of(operations.begin(), operations.end(), isSeed))
     return success();
 
-  analysis::Provenance provenance(ctx.module());
+  analysis::Provenance provenance(operations);
   for (const analysis::Pair &pair : analysis::pairBackward(ctx.module(), provenance)) {
     float atBest = std::max(pair.confidence, pair.agreed);
     if (atBest < *minConfidence_ || !carrier.isTaggable(pair.derived))

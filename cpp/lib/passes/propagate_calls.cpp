@@ -277,7 +277,7 @@ void Specializer::write(size_t v) {
 }
 
 LogicalResult PropagateCalls::run(PassContext &ctx) {
-  CallGraph graph(ctx.module(), ctx.ids());
+  CallGraph graph(ctx.operations(), ctx.ids());
   if (!graph.hasCalls())
     return success();
   return Specializer(ctx, graph, size_t(*maxClones_ < 0 ? 0 : *maxClones_)).run();

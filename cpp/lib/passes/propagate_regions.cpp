@@ -54,18 +54,18 @@ After:
 LogicalResult PropagateRegions::run(PassContext &ctx) {
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
   // Pre-order: a parent has all that its own ancestors hand it before it hands that on.
-  ir::walk(ctx.module(), [&](ir::Operation parent) {
-    if (parent.regions().empty() || !carrier.isTaggable(parent))
-      return;
-    Entries entries = carrier.entriesOf(parent);
+  const ir::OpList &operations = ctx.operations();
+  for (size_t p = 0; p < operations.size(); ++p) {
+    const ir::OpList::Entry &parent = operations[p];
+    if (!parent.hasRegions || !carrier.isTaggable(parent.name))
+      continue;
+    Entries entries = carrier.entriesOf(parent.op);
     if (!entries)
-      return;
-    for (ir::Region region : parent.regions())
-      for (ir::Block block : region.blocks())
-        for (ir::Operation op : block.operations())
-          if (carrier.isTaggable(op))
-            carrier.give(op, entries, {"in its region", parent});
-  });
+      continue;
+    for (size_t i = p + 1; i < operations.after(p); i = operations.after(i))
+      if (carrier.isTaggable(operations[i].name))
+        carrier.give(operations[i].op, entries, {"in its region", parent.op});
+  }
   return success();
 }
 

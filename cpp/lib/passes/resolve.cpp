@@ -5,6 +5,7 @@
 #include "hlotag/passes/passes.h"
 #include "transforms/phase_split.h"
 
+#include <deque>
 #include <optional>
 
 namespace hlotag::passes {
@@ -95,16 +96,30 @@ public:
   }
 
 private:
-  bool isKnown(ir::Location loc) { return known_.find(loc.opaque()) != nullptr; }
-  const Resolved &known(ir::Location loc) { return *known_.find(loc.opaque()); }
+  const Resolved &lookUp(ir::Location root);
+  /// Null if that is not worked out yet.
+  const Resolved *find(ir::Location loc) {
+    const uint32_t *index = indexOf_.find(loc.opaque());
+    return index ? &resolved_[*index] : nullptr;
+  }
+  const Resolved &known(ir::Location loc) { return *find(loc); }
+  const Resolved &add(ir::Location loc, const Resolved &resolved) {
+    *indexOf_.insert(loc.opaque()).first = uint32_t(resolved_.size());
+    return resolved_.emplace_back(resolved);
+  }
 
   Resolved compute(ir::Location loc, const std::vector<ir::Location> &parts);
-  Resolved resolveName(ir::NameLoc loc);
+  Resolved resolveName(ir::NameLoc loc, const Resolved &child);
   ir::DictionaryAttr entriesOf(const std::vector<size_t> &marks, ir::DictionaryAttr Tag::*phase);
 
   PassContext &ctx_;
   std::vector<Tag> tags_;
-  ir::PointerMap<Resolved> known_;
+  // Apart, so that the map stays small: this is where the processor waits for memory.
+  ir::PointerMap<uint32_t> indexOf_;
+  std::deque<Resolved> resolved_;
+  analysis::MarkedName parsed_; // kept for its memory
+  ir::Location last_;
+  const Resolved *lastResolved_ = nullptr;
 };
 
 /// The locations that `loc` is made of, the one that wins first.
@@ -119,38 +134,45 @@ std::vector<ir::Location> partsOf(ir::Location loc) {
 }
 
 const Resolved &LocationResolver::resolve(ir::Location root) {
-  if (Resolved *found = known_.find(root.opaque()))
+  // What an equation lowers to stands in a row.
+  if (root != last_) {
+    lastResolved_ = &lookUp(root);
+    last_ = root;
+  }
+  return *lastResolved_;
+}
+
+const Resolved &LocationResolver::lookUp(ir::Location root) {
+  if (const Resolved *found = find(root))
     return *found;
   // Most locations are a name of their own over what many share.
-  if (auto name = ir::dynCast<ir::NameLoc>(root); name && isKnown(name.child())) {
-    Resolved resolved = resolveName(name);
-    return *known_.insert(root.opaque()).first = std::move(resolved);
-  }
+  if (auto name = ir::dynCast<ir::NameLoc>(root))
+    if (const Resolved *child = find(name.child()))
+      return add(root, resolveName(name, *child));
   // Parts before wholes, with a stack of our own: call sites chain as deep as the user's stack.
   std::vector<ir::Location> pending{root};
   while (!pending.empty()) {
     ir::Location loc = pending.back();
-    if (isKnown(loc)) {
+    if (find(loc)) {
       pending.pop_back();
       continue;
     }
     std::vector<ir::Location> parts = partsOf(loc);
     size_t sizeBefore = pending.size();
     for (ir::Location part : parts)
-      if (!isKnown(part))
+      if (!find(part))
         pending.push_back(part);
     if (pending.size() != sizeBefore)
       continue;
     pending.pop_back();
-    Resolved resolved = compute(loc, parts);
-    *known_.insert(loc.opaque()).first = resolved;
+    add(loc, compute(loc, parts));
   }
   return known(root);
 }
 
 Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Location> &parts) {
   if (auto name = ir::dynCast<ir::NameLoc>(loc))
-    return resolveName(name);
+    return resolveName(name, known(name.child()));
   Resolved result{loc, {}, {}};
   std::vector<ir::Location> stripped;
   bool isMarked = false;
@@ -171,21 +193,17 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
   return result;
 }
 
-Resolved LocationResolver::resolveName(ir::NameLoc loc) {
-  const Resolved &child = known(loc.child());
+Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
   Resolved result{loc, child.forward, child.derived};
-  std::string_view text = loc.name().str();
-  std::string name;
-  if (analysis::hasMark(text)) {
-    analysis::MarkedName parsed = analysis::parseMarks(text);
-    if (!parsed.error.empty())
-      throw BadMark{parsed.error};
-    result.forward = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::forward), child.forward);
-    result.derived = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::derived), child.derived);
-    name = std::move(parsed.stripped);
-  } else if (child.stripped != loc.child()) {
-    name = std::string(text);
-  } else {
+  std::string_view name = loc.name().str();
+  if (analysis::hasMark(name)) {
+    analysis::parseMarks(name, parsed_);
+    if (!parsed_.error.empty())
+      throw BadMark{parsed_.error};
+    result.forward = ctx_.tags().merge(entriesOf(parsed_.marks, &Tag::forward), child.forward);
+    result.derived = ctx_.tags().merge(entriesOf(parsed_.marks, &Tag::derived), child.derived);
+    name = parsed_.stripped;
+  } else if (child.stripped == loc.child()) {
     return result;
   }
   result.stripped = name.empty() ? child.stripped : ir::NameLoc::get(name, child.stripped);
@@ -270,28 +288,35 @@ public:
       : ctx_(ctx), locations_(locations), provenance_(provenance) {}
 
   LogicalResult run() {
-    ir::walk(ctx_.module(), [&](ir::Operation op) {
-      visit(op);
-      return numBad_ < kMaxReports ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
-    });
+    const ir::OpList &operations = ctx_.operations();
+    for (size_t i = 0; i < operations.size() && numBad_ < kMaxReports; ++i) {
+      operations.prefetch(i);
+      visit(operations[i]);
+    }
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
-    return numBad_ == 0 ? success() : failure();
+    if (numBad_)
+      return failure();
+    ctx_.setUnmarked();
+    return success();
   }
 
 private:
   static constexpr size_t kMaxReports = 10;
 
-  void visit(ir::Operation op) {
-    const Resolved *resolved = lookup(op, op.location());
-    if (resolved && resolved->stripped != op.location()) {
-      if (!ctx_.ids().isNeverTagged(op.name()))
-        addEntries(op, *resolved);
-      ctx_.rewriter().setLocation(op, resolved->stripped);
+  void visit(const ir::OpList::Entry &entry) {
+    ir::Location location = entry.op.location();
+    const Resolved *resolved = lookup(entry.op, location);
+    if (resolved && resolved->stripped != location) {
+      if (!ctx_.ids().isNeverTagged(entry.name))
+        addEntries(entry.op, *resolved);
+      ctx_.rewriter().replaceLocation(entry.op, location, resolved->stripped);
     }
-    for (ir::Region region : op.regions())
+    if (!entry.hasRegions)
+      return;
+    for (ir::Region region : entry.op.regions())
       for (ir::Block block : region.blocks())
         for (ir::Value argument : block.arguments())
-          visitArgument(op, argument);
+          visitArgument(entry.op, argument);
   }
 
   void addEntries(ir::Operation op, const Resolved &resolved) {
@@ -335,13 +360,13 @@ LogicalResult Resolve::run(PassContext &ctx) {
   std::optional<analysis::Provenance> provenance;
   for (const Tag &tag : tags)
     if ((tag.forward != tag.derived || ctx.tags().recordsOrigins()) && !provenance)
-      provenance.emplace(ctx.module());
+      provenance.emplace(ctx.operations());
   LocationResolver locations(ctx, std::move(tags));
   // Without calls of functions by both phases this looks at nothing but the calls.
   if (provenance && transforms::splitByPhase(ctx, *provenance, [&](ir::Operation op) {
         return locations.dependsOnPhase(op.location());
       }))
-    provenance.emplace(ctx.module());
+    provenance.emplace(ctx.operations());
   return Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run();
 }
 

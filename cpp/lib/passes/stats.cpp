@@ -199,7 +199,7 @@ void Counter::countIn(ir::Operation module) {
       return;
     ++numTagged_;
     if (!provenance_)
-      provenance_.emplace(ctx_.module());
+      provenance_.emplace(ctx_.operations());
     bool isBackward = provenance_->isTransposed(op);
     ++counts_[{entries.opaque(), name.opaque(), function.opaque(), isBackward}];
   });

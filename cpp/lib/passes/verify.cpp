@@ -77,12 +77,16 @@ class Verifier {
 public:
   Verifier(PassContext &ctx, bool warns)
       : ctx_(ctx), warns_(warns), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)),
-        anyAttached_(ctx.tags().anyAttached(ctx.module())) {}
+        anyAttached_(ctx.tags().anyAttached(ctx.operations())) {}
 
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
       fail(ctx_.module(), "the module still has 'hlotag.tags'; run hlotag-resolve first");
-    ir::walk(ctx_.module(), [&](ir::Operation op) { visit(op); });
+    const ir::OpList &operations = ctx_.operations();
+    for (size_t i = 0; i < operations.size(); ++i) {
+      operations.prefetch(i);
+      visit(operations[i]);
+    }
     checkGroups();
     return failed_ ? failure() : success();
   }
@@ -104,7 +108,9 @@ private:
     report(op, "'" + std::string(op.name().str()) + "' " + message, /*isError=*/true);
   }
 
-  void visit(ir::Operation op);
+  void visit(const ir::OpList::Entry &entry);
+  /// Whether the location of an operation or of its blocks' arguments has a mark.
+  bool isMarked(const ir::OpList::Entry &entry);
   struct Checked {
     std::string mistake;      ///< empty if the dictionary is fine
     bool isError = false;     ///< in any case
@@ -131,7 +137,8 @@ private:
   std::vector<ir::Location> pending_;
 };
 
-void Verifier::visit(ir::Operation op) {
+void Verifier::visit(const ir::OpList::Entry &entry) {
+  ir::Operation op = entry.op;
   if (ir::Attribute entries = op.attr(ir::kFrontendAttributes)) {
     const Checked &checked = check(op, entries);
     if (!checked.isError && checked.final != entries)
@@ -144,13 +151,19 @@ void Verifier::visit(ir::Operation op) {
     ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
     ctx_.rewriter().removeAttr(op, derived_);
   }
-  bool marked = isMarked(op.location());
-  for (ir::Region region : op.regions())
+  if (!ctx_.isUnmarked() && isMarked(entry))
+    fail(op, "the location still has a mark of hlotag's; run hlotag-resolve first");
+}
+
+bool Verifier::isMarked(const ir::OpList::Entry &entry) {
+  bool marked = isMarked(entry.op.location());
+  if (!entry.hasRegions)
+    return marked;
+  for (ir::Region region : entry.op.regions())
     for (ir::Block block : region.blocks())
       for (ir::Value argument : block.arguments())
         marked |= isMarked(argument.location());
-  if (marked)
-    fail(op, "the location still has a mark of hlotag's; run hlotag-resolve first");
+  return marked;
 }
 
 const Verifier::Checked &Verifier::check(ir::Operation op, ir::Attribute attr) {
@@ -178,7 +191,7 @@ void Verifier::checkGroups() {
     return;
   // A function is looked at once for each of its calls, and says the same each time.
   std::set<std::pair<const void *, std::string>> seen;
-  analysis::CallGraph graph(ctx_.module(), ctx_.ids());
+  analysis::CallGraph graph(ctx_.operations(), ctx_.ids());
   for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), ctx_.tags()))
     if (seen.emplace(op.opaque(), message).second)
       report(op, message, !warns_);
@@ -187,17 +200,21 @@ void Verifier::checkGroups() {
 /// What is wrong with an entry; empty if nothing.
 std::string Verifier::mistakeIn(ir::NamedAttribute entry) {
   std::string key(entry.name.str());
-  std::string where = "key '" + key + "' in '" + std::string(ctx_.ids().frontendAttributes.str()) +
-                      "' has the value " + entry.value.str();
-  std::string next =
-      ". Correct it where it is written, or remove it by hlotag-strip{keys=" + key + "}";
   auto text = ir::dynCast<ir::StringAttr>(entry.value);
   bool isBool = capi::fn().mlirAttributeIsABool(entry.value.raw());
-  if (!text && !isBool)
-    return where + ", which XLA drops: it must be a string or a bool" + next;
-  std::string illegal =
-      analysis::whyIllegal(key, text ? std::string(text.value()) : entry.value.str());
-  return illegal.empty() ? illegal : where + ", which is not legal; " + illegal + next;
+  std::string mistake;
+  if (!text && !isBool) {
+    mistake = ", which XLA drops: it must be a string or a bool";
+  } else {
+    std::string illegal =
+        analysis::whyIllegal(key, text ? std::string(text.value()) : entry.value.str());
+    if (illegal.empty())
+      return {};
+    mistake = ", which is not legal; " + illegal;
+  }
+  return "key '" + key + "' in '" + std::string(ctx_.ids().frontendAttributes.str()) +
+         "' has the value " + entry.value.str() + mistake +
+         ". Correct it where it is written, or remove it by hlotag-strip{keys=" + key + "}";
 }
 
 Verifier::Checked Verifier::checkUncached(ir::Attribute attr) {

@@ -16,7 +16,7 @@ public:
   Splitter(pass::PassContext &ctx, analysis::Provenance &provenance,
            const std::function<bool(ir::Operation)> &dependsOnPhase)
       : ctx_(ctx), provenance_(provenance), dependsOnPhase_(dependsOnPhase),
-        graph_(ctx.module(), ctx.ids()) {}
+        graph_(ctx.operations(), ctx.ids()) {}
 
   bool run() {
     if (!graph_.hasCalls())

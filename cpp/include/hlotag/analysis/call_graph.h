@@ -37,7 +37,7 @@ public:
   };
   static constexpr size_t kNone = size_t(-1);
 
-  CallGraph(ir::Operation module, const ir::OpIds &ids);
+  CallGraph(const ir::OpList &operations, const ir::OpIds &ids);
 
   const std::vector<Function> &functions() const { return functions_; }
   const std::vector<CallSite> &callSites() const { return callSites_; }
@@ -54,7 +54,7 @@ public:
   std::vector<size_t> calleesFirst() const;
 
 private:
-  void addBody(size_t function, const ir::OpIds &ids);
+  void addBody(size_t function, const ir::OpList &operations, size_t start, const ir::OpIds &ids);
   void addCalls(const CallSite &site, ir::Attribute callees);
   /// `calls`: the attribute that is none, for it says what `op` calls; or null.
   void addReferences(ir::Operation op, ir::Identifier calls = {});

@@ -49,7 +49,7 @@ struct Origin {
 /// one of its runs.
 class Provenance {
 public:
-  explicit Provenance(ir::Operation module);
+  explicit Provenance(const ir::OpList &operations);
   Provenance(const Provenance &) = delete;
   Provenance &operator=(const Provenance &) = delete;
 
@@ -101,7 +101,7 @@ private:
 
   const Context *contextIn(ir::Operation parent);
   const Context *intern(const Context &context);
-  void indexCalls(ir::Operation module);
+  void indexCalls(const ir::OpList &operations);
   void placeFunctions(ir::Operation module);
   Origin originOfCallers(ir::Operation function);
 

@@ -8,6 +8,7 @@
 #include "hlotag/ir/diagnostics.h"
 #include "hlotag/ir/location.h"
 #include "hlotag/ir/op_ids.h"
+#include "hlotag/ir/op_list.h"
 #include "hlotag/ir/operation.h"
 #include "hlotag/ir/pointer_map.h"
 #include "hlotag/ir/rewriter.h"

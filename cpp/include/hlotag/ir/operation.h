@@ -171,7 +171,7 @@ public:
 
   using Operations = ChainRange<Operation, Operation::next>;
   using Arguments = NumberedRange<Block, Value, numArguments, argumentAt>;
-  Operations operations() const { return Operations(firstOp()); }
+  Operations operations() const { return Operations(*this ? firstOp() : Operation()); }
   Arguments arguments() const { return Arguments(*this); }
 };
 

@@ -31,7 +31,10 @@ public:
   /// The same for a caller that has just read the present value.
   bool replaceAttr(Operation op, Identifier name, Attribute present, Attribute value);
 
-  bool setLocation(Operation op, Location location);
+  bool setLocation(Operation op, Location location) {
+    return replaceLocation(op, op.location(), location);
+  }
+  bool replaceLocation(Operation op, Location present, Location location);
   bool setLocation(Value blockArgument, Location location);
   bool setOperand(Operation op, intptr_t index, Value value);
 
@@ -44,6 +47,9 @@ public:
 
   /// Changes since the last commit.
   size_t numChanges() const { return journal_.size(); }
+  /// How often operations came, moved or went, ever; what lists them is valid while this is the
+  /// same.
+  size_t numMoves() const { return numMoves_; }
 
   /// Verifies what the changes since `mark` may have made invalid: the operations whose attributes
   /// changed, or all of `root` if operations, operands or symbols did. Locations and the in-flight
@@ -56,7 +62,15 @@ public:
   void commit();
 
 private:
-  enum class Kind : unsigned char { Attr, Location, ArgLocation, Operand, Insert, Move, Erase };
+  enum class Kind : unsigned char {
+    Attr,
+    Location,
+    ArgLocation,
+    Operand,
+    Insert, // from here on operations come, move or go
+    Move,
+    Erase
+  };
   struct Change {
     Kind kind;
     unsigned index;      // Operand
@@ -67,12 +81,14 @@ private:
 
   void record(Kind kind, const void *subject, const void *where, const void *former,
               unsigned index = 0) {
+    numMoves_ += kind >= Kind::Insert;
     journal_.push_back({kind, index, subject, where, former});
   }
   void undo(const Change &change);
 
   MlirContext context_;
   std::deque<Change> journal_; // grows without being copied
+  size_t numMoves_ = 0;
 };
 
 } // namespace hlotag::ir

@@ -3,6 +3,7 @@
 // Reading and extending the frontend attributes of operations.
 #pragma once
 
+#include "hlotag/ir/op_list.h"
 #include "hlotag/ir/pointer_map.h"
 #include "hlotag/ir/rewriter.h"
 
@@ -59,9 +60,11 @@ public:
     anyAttached_ = true;
     return addTo(op, attached_, present, entries, /*overwrite=*/true);
   }
-  /// Whether any operation in `module` may have `hlotag.attached`; looked for once per run, for
-  /// without rules none has, and passes need not ask each.
-  bool anyAttached(Operation module);
+  /// Whether any of `operations`, those of the module, may have `hlotag.attached`; looked for once,
+  /// for without rules none has, and passes need not ask each.
+  bool anyAttached(const OpList &operations);
+  /// Something else changed the module and may have attached entries.
+  void forgetAttached() { anyAttached_.reset(); }
   static DictionaryAttr getAttached(Operation op) { return dictionary(op, kAttached); }
 
   /// Puts exactly `entries` there; null or empty removes the attribute.

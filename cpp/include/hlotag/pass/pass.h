@@ -15,6 +15,7 @@
 #include "hlotag/pass/option.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,15 @@ public:
   ir::TagWriter &tags() { return tags_; }
   const ir::OpIds &ids() const { return ids_; }
 
+  /// The module and all in it. Valid until operations come, move or go.
+  const ir::OpList &operations();
+  /// Whether no location has a mark of hlotag's: a pass of this run took them away.
+  bool isUnmarked() const { return isUnmarked_; }
+  void setUnmarked() { isUnmarked_ = true; }
+  /// Something other than the rewriter changed the module: what was done so far can no longer be
+  /// taken back, and what was known is to be looked up again.
+  void startOver();
+
   /// Reports through MLIR, and makes the pass fail even if it then returns success.
   LogicalResult emitError(ir::Location location, const std::string &message);
   LogicalResult emitError(ir::Operation op, const std::string &message) {
@@ -71,6 +81,9 @@ private:
   ir::Rewriter rewriter_;
   ir::TagWriter tags_;
   ir::OpIds ids_;
+  std::optional<ir::OpList> operations_;
+  size_t movesAtList_ = 0; // the rewriter's count when the list was made
+  bool isUnmarked_ = false;
   size_t numErrors_ = 0;
 };
 

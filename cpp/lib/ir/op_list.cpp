@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/ir/op_list.h"
+#include "hlotag/ir/walk.h"
+
+namespace hlotag::ir {
+
+OpList::OpList(Operation root) {
+  struct Open {
+    size_t index;
+    detail::WalkFrame frame;
+  };
+  std::vector<Open> open;
+  auto enter = [&](Operation op) {
+    intptr_t numRegions = capi::fn().mlirOperationGetNumRegions(op.raw());
+    if (numRegions)
+      open.push_back({entries_.size(), detail::WalkFrame(op, numRegions)});
+    entries_.push_back({op, op.name(), 0, numRegions != 0});
+  };
+  enter(root);
+  while (!open.empty()) {
+    if (Operation op = open.back().frame.advance()) {
+      enter(op);
+      continue;
+    }
+    size_t index = open.back().index;
+    entries_[index].numNested = uint32_t(entries_.size() - index - 1);
+    open.pop_back();
+  }
+}
+
+} // namespace hlotag::ir
