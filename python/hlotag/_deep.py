@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -32,12 +33,13 @@ def with_room(depth: int, work: Callable[[], T]) -> T:
     """
     if depth <= _SHALLOW:
         return work()
+    context = contextvars.copy_context()
     results: list[T] = []
     problems: list[BaseException] = []
 
     def body() -> None:
         try:
-            results.append(work())
+            results.append(context.run(work))
         except BaseException as problem:
             problems.append(problem)
 
@@ -48,7 +50,11 @@ def with_room(depth: int, work: Callable[[], T]) -> T:
             thread.start()
         finally:
             threading.stack_size(previous)
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:  # An interrupt; what is being worked on must not change under the hands of whoever handles it.
+        thread.join()
+        raise
     if problems:
         raise problems[0]
     return results[0]

@@ -24,8 +24,7 @@ DROP = "-"
 # A kernel's jaxpr is lowered by its own compiler, which does not know marks.
 _OPAQUE = frozenset({"pallas_call", "core_map", "mpmd_map"})
 
-# Types of parameters to look into.
-_MAY_HOLD_JAXPRS = _compat.JAXPR_TYPES | {tuple, list}
+_JAXPRS = _compat.JAXPR_TYPES
 
 # The value of a key that was taken away within a block. Were the key only gone, a tagged loop around it would give it back.
 UNSET = "\x01hlotag.unset"
@@ -74,7 +73,7 @@ class Marker:
         self._index: dict[tuple, int] = {}
         # By id, with the object kept alive; a jaxpr shared by several callers must stay shared, for JAX lowers it once.
         self._jaxprs: dict[int, tuple[Any, Any]] = {}
-        self._marks: dict[int, _Mark] = {}
+        self._marks: dict[int, _compat.EquationMark] = {}
 
     def mark(self, jaxpr: Any) -> Any:
         """`jaxpr`, open or closed, with all tagged equations marked; the same object if there are none."""
@@ -87,16 +86,18 @@ class Marker:
     def _mark_equations(self, jaxpr: Any) -> list[Any] | None:
         changed: list[Any] | None = None
         for number, equation in enumerate(jaxpr.eqns):
-            # Most equations have neither tag nor jaxpr: these lines are all they cost.
             params = equation.params
-            if params and not _MAY_HOLD_JAXPRS.isdisjoint(map(type, params.values())):
-                params = self._mark_params(equation)
+            for value in params.values():  # For most equations this loop is all that is done.
+                kind = type(value)
+                if kind in _JAXPRS or ((kind is tuple or kind is list) and not _JAXPRS.isdisjoint(map(type, value))):
+                    params = self._mark_params(equation)
+                    break
             if equation.primitive is _compat.VALUE_TAG:
                 self.has_value_tags = True
             context = equation.ctx
             if context.xla_metadata:
                 mark = self._marks.get(id(context)) or self._mark_of(context)
-                new = _compat.marked(equation, mark.stack(equation.source_info.name_stack), mark.context, params)
+                new = mark.put_on(equation, params)
             elif params is not equation.params:
                 new = equation.replace(params=params)
             else:
@@ -112,11 +113,11 @@ class Marker:
         if equation.primitive.name in _OPAQUE:
             return params
         for name, value in equation.params.items():
-            if type(value) in _compat.JAXPR_TYPES:
+            if type(value) in _JAXPRS:
                 new = self.mark(value)
                 same = new is value
-            elif type(value) in (tuple, list) and not _compat.JAXPR_TYPES.isdisjoint(map(type, value)):
-                new = type(value)(self.mark(x) if type(x) in _compat.JAXPR_TYPES else x for x in value)
+            elif type(value) in (tuple, list) and not _JAXPRS.isdisjoint(map(type, value)):
+                new = type(value)(self.mark(x) if type(x) in _JAXPRS else x for x in value)
                 same = all(a is b for a, b in zip(new, value, strict=True))
             else:
                 continue
@@ -124,36 +125,15 @@ class Marker:
                 params = {**params, name: new}
         return params
 
-    def _mark_of(self, context: Any) -> _Mark:
+    def _mark_of(self, context: Any) -> _compat.EquationMark:
         phases = split_phases(context.xla_metadata)
         key = tuple(tuple(sorted(entries.items())) for entries in phases)
         index = self._index.setdefault(key, len(self.table))
         if index == len(self.table) and not self._blank:
             self.table.append(phases)
-        mark = self._marks[id(context)] = _Mark(context, "" if self._blank else f"\x01hlotag#{index}\x01")
+        mark = _compat.EquationMark("" if self._blank else f"\x01hlotag#{index}\x01", _compat.with_metadata(context, {}))
+        self._marks[id(context)] = mark
         return mark
-
-
-class _Mark:
-    """What the equations of one context get.
-
-    Attributes:
-      context: the context without metadata.
-    """
-
-    def __init__(self, original: Any, text: str) -> None:
-        self._original = original  # Kept alive, for it is looked up by id.
-        self._text = text
-        self._stacks: dict[int, tuple[Any, Any]] = {}
-        self.context = _compat.with_metadata(original, {})
-
-    def stack(self, stack: Any) -> Any:
-        """The name stack with the mark as its innermost element. Equations share their stacks, and so do these."""
-        if (known := self._stacks.get(id(stack))) is None:
-            # An empty element would still add a separator.
-            new = _compat.marked_stack(stack, self._text) if self._text else stack
-            known = self._stacks[id(stack)] = (stack, new)
-        return known[1]
 
 
 def attach_table(module: Any, table: list[tuple[Entries, Entries]]) -> None:

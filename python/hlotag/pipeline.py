@@ -336,8 +336,10 @@ def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
 def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     from hlotag import _core
 
+    # jaxlib's bindings let a module be seen only by printing it, and nobody knows how deep this one is.
+    depth = MAX_DEPTH if _core.uses_bindings() else 0
     try:
-        result = _core.run(run.module.operation._CAPIPtr, pipeline, python_run=run, **options)
+        result = with_room(depth, lambda: _core.run(run.module.operation._CAPIPtr, pipeline, python_run=run, **options))
     except ValueError as error:
         raise PipelineError(str(error)) from None
     if run.exception is not None and not isinstance(run.exception, Exception):

@@ -247,7 +247,12 @@ def _as_of_now(later: Callable) -> Callable:
 
 def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """The metadata of JAX's own block, when the stage is on: as hlotag's own blocks have it."""
-    if active() is None or all(type(value) is str for value in metadata.values()):
+    for value in metadata.values():  # JAX asks about every equation that it evaluates, and these have text.
+        if type(value) is not str:
+            break
+    else:
+        return metadata
+    if active() is None:
         return metadata
     return note_removals({key: as_text(v) if isinstance(v, bool | int | float) else v for key, v in metadata.items()})
 

@@ -149,16 +149,20 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
     equations = tracing.equations_of(value)
     if not equations and _compat.is_tracing():
         _drop(metadata)
+    added = {key: as_text(text) for key, text in metadata.items()}
+    known: dict[int, tuple[Any, Any]] = {}  # The equations of one operation share a few contexts; by id, kept alive.
+
+    def retagged(context: Any) -> Any:
+        if id(context) not in known:
+            old = {k: v for k, v in (context.xla_metadata or {}).items() if k.removeprefix(GRAD) not in added}
+            known[id(context)] = (context, _compat.with_metadata(context, old | added))
+        return known[id(context)][1]
+
     for equation in equations:
         if _compat.is_recipe(equation):
-            _compat.retag_recipe(equation, lambda context: _retagged(context, metadata))
+            _compat.retag_recipe(equation, retagged)
         else:
-            equation.ctx = _retagged(equation.ctx, metadata)
-
-
-def _retagged(context: Any, metadata: Mapping[str, Any]) -> Any:
-    old = {k: v for k, v in (context.xla_metadata or {}).items() if k.removeprefix(GRAD) not in metadata}
-    return _compat.with_metadata(context, old | {k: as_text(v) for k, v in metadata.items()})
+            equation.ctx = retagged(equation.ctx)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from hlotag import _compat
 
 
 class Group:
-    """The equations made during one bind.
+    """The equations made during one bind. There is one for every operation that is traced, hence no constructor.
 
     Attributes:
       parent: the group that was open when this one was opened; None for the operations of user code at the top.
@@ -33,9 +33,8 @@ class Group:
 
     __slots__ = ("equations", "parent")
 
-    def __init__(self, parent: Group | None):
-        self.parent = parent
-        self.equations: list[_EquationRef] = []
+    parent: Group | None
+    equations: list[_EquationRef]
 
 
 class _EquationRef(weakref.ref):
@@ -45,13 +44,6 @@ class _EquationRef(weakref.ref):
 
     group: Group
     key: int
-
-    @classmethod
-    def make(cls, equation: Any, group: Group) -> _EquationRef:
-        ref = cls(equation, _forget)
-        ref.key = id(equation)
-        ref.group = group
-        return ref
 
 
 def _forget(ref: Any) -> None:
@@ -72,7 +64,9 @@ def _in_group(bind: Callable) -> Callable:
 
     def grouped(primitive: Any, /, *args: Any, **params: Any) -> Any:
         outer = _open.group
-        group = _open.group = Group(outer)
+        group = _open.group = Group()
+        group.parent = outer
+        group.equations = []
         try:
             return bind(primitive, *args, **params)
         finally:
@@ -98,7 +92,10 @@ def _record(equation: Any) -> None:
     group = _open.group
     if group is None:
         return
-    ref = _refs[id(equation)] = _EquationRef.make(equation, group)
+    ref = _EquationRef(equation, _forget)
+    key = ref.key = id(equation)
+    ref.group = group
+    _refs[key] = ref
     group.equations.append(ref)
 
 

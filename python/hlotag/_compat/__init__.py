@@ -32,8 +32,7 @@ with explained():
     )
     from hlotag._compat.jaxprs import (
         JAXPR_TYPES,
-        marked,
-        marked_stack,
+        EquationMark,
         with_equations,
     )
     from hlotag._compat.modules import (

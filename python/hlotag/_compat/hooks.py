@@ -54,7 +54,7 @@ def bind_patches(wrap_bind: Callable[[Callable], Callable], wrap_held: Callable[
 
     def wrap(original: Callable) -> Callable:
         bind: Any = functools.wraps(original)(wrap_bind(original))
-        BIND_CODES.add(bind.__code__)
+        BIND_CODES[id(bind.__code__)] = bind.__code__
         return bind
 
     return (

@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 from jax._src import config, core, source_info_util, xla_metadata, xla_metadata_lib
-from jax._src.interpreters import ad, batching
+from jax._src.interpreters import ad
 from jax._src.interpreters import partial_eval as pe
 from jax.experimental import xla_metadata as _public
 
@@ -23,8 +23,8 @@ Metadata = Mapping[str, Any]
 
 # The primitive of JAX's own value tag, which has no public name.
 VALUE_TAG = xla_metadata.xla_metadata_value_p
-# The code of `Primitive.bind`, and of what is in its place while it is patched.
-BIND_CODES = {core.Primitive.bind.__code__}
+# The code of `Primitive.bind`, and of what is in its place while it is patched. By id: to hash code takes a microsecond.
+BIND_CODES = {id(core.Primitive.bind.__code__): core.Primitive.bind.__code__}
 
 
 def ambient_metadata() -> dict[str, Any]:
@@ -81,26 +81,43 @@ def equation_behind(value: Any) -> Any | None:
       A mutable equation of a jaxpr trace; a tracer of the older partial evaluation, whose equation is an immutable recipe
       (`is_recipe`, `retag_recipe`); or None, for arguments, constants and concrete arrays.
     """
+    tracer = _jaxpr_tracer(value)
+    return tracer.parent if isinstance(tracer, pe.DynamicJaxprTracer) else tracer
+
+
+def _jaxpr_tracer(value: Any) -> Any | None:
+    """The tracer that stands for `value` in a jaxpr, below all other transformations; None if no equation made it."""
     if isinstance(value, pe.DynamicJaxprTracer):
-        return value.parent
+        return value if value.parent is not None else None
+    if isinstance(value, pe.JaxprTracer):
+        return value if isinstance(value.recipe, pe.JaxprEqnRecipe) else None
     if isinstance(value, (ad.LinearizeTracer, ad.JVPTracer)):
         # The primal side decides: an operation may hand an operand's tangent through (x + constant). Outside of jit only the
         # tangent side is traced.
-        found = equation_behind(value.primal)
-        if found is None and (found := equation_behind(value.tangent)) is not None and not _is_made_here(found):
+        found = _jaxpr_tracer(value.primal)
+        if found is None and (found := _jaxpr_tracer(value.tangent)) is not None and not _is_made_here(found):
             return None  # An argument, whose tangent the caller computed.
         return found
-    if isinstance(value, batching.BatchTracer):
-        return equation_behind(value.val)
-    if isinstance(value, pe.JaxprTracer) and isinstance(value.recipe, pe.JaxprEqnRecipe):
-        return value
+    if isinstance(value, core.Tracer):
+        return _jaxpr_tracer(next(_held_by(value), None))
     return None
 
 
-def _is_made_here(equation: Any) -> bool:
-    """Whether an equation was made under all the transformations that the calling code is under."""
-    stack = equation.recipe.source_info.name_stack if is_recipe(equation) else equation.source_info.name_stack
-    here, there = ([x for x in names if isinstance(x, source_info_util.Transform)] for names in (_name_stack(), stack.stack))
+def _held_by(tracer: Any) -> Iterator[Any]:
+    """What a tracer of some transformation (batching, jet, a library's own) holds: first the value that it stands for."""
+    for kind in type(tracer).__mro__:
+        if kind is core.Tracer:
+            break
+        for name in kind.__dict__.get("__slots__", ()):
+            yield from jax.tree.leaves(getattr(tracer, name, None))
+    yield from jax.tree.leaves(list(getattr(tracer, "__dict__", {}).values()))
+
+
+def _is_made_here(tracer: Any) -> bool:
+    """Whether the equation of a jaxpr's tracer was made under all the transformations that the calling code is under."""
+    equation = tracer.recipe if is_recipe(tracer) else tracer.parent
+    stack = equation.source_info.name_stack.stack
+    here, there = ([x for x in names if isinstance(x, source_info_util.Transform)] for names in (_name_stack(), stack))
     return there[: len(here)] == here
 
 
@@ -109,25 +126,30 @@ def is_recipe(equation: Any) -> bool:
     return isinstance(equation, pe.JaxprTracer)
 
 
-def library_call(equation: Any) -> tuple[tuple, tuple] | None:
+def library_call(equation: Any) -> tuple[Any, tuple] | None:
     """Where in the program, and where in the library that it called, an equation was bound.
 
     Returns:
-      Two tuples of (code, instruction), outermost first: the frames down to the innermost one of user code, and those from there
-      to the bind. None if the equation has no such frames.
+      The frames down to the innermost one of user code, to be compared; and those from there to the bind, as (code, instruction),
+      outermost first. None if the equation has no such frames.
     """
     traceback = equation.source_info.traceback
     if traceback is None:
         return None
-    frames = list(zip(*traceback.raw_frames(), strict=True))[::-1]
-    binds = [i for i, (code, _) in enumerate(frames) if code in BIND_CODES]
-    users = [i for i, (code, _) in enumerate(frames) if source_info_util.is_user_filename(code.co_filename)]
-    if not binds or not users:
+    codes, instructions = traceback.raw_frames()  # innermost first
+    bind = None
+    for frame, code in enumerate(codes):
+        # A bind may run user code, which binds in turn: the innermost user frame and the first bind below it.
+        if source_info_util.is_user_filename(code.co_filename):
+            break
+        if id(code) in BIND_CODES:
+            bind = frame
+    else:
         return None
-    # A bind may run user code, which binds in turn: the innermost user frame and the first bind below it.
-    innermost = users[-1]
-    below = [i for i in binds if i > innermost]
-    return (tuple(frames[: innermost + 1]), tuple(frames[innermost + 1 : below[0]])) if below else None
+    if bind is None:
+        return None
+    inside = zip(codes[bind + 1 : frame], instructions[bind + 1 : frame], strict=True)
+    return (codes[frame:], instructions[frame:]), tuple(inside)[::-1]
 
 
 def equations_around(value: Any) -> tuple[Iterator[Any], Iterator[Any]]:
@@ -135,12 +157,10 @@ def equations_around(value: Any) -> tuple[Iterator[Any], Iterator[Any]]:
 
     Equations that JAX dropped as dead code are left out.
     """
-    while not isinstance(value, pe.DynamicJaxprTracer):
-        if isinstance(value, (ad.LinearizeTracer, ad.JVPTracer)):
-            value = value.primal if equation_behind(value.primal) is not None else value.tangent
-        else:
-            value = value.val
-    equations = value._trace.frame.tracing_eqns
+    tracer = _jaxpr_tracer(value)
+    if not isinstance(tracer, pe.DynamicJaxprTracer):
+        return iter(()), iter(())
+    equations = tracer._trace.frame.tracing_eqns
 
     def live(numbers: range) -> Iterator[Any]:
         for number in numbers:
@@ -149,7 +169,7 @@ def equations_around(value: Any) -> tuple[Iterator[Any], Iterator[Any]]:
 
     # From the end, which is where a tag usually finds it: a search from the start would make tracing quadratic.
     last = len(equations) - 1
-    at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is value.parent), None)
+    at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is tracer.parent), None)
     if at is None:
         return iter(()), iter(())
     return live(range(at - 1, -1, -1)), live(range(at + 1, last + 1))
