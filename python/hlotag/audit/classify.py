@@ -32,6 +32,7 @@ class Capture:
         named: The operations that its instructions are named after.
         joined: The operations that they came from.
         callers: By instruction, the calls that it was inlined from.
+        stands_for: By instruction, the operations whose tags the HLO stage gave it, those that merely compute the same included.
         restored: Keys by instruction name that the HLO stage put back.
     """
 
@@ -40,6 +41,7 @@ class Capture:
     named: Mapping[Any, Sequence[int]]
     joined: Mapping[Any, Sequence[int]]
     callers: Mapping[Any, Sequence[int]] = field(default_factory=dict)
+    stands_for: Mapping[Any, Sequence[int]] = field(default_factory=dict)
     restored: Mapping[str, set[str]] = field(default_factory=dict)
 
 
@@ -263,7 +265,8 @@ class _View:
         for instruction, attributes in self.attributes.items():
             if kind_of(instruction.opcode) == Kind.GLUE or instruction.opcode in RELABELLING:
                 continue
-            owners = (*self.matching.owners.get(instruction, ()), *capture.callers.get(instruction, ()))
+            relations = (self.matching.owners, capture.callers, capture.stands_for)
+            owners = [owner for related in relations for owner in related.get(instruction, ())]
             for entry in attributes.items():
                 if owners and entry in tagged and not any(entry in self._entries.get(owner, ()) for owner in owners):
                     found.append((instruction, *entry))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _compat, hlo_stage, tags
+from hlotag._deep import with_room
 from hlotag.audit import classify, dumps, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.model import Audit, Stage
@@ -19,12 +20,15 @@ from hlotag.errors import HloError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
-from hlotag.pipeline import BYTECODE_MAGIC, parse_module, run_passes, to_bytecode
+from hlotag.hlo.origins import directly_in
+from hlotag.pipeline import BYTECODE_MAGIC, nesting_depth, parse_module, run_passes, to_bytecode
 from hlotag.staging import under
 from hlotag.state import active
 
 # By instruction, the operations that it is named after.
 Names = dict[Instruction, tuple[int, ...]]
+
+_MAX_DEPTH = 128  # of operations in regions, less than what XLA's threads have stack for
 
 _PASS_DUMPS = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
 
@@ -110,14 +114,23 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
 
     Raises:
         ParseError: It cannot be read.
-        HloError: XLA does not compile it.
+        HloError: XLA does not compile it, or would not survive it.
         PassError, PipelineError: Of the passes.
     """
+    text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
+    # Locations may be nested as deep as regions must not be.
+    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, xla_passes=xla_passes))
+
+
+def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool) -> Audit:
     from jaxlib.mlir import ir
 
-    text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     with _compat.ir_context():
         module = parse_module(text, filename)
+        if (depth := _depth(module)) > _MAX_DEPTH:
+            raise HloError(
+                f"{filename}: operations are nested {depth} deep; XLA ends the process at some 200, so {_MAX_DEPTH} are let in"
+            )
         if pipeline:
             run_passes(module, pipeline, debug_origins=True)
         if "sym_name" not in module.operation.attributes:
@@ -136,6 +149,15 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
         ]
         passes = [(name, _named(dumps.read(file), read)) for name, file in track(dump.passes, "reading passes")]
     return _finish(read, captures, passes, platform)
+
+
+def _depth(module: Any) -> int:
+    """How deep operations are nested in regions."""
+    depth, level = 0, [module.operation]
+    while level:
+        depth += 1
+        level = [inner for operation in level for inner in directly_in(operation)]
+    return depth
 
 
 def audit_compiled(compiled: Any) -> Audit:
@@ -169,11 +191,13 @@ def _restored(record: hlo_stage.Record, read: program.Program) -> Capture:
         for name, (_, entries) in before.items()
         if name in after
     }
+    stands_for = {instruction: _known(record.ids[name], read) for name, (instruction, _) in before.items()}
     # Its view of the instructions has the names, the other module the attributes that they ended with.
     for name, (instruction, _) in before.items():
         if name in after:
             instruction.attributes = after[name].attributes
-    return dataclasses.replace(capture, restored={name: keys for name, keys in restored.items() if keys})
+    restored = {name: keys for name, keys in restored.items() if keys}
+    return dataclasses.replace(capture, stands_for=stands_for, restored=restored)
 
 
 def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[str, Names]], platform: str) -> Audit:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hlotag.audit.model import Op
-from hlotag.hlo.opcodes import Kind, kind_of, may_be
+from hlotag.hlo.opcodes import MOVES, Kind, kind_of, may_be
 
 
 class Matching:
@@ -36,7 +36,12 @@ class Matching:
             for number in numbers:
                 # XLA makes nameless constants and moves for operations that it folded; these are no trace of them.
                 if number in named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY or instruction.attributes:
-                    where = self.main if may_be(ops[number].name, instruction.opcode) else self.glue
+                    if may_be(ops[number].name, instruction.opcode):
+                        where = self.main
+                    elif kind_of(instruction.opcode) < Kind.POINTWISE or instruction.opcode in MOVES:
+                        where = self.glue
+                    else:  # It computes another operation, which this one was merged into.
+                        continue
                     where.setdefault(number, []).append(instruction)
                     self.owners.setdefault(instruction, []).append(number)
 

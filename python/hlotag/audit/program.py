@@ -10,12 +10,11 @@ from typing import Any
 from hlotag.audit.model import Op, Stage, Step, TagState
 from hlotag.errors import ParseError
 from hlotag.hlo.graph import StableHlo
-from hlotag.hlo.origins import Origins
+from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.pipeline import SOURCE_NAME
 
 FRONTEND = "mhlo.frontend_attributes"
-ORIGINS = "hlotag.origins"
 
 # They hold no value of the program: XLA has no instruction for them.
 _NO_OPERATION = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh", "builtin.module"}
@@ -106,17 +105,10 @@ def _name_all(module: Any) -> None:
     """Gives the operations that have no name one; without it they could not be followed through XLA."""
     from jaxlib.mlir import ir
 
-    def visit(parent: Any) -> None:
-        for region in parent.regions:
-            for block in region.blocks:
-                for view in block.operations:
-                    operation = view.operation
-                    if operation.name != "stablehlo.constant" and not isinstance(operation.location, ir.NameLoc):
-                        operation.location = ir.Location.name(operation.name.rpartition(".")[2], operation.location)
-                    visit(operation)
-
     with module.context:
-        visit(module.operation)
+        for operation in walk(module.operation):
+            if operation.name != "stablehlo.constant" and not isinstance(operation.location, ir.NameLoc):
+                operation.location = ir.Location.name(operation.name.rpartition(".")[2], operation.location)
 
 
 class _Calls:
@@ -169,8 +161,8 @@ def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, 
 
 def _tags(operation: Any, ir: Any) -> list[tuple[str, str, Step]]:
     records = {}
-    if ORIGINS in operation.attributes:
-        records = {entry.name: entry.attr for entry in ir.DictAttr(operation.attributes[ORIGINS])}
+    if RECORDS in operation.attributes:
+        records = {entry.name: entry.attr for entry in ir.DictAttr(operation.attributes[RECORDS])}
     # What is no text is dropped by XLA; it is a tag all the same.
     texts = {}
     for entry in ir.DictAttr(operation.attributes[FRONTEND]):

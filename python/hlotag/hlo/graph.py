@@ -14,9 +14,12 @@ from jaxlib.mlir import ir
 
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import MOVES, may_be, opcode_of
-from hlotag.hlo.origins import ATTRIBUTES, Origins
+from hlotag.hlo.origins import ATTRIBUTES, RECORDS, Origins
 
 _HOPS = 64  # through calls, from a value to where it is made or used
+_OF_TAGS = (ATTRIBUTES, RECORDS)
+# Instructions whose value another may compute, in another computation.
+HANDING_ON = frozenset({"parameter", "fusion", "call", "get-tuple-element"})
 
 
 class Program(ABC):
@@ -77,7 +80,7 @@ class StableHlo(Program):
     def __init__(self, origins: Origins):
         self.helpers = origins.helpers
         self._origins = origins
-        self._operations = origins.operations
+        self._operations, self._names = origins.operations, origins.names
         self._operands: dict[int, list[int | None]] = {}
         self._values: dict[int, object] = {}
 
@@ -106,7 +109,10 @@ class StableHlo(Program):
         """As `Program` says."""
         known = self._operands.get(number)
         if known is None:
-            known = self._operands[number] = [self._definition(value) for value in self._operations[number].operands]
+            known = self._operands[number] = [
+                self._definition(value) if (made_by := self._made_by.get(value)) is None else made_by
+                for value in self._operations[number].operands
+            ]
         return known
 
     def results(self) -> list[int | None]:
@@ -126,17 +132,9 @@ class StableHlo(Program):
                 elif operation.name == "func.return":
                     name = ir.StringAttr(operation.parent.attributes["sym_name"]).value
                     values += [self._operations[call].results[position] for call in self._calls.get(name, ())]
-                elif operation in self._number_of:
-                    found[self._number_of[operation]] = None
+                elif operation in self._numbers:
+                    found[self._numbers[operation]] = None
         return list(found)
-
-    @cached_property
-    def _names(self) -> list[str]:
-        return [operation.name for operation in self._operations]
-
-    @cached_property
-    def _number_of(self) -> dict[object, int]:
-        return {operation: number for number, operation in enumerate(self._operations)}
 
     @cached_property
     def _functions(self) -> dict[str, int]:
@@ -154,33 +152,47 @@ class StableHlo(Program):
                 calls.setdefault(_callee(operation), []).append(number)
         return calls
 
+    @cached_property
+    def _numbers(self) -> dict[object, int]:
+        return {operation: number for number, operation in enumerate(self._operations)}
+
+    @cached_property
+    def _made_by(self) -> dict[object, int]:
+        """By value, the operation that it is a result of, calls left out. Values are faster to look up than operations."""
+        numbered = zip(self._operations, self._names, strict=True)
+        return {
+            value: number
+            for number, (operation, name) in enumerate(numbered)
+            if name != "func.call"
+            for value in operation.results
+        }
+
     def value(self, number: int) -> object:
         """A key that operations have in common which compute the same from the same."""
         # Operands before users, without recursion: a chain of operations may be as long as the program.
-        pending = [number]
+        values, pending = self._values, [number]
         while pending:
             last = pending[-1]
-            unknown = (
-                [o for o in self.operands(last) if o is not None and o not in self._values] if last not in self._values else []
-            )
-            if unknown:
+            if last in values:
+                pending.pop()
+            elif unknown := [o for o in self.operands(last) if o is not None and o not in values]:
                 pending.extend(unknown)
-                continue
-            self._values.setdefault(last, self._key(last))
-            pending.pop()
-        return self._values[number]
+            else:
+                values[last] = self._key(last)
+        return values[number]
 
     def _key(self, number: int) -> object:
-        operation = self._operations[number]
-        if len(operation.regions) or operation.name in ("func.call", "stablehlo.custom_call", "stablehlo.rng"):
+        operation, name = self._operations[number], self._names[number]
+        if name in ("func.call", "stablehlo.custom_call", "stablehlo.rng") or len(operation.regions):
             return number
-        operands = []
-        for value, definition in zip(operation.operands, self.operands(number), strict=True):
-            operands.append(hash(value) if definition is None else self._values[definition])
-        attributes = _attributes(operation)
+        definitions = self.operands(number)
+        operands = tuple(
+            hash(operation.operands[position]) if definition is None else self._values[definition]
+            for position, definition in enumerate(definitions)
+        )
         types = tuple(result.type for result in operation.results)
         # A tuple of tuples would grow with the program.
-        return self._interned.setdefault((operation.name, tuple(operands), attributes, types), -1 - len(self._interned))
+        return self._interned.setdefault((name, operands, _attributes(operation), types), -1 - len(self._interned))
 
     @cached_property
     def _interned(self) -> dict[object, int]:
@@ -198,7 +210,7 @@ class StableHlo(Program):
                 continue
             operation: Any = owner.operation
             if operation.name != "func.call":
-                return self._number_of.get(operation)
+                return self._made_by.get(value)
             returned = self._terminator(self._functions[_callee(operation)])
             value = returned.operands[ir.OpResult(value).result_number]
         return None
@@ -222,11 +234,12 @@ def _attributes(operation: ir.Operation) -> object:
     """What an operation is beside its operands and tags, to be compared."""
     names = (a if isinstance(a, str) else a.name for a in operation.attributes)
     try:
-        return tuple((name, operation.attributes[name]) for name in names if name != ATTRIBUTES)
+        return tuple((name, operation.attributes[name]) for name in names if name not in _OF_TAGS)
     except TypeError:  # jaxlib has no class for the elements of complex constants.
         copy = operation.clone()
-        if ATTRIBUTES in copy.attributes:
-            del copy.attributes[ATTRIBUTES]
+        for name in _OF_TAGS:
+            if name in copy.attributes:
+                del copy.attributes[name]
         return str(copy)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import prod
 
-from hlotag.hlo.graph import Flow, Program, StableHlo
+from hlotag.hlo.graph import HANDING_ON, Flow, Program, StableHlo
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, opcode_of
 from hlotag.hlo.origins import Origins
@@ -82,11 +82,11 @@ class _Join:
 
     def _by_name(self, instruction: Instruction) -> Ids:
         numbers, opcode = self._named(instruction), instruction.opcode
-        if not numbers or self._program.becomes(numbers[0], opcode):
-            return numbers
-        # Of merged operations, the one that it can be is its own.
+        # Of merged operations, those that it can be are its own; the others were folded into it.
         if own := tuple(n for n in numbers if self._program.becomes(n, opcode)):
-            return tuple(dict.fromkeys(own + numbers))
+            return own
+        if not numbers:
+            return ()
         # An operand that is of the same equation has the name of its user.
         helpers = [h for h in self._helpers(numbers[0], opcode) if opcode_of(self._program.name(h)) == opcode]
         return (helpers[0], *numbers[1:]) if helpers else numbers
@@ -106,12 +106,17 @@ class _Join:
     def _find_users(self) -> None:
         if not self._users:
             return
+        users = self._users
         for user in self._ids:
             if user.opcode == "fusion":
                 continue
-            for position, operand in enumerate(user.operands):
-                if (source := self._flow.source(operand)) in self._users:
-                    self._users[source].append((user, position))
+            by_id = user.computation.by_id
+            for position, operand_id in enumerate(user.operand_ids):
+                source = by_id[operand_id]
+                if source.opcode in HANDING_ON:
+                    source = self._flow.source(source)
+                if source in users:
+                    users[source].append((user, position))
 
     def _by_flow(self, instruction: Instruction, named: Ids) -> Ids:
         opcode, wanted = instruction.opcode, self._wanted[instruction]
@@ -206,7 +211,7 @@ class _Join:
     def _fill_regions(self) -> None:
         """What is nameless in the body of a reduction, a sort or a scatter belongs to that."""
         for caller, ids in list(self._ids.items()):
-            if caller.opcode in ("fusion", "while", "conditional", "call") or not ids:
+            if not ids or not caller.called_ids or caller.opcode in ("fusion", "while", "conditional", "call"):
                 continue
             for computation in caller.called:
                 for instruction in computation.instructions:
@@ -229,12 +234,11 @@ def _with_equals(ids: dict[Instruction, Ids], program: StableHlo, *, only_tags: 
 
     absent = [number for number in range(len(program)) if number not in present and matters(number)]
     kinds = {program.name(number) for number in absent}
-    equals: dict[object, list[int]] = {}
+    by_value: dict[object, list[int]] = {}
     for number in absent:
-        equals.setdefault(program.value(number), []).append(number)
+        by_value.setdefault(program.value(number), []).append(number)
+    equals = {number: by_value.get(program.value(number), ()) for number in present if program.name(number) in kinds}
     return {
-        instruction: (*numbers, *equals.get(program.value(numbers[0]), ()))
-        if numbers and program.name(numbers[0]) in kinds
-        else numbers
+        instruction: (*numbers, *also) if numbers and (also := equals.get(numbers[0])) else numbers
         for instruction, numbers in ids.items()
     }

@@ -37,7 +37,7 @@ class Instruction:
         self.opcode: str = instruction.opcode
         self.op_name: str = instruction.metadata.op_name
         self.id: int = instruction.id
-        self.operand_ids: tuple[int, ...] = tuple(instruction.operand_ids)
+        self.operand_ids: tuple[int, ...] = tuple(instruction.operand_ids[:])  # A slice is read at once.
         self.called_ids: tuple[int, ...] = tuple(instruction.called_computation_ids)
 
     def __repr__(self) -> str:

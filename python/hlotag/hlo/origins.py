@@ -20,6 +20,8 @@ from jaxlib.mlir import ir
 from hlotag.pipeline import to_bytecode
 
 ATTRIBUTES = "mhlo.frontend_attributes"
+# Where entries come from, on the operations of a program that is audited.
+RECORDS = "hlotag.origins"
 
 # A path component in front of the others, since XLA names instructions after the last one. The control character keeps it apart
 # from names of users.
@@ -64,7 +66,7 @@ class Origins:
     Attributes:
       token: names the module; equal for equal modules, in every process.
       module: the numbered module.
-      operations: by number.
+      operations, names: by number; a name is e.g. "stablehlo.dot_general".
       helpers: by number, those of the operations before it that have its number in their names, since they are part of it.
     """
 
@@ -73,6 +75,7 @@ class Origins:
         self._every = every
         self.token = _digest(module, salt)
         self.operations = list(walk(module.operation))
+        self.names: list[str] = [operation.name for operation in self.operations]
         self.helpers: dict[int, list[int]] = {}
         self._known_ids: dict[str, tuple[int, ...]] = {}
         self._known_paths: dict[str, list[list[int]]] = {}
@@ -128,6 +131,9 @@ class Origins:
         """`op_name` as XLA would have written it without numbers."""
         if "\x01" not in op_name:
             return op_name
+        # Most have one number, in front.
+        if op_name[0] == "\x01" and op_name.count("\x01") == 2 and ";" not in op_name and op_name[-1] != ")":
+            return op_name.partition("\x01/")[2]
         # Equal names are combined to that name, equal locations merged to that location, and a caller that is the beginning of
         # its callee's name is not repeated.
         parts = [_joined(_NUMBER.split(part)[::3]) for part in op_name.split(";")]
@@ -143,7 +149,9 @@ class Origins:
         if (known := self._known_paths.get(op_name)) is not None:
             return known
         paths = self._known_paths[op_name] = []
-        if "\x01" not in op_name:
+        found = _NUMBER.findall(op_name)
+        if len(found) < 2:
+            paths += [[int(number)] for token, number in found if token == self.token]
             return paths
         for name in op_name.split(";"):
             callers, _, combined = name.partition("/(\x01")
@@ -152,22 +160,22 @@ class Origins:
         return paths
 
     def _number(self) -> None:
+        # An operation's hash is of all it has: to be looked up before it gets another location.
         numbers = {operation: number for number, operation in enumerate(self.operations)}
-        for number, operation in enumerate(self.operations):
-            location = operation.location
+        for number, (operation, kind) in enumerate(zip(self.operations, self.names, strict=True)):
             # XLA gives constants no metadata, and would make up another instruction name where there is none.
-            if operation.name == "stablehlo.constant" or not isinstance(location, ir.NameLoc):
+            if kind == "stablehlo.constant" or not isinstance(location := operation.location, ir.NameLoc):
                 continue
-            owner = number
-            if not self._every and operation.name == "stablehlo.broadcast_in_dim":
+            owner, name = number, location.name_str
+            if not self._every and kind == "stablehlo.broadcast_in_dim":
                 users = {use.owner.operation for use in operation.result.uses}
                 # XLA may merge an equation's operation with its operand: where the locations are equal, so must the names be.
-                if len(users) == 1 and (user := users.pop()).location == location:
+                if len(users) == 1 and _plain(location) == _plain((user := users.pop()).location):
                     owner = numbers[user]
                     self.helpers.setdefault(owner, []).append(number)
-                elif "/" not in location.name_str:
+                elif "/" not in _plain(location)[0]:
                     continue
-            operation.location = ir.Location.name(f"\x01{self.token}:{owner}\x01/{location.name_str}", location.child_loc)
+            operation.location = ir.Location.name(f"\x01{self.token}:{owner}\x01/{name}", location.child_loc)
 
 
 def _joined(names: list[str]) -> str:
@@ -181,6 +189,11 @@ def _joined(names: list[str]) -> str:
 def _digest(module: Any, salt: str) -> str:
     """Of all that the table says: the module with its locations."""
     return hashlib.blake2b(to_bytecode(module), digest_size=8, key=salt.encode()).hexdigest()
+
+
+def _plain(location: Any) -> tuple[str, Any]:
+    """A location without numbers, so that what an audit has numbered is numbered as it will be without one."""
+    return _NUMBER.sub("", _name_of(location)), location.child_loc if isinstance(location, ir.NameLoc) else location
 
 
 def _name_of(location: Any) -> str:
@@ -202,10 +215,20 @@ def entries_of(operation: Any) -> dict[str, str]:
 
 
 def walk(parent: Any) -> Iterator[Any]:
-    """The operations in an operation, each before those in its regions."""
+    """The operations in an operation, each before those in its regions, which may be nested deeper than calls in Python."""
+    pending = [directly_in(parent)]
+    while pending:
+        operation = next(pending[-1], None)
+        if operation is None:
+            pending.pop()
+            continue
+        yield operation
+        pending.append(directly_in(operation))
+
+
+def directly_in(parent: Any) -> Iterator[Any]:
+    """The operations of an operation's own regions."""
     for region in parent.regions:
         for block in region.blocks:
             for view in block.operations:
-                operation = view.operation
-                yield operation
-                yield from walk(operation)
+                yield view.operation

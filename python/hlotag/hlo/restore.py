@@ -64,7 +64,8 @@ class _Restorer:
     def __init__(self, origins: Origins, patterns: tuple[str, ...]):
         self._origins, self._program = origins, StableHlo(origins)
         # Most operations share the entries of few.
-        distinct = {id(entries): tags_of(entries, patterns) for entries in origins.attributes}
+        shared = {id(entries): entries for entries in origins.attributes}
+        distinct = {key: tags_of(entries, patterns) for key, entries in shared.items()}
         self._tags = [distinct[id(entries)] for entries in origins.attributes]
         self._written = {entry for entries in distinct.values() for entry in entries.items()}
 
