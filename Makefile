@@ -53,6 +53,7 @@ hostile: $(newest_venv)/.installed
 
 TIME ?= 600
 fuzz: $(newest_venv)/.installed
+	@bash tools/get_llvm.sh clang
 	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" $(newest_venv)/bin/python fuzz/run.py $(TIME)
 
 lint: $(newest_venv)/.lint-deps

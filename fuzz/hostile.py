@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,11 @@ def _calls(targets: Callable[[int, int], list[int]]) -> Callable[[int], str]:
     return build
 
 
+def _each_other(n: int) -> str:
+    """`n` calls: as many functions as it takes, each of which calls all others."""
+    return _calls(lambda i, functions: [j for j in range(functions) if j != i])(isqrt(n))
+
+
 def _nested_location(head: str, tail: str) -> Callable[[int], str]:
     return lambda n: _named(head * n + '"x"' + tail * n)
 
@@ -165,7 +171,7 @@ CASES = {
     "scope path: repeats": Case(1_000_000, 100_000, _path("jvp(a)/", "a/", "jvp(a)/", "a/", "b/", "a/"), one),
     "calls: chain": Case(20_000, 1_000, _calls(lambda i, n: [i + 1] if i + 1 < n else []), lambda n: 2 * n - 2),
     "calls: ring": Case(20_000, 1_000, _calls(lambda i, n: [(i + 1) % n]), lambda n: 2 * n + 1),
-    "calls: each other": Case(200, 20, _calls(lambda i, n: [j for j in range(n) if j != i]), lambda n: n * n + 1),
+    "calls: each other": Case(40_000, 400, _each_other, lambda n: isqrt(n) ** 2 + 1),
     "location: callsites": Case(20_000, 2_000, _nested_location("callsite(", ' at "y")'), one),
     "location: names": Case(20_000, 2_000, _nested_location('"n"(', ")"), one),
     "location: fused": Case(20_000, 2_000, _nested_location("fused[", "]"), one),

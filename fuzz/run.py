@@ -31,7 +31,9 @@ LENGTHS = {"symbol_table": 20_000, "module": 1500}
 def build() -> tuple[str, ...]:
     """Builds the targets of libFuzzer; returns those that there are."""
     if shutil.which("clang++-22") is None:
-        print("no clang++-22, so no libFuzzer", file=sys.stderr)
+        print(
+            "no clang++-22 (apt-get install clang-22 libclang-rt-22-dev): the targets of libFuzzer are left out", file=sys.stderr
+        )
         return ()
     subprocess.run(["cmake", "--preset", "fuzz"], cwd=HERE.parent, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", "--preset", "fuzz"], cwd=HERE.parent, check=True)

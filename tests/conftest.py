@@ -37,6 +37,22 @@ def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]
     return run
 
 
+@pytest.fixture(scope="module")
+def client() -> Any:
+    """A client of two CPU devices."""
+    from hlotag import xla
+
+    return xla.make_cpu_client(num_devices=2)
+
+
+@pytest.fixture(scope="module")
+def serialized(client: Any) -> bytes:
+    """An executable, serialized."""
+    from xla_programs import ADD_HLO
+
+    return client.compile_and_load(ADD_HLO).serialize()
+
+
 @pytest.fixture(autouse=True)
 def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a test lowers in the stage: after the passes the module is valid, and running them again changes no byte."""

@@ -20,6 +20,7 @@ from hlotag.audit.collect import audit_module
 from hlotag.audit.dumps import audit_dumps
 from hlotag.errors import HloError, ParseError
 from hlotag.hlo import HloModule
+from hlotag.hlo.module import of_executable
 from hlotag.pipeline import parse_module
 from programs import B, W, X, mlp
 
@@ -187,6 +188,22 @@ def test_states_of_a_stage_are_those_that_the_program_is_compiled_in():
     assert inside.in_state(TagState.RESTORED) and not inside.lost and not inside.strays
     assert {tag.op.phase for tag in inside.tags} == {"forward", "backward"}
     assert all(tag.op.source.startswith("test_audit.py:") for tag in inside.tags if tag.op.line)
+
+
+def test_tags_of_an_equal_operation_are_on_no_wrong_instruction():
+    def f(x, w, b):
+        y = x @ w
+        with hlotag.tagged({"k": "v"}):
+            z = x @ w
+        return jnp.tanh(y), jnp.sin(z)
+
+    with hlotag.stage():
+        audit = hlotag.audit(f, X, W, B)
+        (module,) = of_executable(jax.jit(f).lower(X, W, B).compile())
+    # The instruction that is left stands for both, in the audit as in the program.
+    assert [i.attributes for i in module.instructions() if i.opcode == "dot"] == [{"k": "v"}]
+    assert [tag.state for tag in audit.tags] == [TagState.CSED]
+    assert audit.strays == []
 
 
 def test_the_program_is_not_changed_by_it():

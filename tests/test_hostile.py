@@ -29,6 +29,32 @@ def test_a_constant_is_not_copied():
     assert "crash" not in outcome and outcome["bytes"] < 1 << 26
 
 
+@pytest.mark.parametrize(("name", "size"), [("nesting", 8_000), ("location: callsites", 20_000)])
+def test_deep_modules_through_the_bindings(name, size, monkeypatch):
+    """These print the module, which recurses; in a process of its own, since what is tested for is its end."""
+    monkeypatch.setenv("HLOTAG_HOST", "bindings")
+    outcome = hostile._in_child(name, size)
+    assert outcome.get("crash", "") == outcome["wrong"] == ""
+
+
+def audit_in_child(tmp_path, text: str) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "deep.mlir"
+    path.write_text(text)
+    command = [sys.executable, "-m", "hlotag.cli", "audit", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_an_audit_refuses_what_xla_has_no_stack_for(tmp_path):
+    done = audit_in_child(tmp_path, hostile.CASES["nesting"].build(2_000))
+    assert done.returncode == 2 and "nested 2003 deep" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["location: names", "location: callsites"])
+def test_an_audit_of_deep_locations(tmp_path, name):
+    done = audit_in_child(tmp_path, hostile.CASES[name].build(20_000))
+    assert done.returncode == 0 and "1 operation" in done.stdout
+
+
 def bytecode() -> bytes:
     with new_context():
         return to_bytecode(parse_module(MODULE))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.experimental import xla_metadata
+from jax.experimental import jet, xla_metadata
 
 import hlotag
 from hlotag import tags
@@ -77,6 +77,17 @@ def test_forward_mode_tags_primal_and_tangents(staged, set_xla_metadata, mode):
     else:
         found = names(lambda x, w: jax.linearize(product, x, w)[1](x, w))
     assert found.count("dot_general") == (3 if mode == "jvp" else 2) and "add" in found
+
+
+def test_a_transformation_that_jax_keeps_apart_tags_all_its_terms(staged, set_xla_metadata):
+    """`jet` has a tracer of its own, as transformations of other libraries have."""
+
+    def by_block(x):
+        with set_xla_metadata(k="v"):
+            return jnp.sin(x)
+
+    taylor = lambda f: lambda x, w: jet.jet(lambda x: f(x) * jnp.cos(x), (x,), ([jnp.tanh(x), jnp.exp(x)],))
+    assert names(taylor(lambda x: set_xla_metadata(jnp.sin(x), k="v"))) == names(taylor(by_block)) != ["sine"]
 
 
 def test_result_of_the_tag_ignored(staged, set_xla_metadata):
@@ -362,15 +373,22 @@ def test_grad_must_be_one_of_three(staged, grad):
 # --- Values that no operation made -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["argument", "primal argument", "carry", "operand", "inner jit argument", "constant"])
+CASES = ["argument", "primal argument", "argument of jet", "carry", "operand", "inner jit argument", "constant"]
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_a_value_that_no_operation_made_warns_once_with_the_users_line(staged, set_xla_metadata, case):
     tag = lambda v: set_xla_metadata(v, k="v")
+    pushed = {  # The caller computed the tangent, or the term, which is not what the tag is meant for.
+        "primal argument": lambda f, x: jax.jvp(f, (x,), (x * 2.0,)),
+        "argument of jet": lambda f, x: jet.jet(f, (x,), ([x * 2.0],)),
+    }
 
     def f(x, w):
         if case == "argument":
             return tag(x) @ w
-        if case == "primal argument":  # The caller computed its tangent, which is not what the tag is meant for.
-            return jax.jvp(lambda x: jnp.sin(tag(x)), (x,), (x * 2.0,))
+        if case in pushed:
+            return pushed[case](lambda x: jnp.sin(tag(x)), x)
         if case == "carry":
             return lax.scan(lambda c, _: (jnp.sin(tag(c)), None), x, None, length=2)[0]
         if case == "operand":

@@ -16,11 +16,6 @@ from xla_programs import ADD_HLO, ONE_TO_THREE, SHARDED_HLO, SUM, add_on
 
 
 @pytest.fixture(scope="module")
-def client():
-    return xla.make_cpu_client(num_devices=2)
-
-
-@pytest.fixture(scope="module")
 def executable(client):
     return client.compile_and_load(ADD_HLO, client.local_devices()[:1])
 

@@ -12,17 +12,6 @@ from jaxlib import _jax
 from hlotag import ArgumentError, XlaError, xla
 from xla_programs import ADD_HLO, ONE_TO_THREE, SUM, add_on
 
-
-@pytest.fixture(scope="module")
-def client():
-    return xla.make_cpu_client(num_devices=2)
-
-
-@pytest.fixture(scope="module")
-def serialized(client):
-    return client.compile_and_load(ADD_HLO).serialize()
-
-
 # --- Devices and options -----------------------------------------------------------------------------------------------------
 
 

@@ -23,16 +23,6 @@ from hlotag.xla import _stamp
 from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on
 
 
-@pytest.fixture(scope="module")
-def client():
-    return xla.make_cpu_client(num_devices=2)
-
-
-@pytest.fixture(scope="module")
-def serialized(client):
-    return client.compile_and_load(ADD_HLO).serialize()
-
-
 def hlo_proto():
     return _hlo.hlo_module_from_text(ADD_HLO).as_serialized_hlo_module_proto()
 
