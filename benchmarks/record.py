@@ -60,8 +60,9 @@ SECTIONS = [
         "--layers 2",
         "What limits them: instructions an operation",
         "Making attributes and locations that MLIR keeps once each (`unique`) is most of the floor, and can be avoided by no\n"
-        "pass that sets something. What is left is reading: each pass looks at every operation through the C API, which\n"
-        "costs `own` and `C API` in a module without tags too. The verifier is bound by what it asks of types.",
+        "pass that sets something. What is left is reading: operations are listed once, and passes then ask those that may\n"
+        "concern them, which costs `own` and `C API` in a module without tags too. The verifier is bound by what it asks\n"
+        "of types.",
     ),
     Section(
         "growth",
