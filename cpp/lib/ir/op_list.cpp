@@ -8,13 +8,14 @@ OpList::OpList(Operation root) {
   struct Open {
     size_t index;
     detail::WalkFrame frame;
+    Open(size_t index, Operation op, intptr_t numRegions) : index(index), frame(op, numRegions) {}
   };
   std::vector<Open> open;
   auto enter = [&](Operation op) {
     intptr_t numRegions = capi::fn().mlirOperationGetNumRegions(op.raw());
     if (numRegions)
-      open.push_back({entries_.size(), detail::WalkFrame(op, numRegions)});
-    entries_.push_back({op, op.name(), 0, numRegions != 0});
+      open.emplace_back(entries_.size(), op, numRegions);
+    entries_.emplace_back(op, numRegions != 0);
   };
   enter(root);
   while (!open.empty()) {

@@ -232,19 +232,20 @@ public:
 
   void run() {
     // What each phase has, before anything changes.
-    ir::walk(ctx_.module(), [&](ir::Operation op) {
+    for (const ir::OpList::Entry &entry : ctx_.operations()) {
+      ir::Operation op = entry.op;
       ir::DictionaryAttr entries = ctx_.tags().get(op);
-      if (!entries || !carrier_.isTaggable(op))
-        return;
+      if (!entries || !carrier_.isTaggable(entry.name))
+        continue;
       bool isBackward = provenance_.isTransposed(op);
       // The constant that a gradient starts from has no phase in its name, but a tag it shares.
       if (!isBackward && isConstant(op))
-        return;
+        continue;
       if ((isBackward ? backward_ : forward_).insert(entries.opaque()).second)
         collect(entries, isBackward ? backwardIds_ : forwardIds_);
       if (isBackward)
         ops_.emplace_back(op, entries);
-    });
+    }
     for (auto &[op, entries] : ops_) {
       auto [result, isNew] = results_.insert(entries.opaque());
       if (isNew)

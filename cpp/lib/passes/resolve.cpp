@@ -81,7 +81,9 @@ struct BadMark {
 
 class LocationResolver {
 public:
-  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {}
+  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {
+    indexOf_.reserve(ctx.operations().size() / 2); // half of them share their location
+  }
 
   /// Throws BadMark.
   const Resolved &resolve(ir::Location root);

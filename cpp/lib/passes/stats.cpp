@@ -146,7 +146,7 @@ public:
   explicit Counter(PassContext &ctx) : ctx_(ctx), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()) {}
 
   std::string run() {
-    countIn(ctx_.module());
+    count();
     std::map<std::string, KeyStats, std::less<>> keys;
     for (const auto &[kind, count] : counts_)
       add(kind, count, keys);
@@ -173,7 +173,7 @@ private:
     }
   };
 
-  void countIn(ir::Operation module);
+  void count();
   void add(const Kind &kind, size_t count, std::map<std::string, KeyStats, std::less<>> &keys);
 
   PassContext &ctx_;
@@ -183,26 +183,27 @@ private:
   size_t numOps_ = 0, numTagged_ = 0, numFunctions_ = 0;
 };
 
-void Counter::countIn(ir::Operation module) {
+void Counter::count() {
   ir::Operation function; // functions do not nest, and the operations after one are in no other
-  ir::walk(module, [&](ir::Operation op) {
-    ir::Identifier name = op.name();
+  for (const ir::OpList::Entry &entry : ctx_.operations()) {
+    ir::Operation op = entry.op;
+    ir::Identifier name = entry.name;
     if (name == ctx_.ids().func) {
       ++numFunctions_;
       function = op;
     }
     if (!carrier_.isTaggable(name))
-      return;
+      continue;
     ++numOps_;
     ir::DictionaryAttr entries = ctx_.tags().get(op);
     if (!entries || entries.empty())
-      return;
+      continue;
     ++numTagged_;
     if (!provenance_)
       provenance_.emplace(ctx_.operations());
     bool isBackward = provenance_->isTransposed(op);
     ++counts_[{entries.opaque(), name.opaque(), function.opaque(), isBackward}];
-  });
+  }
 }
 
 void Counter::add(const Kind &kind, size_t count,

@@ -68,17 +68,18 @@ ir::DictionaryAttr Strip::strip(MlirContext context, ir::DictionaryAttr entries)
 
 LogicalResult Strip::run(PassContext &ctx) {
   ir::PointerMap<ir::DictionaryAttr> stripped;
-  ir::walk(ctx.module(), [&](ir::Operation op) {
+  for (const ir::OpList::Entry &entry : ctx.operations()) {
+    ir::Operation op = entry.op;
     if (keys_->empty())
       ctx.rewriter().removeAttr(op, ctx.tags().origins());
     ir::DictionaryAttr entries = ctx.tags().get(op);
     if (!entries)
-      return;
+      continue;
     auto [result, isNew] = stripped.insert(entries.opaque());
     if (isNew)
       *result = strip(ctx.context(), entries);
     ctx.tags().set(op, *result);
-  });
+  }
   return success();
 }
 

@@ -19,6 +19,10 @@ public:
     Identifier name;
     uint32_t numNested; ///< operations inside it, at any depth; they follow
     bool hasRegions;
+
+    // Made in place: copied at once after small stores, it waits for them (as in Rewriter::Change).
+    Entry(Operation op, bool hasRegions)
+        : op(op), name(op.name()), numNested(0), hasRegions(hasRegions) {}
   };
 
   explicit OpList(Operation root);

@@ -38,6 +38,11 @@ public:
   }
 
   size_t size() const { return size_; }
+  /// Before that many are inserted: the table is then made once.
+  void reserve(size_t number) {
+    while (slots_.size() * 3 < (number + 1) * 4)
+      grow();
+  }
 
 private:
   struct Slot {

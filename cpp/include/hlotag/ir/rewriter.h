@@ -77,12 +77,17 @@ private:
     const void *subject; // MlirOperation, or MlirValue for ArgLocation
     const void *where;   // Attr: the name; Move, Erase: the block
     const void *former;  // value, location, operand; Move, Erase: the operation that came next
+
+    // For making it in place: copied right after its small members are stored, it would wait for
+    // the stores.
+    Change(Kind kind, const void *subject, const void *where, const void *former, unsigned index)
+        : kind(kind), index(index), subject(subject), where(where), former(former) {}
   };
 
   void record(Kind kind, const void *subject, const void *where, const void *former,
               unsigned index = 0) {
     numMoves_ += kind >= Kind::Insert;
-    journal_.push_back({kind, index, subject, where, former});
+    journal_.emplace_back(kind, subject, where, former, index);
   }
   void undo(const Change &change);
 
