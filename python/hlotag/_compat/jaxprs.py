@@ -11,9 +11,9 @@ from typing import Any
 
 from jax._src import core, source_info_util
 
-# 0.10.2 has open and closed jaxprs; in 0.12 a jaxpr carries its own constants and the closed class is gone.
-CLOSED_JAXPR: type | None = getattr(core, "ClosedJaxpr", None)
-JAXPR_TYPES = frozenset({core.Jaxpr, CLOSED_JAXPR or core.Jaxpr})
+# 0.10.2 has open and closed jaxprs. Since 0.11 a jaxpr carries its own constants: the closed class is another name, then gone.
+JAXPR_TYPES = frozenset({core.Jaxpr, getattr(core, "ClosedJaxpr", core.Jaxpr)})
+CLOSED_JAXPR: type | None = next(iter(JAXPR_TYPES - {core.Jaxpr}), None)
 
 
 def with_equations(jaxpr: Any, rewrite: Callable[[Any], list[Any] | None]) -> Any:
