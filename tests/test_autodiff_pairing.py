@@ -51,7 +51,7 @@ SHORT = {
     "mlp 2, hessian": "forward mode over reverse mode: a forward equation is several operations, primal and tangent",
 }
 
-if jax.__version_info__ >= (0, 12):
+if jax.__version_info__ >= (0, 11):
     SHORT["mlp 4, vmap(grad)"] = "28 of 29: a cotangent that is a constant is batched"
 
 # Of each kind of what was wrong at 0.9: two cotangents of one place; two linear solves at it; equal equations that jax.checkpoint

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tries a version of JAX that hlotag does not claim to support yet:
-#   try_jax.sh VERSION     for example 0.13.0 or 0.13.0rc1
-#   try_jax.sh nightly     the newest development build
+# Tries a version of JAX other than those that the tests run with, e.g. one that hlotag does not claim to support yet:
+#   try_jax.sh VERSION [PYTEST'S ARGUMENTS]     for example 0.13.0 or 0.13.0rc1
+#   try_jax.sh nightly [PYTEST'S ARGUMENTS]     the newest development build
 # In an environment of its own, build/try-jax-VERSION: builds hlotag, looks whether the C functions are there and behave, and runs
 # the tests. What fails is what a new supported version needs.
 set -eu

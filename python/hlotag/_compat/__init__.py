@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every use of JAX's private API, each with the reason for it.
 
-Nothing outside this package imports `jax._src`. Two JAX lines are supported: 0.10.2 and 0.12.x. Where they differ, the function
+Nothing outside this package imports `jax._src`. Supported are JAX 0.10.2, and 0.11 to 0.12.x. Where they differ, the function
 here says how; the rest of hlotag sees one interface, `_compat.name`. What jaxlib alone must give, without JAX, is in `_host.py`.
 
 jaxlib's MLIR is imported from jaxlib and not by `jax.extend.mlir`: `jax.extend` imports Pallas, which takes longer than all of

@@ -110,9 +110,9 @@ def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:
 def transformation_platform(backend: Any) -> str:
     """The platform that `jax.extend.xla.register_hlo_module_transformation` takes for `backend`.
 
-    0.10.2 compares with what clients call themselves ("gpu"), 0.12 with the names of plugins ("cuda").
+    0.10.2 compares with what clients call themselves ("gpu"), later ones with the names of plugins ("cuda").
     """
-    if jax.__version_info__ < (0, 12):
+    if jax.__version_info__ < (0, 11):
         return backend.platform
     return next((name for name, client in xla_bridge.backends().items() if client.platform == backend.platform), backend.platform)
 
