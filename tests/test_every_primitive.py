@@ -43,7 +43,11 @@ NOT_LOWERED = {
     "reduce_window_mul": {"grad", "jvp of grad"},
     "regularized_incomplete_beta": DERIVATIVES,
     "scatter_mul": DERIVATIVES,
-} | ({"reduce_max": DERIVATIVES, "reduce_min": DERIVATIVES} if jax.__version_info__ >= (0, 11) else {"nextafter": DERIVATIVES})
+}
+if jax.__version_info__ >= (0, 11):
+    NOT_LOWERED |= {"reduce_max": DERIVATIVES, "reduce_min": DERIVATIVES}
+if jax.__version_info__ < (0, 12):
+    NOT_LOWERED |= {"nextafter": DERIVATIVES}
 
 
 def arguments_of(name: str) -> list[Any]:
