@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // hlotag._core: what Python sees of the C++ side. No logic lives here.
+#include "hlo.h"
 #include "host/host.h"
 #include "python_pass.h"
 
@@ -29,8 +30,6 @@ using namespace hlotag;
 
 namespace {
 
-constexpr const char *kOperationCapsule = "jaxlib.mlir.ir.Operation._CAPIPtr";
-
 nb::list toList(const std::vector<std::string_view> &names) {
   nb::list list;
   for (std::string_view name : names)
@@ -54,13 +53,6 @@ std::vector<std::string> install(const std::string &path,
     return found == inside.end() ? nullptr
                                  : reinterpret_cast<void *>(library->base + found->second);
   });
-}
-
-MlirOperation operationOf(nb::handle capsule) {
-  void *pointer = PyCapsule_GetPointer(capsule.ptr(), kOperationCapsule);
-  if (!pointer)
-    throw nb::python_error();
-  return {pointer};
 }
 
 std::string notUtf8(const std::string &where) {
@@ -87,7 +79,7 @@ pass::RunResult run(nb::handle capsule, nb::handle pythonRun, std::string_view t
                     const pass::RunOptions &options) {
   if (!capi::isInstalled())
     throw std::runtime_error("the table of MLIR functions is not installed");
-  MlirOperation module = operationOf(capsule);
+  MlirOperation module = python::operationOf(capsule);
   python::RunScope scope(pythonRun);
   if (bindings::isInstalled())
     return runThroughBindings(module, text, options);
@@ -99,7 +91,7 @@ pass::RunResult run(nb::handle capsule, nb::handle pythonRun, std::string_view t
 /// (scope, whether it is of a backward pass, file, line) of every operation in the module, in the
 /// order of its text.
 nb::list provenance(nb::handle capsule) {
-  ir::Operation module(operationOf(capsule));
+  ir::Operation module(python::operationOf(capsule));
   bindings::Scope scope(module.raw());
   // Who asks goes on to read the module through the bindings.
   if (auto undecodable = bindings::findUndecodable(module.raw()))
@@ -254,8 +246,8 @@ NB_MODULE(_core, m) {
   m.def(
       "find_wrong",
       [](nb::handle module) {
-        bindings::Scope scope(operationOf(module));
-        return capi::findWrong(operationOf(module));
+        bindings::Scope scope(python::operationOf(module));
+        return capi::findWrong(python::operationOf(module));
       },
       nb::arg("module"),
       "Calls every function of the table on CONFORMANCE_MODULE; names those that answer wrongly.");
@@ -299,4 +291,5 @@ NB_MODULE(_core, m) {
   bindRunResult(m);
   bindRun(m);
   python::bindPythonPasses(m);
+  python::bindHlo(m);
 }

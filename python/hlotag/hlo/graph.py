@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
-
-from jaxlib.mlir import ir
 
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import MOVES, may_be, opcode_of
-from hlotag.hlo.origins import ATTRIBUTES, RECORDS, Origins
+from hlotag.hlo.origins import Origins
 
-_HOPS = 64  # through calls, from a value to where it is made or used
-_OF_TAGS = (ATTRIBUTES, RECORDS)
+_TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)")
 # Instructions whose value another may compute, in another computation.
 HANDING_ON = frozenset({"parameter", "fusion", "call", "get-tuple-element"})
 
@@ -78,14 +75,18 @@ class StableHlo(Program):
     """
 
     def __init__(self, origins: Origins):
+        from hlotag import _core
+
         self.helpers = origins.helpers
-        self._origins = origins
-        self._operations, self._names = origins.operations, origins.names
-        self._operands: dict[int, list[int | None]] = {}
-        self._values: dict[int, object] = {}
+        self._names, self._entries = origins.names, origins.attributes
+        flow = _core.data_flow(origins.module.operation._CAPIPtr)
+        self._operands: list[list[int | None]] = flow[0]
+        self._types: list[str] = flow[1]
+        self._values: list[int] = flow[2]
+        self._results: list[int | None] = flow[3]
 
     def __len__(self) -> int:
-        return len(self._operations)
+        return len(self._names)
 
     def name(self, number: int) -> str:
         """As `Program` says."""
@@ -97,154 +98,44 @@ class StableHlo(Program):
 
     def entries(self, number: int) -> Mapping[str, str]:
         """As `Program` says."""
-        return self._origins.attributes[number]
+        return self._entries[number]
 
     def dimensions(self, number: int) -> tuple[int, ...]:
         """As `Program` says."""
-        results = self._operations[number].results
-        kind = results[0].type if len(results) else None
-        return tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else ()
+        return _dimensions(self._types[number])
 
     def operands(self, number: int) -> list[int | None]:
         """As `Program` says."""
-        known = self._operands.get(number)
-        if known is None:
-            known = self._operands[number] = [
-                self._definition(value) if (made_by := self._made_by.get(value)) is None else made_by
-                for value in self._operations[number].operands
-            ]
-        return known
+        return self._operands[number]
 
     def results(self) -> list[int | None]:
         """As `Program` says."""
-        main = self._functions.get("main")
-        return [] if main is None else self._returned(main)
+        return self._results
 
     def users(self, number: int) -> list[int]:
         """As `Program` says."""
-        found: dict[int, None] = {}
-        values = list(self._operations[number].results)
-        for value in itertools.islice(values, _HOPS):  # It grows meanwhile.
-            for use in value.uses:
-                operation, position = use.owner.operation, use.operand_number
-                if operation.name == "func.call":
-                    values.append(self._operations[self._functions[_callee(operation)]].regions[0].blocks[0].arguments[position])
-                elif operation.name == "func.return":
-                    name = ir.StringAttr(operation.parent.attributes["sym_name"]).value
-                    values += [self._operations[call].results[position] for call in self._calls.get(name, ())]
-                elif operation in self._numbers:
-                    found[self._numbers[operation]] = None
-        return list(found)
+        return self._users.get(number, [])
+
+    def value(self, number: int) -> int:
+        """What operations have in common which compute the same from the same."""
+        return self._values[number]
 
     @cached_property
-    def _functions(self) -> dict[str, int]:
-        return {
-            ir.StringAttr(operation.attributes["sym_name"]).value: number
-            for number, (operation, name) in enumerate(zip(self._operations, self._names, strict=True))
-            if name == "func.func"
-        }
-
-    @cached_property
-    def _calls(self) -> dict[str, list[int]]:
-        calls: dict[str, list[int]] = {}
-        for number, (operation, name) in enumerate(zip(self._operations, self._names, strict=True)):
-            if name == "func.call":
-                calls.setdefault(_callee(operation), []).append(number)
-        return calls
-
-    @cached_property
-    def _numbers(self) -> dict[object, int]:
-        return {operation: number for number, operation in enumerate(self._operations)}
-
-    @cached_property
-    def _made_by(self) -> dict[object, int]:
-        """By value, the operation that it is a result of, calls left out. Values are faster to look up than operations."""
-        numbered = zip(self._operations, self._names, strict=True)
-        return {
-            value: number
-            for number, (operation, name) in enumerate(numbered)
-            if name != "func.call"
-            for value in operation.results
-        }
-
-    def value(self, number: int) -> object:
-        """A key that operations have in common which compute the same from the same."""
-        # Operands before users, without recursion: a chain of operations may be as long as the program.
-        values, pending = self._values, [number]
-        while pending:
-            last = pending[-1]
-            if last in values:
-                pending.pop()
-            elif unknown := [o for o in self.operands(last) if o is not None and o not in values]:
-                pending.extend(unknown)
-            else:
-                values[last] = self._key(last)
-        return values[number]
-
-    def _key(self, number: int) -> object:
-        operation, name = self._operations[number], self._names[number]
-        if name in ("func.call", "stablehlo.custom_call", "stablehlo.rng") or len(operation.regions):
-            return number
-        definitions = self.operands(number)
-        operands = tuple(
-            hash(operation.operands[position]) if definition is None else self._values[definition]
-            for position, definition in enumerate(definitions)
-        )
-        types = tuple(result.type for result in operation.results)
-        # A tuple of tuples would grow with the program.
-        return self._interned.setdefault((name, operands, _attributes(operation), types), -1 - len(self._interned))
-
-    @cached_property
-    def _interned(self) -> dict[object, int]:
-        return {}
-
-    def _definition(self, value: ir.Value) -> int | None:
-        for _ in range(_HOPS):
-            owner = value.owner
-            if isinstance(owner, ir.Block):
-                argument = ir.BlockArgument(value)
-                caller = self._only_caller(owner)
-                if caller is None:
-                    return None
-                value = self._operations[caller].operands[argument.arg_number]
+    def _users(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for user, operands in enumerate(self._operands):
+            if self._names[user] in ("func.call", "func.return"):  # Seen through.
                 continue
-            operation: Any = owner.operation
-            if operation.name != "func.call":
-                return self._made_by.get(value)
-            returned = self._terminator(self._functions[_callee(operation)])
-            value = returned.operands[ir.OpResult(value).result_number]
-        return None
-
-    def _only_caller(self, block: ir.Block) -> int | None:
-        operation = block.owner.operation
-        if operation.name != "func.func":
-            return None
-        calls = self._calls.get(ir.StringAttr(operation.attributes["sym_name"]).value, [])
-        return calls[0] if len(calls) == 1 else None
-
-    def _returned(self, function: int) -> list[int | None]:
-        return [self._definition(value) for value in self._terminator(function).operands]
-
-    def _terminator(self, function: int) -> ir.Operation:
-        block = self._operations[function].regions[0].blocks[0]
-        return block.operations[len(block.operations) - 1].operation
+            for operand in dict.fromkeys(operands):
+                if operand is not None:
+                    found.setdefault(operand, []).append(user)
+        return found
 
 
-def _attributes(operation: ir.Operation) -> object:
-    """What an operation is beside its operands and tags, to be compared."""
-    names = (a if isinstance(a, str) else a.name for a in operation.attributes)
-    try:
-        return tuple((name, operation.attributes[name]) for name in names if name not in _OF_TAGS)
-    except TypeError:  # jaxlib has no class for the elements of complex constants.
-        copy = operation.clone()
-        for name in _OF_TAGS:
-            if name in copy.attributes:
-                del copy.attributes[name]
-        return str(copy)
-
-
-def _callee(call: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+@functools.cache
+def _dimensions(type_text: str) -> tuple[int, ...]:
+    found = _TENSOR.match(type_text)
+    return tuple(-1 if size == "?" else int(size) for size in found[1].split("x")[:-1]) if found else ()
 
 
 class Flow:

@@ -66,24 +66,31 @@ class Origins:
     Attributes:
       token: names the module; equal for equal modules, in every process.
       module: the numbered module.
-      operations, names: by number; a name is e.g. "stablehlo.dot_general".
+      names: by number, e.g. "stablehlo.dot_general".
+      attributes: by number, the frontend attributes; those of XLA's text form only, which are all that XLA takes. Equal ones
+        are one object.
       helpers: by number, those of the operations before it that have its number in their names, since they are part of it.
     """
 
     def __init__(self, module: Any, salt: str = "", *, every: bool = False):
+        from hlotag import _core, _host
+
+        _host.ensure()
         self.module = module
-        self._every = every
         self.token = _digest(module, salt)
-        self.operations = list(walk(module.operation))
-        self.names: list[str] = [operation.name for operation in self.operations]
+        self.names: list[str]
+        self.attributes: list[dict[str, str]]
+        self.names, self._places, self.attributes, helpers = _core.number_operations(
+            module.operation._CAPIPtr, self.token, every=every
+        )
         self.helpers: dict[int, list[int]] = {}
+        for helper, number in helpers:
+            self.helpers.setdefault(number, []).append(helper)
         self._known_ids: dict[str, tuple[int, ...]] = {}
         self._known_paths: dict[str, list[list[int]]] = {}
-        with module.context:
-            self._number()
 
     def __len__(self) -> int:
-        return len(self.operations)
+        return len(self.names)
 
     def __getitem__(self, number: int) -> Origin:
         operation = self.operations[number]
@@ -104,18 +111,9 @@ class Origins:
         return (self[number] for number in range(len(self)))
 
     @cached_property
-    def attributes(self) -> list[dict[str, str]]:
-        """The frontend attributes of each operation; those of XLA's text form only, which are all that XLA takes."""
-        # MLIR has one attribute for all equal ones, and most operations have one of few.
-        known: dict[Any, dict[str, str]] = {}
-        found = []
-        for operation in self.operations:
-            attributes = operation.attributes
-            attribute = attributes[ATTRIBUTES] if ATTRIBUTES in attributes else None  # noqa: SIM401  (no mapping)
-            if attribute not in known:
-                known[attribute] = entries_of(operation)
-            found.append(known[attribute])
-        return found
+    def operations(self) -> list[Any]:
+        """The operations themselves, by number."""
+        return list(walk(self.module.operation))
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
         """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
@@ -142,8 +140,8 @@ class Origins:
             name = _COMBINED.sub(r"/\1", name)
         if len(parts) == 1 or len(set(parts)) > 1:
             return name
-        first, *others = (self.operations[number].location.child_loc for number in self.ids_of(op_name))
-        return parts[0] if all(other == first for other in others) else name
+        places = {self._places[number] for number in self.ids_of(op_name)}
+        return parts[0] if len(places) == 1 else name
 
     def _paths(self, op_name: str) -> list[list[int]]:
         if (known := self._known_paths.get(op_name)) is not None:
@@ -159,24 +157,6 @@ class Origins:
             paths += [[int(number) for token, number in _NUMBER.findall(part) if token == self.token] for part in parts]
         return paths
 
-    def _number(self) -> None:
-        # An operation's hash is of all it has: to be looked up before it gets another location.
-        numbers = {operation: number for number, operation in enumerate(self.operations)}
-        for number, (operation, kind) in enumerate(zip(self.operations, self.names, strict=True)):
-            # XLA gives constants no metadata, and would make up another instruction name where there is none.
-            if kind == "stablehlo.constant" or not isinstance(location := operation.location, ir.NameLoc):
-                continue
-            owner, name = number, location.name_str
-            if not self._every and kind == "stablehlo.broadcast_in_dim":
-                users = {use.owner.operation for use in operation.result.uses}
-                # XLA may merge an equation's operation with its operand: where the locations are equal, so must the names be.
-                if len(users) == 1 and _plain(location) == _plain((user := users.pop()).location):
-                    owner = numbers[user]
-                    self.helpers.setdefault(owner, []).append(number)
-                elif "/" not in _plain(location)[0]:
-                    continue
-            operation.location = ir.Location.name(f"\x01{self.token}:{owner}\x01/{name}", location.child_loc)
-
 
 def _joined(names: list[str]) -> str:
     """The name of an operation in inlined functions: those of its callers, each with a slash at the end, and its own."""
@@ -189,11 +169,6 @@ def _joined(names: list[str]) -> str:
 def _digest(module: Any, salt: str) -> str:
     """Of all that the table says: the module with its locations."""
     return hashlib.blake2b(to_bytecode(module), digest_size=8, key=salt.encode()).hexdigest()
-
-
-def _plain(location: Any) -> tuple[str, Any]:
-    """A location without numbers, so that what an audit has numbered is numbered as it will be without one."""
-    return _NUMBER.sub("", _name_of(location)), location.child_loc if isinstance(location, ir.NameLoc) else location
 
 
 def _name_of(location: Any) -> str:

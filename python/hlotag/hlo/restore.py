@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from hlotag import keys
-from hlotag.hlo.graph import StableHlo
 from hlotag.hlo.module import HloModule, Instruction
+from hlotag.hlo.opcodes import may_be
 from hlotag.hlo.origins import Origins
 
 Entries = dict[str, str]
@@ -62,7 +62,7 @@ def restore(
 
 class _Restorer:
     def __init__(self, origins: Origins, patterns: tuple[str, ...]):
-        self._origins, self._program = origins, StableHlo(origins)
+        self._origins = origins
         # Most operations share the entries of few.
         shared = {id(entries): entries for entries in origins.attributes}
         distinct = {key: tags_of(entries, patterns) for key, entries in shared.items()}
@@ -90,7 +90,9 @@ class _Restorer:
         """Whether an instruction is what its operation computes, and not one that helps."""
         if instruction.opcode == "constant":
             return False
-        return numbers[0] in self._origins.ids_of(instruction.op_name) or self._program.becomes(numbers[0], instruction.opcode)
+        return numbers[0] in self._origins.ids_of(instruction.op_name) or may_be(
+            self._origins.names[numbers[0]], instruction.opcode
+        )
 
 
 @functools.lru_cache(maxsize=256)
