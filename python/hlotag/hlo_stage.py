@@ -105,6 +105,8 @@ class _Restoration:
             self._restore(module)
         except Exception as error:
             self.error = error
+        if self._records is None:
+            module.free()
 
     def _restore(self, module: HloModule) -> None:
         # The module in hand is changed in place, so what it was is a copy, which only a recording needs.

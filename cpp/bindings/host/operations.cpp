@@ -109,9 +109,21 @@ intptr_t mlirOperationGetNumAttributes(MlirOperation op) {
 }
 
 MlirNamedAttribute mlirOperationGetAttribute(MlirOperation op, intptr_t index) {
-  nb::object entry = session().object(op).attr("attributes")[index];
-  return {session().identifier(nb::cast<std::string_view>(entry.attr("name"))),
-          session().attribute(entry.attr("attr"))};
+  nb::object attributes = session().object(op).attr("attributes");
+  nb::object name = attributes[index].attr("name");
+  MlirIdentifier identifier = session().identifier(nb::cast<std::string_view>(name));
+  // jaxlib has no class for the elements of complex constants: their entry's `attr` ends the
+  // process, and a look-up raises. What that says has all of their text, whose address can be
+  // compared as an attribute can.
+  try {
+    nb::object value = attributes[name];
+    return {identifier, session().attribute(value)};
+  } catch (nb::python_error &error) {
+    if (!error.matches(PyExc_TypeError))
+      throw;
+    nb::str message(error.value());
+    return {identifier, {session().text(nb::cast<std::string_view>(message)).data}};
+  }
 }
 
 MlirAttribute mlirOperationGetAttributeByName(MlirOperation op, MlirStringRef name) {

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _compat, hlo_stage, tags
+from hlotag._collector import no_collection
 from hlotag._deep import with_room
 from hlotag.audit import classify, dumps, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.model import Audit, Stage
-from hlotag.audit.progress import no_collection, step, track
+from hlotag.audit.progress import step, track
 from hlotag.errors import HloError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources

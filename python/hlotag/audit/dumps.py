@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hlotag._collector import no_collection
 from hlotag.audit import classify
 from hlotag.audit.classify import Capture
 from hlotag.audit.instructions import Instructions, Lineage
 from hlotag.audit.model import Audit, Stage
-from hlotag.audit.progress import no_collection, step, track
+from hlotag.audit.progress import step, track
 from hlotag.errors import HloError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources

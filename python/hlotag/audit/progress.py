@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 import time
@@ -71,19 +70,3 @@ def track(items: Sequence[_ItemT], what: str) -> Iterator[_ItemT]:
                 shown = True
     finally:
         progress.stop()
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Keeps Python's garbage collector from looking through what is only being built: it takes as long as all else.
-
-    Yields:
-        Nothing.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

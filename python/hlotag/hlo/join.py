@@ -82,6 +82,8 @@ class _Join:
 
     def _by_name(self, instruction: Instruction) -> Ids:
         numbers, opcode = self._named(instruction), instruction.opcode
+        if len(numbers) == 1 and self._program.becomes(numbers[0], opcode):
+            return numbers  # As most are.
         # Of merged operations, those that it can be are its own; the others were folded into it.
         if own := tuple(n for n in numbers if self._program.becomes(n, opcode)):
             return own

@@ -88,6 +88,7 @@ class Origins:
             self.helpers.setdefault(number, []).append(helper)
         self._known_ids: dict[str, tuple[int, ...]] = {}
         self._known_paths: dict[str, list[list[int]]] = {}
+        self._known_plain: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -127,6 +128,11 @@ class Origins:
 
     def plain(self, op_name: str) -> str:
         """`op_name` as XLA would have written it without numbers."""
+        if (known := self._known_plain.get(op_name)) is None:
+            known = self._known_plain[op_name] = self._plain(op_name)
+        return known
+
+    def _plain(self, op_name: str) -> str:
         if "\x01" not in op_name:
             return op_name
         # Most have one number, in front.

@@ -69,7 +69,7 @@ class _Restorer:
         self._tags = [distinct[id(entries)] for entries in origins.attributes]
         self._written = {entry for entries in distinct.values() for entry in entries.items()}
 
-    def entries_for(self, instruction: Instruction, numbers: tuple[int, ...], before: Entries) -> Entries:
+    def entries_for(self, instruction: Instruction, numbers: tuple[int, ...], before: Mapping[str, str]) -> Mapping[str, str]:
         """What an instruction that came from `numbers` and that XLA left with `before` is to have."""
         if len(numbers) == 1 and before == self._tags[numbers[0]]:
             return before

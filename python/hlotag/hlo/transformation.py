@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
+from hlotag._collector import no_collection
 from hlotag.hlo.module import HloModule, of_executable
 
 if TYPE_CHECKING:
@@ -70,11 +71,12 @@ class Transformations:
             transform = next((all_[0] for token, all_ in self._running.items() if is_numbered(serialized, token)), None)
         if transform is None:
             return None
-        module = HloModule(serialized)
-        transform(module)
-        if self._platforms.renumbers_frames:
-            module.keep_frame_ids()
-        return module.to_bytes()
+        with no_collection():
+            module = HloModule(serialized)
+            transform(module)
+            if self._platforms.renumbers_frames:
+                module.keep_frame_ids()
+            return module.to_bytes()
 
 
 def is_numbered(serialized: bytes, token: str) -> bool:
