@@ -34,9 +34,12 @@ class Instructions(Program):
         self.ops: list[Op] = []
         self.tags: dict[int, list[tuple[str, str, Step]]] = {}
         places: dict[str, tuple[str, str]] = {}
+        tags_in: dict[int, Mapping[str, str]] = {}  # Equal attributes are one object, which the module keeps.
         for instruction in module.instructions():
-            tags = tags_of(instruction.attributes) if instruction.proto.HasField("frontend_attributes") else {}
-            if kind_of(instruction.opcode) == Kind.GLUE and not tags:
+            attributes = instruction.attributes
+            if (tags := tags_in.get(id(attributes))) is None:
+                tags = tags_in[id(attributes)] = tags_of(attributes)
+            if not tags and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
             name = instruction.op_name
             if name not in places:
@@ -46,22 +49,13 @@ class Instructions(Program):
             file, line = instruction.source or ("", 0)
             number = self._ids[instruction] = len(self.ops)
             operands = tuple(self._ids[o] for o in instruction.operands if o in self._ids)
+            names = (instruction.name,)
             self._instructions.append(instruction)
             self.ops.append(
-                Op(
-                    number,
-                    instruction.opcode,
-                    scope,
-                    instruction.computation.name,
-                    phase,
-                    file,
-                    line,
-                    operands,
-                    (instruction.name,),
-                )
+                Op(number, instruction.opcode, scope, instruction.computation.name, phase, file, line, operands, names)
             )
             if tags:
-                step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=(instruction.name,))
+                step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=names)
                 self.tags[number] = [(key, value, step) for key, value in tags.items()]
 
     def __len__(self) -> int:

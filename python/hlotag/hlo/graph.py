@@ -79,11 +79,8 @@ class StableHlo(Program):
 
         self.helpers = origins.helpers
         self._names, self._entries = origins.names, origins.attributes
-        flow = _core.data_flow(origins.module.operation._CAPIPtr)
-        self._operands: list[list[int | None]] = flow[0]
-        self._types: list[str] = flow[1]
-        self._values: list[int] = flow[2]
-        self._results: list[int | None] = flow[3]
+        module = origins.module.operation._CAPIPtr
+        self._operands, self._types, self._values, self._results = _core.data_flow(module)
 
     def __len__(self) -> int:
         return len(self._names)

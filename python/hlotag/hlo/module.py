@@ -15,6 +15,9 @@ def _proto() -> types.ModuleType:
     return proto
 
 
+_NO_ATTRIBUTES: Mapping[str, str] = {}
+
+
 class Instruction:
     """An instruction of a computation.
 
@@ -48,7 +51,7 @@ class Instruction:
         """The frontend attributes; equal ones may be one object, which stays as it is."""
         # A message that is not there is not asked for: protobuf would make an empty one.
         if not self.proto.HasField("frontend_attributes"):
-            return {}
+            return _NO_ATTRIBUTES
         # Protobuf writes a map in a third of the time that reading it takes, and most instructions have one of few.
         message, known = self.proto.frontend_attributes, self.computation.module.known_attributes
         written = message.SerializeToString()

@@ -78,8 +78,6 @@ class Origins:
         _host.ensure()
         self.module = module
         self.token = _digest(module, salt)
-        self.names: list[str]
-        self.attributes: list[dict[str, str]]
         self.names, self._places, self.attributes, helpers = _core.number_operations(
             module.operation._CAPIPtr, self.token, every=every
         )
