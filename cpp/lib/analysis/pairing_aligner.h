@@ -100,6 +100,8 @@ private:
   void addUsers(ir::Value residual, KeyId key, std::vector<NodeId> &users);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
   float fitOf(Kind kind, TextId primal, TextId derived);
+  bool isAnyAlike(const std::vector<const void *> &a, const std::vector<const void *> &b,
+                  bool isBatched);
   int typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus);
   bool isForwardParameter(ir::Value argument) const;
   bool isTied(ir::Value value, NodeId equation);
@@ -120,6 +122,7 @@ private:
   void settle(const Chain &chain, const Choice &choice);
   float mostFor(const Node &node) const;
   bool isMixed(const Chain &chain, const Node &derived);
+  bool mayStemFromShape(const Chain &chain, size_t at, NodeId member);
   bool haveOneOrigin(NodeId a, NodeId b) const;
   float confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId high);
 

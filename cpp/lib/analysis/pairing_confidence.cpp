@@ -49,6 +49,23 @@ bool Aligner::haveOneOrigin(NodeId a, NodeId b) const {
   return origin != kNone && origin == originOf(b);
 }
 
+/// Whether what batching seems to have emitted for the equation of `member` may be an equation of
+/// its own, and the one that is paired was derived from that: then its cotangent comes in there.
+bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
+  const Node &shape = graph_.nodes[member];
+  const Node &node = graph_.nodes[chain.nodes[at]];
+  if (fitOf(chain.kind, shape.primitive, node.primitive) < 1.0f)
+    return false;
+  auto comesIn = [&](const Node &derived) {
+    return isAnyAlike(derived.takes, shape.makes, chain.clues[at].isBatched);
+  };
+  auto isOfSame = [&](NodeId source) {
+    return graph_.nodes[source].primal == node.primal && comesIn(graph_.nodes[source]);
+  };
+  const std::vector<NodeId> &sources = chain.clues[at].sources;
+  return comesIn(node) || std::any_of(sources.begin(), sources.end(), isOfSame);
+}
+
 /// How sure a pair is. What shares a value with only one of the candidates between `low` and
 /// `high`, or takes over the cotangent of its only user, is certain; what only its place speaks for
 /// is not: its own forward operation may have been dead code.
@@ -96,8 +113,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
     hasLinkedRival |= other.isLinked || isMoved || isNext;
   }
   for (NodeId member : graph_.membersOf(primal))
-    hasLinkedRival |= graph_.nodes[member].isShape &&
-                      fitOf(chain.kind, graph_.nodes[member].primitive, node.primitive) >= 1.0f;
+    hasLinkedRival |= graph_.nodes[member].isShape && mayStemFromShape(chain, at, member);
   float atMost = std::min(mostFor(node), chain.hostConfidence);
   if (hasTwin || hasBetterTied || hasBetterFit || graph_.nodes[primal].isRepeated)
     atMost = std::min(atMost, 0.85f);

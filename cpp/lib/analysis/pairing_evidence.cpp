@@ -326,10 +326,7 @@ int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, flo
   auto shares = [&](const std::vector<const void *> &a, const std::vector<const void *> &b) {
     if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end())
       return 2;
-    auto isAlike = [&](const void *x, const void *y) { return graph_.isAlike(x, y, true); };
-    bool isLike = clues.isBatched &&
-                  std::find_first_of(a.begin(), a.end(), b.begin(), b.end(), isAlike) != a.end();
-    return isLike ? 1 : 0;
+    return clues.isBatched && isAnyAlike(a, b, true) ? 1 : 0;
   };
   int comesIn = shares(derived.takes, from.makes), goesOut = shares(derived.makes, from.takes);
   if (clues.isBatched)
@@ -345,6 +342,14 @@ int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, flo
       return std::max(comesIn, 1);
   }
   return comesIn;
+}
+
+bool Aligner::isAnyAlike(const std::vector<const void *> &a, const std::vector<const void *> &b,
+                         bool isBatched) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end(),
+                            [&](const void *x, const void *y) {
+                              return graph_.isAlike(x, y, isBatched);
+                            }) != a.end();
 }
 
 float Aligner::fitOf(Kind kind, TextId primal, TextId derived) {
@@ -410,10 +415,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   if (!support.types && !isSum && chain.kind == Kind::Transposed)
     return support;
   auto isAlike = [&](const std::vector<const void *> &a, const std::vector<const void *> &b) {
-    return std::find_first_of(a.begin(), a.end(), b.begin(), b.end(),
-                              [&](const void *x, const void *y) {
-                                return graph_.isAlike(x, y, clues.isBatched);
-                              }) != a.end();
+    return isAnyAlike(a, b, clues.isBatched);
   };
   float links = 0;
   auto link = [&](NodeId neighbour, float weight) {

@@ -422,6 +422,7 @@ void PairingGraph::findShaped(const FunctionNodes &range) {
       continue;
     node.owner = nodes[user].follows == kNone ? user : nodes[user].follows;
     node.isShape = true;
+    nodes[node.owner].takes.push_back(node.takes[0]);
   }
 }
 
