@@ -138,8 +138,10 @@ std::vector<Aligner::Chain> Aligner::makeChains() {
     chain.nodes.push_back(id);
   }
   // A lower order comes first: higher ones are derived from it. So do regions around others.
-  for (auto &[order, chain] : transposed)
+  for (auto &[order, chain] : transposed) {
+    chain.isLinearized = std::get<1>(order).find('t') != 0;
     chains.push_back(std::move(chain));
+  }
   return chains;
 }
 
@@ -274,8 +276,11 @@ void Aligner::settle(const Chain &chain, const Choice &choice) {
           node.confidence = std::min(node.confidence, graph_.nodes[source].confidence);
         continue;
       }
-      if (node.primal == kNone)
+      if (choice[i] == kNone) { // a helper, to be adopted anew
+        node.primal = kNone;
+        node.confidence = 0;
         continue;
+      }
       auto [low, high] = round ? room[i] : std::pair<NodeId, NodeId>(chain.begin, chain.end);
       node.confidence = confidenceOf(chain, i, low, high);
     }
@@ -404,12 +409,15 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
         addOnce(possible, equation);
   }
   NodeId sink = onlySink(node, clues);
-  if (clues.sources.empty() && sink != kNone) {
+  bool isOfSink = clues.sources.empty() && sink != kNone &&
+                  ((clues.isZero && chain.kind == Kind::Transposed) ||
+                   std::any_of(clues.residuals.begin(), clues.residuals.end(),
+                               [&](ir::Value r) { return isTied(r, sink); }));
+  isOfSink |= possible.size() == 1 && possible[0] == sink;
+  if (sink != kNone && (isOfSink || clues.sources.empty()))
     for (NodeId user : clues.sinks)
       confidence = std::min(confidence, graph_.nodes[user].confidence);
-    bool isOfSink = (clues.isZero && chain.kind == Kind::Transposed) ||
-                    std::any_of(clues.residuals.begin(), clues.residuals.end(),
-                                [&](ir::Value r) { return isTied(r, sink); });
+  if (clues.sources.empty() && sink != kNone) {
     possible = {sink};
     confidence = isOfSink ? confidence : std::min(confidence, 0.85f);
   }
@@ -424,7 +432,7 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   bool isExplained =
       std::any_of(bucket.begin() + intptr_t(begin), bucket.begin() + intptr_t(end), [&](NodeId id) {
         return id != possible[0] && isCandidate(node, bucket, id) &&
-               fitOf(chain.kind, graph_.nodes[id].primitive, node.primitive) >= 2.0f &&
+               fitOf(chain, graph_.nodes[id].primitive, node.primitive) >= 2.0f &&
                supportFor(chain, at, id).score > 0;
       });
   if (isExplained && !clues.isZero)
@@ -434,7 +442,9 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
     confidence = std::min(confidence, 0.8f);
   node.primal = possible[0];
   bool isOfFirst = graph_.provenance().text(node.order->level) == "t";
-  node.confidence = std::min(confidence, isOfFirst ? mostFor(node) : 0.85f);
+  // In some functions everything is at one place.
+  bool isPlaced = isOfFirst || (isOfSink && node.origin->source);
+  node.confidence = std::min(confidence, isPlaced ? mostFor(node) : 0.85f);
   return true;
 }
 

@@ -35,7 +35,7 @@ struct Clues {
   float certainty = 1;              ///< of those and of recomputed residuals
   bool isZero = false;              ///< it makes zeros
   bool isSeeded = false;            ///< a cotangent of its is handed to the function or region
-  bool isBatched = false;
+  size_t numBatched = 0;            ///< how many dimensions batching adds to some values
   bool hasCotangent = false; ///< it works on something that is no forward value: all derivatives do
 };
 
@@ -68,6 +68,7 @@ private:
     std::vector<NodeId> nodes;
     Kind kind;
     bool increasing;
+    bool isLinearized = false;                // differentiated forward after it was transposed
     std::vector<Clues> clues;                 // per node
     std::unordered_map<NodeId, size_t> place; // of a node
     NodeId begin = 0, end = 0;                // of the nodes it is paired with
@@ -99,9 +100,9 @@ private:
   bool isSeed(const Node &node, ir::Value value, NodeId source);
   void addUsers(ir::Value residual, KeyId key, std::vector<NodeId> &users);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
-  float fitOf(Kind kind, TextId primal, TextId derived);
+  float fitOf(const Chain &chain, TextId primal, TextId derived);
   bool isAnyAlike(const std::vector<const void *> &a, const std::vector<const void *> &b,
-                  bool isBatched);
+                  size_t numBatched);
   int typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus);
   bool isForwardParameter(ir::Value argument) const;
   bool isTied(ir::Value value, NodeId equation);

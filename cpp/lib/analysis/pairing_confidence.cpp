@@ -33,7 +33,7 @@ bool Aligner::isMixed(const Chain &chain, const Node &derived) {
     const Node &other = graph_.nodes[id];
     return id != derived.primal && !haveOneOrigin(id, derived.primal) &&
            isCandidate(derived, bucket, id) &&
-           fitOf(chain.kind, other.primitive, derived.primitive) >= 1.0f;
+           fitOf(chain, other.primitive, derived.primitive) >= 1.0f;
   });
 }
 
@@ -54,10 +54,10 @@ bool Aligner::haveOneOrigin(NodeId a, NodeId b) const {
 bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
   const Node &shape = graph_.nodes[member];
   const Node &node = graph_.nodes[chain.nodes[at]];
-  if (fitOf(chain.kind, shape.primitive, node.primitive) < 1.0f)
+  if (fitOf(chain, shape.primitive, node.primitive) < 1.0f)
     return false;
   auto comesIn = [&](const Node &derived) {
-    return isAnyAlike(derived.takes, shape.makes, chain.clues[at].isBatched);
+    return isAnyAlike(derived.takes, shape.makes, chain.clues[at].numBatched);
   };
   auto isOfSame = [&](NodeId source) {
     return graph_.nodes[source].primal == node.primal && comesIn(graph_.nodes[source]);
@@ -122,7 +122,8 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   if (graph_.isHigherOrder && isAcross() && (!node.origin->source || isMixed(chain, node)))
     atMost = std::min(atMost, 0.85f);
   if (chain.kind == Kind::Recomputed)
-    return hasRival || atMost < 1.0f || (chain.clues[at].isBatched && graph_.isShaping(node.op)) ||
+    return hasRival || atMost < 1.0f ||
+                   (chain.clues[at].numBatched > 0 && graph_.isShaping(node.op)) ||
                    !worksOnItsOwn(node, primal)
                ? 0.85f
                : 0.97f;
@@ -130,7 +131,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
       node.op.name() != graph_.ids().funcCall)
     atMost = std::min(atMost, 0.85f);
   // jax.checkpoint loses the frames that tell runs of a line apart.
-  bool isLoose = node.origin->checkpointed && chain.clues[at].isBatched && !own.isTied;
+  bool isLoose = node.origin->checkpointed && chain.clues[at].numBatched > 0 && !own.isTied;
   if (!chain.clues[at].hasCotangent || (isLoose && isMixed(chain, node)))
     atMost = std::min(atMost, 0.85f);
   float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;
@@ -146,7 +147,8 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   if (std::max(linked, tied) > 0)
     return std::min(atMost, std::max(linked, tied));
   if (own.isFollowed && !hasRival)
-    return chain.clues[at].sources.empty() && contains(chain.outputs, primal) ? 0.95f : 0.85f;
+    return std::min(
+        atMost, chain.clues[at].sources.empty() && contains(chain.outputs, primal) ? 0.95f : 0.85f);
   return hasRival ? 0.6f : 0.75f;
 }
 

@@ -36,9 +36,8 @@ Clues Aligner::cluesFor(NodeId id) {
   Clues clues;
   std::vector<Value> given;
   clues.hasCotangent = node.op.regions().size() > 0; // a region takes its values from around it
-  // Batching adds a dimension to some values and not to others.
-  clues.isBatched =
-      graph_.provenance().text(node.origin->transforms).find('v') != std::string_view::npos;
+  std::string_view transforms = graph_.provenance().text(node.origin->transforms);
+  clues.numBatched = size_t(std::count(transforms.begin(), transforms.end(), 'v'));
   auto isSameLevel = [&](NodeId other) {
     const Node &maker = graph_.nodes[other];
     return maker.origin->transposed && maker.origin->rematted == node.origin->rematted &&
@@ -54,6 +53,13 @@ Clues Aligner::cluesFor(NodeId id) {
     }
     if (source != kNone && isSameLevel(source) && graph_.isZero(graph_.nodes[source].op))
       return; // made for this operation
+    // Batching brings residuals into shape too.
+    if (source != kNone && isSameLevel(source) && graph_.isShaping(graph_.nodes[source].op))
+      if (NodeId maker = graph_.nodeOf(graph_.root(value).definingOp());
+          maker != kNone && graph_.nodes[maker].order->letters == node.order->base) {
+        value = graph_.root(value);
+        source = maker;
+      }
     if (isSeed(node, value, source)) {
       clues.isSeeded = true;
       return;
@@ -134,7 +140,8 @@ bool Aligner::isTied(Value value, NodeId equation) {
     bool usesResult = node.isOrphan || usesOwnResult(primitive);
     bool usesOperands = usesOperand(primitive);
     for (NodeId id : graph_.membersOf(equation)) {
-      if (usesOperands && (id == equation || graph_.nodes[id].follows == equation))
+      NodeId main = graph_.nodes[id].follows == kNone ? id : graph_.nodes[id].follows;
+      if (usesOperands && (main == equation || graph_.nodes[main].tangentOf == equation))
         graph_.forEachInput(id,
                             [&](Value input) { touched.push_back(graph_.root(input).opaque()); });
       if (id != equation || usesResult)
@@ -155,7 +162,10 @@ const std::vector<NodeId> &Aligner::makersFor(NodeId equation) {
 }
 
 void Aligner::addMakers(NodeId equation, int depth, std::vector<NodeId> &makers) {
-  for (NodeId id : graph_.membersOf(equation))
+  for (NodeId id : graph_.membersOf(equation)) {
+    // The cotangent of what is broadcast for an addition is a sum.
+    if (depth > 0 && graph_.nodes[id].follows != kNone && graph_.isShaping(graph_.nodes[id].op))
+      continue;
     graph_.forEachInput(id, [&](Value input) {
       NodeId maker = graph_.definition(input);
       if (maker == kNone)
@@ -171,6 +181,7 @@ void Aligner::addMakers(NodeId equation, int depth, std::vector<NodeId> &makers)
           (isShaped || passesCotangent(graph_.provenance().text(graph_.nodes[owner].primitive))))
         addMakers(owner, depth + 1, makers);
     });
+  }
 }
 
 /// Whether `equation` made the operand of `consumer` that `cotangent` is the cotangent of: a
@@ -186,10 +197,7 @@ bool Aligner::feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId
     const Clues &clues = chain.clues[place->second];
     for (Value residual : clues.residuals) {
       NodeId maker = graph_.nodeOf(residual.definingOp());
-      bool isOther = false;
-      for (Value result : graph_.nodes[equation].op.results())
-        isOther |= graph_.root(result) == residual;
-      if (maker == kNone || !isOther)
+      if (maker == kNone || graph_.nodes[maker].owner != equation)
         continue;
       for (NodeId member : graph_.membersOf(consumer))
         for (Value operand : graph_.nodes[member].op.operands())
@@ -310,7 +318,7 @@ NodeId Aligner::hoisted(const Chain &chain, size_t at) {
       const Node &from = graph_.nodes[equation];
       bool isOutside = equation < forward_.begin || equation >= forward_.end;
       if (isOutside && from.origin->source == node.origin->source &&
-          fitOf(chain.kind, from.primitive, node.primitive) >= 1.0f &&
+          fitOf(chain, from.primitive, node.primitive) >= 1.0f &&
           std::find_first_of(node.takes.begin(), node.takes.end(), from.makes.begin(),
                              from.makes.end()) != node.takes.end())
         return equation;
@@ -326,10 +334,10 @@ int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, flo
   auto shares = [&](const std::vector<const void *> &a, const std::vector<const void *> &b) {
     if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end())
       return 2;
-    return clues.isBatched && isAnyAlike(a, b, true) ? 1 : 0;
+    return clues.numBatched > 0 && isAnyAlike(a, b, clues.numBatched) ? 1 : 0;
   };
   int comesIn = shares(derived.takes, from.makes), goesOut = shares(derived.makes, from.takes);
-  if (clues.isBatched)
+  if (clues.numBatched > 0)
     for (NodeId member : graph_.membersOf(primal))
       if (member < primal && comesIn < 2 && graph_.nodes[member].follows == kNone)
         comesIn = std::max(comesIn, shares(derived.takes, graph_.nodes[member].makes));
@@ -345,24 +353,28 @@ int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, flo
 }
 
 bool Aligner::isAnyAlike(const std::vector<const void *> &a, const std::vector<const void *> &b,
-                         bool isBatched) {
+                         size_t numBatched) {
   return std::find_first_of(a.begin(), a.end(), b.begin(), b.end(),
                             [&](const void *x, const void *y) {
-                              return graph_.isAlike(x, y, isBatched);
+                              return graph_.isAlike(x, y, numBatched);
                             }) != a.end();
 }
 
-float Aligner::fitOf(Kind kind, TextId primal, TextId derived) {
-  uint64_t key = uint64_t(primal) << 32 | derived << 1 | uint64_t(kind == Kind::Recomputed);
+float Aligner::fitOf(const Chain &chain, TextId primal, TextId derived) {
+  bool isRecomputed = chain.kind == Kind::Recomputed;
+  uint64_t kind = isRecomputed ? 0 : chain.isLinearized ? 1 : 2;
+  uint64_t key = uint64_t(primal) << 32 | derived << 2 | kind;
   auto [fit, isNew] = graph_.fits.try_emplace(key, 0.0f);
   if (!isNew)
     return fit->second;
   std::string_view source = graph_.provenance().text(primal);
   std::string_view target = graph_.provenance().text(derived);
-  if (kind == Kind::Transposed)
-    fit->second = transposeFit(source, target);
-  else
+  if (isRecomputed)
     fit->second = source == target ? 3.0f : residualOf(source, target) ? 1.5f : 0.0f;
+  else
+    fit->second = transposeFit(source, target);
+  if (fit->second == 0 && chain.isLinearized)
+    fit->second = linearizedFit(source, target);
   return fit->second;
 }
 
@@ -371,8 +383,9 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   const Node &from = graph_.nodes[primal];
   const Node &to = graph_.nodes[chain.nodes[at]];
   const Clues &clues = chain.clues[at];
-  float fit = support.fit = fitOf(chain.kind, from.primitive, to.primitive);
-  if (fit == 0 && from.isOrphan && isMostlyResidual(graph_.provenance().text(from.primitive))) {
+  float fit = support.fit = fitOf(chain, from.primitive, to.primitive);
+  if (fit == 0 && clues.hasCotangent && from.isOrphan &&
+      isMostlyResidual(graph_.provenance().text(from.primitive))) {
     for (Value residual : clues.residuals)
       if (graph_.nodeOf(residual.definingOp()) == primal)
         fit = 1.0f;
@@ -415,7 +428,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   if (!support.types && !isSum && chain.kind == Kind::Transposed)
     return support;
   auto isAlike = [&](const std::vector<const void *> &a, const std::vector<const void *> &b) {
-    return isAnyAlike(a, b, clues.isBatched);
+    return isAnyAlike(a, b, clues.numBatched);
   };
   float links = 0;
   auto link = [&](NodeId neighbour, float weight) {
@@ -467,7 +480,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   for (NodeId sink : clues.sinks)
     if (NodeId other = graph_.nodes[sink].primal; other != kNone && other != primal)
       support.isFollowed |= contains(makersFor(primal), other);
-  float factor = support.types == 2 || support.isInner || !clues.isBatched ? 1.0f : 0.5f;
+  float factor = support.types == 2 || support.isInner || clues.numBatched == 0 ? 1.0f : 0.5f;
   support.score =
       factor * (std::max(fit, 0.1f) + ties + links + (support.isFollowed ? 0.8f : 0.0f) + bonus);
   return support;

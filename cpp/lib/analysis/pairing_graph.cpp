@@ -214,8 +214,8 @@ static std::vector<std::string> shapeOf(const void *type) {
   return parts;
 }
 
-bool PairingGraph::isAlike(const void *a, const void *b, bool isBatched) {
-  if (a == b || !isBatched)
+bool PairingGraph::isAlike(const void *a, const void *b, size_t numBatched) {
+  if (a == b || numBatched == 0)
     return a == b;
   for (const void *type : {a, b})
     if (auto [shape, isNew] = shapes_.insert(type); isNew)
@@ -223,10 +223,17 @@ bool PairingGraph::isAlike(const void *a, const void *b, bool isBatched) {
   const std::vector<std::string> *longer = shapes_.find(a), *shorter = shapes_.find(b);
   if (longer->size() < shorter->size())
     std::swap(longer, shorter);
-  if (longer->size() != shorter->size() + 1)
+  size_t numMore = longer->size() - shorter->size();
+  if (numMore == 0 || numMore > numBatched)
     return false;
-  auto difference = std::mismatch(shorter->begin(), shorter->end(), longer->begin());
-  return std::equal(difference.first, shorter->end(), difference.second + 1);
+  auto at = longer->begin();
+  for (const std::string &part : *shorter) {
+    at = std::find(at, longer->end(), part);
+    if (at == longer->end())
+      return false;
+    ++at;
+  }
+  return true;
 }
 
 bool PairingGraph::isZero(Operation op) {
@@ -245,6 +252,18 @@ bool PairingGraph::isZero(Operation op) {
               text.compare(digits, 6, "<false") == 0);
   }
   return *known;
+}
+
+std::vector<const void *> PairingGraph::attributesOf(Operation op) const {
+  std::vector<const void *> attributes;
+  if (op.name() == ids_.funcCall)
+    return attributes;
+  for (NamedAttribute attribute : op.attributes())
+    if (attribute.name.str().find('.') == std::string_view::npos) {
+      attributes.push_back(attribute.name.opaque());
+      attributes.push_back(attribute.value.opaque());
+    }
+  return attributes;
 }
 
 NodeId PairingGraph::hostOf(const Node &node) {

@@ -30,10 +30,11 @@ struct Node {
   ir::Operation op;
   const Origin *origin = nullptr;
   const Order *order = nullptr;
-  TextId primitive = 0;   ///< that of the origin, or the one it was written out for
-  KeyId key = 0;          ///< scope (relative to the function) and source line
-  NodeId owner = kNone;   ///< the forward operation whose residual this is; itself if it is none
-  NodeId follows = kNone; ///< the later operation of the same lowered equation that this serves
+  TextId primitive = 0;     ///< that of the origin, or the one it was written out for
+  KeyId key = 0;            ///< scope (relative to the function) and source line
+  NodeId owner = kNone;     ///< the forward operation whose residual this is; itself if it is none
+  NodeId tangentOf = kNone; ///< forward mode: the operation that this is the tangent of
+  NodeId follows = kNone;   ///< the later operation of the same lowered equation that this serves
   std::vector<const void *> takes; ///< types of the equation's operands, before broadcasting too
   std::vector<const void *> makes; ///< types of its results
   const void *constant = nullptr;  ///< a constant it combines its other operand with, if any
@@ -81,8 +82,11 @@ public:
   void setAlias(ir::Value copy, ir::Value original);
   /// Whether `op` only gives its operand another shape or type.
   bool isShaping(ir::Operation op) const;
-  /// Whether two types are equal, or one is the other with one dimension more, if that may be.
-  bool isAlike(const void *a, const void *b, bool isBatched);
+  /// The attributes that say what `op` computes: those of other dialects are notes, and copies of
+  /// a call may call copies.
+  std::vector<const void *> attributesOf(ir::Operation op) const;
+  /// Whether two types are equal, or one is the other with up to so many dimensions more.
+  bool isAlike(const void *a, const void *b, size_t numBatched);
   /// Whether `op` broadcasts a zero.
   bool isZero(ir::Operation op);
   /// The operation that `node` was written out for, as a part of its region; or kNone.
@@ -102,6 +106,8 @@ private:
   void addFunction(ir::Operation function);
   void findCaptured(const FunctionNodes &range);
   void findFollowers(const FunctionNodes &range);
+  /// Whether there are any. `residualOf`: what each node may be a residual of, or kNone.
+  bool findTangents(const FunctionNodes &range, const std::vector<NodeId> &residualOf);
   void findOwners(const FunctionNodes &range);
   void findExpanded(const FunctionNodes &range);
   void findShaped(const FunctionNodes &range);
@@ -110,9 +116,9 @@ private:
   void aliasInvariants(ir::Operation loop);
   void aliasUnstacked(ir::Operation op);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
-  bool isOnlyResidual(NodeId node);
+  bool isOnlyResidual(NodeId node, NodeId equation);
   bool isResidualStack(const Node &update);
-  bool isResidualUse(ir::OpOperand use, NodeId node, int depth);
+  bool isResidualUse(ir::OpOperand use, NodeId node, NodeId equation, int depth);
 
   Provenance &provenance_;
   ir::OpIds ids_;

@@ -22,22 +22,8 @@ struct Signature {
   }
 };
 
-/// The attributes that say what `op` computes: those of other dialects are notes, and copies of a
-/// call may call copies.
-std::vector<const void *> attributesOf(Operation op, const OpIds &ids) {
-  std::vector<const void *> attributes;
-  if (op.name() == ids.funcCall)
-    return attributes;
-  for (NamedAttribute attribute : op.attributes())
-    if (attribute.name.str().find('.') == std::string_view::npos) {
-      attributes.push_back(attribute.name.opaque());
-      attributes.push_back(attribute.value.opaque());
-    }
-  return attributes;
-}
-
 Signature signatureOf(PairingGraph &graph, const Node &node) {
-  Signature signature{node.op.name().opaque(), node.key, attributesOf(node.op, graph.ids())};
+  Signature signature{node.op.name().opaque(), node.key, graph.attributesOf(node.op)};
   for (Value operand : node.op.operands())
     signature.parts.push_back(graph.canonical(operand).opaque());
   return signature;
@@ -144,7 +130,7 @@ void Aligner::matchRecomputed() {
 /// was recomputed itself and not recognized may be anything.
 bool Aligner::mayRepeat(const Node &node, const Node &other) {
   if (node.op.operands().size() != other.op.operands().size() ||
-      attributesOf(node.op, graph_.ids()) != attributesOf(other.op, graph_.ids()))
+      graph_.attributesOf(node.op) != graph_.attributesOf(other.op))
     return false;
   for (intptr_t i = 0; i < node.op.operands().size(); ++i) {
     Value own = graph_.canonical(node.op.operands()[i]);

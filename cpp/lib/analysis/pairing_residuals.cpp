@@ -10,11 +10,12 @@ namespace hlotag::analysis {
 
 using namespace ir;
 
-/// Whether nothing but backward operations and other residuals uses what the node makes.
-bool PairingGraph::isOnlyResidual(NodeId id) {
+/// Whether nothing but backward operations, other residuals and tangents of the equation uses what
+/// the node makes.
+bool PairingGraph::isOnlyResidual(NodeId id, NodeId equation) {
   for (Value result : nodes[id].op.results())
     for (OpOperand use : result.uses())
-      if (!isResidualUse(use, id, 0))
+      if (!isResidualUse(use, id, equation, 0))
         return false;
   return true;
 }
@@ -34,13 +35,15 @@ bool PairingGraph::isResidualStack(const Node &update) {
   return true;
 }
 
-bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
+bool PairingGraph::isResidualUse(OpOperand use, NodeId id, NodeId equation, int depth) {
   Operation owner = use.owner();
   NodeId user = nodeOf(owner);
   if (user != kNone) {
     const Node &other = nodes[user];
     if (other.origin->transposed && !other.origin->rematted)
       return true;
+    if (other.tangentOf != kNone)
+      return other.tangentOf == id || other.tangentOf == equation;
     NodeId main = other.follows == kNone ? user : other.follows;
     if (nodes[main].owner != main)
       return true;
@@ -57,7 +60,7 @@ bool PairingGraph::isResidualUse(OpOperand use, NodeId id, int depth) {
     if (intptr_t(use.number()) >= outer.results().size())
       return true;
     for (OpOperand next : outer.results()[use.number()].uses())
-      if (!isResidualUse(next, id, depth + 1))
+      if (!isResidualUse(next, id, equation, depth + 1))
         return false;
     return true;
   };
@@ -109,25 +112,31 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
         return before;
     return kNone;
   };
-  for (NodeId id = range.begin; id < range.end; ++id) {
-    NodeId &at = last.try_emplace(nodes[id].key, kNone).first->second;
-    previous[id] = at;
-    if (nodes[id].follows == kNone && nodes[id].owner == id)
-      at = id;
-    if (mayBe(id))
-      candidates[id] = search(id, candidates);
-  }
+  auto searchAll = [&] {
+    last.clear();
+    for (NodeId id = range.begin; id < range.end; ++id) {
+      NodeId &at = last.try_emplace(nodes[id].key, kNone).first->second;
+      previous[id] = at;
+      if (nodes[id].follows == kNone && nodes[id].owner == id)
+        at = id;
+      candidates[id] = mayBe(id) ? search(id, candidates) : kNone;
+    }
+  };
+  searchAll();
+  // Tangents are no equations, and use what their equation computes for its derivative.
+  if (findTangents(range, candidates))
+    searchAll();
   // A residual is used by residuals of the same equation: last first.
   for (NodeId id = range.end; id-- > range.begin;) {
     if (candidates[id] == kNone)
       continue;
     nodes[id].owner = candidates[id];
-    if (!isOnlyResidual(id))
+    if (!isOnlyResidual(id, candidates[id]))
       nodes[id].owner = id;
   }
   for (NodeId id = range.begin; id < range.end; ++id)
     if (mayBe(id) && nodes[id].op.regions().size() == 0)
-      nodes[id].isOrphan = isOnlyResidual(id);
+      nodes[id].isOrphan = isOnlyResidual(id, kNone);
   // Those that rest on an operation that turned out to be an equation of its own are none either.
   for (NodeId id = range.begin; id < range.end; ++id) {
     if (candidates[id] == kNone || nodes[id].owner == id)
@@ -136,7 +145,9 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
     nodes[id].owner = owners[id] == kNone ? id : nodes[owners[id]].owner;
   }
   for (NodeId id = range.end; id-- > range.begin;)
-    if (nodes[id].follows != kNone)
+    if (nodes[id].tangentOf != kNone)
+      nodes[id].owner = nodes[nodes[id].tangentOf].owner;
+    else if (nodes[id].follows != kNone)
       nodes[id].owner = nodes[nodes[id].follows].owner;
 }
 

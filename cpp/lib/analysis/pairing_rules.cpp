@@ -31,7 +31,7 @@ const Table &transposes() {
         {"dot_general", {{"dot_general", 3}, {"transpose", 1.8f}, {"reduce_precision", 1}}},
         {"conv_general_dilated", {{"conv_general_dilated", 3}, {"rev", 1.5f}, {"transpose", 1}}},
         {"transpose", {{"transpose", 3}}},
-        {"reshape", {{"reshape", 3}}},
+        {"reshape", {{"reshape", 3}, {"transpose", 2}}},
         {"squeeze", {{"reshape", 2.5f}, {"broadcast_in_dim", 2.5f}, {"expand_dims", 3}}},
         {"expand_dims", {{"reshape", 2}, {"squeeze", 3}, {"reduce_sum", 2}}},
         {"broadcast_in_dim", {{"reduce_sum", 2.7f}, {"reshape", 1.2f}, {"squeeze", 1}}},
@@ -247,6 +247,74 @@ bool usesAnything(std::string_view primal) {
                           "closed_call", "shard_map", "cholesky", "eigh", "svd", "qr", "lu",
                           "triangular_solve", "custom_linear_solve", "fft", "while/body"}) ||
          transposes().find(primal) == transposes().end();
+}
+
+float linearizedFit(std::string_view primal, std::string_view derived) {
+  auto found = transposes().find(primal);
+  if (found == transposes().end())
+    return 0;
+  for (const Emits &emits : found->second)
+    if (residualOf(emits.derived, derived))
+      return 0.6f;
+  return 0;
+}
+
+Linearity linearityOf(std::string_view primitive) {
+  static const std::unordered_map<std::string_view, Linearity> table = [] {
+    std::unordered_map<std::string_view, Linearity> t;
+    for (std::string_view none :
+         {"tanh",   "logistic",  "exp",         "exp2",   "expm1",   "log",         "log1p",
+          "sqrt",   "rsqrt",     "cbrt",        "sin",    "cos",     "tan",         "asin",
+          "acos",   "atan",      "sinh",        "cosh",   "asinh",   "acosh",       "atanh",
+          "erf",    "erfc",      "erf_inv",     "lgamma", "digamma", "integer_pow", "square",
+          "pow",    "abs",       "sign",        "max",    "min",     "reduce_max",  "reduce_min",
+          "argmax", "argmin",    "eq",          "ne",     "lt",      "le",          "gt",
+          "ge",     "is_finite", "and",         "or",     "not",     "floor",       "ceil",
+          "round",  "iota",      "reduce_prod", "clamp",  "rem",     "atan2"})
+      t[none] = Linearity::None;
+    for (std::string_view sum : {"add",
+                                 "sub",
+                                 "add_any",
+                                 "neg",
+                                 "reshape",
+                                 "squeeze",
+                                 "expand_dims",
+                                 "broadcast_in_dim",
+                                 "transpose",
+                                 "convert_element_type",
+                                 "reduce_sum",
+                                 "cumsum",
+                                 "slice",
+                                 "rev",
+                                 "copy",
+                                 "concatenate",
+                                 "stack",
+                                 "unstack",
+                                 "split",
+                                 "pad",
+                                 "real",
+                                 "imag",
+                                 "reduce_precision",
+                                 "div",
+                                 "gather",
+                                 "dynamic_slice",
+                                 "dynamic_update_slice",
+                                 "select_n"})
+      t[sum] = Linearity::Sum;
+    for (std::string_view product : {"mul", "dot_general", "conv_general_dilated"})
+      t[product] = Linearity::Product;
+    return t;
+  }();
+  auto found = table.find(primitive);
+  return found == table.end() ? Linearity::Unknown : found->second;
+}
+
+bool isLinearIn(std::string_view sum, intptr_t number) {
+  if (isOneOf(sum, {"div", "gather", "dynamic_slice"}))
+    return number == 0;
+  if (sum == "dynamic_update_slice")
+    return number < 2;
+  return sum != "select_n" || number > 0;
 }
 
 unsigned residualOf(std::string_view primal, std::string_view helper) {

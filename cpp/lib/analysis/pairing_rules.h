@@ -3,6 +3,7 @@
 // What JAX's differentiation rules emit, by the names of primitives.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace hlotag::analysis {
@@ -10,6 +11,9 @@ namespace hlotag::analysis {
 /// How well a backward operation of primitive `derived` fits an equation of primitive `primal`:
 /// 0 (never seen) to 3 (the mark of that rule).
 float transposeFit(std::string_view primal, std::string_view derived);
+
+/// The same for what the derivative of such an operation emits.
+float linearizedFit(std::string_view primal, std::string_view derived);
 
 /// What an operation that a differentiation rule computes ahead works on: the operands of its
 /// equation, the result, or what such operations made before it.
@@ -36,5 +40,17 @@ bool isMostlyResidual(std::string_view name);
 
 /// Whether backward operations of `primal` may use other values than the equation itself does.
 bool usesAnything(std::string_view primal);
+
+/// How the result of a primitive depends on its operands.
+enum class Linearity : unsigned char {
+  Unknown,
+  None,    ///< not linear in any
+  Sum,     ///< linear in some together; see `isLinearIn`
+  Product, ///< linear in each
+};
+Linearity linearityOf(std::string_view primitive);
+
+/// Whether a sum is linear in the operand of that number; the others have no tangents.
+bool isLinearIn(std::string_view sum, intptr_t number);
 
 } // namespace hlotag::analysis
