@@ -97,11 +97,33 @@ def quantised(x, w, b):
     return product, narrow, product.astype(jnp.float8_e4m3fn).astype(jnp.float32) @ w
 
 
+def hoisted(x, w, b):
+    """A constant in a loop, equal to one outside."""
+
+    def step(state, row):
+        state = jnp.sin(state) + jnp.eye(w.shape[0])
+        return state, row @ state
+
+    return lax.scan(step, jnp.eye(w.shape[0]), x)
+
+
+def normalized(x, w, b):
+    """The mean is computed twice, with dimensions of size one and without."""
+    y = jnp.tanh(x @ w + b)
+    return (y - y.mean(0)) * lax.rsqrt(jnp.square(y - y.mean(0, keepdims=True)).mean(0) + 1e-5)
+
+
+def determinant(x, w, b):
+    """Its sign, which takes a loop, is needed by nobody."""
+    return jnp.linalg.slogdet(x.T @ x + w.T @ w)[1]
+
+
 def programs() -> dict[str, Any]:
     names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
     scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
     gradients = {title: jax.grad(function, (0, 1, 2)) for title, function in scalars.items()}
-    return {title: (function, (X, W, B)) for title, function in {**gradients, "solver": solver, "quantised": quantised}.items()}
+    others = {function.__name__: function for function in (solver, quantised, hoisted, normalized, determinant)}
+    return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}
 
 
 def operations(module: ir.Module) -> list[ir.Operation]:
@@ -231,19 +253,43 @@ def computes(name: str, opcode: str) -> bool:
     return (name.startswith("chlo.") and opcode not in GLUE) or opcode == base or opcode in COMPUTED_BY.get(name, ())
 
 
+def has_effect(operation: ir.Operation) -> bool:
+    """Whether an operation does more than make its results; a custom call counts, whatever it says."""
+    effects = ("stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
+    return operation.name in effects or any(has_effect(inner) for inner in inside(operation))
+
+
+def inside(operation: ir.Operation) -> list[ir.Operation]:
+    return [view.operation for region in operation.regions for block in region.blocks for view in block.operations]
+
+
 def unused(module: ir.Module) -> set[int]:
-    """The operations that end up without uses when those without uses are taken away; loops are not looked into."""
+    """The operations that end up without uses when those without uses are taken away, with all that is in them or that only they
+    call; of loops that are left, nothing is taken away that is carried."""
     found = operations(module)
+    functions = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in inside(module.operation) if f.name == "func.func"}
+    calls: dict[str, list[ir.Operation]] = {name: [] for name in functions}
+    for operation in found:
+        if operation.name == "func.call":
+            calls[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value].append(operation)
+    callees = {call: functions[name] for name, of in calls.items() for call in of}
+
+    def with_effect(operation: ir.Operation) -> bool:
+        body = callees.get(operation, operation)
+        return has_effect(body) or any(with_effect(inner) for inner in inside(body) if inner.name == "func.call")
+
     gone: set[Any] = set()
     while True:
-        more = {
+        bodies = [functions[name] for name, of in calls.items() if of and all(call in gone for call in of)]
+        more = {inner for body in (*gone, *bodies) for inner in inside(body)}
+        more |= {
             operation
             for operation in found
             if operation not in gone
-            and operation.name not in ("stablehlo.custom_call", "func.call", "stablehlo.while")
             and all(use.owner.operation in gone for result in operation.results for use in result.uses)
+            and not with_effect(operation)
         }
-        if not more:
+        if more <= gone:
             return {number for number, operation in enumerate(found) if operation in gone}
         gone |= more
 
@@ -352,13 +398,13 @@ class Truth:
 
 
 def differences(case: Case, truth: Truth) -> list[str]:
-    """The tags that the audit says something else of, one line each."""
+    """The tags that the audit says something else of, one line each; of what JAX itself puts there nothing was compiled."""
     found = audit_lowered(case.lowered)
     assert [op.name for op in found.ops] == case.names
     return [
         f"{tag.op.id} {tag}, in truth {truth.state(tag.op.id)}: {tag.steps[-1].detail}; {tag.steps[-1].instructions}"
         for tag in found.tags
-        if tag.state != truth.state(tag.op.id)
+        if tag.key == "t" and tag.state != truth.state(tag.op.id)
     ]
 
 
@@ -371,7 +417,7 @@ def differences_with_both_stages(case: Case, truth: Truth) -> list[str]:
     bears = {(i.name, text) for i in module.instructions() for text in i.attributes.get("t", "").split(",")}
     found = audit_lowered(prepared)
     wrong = [f"stray: {stray}" for stray in found.strays]
-    for tag in found.tags:
+    for tag in (tag for tag in found.tags if tag.key == "t"):
         before, number = truth.state(tag.op.id), tag.op.id
         if tag.state in THERE:
             is_true = before != TagState.DEAD and all((name, tag.value) in bears for name in tag.steps[-1].instructions)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlotag.hlo.opcodes import Kind, kind_of
+
 # What two equal instructions may differ in.
 _OWN = ("name", "id", "metadata", "frontend_attributes", "operand_ids", "called_computation_ids")
 _NEVER = frozenset(
@@ -26,9 +28,11 @@ class Classes:
         self._classes: dict[Any, set[int]] = {}
         self._members: dict[int, list[Any]] = {}
         called = {i.called_ids[0] for i in module.instructions() if i.opcode == "call"}
+        # One table for all: what a loop's body computes of constants is moved out of it, and is then equal to others.
+        known: dict[tuple, int] = {}
         for computation in module.computations.values():
             if computation.id not in called:
-                self._number(computation, None, {})
+                self._number(computation, None, known)
 
     def equal_to(self, instruction: Any) -> list[Any]:
         """The other instructions that compute what one does.
@@ -44,7 +48,7 @@ class Classes:
         return list(found)
 
     def _number(self, computation: Any, arguments: tuple[int, ...] | None, known: dict[tuple, int]) -> int:
-        """Numbers a computation's values; `known` are those of what it is inlined into."""
+        """Numbers a computation's values; `known` are those before it."""
         numbers: dict[int, int] = {}  # by the instruction's id
         for instruction in computation.instructions:
             operands = tuple(numbers[i] for i in instruction.operand_ids)
@@ -56,6 +60,8 @@ class Classes:
                 number = known.setdefault(self._key(instruction, operands), len(self._members))
                 self._members.setdefault(number, []).append(instruction)
                 self._classes.setdefault(instruction, set()).add(number)
+                if _only_adds_ones(instruction):
+                    number = operands[0]
             numbers[instruction.id] = number
         return numbers[computation.root.id]
 
@@ -65,12 +71,30 @@ class Classes:
         return (instruction.opcode, operands, tuple(self._bodies[i] for i in instruction.called_ids), _essence(instruction))
 
 
+def _only_adds_ones(instruction: Any) -> bool:
+    """Whether a value differs from its operand's only in dimensions of size one, which XLA moves past what computes with it."""
+    if instruction.opcode not in ("reshape", "broadcast"):
+        return False
+    (operand,) = instruction.operands
+    return _sizes(operand) == _sizes(instruction)
+
+
+def _sizes(instruction: Any) -> list[int]:
+    return [size for size in instruction.dimensions if size != 1]
+
+
 def _essence(instruction: Any) -> bytes:
     """All that the instruction is beside its names and operands: shape, dimensions, literal, ..."""
     copy = type(instruction.proto)()
     copy.CopyFrom(instruction.proto)
     for field in _OWN:
         copy.ClearField(field)
+    fills = instruction.opcode == "broadcast" and not instruction.operands[0].dimensions
+    if fills or kind_of(instruction.opcode) == Kind.POINTWISE:
+        kind = copy.shape.element_type
+        copy.ClearField("shape")
+        copy.shape.element_type = kind
+        copy.shape.dimensions.extend(_sizes(instruction))
     return copy.SerializeToString(deterministic=True)
 
 

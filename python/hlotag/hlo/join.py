@@ -89,9 +89,9 @@ class _Join:
             return own
         if not numbers:
             return ()
-        # An operand that is of the same equation has the name of its user.
+        # An operand that is of the same equation has the name of its user; which of several it is, the user's operands say.
         helpers = [h for h in self._helpers(numbers[0], opcode) if opcode_of(self._program.name(h)) == opcode]
-        return (helpers[0], *numbers[1:]) if helpers else numbers
+        return (helpers[0], *numbers[1:]) if len(helpers) == 1 else numbers
 
     def _helpers(self, number: int, opcode: str) -> Ids:
         return tuple(h for h in self._program.helpers.get(number, ()) if self._program.becomes(h, opcode))
