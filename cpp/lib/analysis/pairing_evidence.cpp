@@ -390,6 +390,12 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       if (graph_.nodeOf(residual.definingOp()) == primal)
         fit = 1.0f;
   }
+  // The transpose of a broadcast is a sum, which loses dimensions: only those of size 1 are made
+  // anew.
+  bool isBroadcast = graph_.provenance().text(from.primitive) == "broadcast_in_dim";
+  if (chain.kind == Kind::Transposed && isBroadcast && graph_.isShaping(to.op) &&
+      !graph_.hasUnitDimension(from.takes[0]))
+    return support;
   bool isSum = graph_.provenance().text(to.primitive) == "add_any";
   if (fit == 0 || (derivedCalls_.count(from.primitive) && to.primitive != from.primitive && !isSum))
     return support;

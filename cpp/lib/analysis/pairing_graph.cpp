@@ -214,13 +214,23 @@ static std::vector<std::string> shapeOf(const void *type) {
   return parts;
 }
 
+const std::vector<std::string> &PairingGraph::shape(const void *type) {
+  auto [shape, isNew] = shapes_.insert(type);
+  if (isNew)
+    *shape = shapeOf(type);
+  return *shape;
+}
+
+bool PairingGraph::hasUnitDimension(const void *type) {
+  const std::vector<std::string> &dimensions = shape(type);
+  return std::find(dimensions.begin(), dimensions.end(), "1") != dimensions.end();
+}
+
 bool PairingGraph::isAlike(const void *a, const void *b, size_t numBatched) {
   if (a == b || numBatched == 0)
     return a == b;
-  for (const void *type : {a, b})
-    if (auto [shape, isNew] = shapes_.insert(type); isNew)
-      *shape = shapeOf(type);
-  const std::vector<std::string> *longer = shapes_.find(a), *shorter = shapes_.find(b);
+  shape(a); // both, since inserting moves what is there
+  const std::vector<std::string> *shorter = &shape(b), *longer = &shape(a);
   if (longer->size() < shorter->size())
     std::swap(longer, shorter);
   size_t numMore = longer->size() - shorter->size();

@@ -85,6 +85,7 @@ public:
   /// The attributes that say what `op` computes: those of other dialects are notes, and copies of
   /// a call may call copies.
   std::vector<const void *> attributesOf(ir::Operation op) const;
+  bool hasUnitDimension(const void *type);
   /// Whether two types are equal, or one is the other with up to so many dimensions more.
   bool isAlike(const void *a, const void *b, size_t numBatched);
   /// Whether `op` broadcasts a zero.
@@ -115,6 +116,7 @@ private:
   void aliasToOperand(ir::Value value, ir::Operation op);
   void aliasInvariants(ir::Operation loop);
   void aliasUnstacked(ir::Operation op);
+  const std::vector<std::string> &shape(const void *type);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node, NodeId equation);
   bool isResidualStack(const Node &update);
