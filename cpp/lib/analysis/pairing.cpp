@@ -3,8 +3,6 @@
 
 #include "pairing_aligner.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <set>
 
@@ -150,19 +148,6 @@ std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
     enqueue(job);
   }
   adoptCallees(graph, provenance, seen);
-  //DBG
-  if (getenv("PAIR_DEBUG"))
-    for (NodeId id = 0; id < graph.nodes.size(); ++id) {
-      const Node &n = graph.nodes[id];
-      auto t = [&](TextId x) { return std::string(provenance.text(x)); };
-      fprintf(stderr, "N%-4u own %-4d tan %-4d fol %-4d %s%s prim %-4d %.2f agr %.2f riv", id, int(n.owner),
-              int(n.tangentOf), int(n.follows), n.isOrphan ? "O" : " ", n.isShape ? "S" : " ", int(n.primal), n.confidence, n.agreed);
-      for (NodeId r : n.rivals) fprintf(stderr, " %u", r);
-      fprintf(stderr, "  %s %s %s/%s key %u |", std::string(n.op.name().str()).c_str(), t(n.order->letters).c_str(), t(n.origin->localScope).c_str(), t(n.primitive).c_str(), n.key);
-      for (Value v : n.op.operands()) fprintf(stderr, " %d", int(graph.definition(v)));
-      fprintf(stderr, "\n");
-    }
-  //END
   std::vector<Pair> pairs;
   auto isControlFlow = [&](const Node &node) {
     return node.last != graph.nodeOf(node.op) || node.op.name() == graph.ids().whileOp ||

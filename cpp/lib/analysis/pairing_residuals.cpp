@@ -105,7 +105,9 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
   };
   auto search = [&](NodeId id, const std::vector<NodeId> &owners) {
     NodeId before = previous[id];
-    for (int step = 0; step < 8 && before != kNone; ++step, before = previous[before])
+    // Differentiating again puts tangents in between.
+    size_t numSteps = 8 * std::max<size_t>(1, provenance_.text(nodes[id].order->letters).size());
+    for (size_t step = 0; step < numSteps && before != kNone; ++step, before = previous[before])
       if (nodes[before].origin->transposed == nodes[id].origin->transposed &&
           nodes[before].origin->rematted == nodes[id].origin->rematted &&
           isResidual(before, id, owners))
