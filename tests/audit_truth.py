@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -387,7 +388,16 @@ class Truth:
                 wrong = [n for n in new if not any(computes(self._case.names[m], opcode) for m in after.named[n])]
                 taken = {m for n in new for m in after.named[n]}
                 left = [n for n in old if not taken.intersection(self._named_or_made(before, made, n))]
-                for gone, come in zip(left, wrong, strict=False):
+                for come in wrong:
+                    # It has its user's name, if that was folded into it; or it is of the same size.
+                    alike = [i for i, named in before.named.items() if set(named) & set(after.named[come])]
+                    used = {operand.name for i in alike for operand in before.instructions[i].operands}
+                    size = prod(after.instructions[come].dimensions)
+                    same_size = [n for n in left if prod(before.instructions[n].dimensions) == size]
+                    gone = next((n for n in same_size if n in used), next(iter(same_size), None))
+                    if gone is None:
+                        continue
+                    left.remove(gone)
                     for number in self._named_or_made(before, made, gone)[:1]:
                         made[come] = number
         return made

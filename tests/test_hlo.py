@@ -8,9 +8,11 @@ import linecache
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import lax
 
 from hlotag import errors, pipeline
 from hlotag.hlo import HloModule, Origins, proto
+from hlotag.hlo.graph import StableHlo
 from hlotag.hlo.module import of_executable
 from programs import B, W, X, mlp
 
@@ -108,6 +110,21 @@ def test_origins_say_where_an_operation_is_from():
     assert "tanh" in linecache.getline(file, int(line))
     assert {o.phase for o in origins if o.op == "stablehlo.dot_general"} == {"forward", "backward"}
     assert "\x01" not in lowered.as_text(debug_info=True)
+
+
+def test_which_operations_compute_the_same():
+    def function(x, y):
+        first, second = lax.sort((x, y), num_keys=1)
+        return jnp.sin(x), jax.jit(jnp.sin)(x), jnp.sin(first), jnp.sin(second)
+
+    origins, _ = _numbered(function, X[0], X[1])
+    program = StableHlo(origins)
+    inlined, called, first, second = (number for number in program.results() if number is not None)
+    assert {program.name(number) for number in (inlined, called, first, second)} == {"stablehlo.sine"}
+    assert program.value(inlined) == program.value(called)
+    assert len({program.value(number) for number in (called, first, second)}) == 3
+    assert program.operands(first) == program.operands(second) == [program.operands(first)[0]]
+    assert program.dimensions(first) == X[0].shape
 
 
 def test_equal_modules_have_equal_tokens_and_others_another():
