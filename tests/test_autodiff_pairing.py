@@ -62,7 +62,8 @@ if jax.__version_info__ >= (0, 11):
     SHORT["mlp 4, vmap(grad)"] = "28 of 29: a cotangent that is a constant is batched"
 
 # Of each kind of what was wrong at 0.9: two cotangents of one place; two linear solves at it; equal equations that jax.checkpoint
-# computes again; a value and a sum with it; what either of two neighbours may have emitted.
+# computes again; a value and a sum with it; what either of two neighbours may have emitted; a conversion of a
+# conversion; a square of a square.
 ONCE_WRONG = [
     "jnp.column_stack([{0}, {0} * 2.0])",
     "jnp.einsum('ij,kj,kl->il', {0}, {0}, {0})",
@@ -70,6 +71,8 @@ ONCE_WRONG = [
     "jax.nn.dot_product_attention({0}, {0}, {0})",
     "jnp.remainder({0}, {0} * 0.5)",
     "jax.scipy.linalg.fiedler({0} @ {0}.T + 2.0 * jnp.eye(4))",
+    "jnp.nanpercentile({0}[0], {0}[1])",
+    "jax.random.wald(KEY, jnp.abs({0}) + 1.5)",
 ]
 # The same where tangents are told apart: what the derivative of a derivative emits, and moved data.
 ONCE_WRONG_TWICE = ["jnp.log10({0})", "jnp.column_stack({0} @ {0}.T + 2.0 * jnp.eye(4))", "jnp.poly({0}[0])"]

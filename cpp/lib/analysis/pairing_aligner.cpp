@@ -468,8 +468,16 @@ void Aligner::run() {
     Node &node = graph_.nodes[id];
     if (node.follows == kNone || !node.origin->transposed)
       continue;
-    node.primal = graph_.nodes[node.follows].primal;
-    node.confidence = graph_.nodes[node.follows].confidence;
+    const Node &main = graph_.nodes[node.follows];
+    node.primal = main.primal;
+    node.confidence = main.confidence;
+    // A fourth power is written as the square of a square is, which two equations may be.
+    ir::Operation square = main.op;
+    bool isSquared = square.name() == node.op.name() && square.operands().size() == 2 &&
+                     square.operands()[0] == square.operands()[1] &&
+                     square.operands()[0].definingOp() == node.op;
+    if (isSquared)
+      node.confidence = std::min(node.confidence, 0.85f);
   }
 }
 

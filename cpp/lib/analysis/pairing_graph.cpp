@@ -435,7 +435,8 @@ void PairingGraph::findExpanded(const FunctionNodes &range) {
 void PairingGraph::findShaped(const FunctionNodes &range) {
   for (NodeId id = range.begin; id < range.end; ++id) {
     Node &node = nodes[id];
-    if (node.owner != id || node.follows != kNone || !isShaping(node.op))
+    if (node.owner != id || node.follows != kNone || !isShaping(node.op) ||
+        node.op.name() == convert_)
       continue;
     NodeId maker = nodeOf(node.op.operands()[0].definingOp());
     if (maker == kNone || nodes[maker].origin != node.origin ||
