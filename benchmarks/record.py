@@ -85,7 +85,7 @@ SECTIONS = [
         "--layers 24 --repeat 5 --compile-layers 2",
         "--layers 4 --repeat 2 --compile-layers 1",
         "Having the stage on: a call, a lowering, a compilation",
-        "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks (tagged jaxprs are\n"
+        "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks (tagged equations are\n"
         "copied), the passes, and one run of the verifier.",
     ),
     Section("hlo_stage", "--repeat 3", "--repeat 1 mlp", "Tags in optimized HLO, and what restoring them costs"),

@@ -75,13 +75,21 @@ def stopwatch():
 
         return run
 
-    mark = marks.Marker.mark
+    def clocked_each(function):
+        def run(*args):
+            equations = function(*args)
+            while True:
+                start = time.perf_counter()
+                equation = next(equations, None)
+                spent.append(time.perf_counter() - start)
+                if equation is None:
+                    return
+                yield equation
 
-    def outermost(self, jaxpr):
-        return mark(self, jaxpr) if self._jaxprs else clocked(mark)(self, jaxpr)
+        return run
 
     with (
-        mock.patch.object(marks.Marker, "mark", outermost),
+        mock.patch.object(marks.Marker, "_marked", clocked_each(marks.Marker._marked)),
         mock.patch.object(marks, "attach_table", clocked(marks.attach_table)),
         mock.patch.object(staging, "run_passes", clocked(run_passes)),
     ):

@@ -55,6 +55,12 @@ def is_jaxpr(value: Any) -> bool:
     return hasattr(value, "eqns") and hasattr(value, "replace")
 
 
+def with_equations(jaxpr: Any, rewrite: Callable[[Any], list[Any]]) -> Any:
+    """`jaxpr`, open or closed, with the equations that `rewrite(open jaxpr)` gives."""
+    inner = getattr(jaxpr, "jaxpr", jaxpr)  # In 0.12 jaxprs have their own constants, and are their own `jaxpr`.
+    return jaxpr.replace(eqns=rewrite(jaxpr)) if inner is jaxpr else jaxpr.replace(jaxpr=with_equations(inner, rewrite))
+
+
 def with_ids(closed: Any) -> Any:
     """`closed` with a distinct id in the context of every equation.
 
@@ -69,9 +75,9 @@ def with_ids(closed: Any) -> Any:
         if not is_jaxpr(value):
             return value
         if not is_shared:
-            return _compat.with_equations(value, rewrite)
+            return with_equations(value, rewrite)
         if id(value) not in done:
-            done[id(value)] = (value, _compat.with_equations(value, rewrite))
+            done[id(value)] = (value, with_equations(value, rewrite))
         return done[id(value)][1]
 
     def rewrite(jaxpr: Any) -> list[Any]:
@@ -83,7 +89,7 @@ def with_ids(closed: Any) -> Any:
             for eqn in jaxpr.eqns
         ]
 
-    return _compat.with_equations(closed, rewrite)
+    return with_equations(closed, rewrite)
 
 
 def lower(program: Program) -> Any:

@@ -12,6 +12,8 @@ from jax import lax
 from jax.experimental import io_callback, pallas, topologies
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -334,6 +336,73 @@ def test_inputs_and_outputs_keep_their_shardings():
             f = jax.jit(gradient(), in_shardings=sharding, out_shardings=sharding)
             outputs.append((f(X).sharding, f.lower(X).compile().memory_analysis().temp_size_in_bytes))
     assert outputs[0] == outputs[1] and outputs[0][0] == sharding
+
+
+# --- Lowering rules of others --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def call_of():
+    """A primitive of somebody's own: `call_of(rule)` gives a function that calls a jaxpr, and whose lowering calls `rule` first."""
+    primitives = []
+
+    def make(before):
+        primitive = Primitive(f"call_{len(primitives)}")
+        primitives.append(primitive)
+        primitive.def_abstract_eval(lambda x, jaxpr: jaxpr.out_avals[0])
+
+        def lower(context, x, *, jaxpr):
+            before()
+            names = {"dim_var_values": context.dim_var_values, "const_lowering": context.const_lowering}
+            results, _ = mlir.jaxpr_subcomp(
+                context.module_context, jaxpr.jaxpr, context.name_stack, context.tokens_in, (), x, outer_traceback=None, **names
+            )
+            return results
+
+        mlir.register_lowering(primitive, lower)
+        return lambda jaxpr, x: primitive.bind(x, jaxpr=jaxpr)
+
+    return make
+
+
+@pytest.fixture
+def tagged_sine():
+    def sine(x):
+        with hlotag.tagged({"k": "v"}):
+            return jnp.sin(x)
+
+    return sine
+
+
+def test_a_rule_that_lowers_a_jaxpr(call_of, tagged_sine):
+    call = call_of(lambda: None)
+    with hlotag.stage():
+        jaxpr = jax.make_jaxpr(tagged_sine)(X)
+        lowered = jax.jit(lambda x: call(jaxpr, x) + 1.0).lower(X)
+    assert tagged_names(lowered) == {"stablehlo.sine"}
+
+
+def test_a_rule_that_lowers_a_program_without_the_stage(call_of, tagged_sine):
+    inner = []
+
+    def lower_another():
+        with hlotag.stage(None):
+            inner.append(jax.jit(tagged_sine).lower(X).as_text(debug_info=True))
+
+    call = call_of(lower_another)
+    with hlotag.stage():
+        jaxpr = jax.make_jaxpr(tagged_sine)(X)
+        lowered = jax.jit(lambda x: call(jaxpr, x) + 1.0).lower(X)
+    assert tagged_names(lowered) == {"stablehlo.sine"}
+    assert [("hlotag" in text, IN_MODULE in text) for text in inner] == [(False, True)]
+
+
+def test_lowering_leaves_the_jaxprs_of_the_trace_as_they_are(tagged_sine):
+    with hlotag.stage():
+        traced = jax.jit(lambda x: lax.scan(lambda c, _: (tagged_sine(c), None), x, length=2)[0]).trace(X)
+        before = str(traced.jaxpr), [(id(e), id(e.ctx), str(e.source_info.name_stack)) for e in traced.jaxpr.eqns]
+        assert "stablehlo.sine" in tagged_names(traced.lower())
+        assert before == (str(traced.jaxpr), [(id(e), id(e.ctx), str(e.source_info.name_stack)) for e in traced.jaxpr.eqns])
 
 
 # --- The persistent cache ----------------------------------------------------------------------------------------------------

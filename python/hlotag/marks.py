@@ -3,15 +3,19 @@
 
 JAX attaches the metadata of an equation's context to the ops that own the equation's results, and to nothing else. Its name
 stack, in contrast, is in the location of every op that the equation lowers to: helper ops, bodies of loops and branches, calls of
-cached lowerings. So, just before lowering, each tagged equation is copied with a *mark* at the end of its name stack, an
+cached lowerings. So lowering is shown a copy of each tagged equation, with a *mark* at the end of its name stack, an
 index into a table of tags, and without metadata in its context. The `hlotag-resolve` pass turns marks into attributes and
 removes them, so that locations come out as JAX writes them.
 
-The jaxprs of the trace are shared with JAX's caches and are never changed; a jaxpr without tags is not copied.
+The jaxprs of the trace are shared with JAX's caches and are never changed.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from hlotag import _compat
@@ -20,11 +24,6 @@ from hlotag import _compat
 GRAD = "hlotag.grad."
 KEEP = "="
 DROP = "-"
-
-# A kernel's jaxpr is lowered by its own compiler, which does not know marks.
-_OPAQUE = frozenset({"pallas_call", "core_map", "mpmd_map"})
-
-_JAXPRS = _compat.JAXPR_TYPES
 
 # The value of a key that was taken away within a block. Were the key only gone, a tagged loop around it would give it back.
 UNSET = "\x01hlotag.unset"
@@ -61,7 +60,7 @@ class Marker:
       blank: takes the tags out instead, and leaves no trace of them.
 
     Attributes:
-      table: (forward entries, derived entries) by mark index, in the order in which the program first uses them, so that the same
+      table: (forward entries, derived entries) by mark index, in the order in which the program is lowered, so that the same
         program gives the same table in every process.
       has_value_tags: whether the program holds value tags of JAX's own: it was traced before hlotag was turned on.
     """
@@ -71,59 +70,22 @@ class Marker:
         self.has_value_tags = False
         self._blank = blank
         self._index: dict[tuple, int] = {}
-        # By id, with the object kept alive; a jaxpr shared by several callers must stay shared, for JAX lowers it once.
-        self._jaxprs: dict[int, tuple[Any, Any]] = {}
-        self._marks: dict[int, _compat.EquationMark] = {}
+        self._marks: dict[int, _compat.EquationMark] = {}  # By the id of the context, which the mark keeps alive.
 
     def mark(self, jaxpr: Any) -> Any:
-        """`jaxpr`, open or closed, with all tagged equations marked; the same object if there are none."""
-        if (done := self._jaxprs.get(id(jaxpr))) is not None:
-            return done[1]
-        result = _compat.with_equations(jaxpr, self._mark_equations)
-        self._jaxprs[id(jaxpr)] = (jaxpr, result)
-        return result
+        """`jaxpr` as it is to be lowered, its own tagged equations marked; those of jaxprs in its equations are in their turn."""
+        return _compat.JaxprView(jaxpr, partial(self._marked, jaxpr.eqns))
 
-    def _mark_equations(self, jaxpr: Any) -> list[Any] | None:
-        changed: list[Any] | None = None
-        for number, equation in enumerate(jaxpr.eqns):
-            params = equation.params
-            for value in params.values():  # For most equations this loop is all that is done.
-                kind = type(value)
-                if kind in _JAXPRS or ((kind is tuple or kind is list) and not _JAXPRS.isdisjoint(map(type, value))):
-                    params = self._mark_params(equation)
-                    break
+    def _marked(self, equations: list[Any]) -> Iterator[Any]:
+        for equation in equations:
             if equation.primitive is _compat.VALUE_TAG:
                 self.has_value_tags = True
             context = equation.ctx
             if context.xla_metadata:
                 mark = self._marks.get(id(context)) or self._mark_of(context)
-                new = mark.put_on(equation, params)
-            elif params is not equation.params:
-                new = equation.replace(params=params)
+                yield mark.put_on(equation)
             else:
-                continue
-            if changed is None:
-                changed = list(jaxpr.eqns)
-            changed[number] = new
-        return changed
-
-    def _mark_params(self, equation: Any) -> dict[str, Any]:
-        """The parameters with the jaxprs in them marked; the same object if that changes none."""
-        params = equation.params
-        if equation.primitive.name in _OPAQUE:
-            return params
-        for name, value in equation.params.items():
-            if type(value) in _JAXPRS:
-                new = self.mark(value)
-                same = new is value
-            elif type(value) in (tuple, list) and not _JAXPRS.isdisjoint(map(type, value)):
-                new = type(value)(self.mark(x) if type(x) in _JAXPRS else x for x in value)
-                same = all(a is b for a, b in zip(new, value, strict=True))
-            else:
-                continue
-            if not same:
-                params = {**params, name: new}
-        return params
+                yield equation
 
     def _mark_of(self, context: Any) -> _compat.EquationMark:
         phases = split_phases(context.xla_metadata)
@@ -131,9 +93,39 @@ class Marker:
         index = self._index.setdefault(key, len(self.table))
         if index == len(self.table) and not self._blank:
             self.table.append(phases)
-        mark = _compat.EquationMark("" if self._blank else f"\x01hlotag#{index}\x01", _compat.with_metadata(context, {}))
+        mark = _compat.EquationMark("" if self._blank else f"\x01hlotag#{index}\x01", context)
         self._marks[id(context)] = mark
         return mark
+
+
+class _Lowering(threading.local):
+    marker: Marker | None = None
+
+
+_lowering = _Lowering()
+
+
+@contextmanager
+def marking(marker: Marker | None) -> Iterator[None]:
+    """Within the block, what this thread lowers is marked.
+
+    Args:
+      marker: marks it; None leaves it as it is, whatever the lowering that this one is part of does.
+
+    Yields:
+      Nothing.
+    """
+    outer = _lowering.marker
+    _lowering.marker = marker
+    try:
+        yield
+    finally:
+        _lowering.marker = outer
+
+
+def as_lowered(jaxpr: Any) -> Any:
+    """What is lowered for `jaxpr` within `marking`."""
+    return jaxpr if _lowering.marker is None else _lowering.marker.mark(jaxpr)
 
 
 def attach_table(module: Any, table: list[tuple[Entries, Entries]]) -> None:
@@ -153,3 +145,6 @@ def attach_table(module: Any, table: list[tuple[Entries, Entries]]) -> None:
         module.operation.attributes["hlotag.tags"] = ir.ArrayAttr.get(
             [ir.DictAttr.get({"forward": entries(f), "derived": entries(d)}) for f, d in table]
         )
+
+
+PATCHES = _compat.jaxpr_patches(as_lowered)

@@ -191,7 +191,8 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
     """Lowers `jaxpr` by JAX's own function, runs the stage on the module, and prepares it for the stage inside XLA."""
     now = active()
     if now is None:
-        return original(module_name, jaxpr, *args, **kwargs)
+        with marks.marking(None):
+            return original(module_name, jaxpr, *args, **kwargs)
     scopes.stages.check()
     scopes.tags.check()
     result = _lower_in(now, original, module_name, jaxpr, *args, **kwargs)
@@ -202,8 +203,8 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
 def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
     def lower(marker: marks.Marker) -> Any:
         # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
-        with _compat.ambient_metadata_is({}):
-            result = original(module_name, marker.mark(jaxpr), *args, **kwargs)
+        with _compat.ambient_metadata_is({}), marks.marking(marker):
+            result = original(module_name, jaxpr, *args, **kwargs)
         if marker.table:
             marks.attach_table(result.module, marker.table)
         return result
@@ -273,6 +274,7 @@ class _Hooks:
         self._users = 0
         self._patches = (
             *tracing.PATCHES,
+            *marks.PATCHES,
             _compat.value_tag_patch(_tag_value),
             _compat.block_patch(_block_metadata),
             _compat.lowering_patch(_lower),

@@ -26,14 +26,14 @@ with explained():
         compile_patch,
         equation_patch,
         export_patch,
+        jaxpr_patches,
         lowering_patch,
         traced_patch,
         value_tag_patch,
     )
     from hlotag._compat.jaxprs import (
-        JAXPR_TYPES,
         EquationMark,
-        with_equations,
+        JaxprView,
     )
     from hlotag._compat.modules import (
         exported_gradient_through,

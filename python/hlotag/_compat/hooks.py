@@ -12,6 +12,7 @@ from jax._src import cache_key, compiler, core, stages, xla_metadata_lib
 from jax._src.export import _export
 from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
+from jax.interpreters import mlir as public_mlir
 
 from hlotag._compat.tracing import BIND_CODES, VALUE_TAG
 
@@ -128,6 +129,23 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
         return lower_jaxpr_to_module
 
     return Patch(mlir, "lower_jaxpr_to_module", wrap)
+
+
+def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
+    """Lowers `view(jaxpr)` for each jaxpr that JAX lowers, a whole program's or one in an equation's parameters.
+
+    That is the last moment before the name and context of each equation are read: all that comes before, JAX's caches included,
+    has the jaxprs of the trace. The public name is for lowering rules of others.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def jaxpr_subcomp(context, jaxpr, *args, **kwargs):
+            return original(context, view(jaxpr), *args, **kwargs)
+
+        return jaxpr_subcomp
+
+    return Patch(mlir, "jaxpr_subcomp", wrap), Patch(public_mlir, "jaxpr_subcomp", wrap)
 
 
 def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:

@@ -1,28 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jaxprs: other equations, and names for them.
+"""Jaxprs as JAX's lowering reads them: with other equations, names and contexts.
 
-`jax.extend.core` has the classes but not `JaxprEqn.ctx`, and no way to replace the equations of either version's jaxpr.
+`jax.extend.core` has the classes but not `JaxprEqn.ctx`, and no way to name an equation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jax._src import core, source_info_util
 
-# 0.10.2 has open and closed jaxprs. Since 0.11 a jaxpr carries its own constants: the closed class is another name, then gone.
-JAXPR_TYPES = frozenset({core.Jaxpr, getattr(core, "ClosedJaxpr", core.Jaxpr)})
-CLOSED_JAXPR: type | None = next(iter(JAXPR_TYPES - {core.Jaxpr}), None)
+from hlotag._compat.tracing import with_metadata
 
 
-def with_equations(jaxpr: Any, rewrite: Callable[[Any], list[Any] | None]) -> Any:
-    """`jaxpr` with the equations `rewrite(open jaxpr)` gives, or `jaxpr` itself where that is None."""
-    if CLOSED_JAXPR is not None and isinstance(jaxpr, CLOSED_JAXPR):
-        inner = with_equations(jaxpr.jaxpr, rewrite)  # pyright: ignore[reportAttributeAccessIssue]
-        return jaxpr if inner is jaxpr.jaxpr else jaxpr.replace(jaxpr=inner)  # pyright: ignore[reportAttributeAccessIssue]
-    equations = rewrite(jaxpr)
-    return jaxpr if equations is None else jaxpr.replace(eqns=equations)
+class JaxprView:
+    """A jaxpr with other equations, each made when it is asked for.
+
+    `mlir.jaxpr_subcomp` reads equations one by one and keeps none, so a program of any size needs room for one copy.
+
+    Args:
+      jaxpr: what it is but for its equations.
+      equations: gives them.
+    """
+
+    __slots__ = ("_equations", "_jaxpr")
+
+    def __init__(self, jaxpr: Any, equations: Callable[[], Iterator[Any]]) -> None:
+        self._jaxpr = jaxpr
+        self._equations = equations
+
+    @property
+    def eqns(self) -> Iterator[Any]:
+        return self._equations()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jaxpr, name)
 
 
 class _MarkElement:
@@ -47,39 +60,32 @@ class _MarkElement:
 
 
 class EquationMark:
-    """What makes marked equations: a mark, and the context that they get.
+    """What makes marked equations of those in one context: the mark, and the context without metadata.
 
     Args:
       text: the innermost element of their name stacks; none if it is empty.
-      context: theirs.
+      context: what the equations have.
     """
 
     def __init__(self, text: str, context: Any) -> None:
         # An empty element would still add a separator.
         self._element = (_MarkElement(text),) if text else ()
-        self._context = context
-        self._stacks: dict[int, Any] = {}
+        self._original = context
+        self._context = with_metadata(context, {})
+        self._stacks: dict[tuple, Any] = {}
 
-    def put_on(self, equation: Any, params: dict[str, Any]) -> Any:
-        """A marked copy of `equation` with these parameters, made in one go: there may be thousands.
-
-        Args:
-          equation: one of a jaxpr that lives for as long as this object, as equations share name stacks, and so do their copies.
-          params: of the copy.
-
-        Returns:
-          The copy. By the constructors, which both versions have alike: `replace` takes twice the time.
-        """
+    def put_on(self, equation: Any) -> Any:
+        """A marked copy of `equation`. By the constructors, which both versions have alike: `replace` takes twice the time."""
         source = equation.source_info
-        stack = source.name_stack
-        marked = self._stacks.get(id(stack))
+        stack = source.name_stack.stack
+        marked = self._stacks.get(stack)
         if marked is None:
-            marked = self._stacks[id(stack)] = source_info_util.NameStack(stack.stack + self._element)
+            marked = self._stacks[stack] = source_info_util.NameStack(stack + self._element)
         return core.JaxprEqn(
             equation.invars,
             equation.outvars,
             equation.primitive,
-            params,
+            equation.params,
             equation.effects,
             source_info_util.SourceInfo(source.traceback, marked),
             self._context,

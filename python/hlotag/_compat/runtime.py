@@ -14,15 +14,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import compiler, distributed, effects, sharding_impls, xla_bridge
+from jax._src import compiler, core, distributed, effects, sharding_impls, xla_bridge
 from jax._src.interpreters import mlir
 from jax._src.lax import parallel
 from jax.sharding import AbstractMesh
 from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
-
-from hlotag._compat.jaxprs import CLOSED_JAXPR
 
 JaxlibClient, JaxlibCompileOptions, JaxlibLoadedExecutable = _jax.Client, _jax.CompileOptions, _jax.LoadedExecutable
 CompiledMemoryStats, Token = _jax.CompiledMemoryStats, _jax.Token
@@ -82,8 +80,8 @@ def lower_for_replicas(name: str, jaxpr: Any, axes: Mapping[Any, int], platform:
     axis_context: Any = (
         _Replicas(AbstractMesh(tuple(axes.values()), tuple(axes))) if axes else sharding_impls.ShardingContext(num_devices=1)
     )
-    # 0.12 asks for the results' types besides.
-    further = {} if CLOSED_JAXPR is not None else {"out_avals": jaxpr.out_avals}
+    # Versions without a class for closed jaxprs, which may still have a name for it, ask for the results' types besides.
+    further = {"out_avals": jaxpr.out_avals} if getattr(core, "ClosedJaxpr", core.Jaxpr) is core.Jaxpr else {}
     result = mlir.lower_jaxpr_to_module(
         name,
         jaxpr,
