@@ -120,12 +120,17 @@ def equations_of(value: Any) -> list[Any]:
     group = _group_of(equation, enclosing)
     if group is None:  # Made before hlotag was enabled, or by the older partial evaluation.
         return [equation]
-    before, since = _compat.equations_around(value)
-    groups = [
-        group,
-        *_same_call(equation, group, before, enclosing, later=False),
-        *_same_call(equation, group, since, enclosing, later=True),
-    ]
+    groups = [group]
+    for part, before, since in _compat.equations_around(value):
+        # A call that does nothing to its operand (`conj` of real numbers) has an equation in the trace of tangents only.
+        start = _group_of(part, enclosing)
+        if start is None or start not in groups:  # The tangent of an operand, handed through.
+            continue
+        found = [
+            *_same_call(part, start, before, enclosing, later=False),
+            *_same_call(part, start, since, enclosing, later=True),
+        ]
+        groups += [one for one in found if one not in groups]
     return [live for one in groups for ref in one.equations if (live := ref()) is not None]
 
 

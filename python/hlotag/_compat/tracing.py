@@ -152,27 +152,36 @@ def library_call(equation: Any) -> tuple[Any, tuple] | None:
     return (codes[frame:], instructions[frame:]), tuple(inside)[::-1]
 
 
-def equations_around(value: Any) -> tuple[Iterator[Any], Iterator[Any]]:
-    """What the trace that made the equation behind `value` had made before it, nearest first, and what it has made since.
+def equations_around(value: Any) -> Iterator[tuple[Any, Iterator[Any], Iterator[Any]]]:
+    """In each trace that has a part of `value` (the primal one first, and those of tangents): what it made before and after.
 
-    Equations that JAX dropped as dead code are left out.
+    Yields:
+      The equation behind that part, the equations before it, nearest first, and those since. Equations that JAX dropped as dead
+      code are left out.
     """
-    tracer = _jaxpr_tracer(value)
-    if not isinstance(tracer, pe.DynamicJaxprTracer):
-        return iter(()), iter(())
-    equations = tracer._trace.frame.tracing_eqns
+    for tracer in _jaxpr_tracers(value):
+        equations = tracer._trace.frame.tracing_eqns
+        # From the end, which is where a tag usually finds it: a search from the start would make tracing quadratic.
+        last = len(equations) - 1
+        at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is tracer.parent), None)
+        if at is not None:
+            yield tracer.parent, _live(equations, range(at - 1, -1, -1)), _live(equations, range(at + 1, last + 1))
 
-    def live(numbers: range) -> Iterator[Any]:
-        for number in numbers:
-            if (equation := _dereferenced(equations[number])) is not None:
-                yield equation
 
-    # From the end, which is where a tag usually finds it: a search from the start would make tracing quadratic.
-    last = len(equations) - 1
-    at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is tracer.parent), None)
-    if at is None:
-        return iter(()), iter(())
-    return live(range(at - 1, -1, -1)), live(range(at + 1, last + 1))
+def _jaxpr_tracers(value: Any) -> Iterator[Any]:
+    """All tracers of jaxprs that `value` consists of and that an equation made."""
+    if isinstance(value, pe.DynamicJaxprTracer):
+        if value.parent is not None:
+            yield value
+    elif isinstance(value, core.Tracer) and not isinstance(value, pe.JaxprTracer):
+        for held in _held_by(value):
+            yield from _jaxpr_tracers(held)
+
+
+def _live(equations: list[Any], numbers: range) -> Iterator[Any]:
+    for number in numbers:
+        if (equation := _dereferenced(equations[number])) is not None:
+            yield equation
 
 
 def _dereferenced(equation: Any) -> Any:
