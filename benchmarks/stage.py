@@ -31,7 +31,7 @@ import jax.numpy as jnp
 from train_module import trace
 
 import hlotag
-from hlotag import marks, staging
+from hlotag import hlo_stage, marks, staging
 from hlotag.pipeline import run_passes
 
 
@@ -92,6 +92,7 @@ def stopwatch():
         mock.patch.object(marks.Marker, "_marked", clocked_each(marks.Marker._marked)),
         mock.patch.object(marks, "attach_table", clocked(marks.attach_table)),
         mock.patch.object(staging, "run_passes", clocked(run_passes)),
+        mock.patch.object(hlo_stage, "prepare", clocked(hlo_stage.prepare)),
     ):
         yield spent
 

@@ -21,7 +21,9 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from hlotag.hlo.module import Instruction
-from hlotag.hlo.origins import ATTRIBUTES, walk
+from hlotag.hlo.origins import walk
+
+ATTRIBUTES = "mhlo.frontend_attributes"
 
 
 def _array(*shape: int, seed: int = 0) -> np.ndarray:

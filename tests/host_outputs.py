@@ -26,12 +26,15 @@ def outcome(source: str | bytes, pipeline: str) -> dict[str, Any]:
         except hlotag.PipelineError as error:
             return {"refused": str(error)}
         text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+        entries: list[dict[str, str]] = []
+        _core.any_entries(module.operation._CAPIPtr, lambda found: bool(entries.append(found)))
         return {
             "ok": result.ok,
             "failing": result.failing_pass,
             "diagnostics": [str(diagnostic) for diagnostic in result.diagnostics],
             "changed": list(result.changed_passes),
             "changes": result.num_changes,
+            "entries": entries,
             "text": hashlib.sha256(text.encode()).hexdigest(),
             "bytecode": hashlib.sha256(to_bytecode(module)).hexdigest(),
         }

@@ -13,6 +13,7 @@ from jax.extend.mlir import ir
 
 import hlotag
 from hlo_programs import (
+    ATTRIBUTES,
     HEAVY,
     NEVER_TAGGED,
     PROGRAMS,
@@ -26,7 +27,7 @@ from hlotag import hlo_stage
 from hlotag.hlo import join
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import MOVES
-from hlotag.hlo.origins import ATTRIBUTES, walk
+from hlotag.hlo.origins import walk
 
 
 @pytest.fixture(scope="module")

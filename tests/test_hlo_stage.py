@@ -12,8 +12,9 @@ import pytest
 from jax.extend import xla
 
 import hlotag
-from hlotag import hlo_stage
+from hlotag import _core, _host, hlo_stage
 from hlotag.hlo.module import of_executable
+from hlotag.pipeline import new_context, parse_module
 from programs import B, W, X, mlp
 
 
@@ -132,6 +133,37 @@ def test_source_lines_stay_right():
     off, on = (sources(compiled(jax.grad(f), X, hlo=hlo)) for hlo in (False, True))
     assert off == on
     assert any(off.values())
+
+
+WITH_ENTRIES = """
+module attributes {mhlo.frontend_attributes = {of_module = "1"}} {
+  func.func @f(%x: tensor<f32>, %i: tensor<i32>) -> tensor<f32> {
+    %0 = stablehlo.sine %x {mhlo.frontend_attributes = {a = "1", number = 1 : i32}} : tensor<f32>
+    %1 = "stablehlo.case"(%i) ({
+      %2 = stablehlo.cosine %0 {mhlo.frontend_attributes = {b = "1"}} : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }) : (tensor<i32>) -> tensor<f32>
+    %3 = stablehlo.sine %1 {mhlo.frontend_attributes = {a = "1", number = 1 : i32}} : tensor<f32>
+    return %3 : tensor<f32>
+  }
+}
+"""
+
+
+def test_entries_of_operations_are_asked_for_until_some_are_accepted():
+    asked = []
+
+    def accepts(entries):
+        asked.append(entries)
+        return entries == accepted
+
+    _host.ensure()
+    with new_context():
+        module = parse_module(WITH_ENTRIES)
+        for accepted, expected in (({"a": "1"}, 1), ({"b": "1"}, 2), ({}, 2)):
+            asked.clear()
+            assert _core.any_entries(module.operation._CAPIPtr, accepts) == bool(accepted)
+            assert asked == [{"a": "1"}, {"b": "1"}][:expected]
 
 
 def test_a_program_without_tags_is_compiled_as_ever():

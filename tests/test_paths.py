@@ -343,7 +343,7 @@ def test_inputs_and_outputs_keep_their_shardings():
 
 @pytest.fixture
 def call_of():
-    """A primitive of somebody's own: `call_of(rule)` gives a function that calls a jaxpr, and whose lowering calls `rule` first."""
+    """`call_of(before)`: a primitive of somebody's own that calls a jaxpr, as a function; its rule calls `before` first."""
     primitives = []
 
     def make(before):

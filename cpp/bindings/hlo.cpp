@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the HLO stage reads of a StableHLO module, each as one list with an item for every operation
-// but the module: asking jaxlib's bindings, operation by operation, took most of the stage's time.
+// What the HLO stage reads of a StableHLO module, of every operation but the module: asking
+// jaxlib's bindings, operation by operation, took most of the stage's time.
 #include "hlo.h"
 
 #include "host/host.h"
@@ -47,6 +47,19 @@ nb::dict textEntries(ir::Attribute attribute) {
       if (auto text = ir::dynCast<ir::StringAttr>(entry.value))
         found[toStr(entry.name.str())] = toStr(text.value());
   return found;
+}
+
+/// `accepts` is asked once for each set of entries, as most operations share a few.
+bool anyEntries(nb::handle capsule, const nb::callable &accepts) {
+  ir::Operation module(python::operationOf(capsule));
+  bindings::Scope scope(module.raw());
+  ir::PointerMap<bool> asked;
+  return !ir::walk(module, [&](ir::Operation op) {
+    ir::Attribute entries = op.attr(ir::kFrontendAttributes);
+    bool isNew = op != module && entries && asked.insert(entries.opaque()).second;
+    bool isAccepted = isNew && nb::cast<bool>(accepts(textEntries(entries)));
+    return isAccepted ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
+  });
 }
 
 nb::tuple numberOperations(nb::handle capsule, std::string_view token, bool every) {
@@ -105,6 +118,8 @@ nb::tuple dataFlow(nb::handle capsule) {
 } // namespace
 
 MlirOperation python::operationOf(nb::handle capsule) {
+  if (!capi::isInstalled())
+    throw std::runtime_error("the table of MLIR functions is not installed");
   void *pointer = PyCapsule_GetPointer(capsule.ptr(), "jaxlib.mlir.ir.Operation._CAPIPtr");
   if (!pointer)
     throw nb::python_error();
@@ -112,6 +127,8 @@ MlirOperation python::operationOf(nb::handle capsule) {
 }
 
 void python::bindHlo(nb::module_ &m) {
+  m.def("any_entries", &anyEntries, nb::arg("module"), nb::arg("accepts"),
+        "Whether an operation has text entries that are accepted.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),
         nb::arg("every"),
         "Numbers the names of operations. Gives by number: names, a number for each location "

@@ -77,8 +77,6 @@ pass::RunResult runThroughBindings(MlirOperation module, std::string_view text,
 
 pass::RunResult run(nb::handle capsule, nb::handle pythonRun, std::string_view text,
                     const pass::RunOptions &options) {
-  if (!capi::isInstalled())
-    throw std::runtime_error("the table of MLIR functions is not installed");
   MlirOperation module = python::operationOf(capsule);
   python::RunScope scope(pythonRun);
   if (bindings::isInstalled())

@@ -22,7 +22,7 @@ from hlotag import _compat
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
-from hlotag.hlo.origins import Origins, entries_of, walk
+from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import restore, tags_of, with_tags
 from hlotag.hlo.transformation import Transformations, is_numbered
 from hlotag.pipeline import copy_of
@@ -66,8 +66,10 @@ def recorded() -> Iterator[list[Record]]:
 
 def prepare(module: Any, stage: Stage) -> None:
     """Remembers that `module`, when it is compiled, goes through the HLO stage of `stage`; modules without tags need not."""
+    from hlotag import _core
+
     patterns = stage.hlo + stage.op_names
-    if patterns and any(tags_of(entries_of(operation), patterns) for operation in walk(module.operation)):
+    if patterns and _core.any_entries(module.operation._CAPIPtr, lambda entries: bool(tags_of(entries, patterns))):
         _hooks.install()
         _prepared[module] = stage
 

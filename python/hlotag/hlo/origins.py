@@ -19,7 +19,6 @@ from jaxlib.mlir import ir
 
 from hlotag.pipeline import to_bytecode
 
-ATTRIBUTES = "mhlo.frontend_attributes"
 # Where entries come from, on the operations of a program that is audited.
 RECORDS = "hlotag.origins"
 
@@ -183,14 +182,6 @@ def _function_of(operation: Any) -> str:
     while operation is not None and "sym_name" not in operation.attributes:
         operation = operation.parent
     return ir.StringAttr(operation.attributes["sym_name"]).value if operation is not None else ""
-
-
-def entries_of(operation: Any) -> dict[str, str]:
-    """The frontend attributes of an operation that are text."""
-    if ATTRIBUTES not in operation.attributes:
-        return {}
-    entries = ir.DictAttr(operation.attributes[ATTRIBUTES])
-    return {entry.name: entry.attr.value for entry in entries if isinstance(entry.attr, ir.StringAttr)}
 
 
 def walk(parent: Any) -> Iterator[Any]:
