@@ -21,7 +21,13 @@ using namespace hlotag;
 
 namespace {
 
-nb::str toStr(std::string_view text) { return nb::str(text.data(), text.size()); }
+/// What is not UTF-8 becomes lone surrogates: who goes on to write it gets Python's error about it.
+nb::object toStr(std::string_view text) {
+  PyObject *made = PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "surrogateescape");
+  if (!made)
+    throw nb::python_error();
+  return nb::steal(made);
+}
 
 /// Makes one Python object for each handle that is asked for.
 template <class Make> class Objects {

@@ -15,7 +15,9 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %tx: tensor<4x8xf32>, 
   %4 = stablehlo.tanh %0 : tensor<4x8xf32> loc(#tanh)
   %5 = stablehlo.multiply %4, %4 : tensor<4x8xf32> loc(#ttanh)
   // CHECK: stablehlo.add %{{[0-9]+}}, %{{[0-9]+}} : tensor
-  // CHECK: stablehlo.multiply %{{[0-9]+}}, %{{[0-9]+}} : tensor
+  // CHECK-NEXT: stablehlo.tanh %{{[0-9]+}} : tensor
+  // CHECK-NEXT: stablehlo.multiply %{{[0-9]+}}, %{{[0-9]+}} : tensor
+  // CHECK-NEXT: stablehlo.multiply %{{[0-9]+}}, %{{[0-9]+}} : tensor
   %6 = stablehlo.multiply %5, %3 : tensor<4x8xf32> loc(#ttanh)
   // The product of the gradient, and the two terms of its tangent.
   // CHECK-NEXT: stablehlo.dot_general %{{.*}} {mhlo.frontend_attributes = {k = "v"}} {{.*}}
