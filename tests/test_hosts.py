@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 import hlotag
@@ -82,6 +83,14 @@ def test_lowered_programs(tmp_path: Path, transform: str) -> None:
             (tmp_path / f"{name}.bc").write_bytes(to_bytecode(lowered.compiler_ir()))
     agreed = compare(tmp_path)
     assert all(agreed[f"{name}.bc {DEFAULT_PIPELINE}"]["changes"] for name in PROGRAMS)
+
+
+def test_constants_that_jaxlib_has_no_class_for(tmp_path: Path) -> None:
+    with hlotag.stage(""):
+        lowered = jax.jit(jax.grad(lambda x: jnp.abs((x + 2j) * jnp.tanh(x * 3j + 2j)).sum())).lower(jnp.ones(3))
+        (tmp_path / "complex.bc").write_bytes(to_bytecode(lowered.compiler_ir()))
+    assert "complex<f32>" in lowered.as_text()
+    compare(tmp_path)
 
 
 def test_text_that_python_cannot_read_is_an_error_and_no_crash(tmp_path: Path) -> None:

@@ -31,6 +31,22 @@ nb::object insertionPoint(const char *kind, nb::object at) {
   return classes().InsertionPoint.attr(kind)(at);
 }
 
+/// The attribute of that name in a map of attributes, null if there is none.
+///
+/// jaxlib has no class for the elements of complex constants: a look-up raises, and an entry's
+/// `attr` ends the process. What the error says has all of their text, so that as a string stands
+/// for them; constants are looked up to be compared.
+MlirAttribute valueOf(nb::handle attributes, nb::handle name) {
+  try {
+    return session().attribute(attributes.attr("get")(name));
+  } catch (nb::python_error &error) {
+    if (!error.matches(PyExc_TypeError))
+      throw;
+    nb::object text = nb::str(error.value());
+    return session().attribute(classes().StringAttr.attr("get")(text, session().context()));
+  }
+}
+
 /// The operation that an insertion point stands before, or null.
 MlirOperation operationAt(nb::object insertionPoint) {
   nb::object operation = insertionPoint.attr("ref_operation");
@@ -110,24 +126,12 @@ intptr_t mlirOperationGetNumAttributes(MlirOperation op) {
 
 MlirNamedAttribute mlirOperationGetAttribute(MlirOperation op, intptr_t index) {
   nb::object attributes = session().object(op).attr("attributes");
-  nb::object name = attributes[index].attr("name");
-  MlirIdentifier identifier = session().identifier(nb::cast<std::string_view>(name));
-  // jaxlib has no class for the elements of complex constants: their entry's `attr` ends the
-  // process, and a look-up raises. What that says has all of their text, whose address can be
-  // compared as an attribute can.
-  try {
-    nb::object value = attributes[name];
-    return {identifier, session().attribute(value)};
-  } catch (nb::python_error &error) {
-    if (!error.matches(PyExc_TypeError))
-      throw;
-    nb::str message(error.value());
-    return {identifier, {session().text(nb::cast<std::string_view>(message)).data}};
-  }
+  nb::object name = attributes[index].attr("name"); // Its `attr` may end the process: valueOf.
+  return {session().identifier(nb::cast<std::string_view>(name)), valueOf(attributes, name)};
 }
 
 MlirAttribute mlirOperationGetAttributeByName(MlirOperation op, MlirStringRef name) {
-  return session().attribute(session().object(op).attr("attributes").attr("get")(toStr(name)));
+  return valueOf(session().object(op).attr("attributes"), toStr(name));
 }
 
 void mlirOperationSetAttributeByName(MlirOperation op, MlirStringRef name, MlirAttribute value) {
