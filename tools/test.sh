@@ -16,6 +16,10 @@ step() { # step NAME COMMAND...: runs the command and goes on whatever it says
   if "$@"; then ran+=("$name"); else failed+=("$name"); return 1; fi
 }
 
+missing() { # missing WHAT: in CI nothing may be
+  if [[ ${CI:-} == true ]]; then failed+=("$1"); else skipped+=("$1"); fi
+}
+
 bash tools/get_llvm.sh
 bash tools/get_chromium.sh
 command -v chromium >/dev/null && command -v chromedriver >/dev/null || skipped+=("pages in Chromium: not found")
@@ -25,7 +29,7 @@ export HLOTAG_CACHE_DIR=$PWD/build/cache
 newest=
 for version in 3.11 3.12 3.13; do
   if ! bash tools/find_python.sh "$version" >/dev/null; then
-    if [[ ${CI:-} == true ]]; then failed+=("Python $version: not found"); else skipped+=("Python $version: not found"); fi
+    missing "Python $version: not found"
     continue
   fi
   step "Python $version: install" make --no-print-directory ".venv/$version/.installed" || continue
@@ -42,7 +46,7 @@ if [[ -n $newest ]]; then
   # pip may choose any version between the two that are tested whole.
   between=0.11.2
   if [[ $newest == 3.11 ]]; then
-    if [[ ${CI:-} == true ]]; then failed+=("jax $between: not for Python 3.11"); else skipped+=("jax $between: not for Python 3.11"); fi
+    missing "jax $between: not for Python 3.11"
   else
     step "jax $between, a short form" env PYTHON="$(bash tools/find_python.sh "$newest")" bash tools/try_jax.sh "$between" \
       tests/test_contract.py tests/test_stage.py tests/test_tags.py tests/test_hlo_stage.py tests/test_host.py
@@ -52,10 +56,8 @@ if [[ -n $newest ]]; then
   step "docs" make --no-print-directory docs
   if [[ -x /usr/lib/llvm-22/bin/mlir-opt && -f /usr/lib/llvm-22/include/mlir-c/IR.h && -d /usr/lib/llvm-22/include/llvm ]]; then
     step "mlir-opt: the passes' lit tests" bash tools/mlir_opt.sh
-  elif [[ ${CI:-} == true ]]; then
-    failed+=("mlir-opt: mlir-22-tools or libmlir-22-dev not found")
   else
-    skipped+=("mlir-opt: mlir-22-tools or libmlir-22-dev not found")
+    missing "mlir-opt: mlir-22-tools or libmlir-22-dev not found"
   fi
   step "lint" make --no-print-directory lint
 else

@@ -9,18 +9,10 @@ using ir::Operation;
 using ir::Value;
 
 DataFlow::DataFlow(const ir::OpList &operations, const ir::OpIds &ids)
-    : operations_(operations), ids_(ids), operands_(operations.size() - 1) {
-  for (size_t i = 1; i < operations.size(); ++i) {
-    auto [op, name, numNested, hasRegions] = operations[i];
-    *numbers_.insert(op.opaque()).first = i - 1;
-    if (name == ids.func) {
-      if (auto symbol = op.attrOf<ir::StringAttr>("sym_name"))
-        functions_[symbol.value()].op = op;
-    } else if (name == ids.funcCall) {
-      if (auto callee = op.attrOf<ir::FlatSymbolRefAttr>("callee"))
-        functions_[callee.value()].calls.push_back(op);
-    }
-  }
+    : operations_(operations), ids_(ids), calls_(operations, ids),
+      operands_(operations.size() - 1) {
+  for (size_t number = 0; number < size(); ++number)
+    *numbers_.insert(operations[number + 1].op.opaque()).first = number;
   for (size_t number = 0; number < size(); ++number)
     for (Value value : operations[number + 1].op.operands())
       operands_[number].push_back(definition(value));
@@ -28,10 +20,10 @@ DataFlow::DataFlow(const ir::OpList &operations, const ir::OpIds &ids)
 
 std::vector<DataFlow::Definition> DataFlow::results() const {
   std::vector<Definition> found;
-  auto main = functions_.find("main");
-  if (main == functions_.end() || !main->second.op)
+  size_t main = calls_.find("main");
+  if (main == CallGraph::kNone)
     return found;
-  if (Operation end = main->second.op.regions()[0].firstBlock().terminator())
+  if (Operation end = calls_.functions()[main].op.regions()[0].firstBlock().terminator())
     for (Value value : end.operands())
       found.push_back(definition(value));
   return found;
@@ -106,24 +98,21 @@ DataFlow::Definition DataFlow::definition(Value value) const {
 
 Value DataFlow::source(Value value) const {
   if (Operation call = value.definingOp()) {
-    if (call.name() != ids_.funcCall)
+    auto symbol = call.name() == ids_.funcCall ? call.attrOf<ir::FlatSymbolRefAttr>("callee")
+                                               : ir::FlatSymbolRefAttr();
+    size_t callee = symbol ? calls_.find(symbol.value()) : CallGraph::kNone;
+    if (callee == CallGraph::kNone)
       return {};
-    const Function *callee = find(call, "callee");
-    return callee && callee->op ? callee->op.regions()[0].firstBlock().yielded(value.number())
-                                : Value();
+    return calls_.functions()[callee].op.regions()[0].firstBlock().yielded(value.number());
   }
   Operation owner = value.ownerBlock().parentOp();
-  const Function *function = owner.name() == ids_.func ? find(owner, "sym_name") : nullptr;
-  return function && function->calls.size() == 1 ? function->calls[0].operands()[value.number()]
-                                                 : Value();
-}
-
-const DataFlow::Function *DataFlow::find(Operation op, std::string_view symbol) const {
-  ir::Attribute attr = op.attr(symbol);
-  auto text = ir::dynCast<ir::StringAttr>(attr);
-  auto reference = ir::dynCast<ir::FlatSymbolRefAttr>(attr);
-  auto found = functions_.find(text ? text.value() : reference ? reference.value() : "");
-  return found == functions_.end() ? nullptr : &found->second;
+  auto name = owner.name() == ids_.func ? owner.attrOf<ir::StringAttr>(ids_.symName.str())
+                                        : ir::StringAttr();
+  size_t function = name ? calls_.find(name.value()) : CallGraph::kNone;
+  if (function == CallGraph::kNone || calls_.functions()[function].callers.size() != 1)
+    return {};
+  Operation call = calls_.callSites()[calls_.functions()[function].callers[0]].op;
+  return call.name() == ids_.funcCall ? call.operands()[value.number()] : Value();
 }
 
 } // namespace hlotag::analysis

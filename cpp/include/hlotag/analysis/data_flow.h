@@ -3,11 +3,10 @@
 // What computes the operands of operations, followed through calls, and which compute the same.
 #pragma once
 
+#include "hlotag/analysis/call_graph.h"
 #include "hlotag/ir/ir.h"
 
 #include <optional>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace hlotag::analysis {
@@ -32,19 +31,13 @@ public:
   std::vector<size_t> values() const;
 
 private:
-  struct Function {
-    ir::Operation op;
-    std::vector<ir::Operation> calls;
-  };
-
   Definition definition(ir::Value value) const;
   /// The value that a value is handed on from by a call, or null.
   ir::Value source(ir::Value value) const;
-  const Function *find(ir::Operation op, std::string_view symbol) const;
 
   const ir::OpList &operations_;
   const ir::OpIds &ids_;
-  std::unordered_map<std::string_view, Function> functions_;
+  CallGraph calls_;
   ir::PointerMap<size_t> numbers_;
   std::vector<std::vector<Definition>> operands_;
 };
