@@ -62,7 +62,7 @@ void adoptCallees(PairingGraph &graph, Provenance &provenance,
       primal = graph.nodes[id].primal;
       confidence = std::min(confidence, graph.nodes[id].confidence);
     }
-    if (primal != kNone && graph.functionOf(graph.nodes[primal].op))
+    if (primal != kNone && graph.functionOf(graph.nodes[primal]))
       confidence = std::min(confidence, 0.85f);
     for (NodeId id = function.begin; id < function.end && primal != kNone; ++id) {
       graph.nodes[id].primal = primal;
@@ -109,8 +109,8 @@ void addCopiedBody(Operation derived, Operation primal, float confidence,
 
 } // namespace
 
-std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
-  PairingGraph graph(module, provenance);
+std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance) {
+  PairingGraph graph(operations, provenance);
   aliasParameters(graph, provenance);
   struct Job {
     const FunctionNodes *forward, *backward;
@@ -124,7 +124,7 @@ std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
   auto enqueue = [&](const Job &job) {
     for (NodeId id = job.backward->begin; id < job.backward->end; ++id) {
       const Node &node = graph.nodes[id];
-      const FunctionNodes *callee = graph.functionOf(node.op);
+      const FunctionNodes *callee = graph.functionOf(node);
       if (!callee || seen.count(callee))
         continue;
       if (!node.origin->transposed) {
@@ -133,7 +133,7 @@ std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
         continue;
       }
       const FunctionNodes *from =
-          node.primal == kNone ? nullptr : graph.functionOf(graph.nodes[node.primal].op);
+          node.primal == kNone ? nullptr : graph.functionOf(graph.nodes[node.primal]);
       if (!from || from == callee)
         continue;
       seen.insert(callee);
@@ -150,8 +150,8 @@ std::vector<Pair> pairBackward(Operation module, Provenance &provenance) {
   adoptCallees(graph, provenance, seen);
   std::vector<Pair> pairs;
   auto isControlFlow = [&](const Node &node) {
-    return node.last != graph.nodeOf(node.op) || node.op.name() == graph.ids().whileOp ||
-           node.op.name() == graph.ids().caseOp;
+    return node.last != graph.nodeOf(node.op) || node.name == graph.ids().whileOp ||
+           node.name == graph.ids().caseOp;
   };
   for (const Node &node : graph.nodes) {
     // What was derived from a derived operation stems from what that was derived from.

@@ -69,7 +69,7 @@ void Aligner::addOutputs(NodeId host, ir::Block body, std::vector<NodeId> &outpu
   ir::Operation end = body.terminator();
   if (!end)
     return;
-  bool isLoop = host != kNone && graph_.nodes[host].op.name() == graph_.ids().whileOp;
+  bool isLoop = host != kNone && graph_.nodes[host].name == graph_.ids().whileOp;
   intptr_t number = -1;
   for (ir::Value result : end.operands()) {
     ++number;
@@ -110,7 +110,7 @@ bool Aligner::isCandidate(const Node &derived, const Bucket &bucket, NodeId prim
 /// of its own.
 std::vector<Aligner::Chain> Aligner::makeChains() {
   for (NodeId id = backward_.begin; id < backward_.end; ++id)
-    if (graph_.nodes[id].origin->transposed && graph_.functionOf(graph_.nodes[id].op))
+    if (graph_.nodes[id].origin->transposed && graph_.functionOf(graph_.nodes[id]))
       derivedCalls_.insert(graph_.nodes[id].primitive);
   std::map<std::tuple<size_t, std::string_view, NodeId, size_t>, Chain> transposed;
   std::vector<Chain> chains;
@@ -130,11 +130,11 @@ std::vector<Aligner::Chain> Aligner::makeChains() {
       continue;
     isOpen = false;
     std::string_view letters = graph_.provenance().text(node.order->letters);
-    Chain &chain = transposed
-                       .try_emplace({letters.size(), letters, graph_.nodeOf(node.op.parent()) + 1,
-                                     graph_.regionOf(node.op)},
-                                    Chain{{}, Kind::Transposed, false, {}})
-                       .first->second;
+    Chain &chain =
+        transposed
+            .try_emplace({letters.size(), letters, node.parent + 1, graph_.regionOf(node.op)},
+                         Chain{{}, Kind::Transposed, false, {}})
+            .first->second;
     chain.nodes.push_back(id);
   }
   // A lower order comes first: higher ones are derived from it. So do regions around others.
@@ -308,12 +308,12 @@ void Aligner::bound(Chain &chain) {
   chain.seedConfidence = chain.hostConfidence =
       call_ == kNone ? 1.0f : graph_.nodes[call_].confidence;
   ir::Operation first = graph_.nodes[chain.nodes.front()].op;
-  NodeId parent = graph_.nodeOf(first.parent());
+  NodeId parent = graph_.nodes[chain.nodes.front()].parent;
   if (chain.kind == Kind::Recomputed || parent == kNone)
     return;
   chain.outputs.clear();
   NodeId primal = graph_.nodes[parent].primal;
-  if (primal == kNone || graph_.nodes[primal].op.name() != graph_.nodes[parent].op.name())
+  if (primal == kNone || graph_.nodes[primal].name != graph_.nodes[parent].name)
     return;
   chain.begin = primal + 1;
   chain.end = graph_.nodes[primal].last + 1;
@@ -473,7 +473,7 @@ void Aligner::run() {
     node.confidence = main.confidence;
     // A fourth power is written as the square of a square is, which two equations may be.
     ir::Operation square = main.op;
-    bool isSquared = square.name() == node.op.name() && square.operands().size() == 2 &&
+    bool isSquared = square.name() == node.name && square.operands().size() == 2 &&
                      square.operands()[0] == square.operands()[1] &&
                      square.operands()[0].definingOp() == node.op;
     if (isSquared)

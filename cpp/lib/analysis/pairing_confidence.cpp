@@ -79,8 +79,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
        hasBetterFit = false;
   // How many operations its derivative takes is not known: the order does not tell two apart.
   bool isOpaque = usesAnything(graph_.provenance().text(graph_.nodes[primal].primitive)) &&
-                  graph_.nodes[primal].op.regions().size() == 0 &&
-                  !graph_.functionOf(graph_.nodes[primal].op);
+                  !graph_.nodes[primal].hasRegions && !graph_.functionOf(graph_.nodes[primal]);
   bool hasTwin = false;
   const Bucket &bucket = bucketOf(node);
   auto [begin, end] = candidates(chain, bucket, primal, primal, kMaxCandidates / 2);
@@ -94,7 +93,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
                other.numTied >= own.numTied;
     // Batching changes types: one that fits less is no reason against what else speaks for it.
     // So is one that moves the data of the equation before.
-    bool isMoved = other.isInner && !own.isInner && graph_.isShaping(node.op);
+    bool isMoved = other.isInner && !own.isInner && graph_.isShaping(node);
     bool isLess = other.types < own.types && (other.types == 0 || !(other.isLinked || isMoved));
     if (other.score <= 0 || (isLess && chain.kind == Kind::Transposed))
       continue;
@@ -123,12 +122,12 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
     atMost = std::min(atMost, 0.85f);
   if (chain.kind == Kind::Recomputed)
     return hasRival || atMost < 1.0f ||
-                   (chain.clues[at].numBatched > 0 && graph_.isShaping(node.op)) ||
+                   (chain.clues[at].numBatched > 0 && graph_.isShaping(node)) ||
                    !worksOnItsOwn(node, primal)
                ? 0.85f
                : 0.97f;
-  if (!own.isTied && graph_.nodes[primal].op.name() == graph_.ids().funcCall &&
-      node.op.name() != graph_.ids().funcCall)
+  if (!own.isTied && graph_.nodes[primal].name == graph_.ids().funcCall &&
+      node.name != graph_.ids().funcCall)
     atMost = std::min(atMost, 0.85f);
   // jax.checkpoint loses the frames that tell runs of a line apart.
   bool isLoose = node.origin->checkpointed && chain.clues[at].numBatched > 0 && !own.isTied;

@@ -35,7 +35,7 @@ Clues Aligner::cluesFor(NodeId id) {
   const Node &node = graph_.nodes[id];
   Clues clues;
   std::vector<Value> given;
-  clues.hasCotangent = node.op.regions().size() > 0; // a region takes its values from around it
+  clues.hasCotangent = node.hasRegions; // a region takes its values from around it
   std::string_view transforms = graph_.provenance().text(node.origin->transforms);
   clues.numBatched = size_t(std::count(transforms.begin(), transforms.end(), 'v'));
   auto isSameLevel = [&](NodeId other) {
@@ -51,10 +51,10 @@ Clues Aligner::cluesFor(NodeId id) {
       value = graph_.root(value); // broadcast for this operation
       source = graph_.nodeOf(value.definingOp());
     }
-    if (source != kNone && isSameLevel(source) && graph_.isZero(graph_.nodes[source].op))
+    if (source != kNone && isSameLevel(source) && graph_.isZero(graph_.nodes[source]))
       return; // made for this operation
     // Batching brings residuals into shape too.
-    if (source != kNone && isSameLevel(source) && graph_.isShaping(graph_.nodes[source].op))
+    if (source != kNone && isSameLevel(source) && graph_.isShaping(graph_.nodes[source]))
       if (NodeId maker = graph_.nodeOf(graph_.root(value).definingOp());
           maker != kNone && graph_.nodes[maker].order->letters == node.order->base) {
         value = graph_.root(value);
@@ -94,7 +94,7 @@ Clues Aligner::cluesFor(NodeId id) {
   // What is handed to the program may be the first cotangent.
   std::vector<Value> &known = clues.sources.empty() ? clues.given : clues.residuals;
   known.insert(known.end(), given.begin(), given.end());
-  clues.isZero = graph_.isZero(node.op);
+  clues.isZero = graph_.isZero(node);
   for (Value result : node.op.results()) {
     size_t count = 0;
     for (OpOperand use : result.uses()) {
@@ -112,7 +112,7 @@ Clues Aligner::cluesFor(NodeId id) {
 /// Whether `value`, made by `source` if that is a node, is a cotangent that the function or region
 /// around `node` is handed.
 bool Aligner::isSeed(const Node &node, Value value, NodeId source) {
-  NodeId host = graph_.nodeOf(node.op.parent());
+  NodeId host = node.parent;
   if (source == kNone && value.isBlockArgument()) {
     Block owner = value.ownerBlock();
     return host == kNone ? isAcross() && owner == backward_.function.regions()[0].firstBlock()
@@ -164,7 +164,7 @@ const std::vector<NodeId> &Aligner::makersFor(NodeId equation) {
 void Aligner::addMakers(NodeId equation, int depth, std::vector<NodeId> &makers) {
   for (NodeId id : graph_.membersOf(equation)) {
     // The cotangent of what is broadcast for an addition is a sum.
-    if (depth > 0 && graph_.nodes[id].follows != kNone && graph_.isShaping(graph_.nodes[id].op))
+    if (depth > 0 && graph_.nodes[id].follows != kNone && graph_.isShaping(graph_.nodes[id]))
       continue;
     graph_.forEachInput(id, [&](Value input) {
       NodeId maker = graph_.definition(input);
@@ -175,7 +175,7 @@ void Aligner::addMakers(NodeId equation, int depth, std::vector<NodeId> &makers)
         return;
       makers.push_back(owner);
       // Batching brings operands into shape at the place of the equation.
-      bool isShaped = graph_.isShaping(graph_.nodes[owner].op) &&
+      bool isShaped = graph_.isShaping(graph_.nodes[owner]) &&
                       graph_.nodes[owner].key == graph_.nodes[equation].key;
       if (depth < kMaxDepth &&
           (isShaped || passesCotangent(graph_.provenance().text(graph_.nodes[owner].primitive))))
@@ -393,7 +393,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   // The transpose of a broadcast is a sum, which loses dimensions: only those of size 1 are made
   // anew.
   bool isBroadcast = graph_.provenance().text(from.primitive) == "broadcast_in_dim";
-  if (chain.kind == Kind::Transposed && isBroadcast && graph_.isShaping(to.op) &&
+  if (chain.kind == Kind::Transposed && isBroadcast && graph_.isShaping(to) &&
       !graph_.hasUnitDimension(from.takes[0]))
     return support;
   bool isSum = graph_.provenance().text(to.primitive) == "add_any";
@@ -424,7 +424,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   if (to.constant && from.constant) {
     fit += from.constant == to.constant ? 2.0f : -0.8f;
     support.isTied |= from.constant == to.constant;
-  } else if (from.constant && chain.kind == Kind::Transposed && to.op.name() == from.op.name()) {
+  } else if (from.constant && chain.kind == Kind::Transposed && to.name == from.name) {
     fit -= 1.0f; // multiplying by a constant transposes to the same
   } else if (to.constant && chain.kind == Kind::Transposed) {
     fit -= 0.5f;
@@ -460,8 +460,8 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       NodeId other = graph_.nodes[source].primal;
       if (other == primal) {
         // A loop or conditional has one in the backward pass.
-        if (to.op.regions().size() > 0 && graph_.nodes[source].op.name() == to.op.name() &&
-            from.op.name() == to.op.name() && graph_.nodes[source].last > source)
+        if (to.hasRegions && graph_.nodes[source].name == to.name && from.name == to.name &&
+            graph_.nodes[source].last > source)
           return {};
         support.isClosed = isAlike(graph_.nodes[source].makes, from.takes) &&
                            !isAlike(graph_.nodes[source].makes, from.makes);

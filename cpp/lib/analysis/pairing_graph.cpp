@@ -7,23 +7,22 @@ namespace hlotag::analysis {
 
 using namespace ir;
 
-PairingGraph::PairingGraph(Operation module, Provenance &provenance)
-    : provenance_(provenance), ids_(module.context()) {
-  barrier_ = Identifier::get(module.context(), "stablehlo.optimization_barrier");
-  manualComputation_ = Identifier::get(module.context(), "sdy.manual_computation");
-  dynamicSlice_ = Identifier::get(module.context(), "stablehlo.dynamic_slice");
-  broadcast_ = Identifier::get(module.context(), "stablehlo.broadcast_in_dim");
-  reshape_ = Identifier::get(module.context(), "stablehlo.reshape");
-  transpose_ = Identifier::get(module.context(), "stablehlo.transpose");
-  convert_ = Identifier::get(module.context(), "stablehlo.convert");
-  customCall_ = Identifier::get(module.context(), "stablehlo.custom_call");
-  std::vector<Operation> found;
-  walk(module, [&](Operation op) {
-    if (op.name() == ids_.func)
-      found.push_back(op);
-  });
-  for (Operation function : found)
-    addFunction(function);
+PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
+    : provenance_(provenance), ids_(operations[0].op.context()) {
+  MlirContext context = operations[0].op.context();
+  barrier_ = Identifier::get(context, "stablehlo.optimization_barrier");
+  manualComputation_ = Identifier::get(context, "sdy.manual_computation");
+  dynamicSlice_ = Identifier::get(context, "stablehlo.dynamic_slice");
+  broadcast_ = Identifier::get(context, "stablehlo.broadcast_in_dim");
+  reshape_ = Identifier::get(context, "stablehlo.reshape");
+  transpose_ = Identifier::get(context, "stablehlo.transpose");
+  convert_ = Identifier::get(context, "stablehlo.convert");
+  customCall_ = Identifier::get(context, "stablehlo.custom_call");
+  nodes.reserve(operations.size());
+  nodeByOp_.reserve(operations.size());
+  for (size_t index = 0; index < operations.size(); ++index)
+    if (operations[index].name == ids_.func)
+      addFunction(operations, index);
   for (std::vector<NodeId> &scratch : scratch_)
     scratch.assign(nodes.size(), kNone);
   for (const FunctionNodes &range : functions) {
@@ -34,68 +33,97 @@ PairingGraph::PairingGraph(Operation module, Provenance &provenance)
   }
 }
 
-void PairingGraph::addFunction(Operation function) {
-  FunctionNodes range{function, NodeId(nodes.size()), 0};
-  walk(function, [&](Operation op) {
-    if (op == function)
-      return WalkResult::Advance;
-    Identifier name = op.name();
-    if (name == ids_.constant) {
-      // Equal constants are one value, so that recomputed operations have equal operands.
-      Value result = op.results()[0];
-      auto [first, isNew] = constants_.try_emplace(op.attr("value").opaque(), result);
-      if (!isNew)
-        setAlias(result, first->second);
-      return WalkResult::Skip;
+void PairingGraph::addFunction(const OpList &operations, size_t index) {
+  FunctionNodes range{operations[index].op, NodeId(nodes.size()), 0};
+  struct Open {
+    NodeId id;
+    size_t end;
+  };
+  std::vector<Open> open; // what the operation is in a region of
+  auto close = [&](size_t at) {
+    for (; !open.empty() && open.back().end <= at; open.pop_back())
+      nodes[open.back().id].last = NodeId(nodes.size() - 1);
+  };
+  size_t end = operations.after(index);
+  for (size_t at = index + 1; at < end;) {
+    close(at);
+    operations.prefetch(at);
+    const OpList::Entry &entry = operations[at];
+    size_t after = operations.after(at);
+    if (entry.name == ids_.constant)
+      addConstant(entry.op);
+    else if (!ids_.isNeverTagged(entry.name)) {
+      NodeId id = addNode(entry, open.empty() ? kNone : open.back().id);
+      if (isControlFlow(entry.name)) {
+        open.push_back({id, after});
+        after = at + 1;
+      }
     }
-    if (ids_.isNeverTagged(name))
-      return WalkResult::Skip;
-    Node node;
-    node.op = op;
-    node.origin = &provenance_.of(op);
-    node.order = orderOf(node.origin->transforms);
-    node.primitive = node.origin->primitive;
-    uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
-    node.key = keys_.try_emplace(key, KeyId(keys_.size())).first->second;
-    for (Value operand : op.operands())
-      node.takes.push_back(operand.type().ptr);
-    for (Value result : op.results())
-      node.makes.push_back(result.type().ptr);
-    NodeId id = NodeId(nodes.size());
-    node.owner = id;
-    *nodeByOp_.insert(op.opaque()).first = id;
-    nodes.push_back(node);
-    if (name == barrier_)
-      for (Value result : op.results())
-        aliasToOperand(result, op);
-    if (name == ids_.whileOp)
-      aliasInvariants(op);
-    else if (name == ids_.funcCall || name == dynamicSlice_)
-      aliasUnstacked(op);
-    else if (provenance_.text(node.origin->primitive) == "squeeze" && op.operands().size() > 0 &&
-             aliases_.find(op.operands()[0].opaque()))
-      setAlias(op.results()[0], canonical(op.operands()[0]));
-    bool isControlFlow = name == ids_.whileOp || name == ids_.caseOp || name == ids_.ifOp ||
-                         name == manualComputation_;
-    if (name == manualComputation_)
-      for (Value argument : op.regions()[0].firstBlock().arguments())
-        aliasToOperand(argument, op);
-    if (name == manualComputation_)
-      for (Value result : op.results())
-        if (Value yielded = op.regions()[0].firstBlock().yielded(result.number()))
-          setAlias(result, yielded);
-    return isControlFlow ? WalkResult::Advance : WalkResult::Skip;
-  });
-  range.end = NodeId(nodes.size());
-  for (NodeId id = range.end; id-- > range.begin;) {
-    NodeId parent = nodeOf(nodes[id].op.parent());
-    nodes[id].last = std::max(nodes[id].last, id);
-    if (parent != kNone)
-      nodes[parent].last = std::max(nodes[parent].last, nodes[id].last);
+    at = after;
   }
+  close(end);
+  range.end = NodeId(nodes.size());
   findCaptured(range);
-  *functionByOp_.insert(function.opaque()).first = uint32_t(functions.size());
+  *functionByOp_.insert(range.function.opaque()).first = uint32_t(functions.size());
   functions.push_back(range);
+}
+
+/// Equal constants are one value, so that recomputed operations have equal operands.
+void PairingGraph::addConstant(Operation op) {
+  Value result = op.results()[0];
+  auto [first, isNew] = constants_.try_emplace(op.attr("value").opaque(), result);
+  if (!isNew)
+    setAlias(result, first->second);
+}
+
+NodeId PairingGraph::addNode(const OpList::Entry &entry, NodeId parent) {
+  NodeId id = NodeId(nodes.size());
+  Node &node = nodes.emplace_back();
+  node.op = entry.op;
+  node.name = entry.name;
+  node.hasRegions = entry.hasRegions;
+  node.parent = parent;
+  node.owner = node.last = id;
+  node.origin = &provenance_.of(node.op);
+  node.order = orderOf(node.origin->transforms);
+  node.primitive = node.origin->primitive;
+  uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
+  node.key = keys_.try_emplace(key, KeyId(keys_.size())).first->second;
+  for (Value operand : node.op.operands())
+    node.takes.push_back(operand.type().ptr);
+  for (Value result : node.op.results())
+    node.makes.push_back(result.type().ptr);
+  *nodeByOp_.insert(node.op.opaque()).first = id;
+  addAliases(node);
+  return id;
+}
+
+bool PairingGraph::isControlFlow(Identifier name) const {
+  return name == ids_.whileOp || name == ids_.caseOp || name == ids_.ifOp ||
+         name == manualComputation_;
+}
+
+/// What is the same value as another.
+void PairingGraph::addAliases(const Node &node) {
+  Operation op = node.op;
+  if (node.name == barrier_)
+    for (Value result : op.results())
+      aliasToOperand(result, op);
+  if (node.name == ids_.whileOp)
+    aliasInvariants(op);
+  else if (node.name == ids_.funcCall || node.name == dynamicSlice_)
+    aliasUnstacked(node);
+  else if (!node.takes.empty() && provenance_.text(node.primitive) == "squeeze" &&
+           aliases_.find(op.operands()[0].opaque()))
+    setAlias(op.results()[0], canonical(op.operands()[0]));
+  if (node.name != manualComputation_)
+    return;
+  Block body = op.regions()[0].firstBlock();
+  for (Value argument : body.arguments())
+    aliasToOperand(argument, op);
+  for (Value result : op.results())
+    if (Value yielded = body.yielded(result.number()))
+      setAlias(result, yielded);
 }
 
 /// What regions use from outside goes up from the innermost operation to all around it.
@@ -121,7 +149,7 @@ void PairingGraph::findCaptured(const FunctionNodes &range) {
         if (Operation end = region.firstBlock().terminator())
           for (Value yielded : end.operands())
             capture(id, yielded);
-    if (NodeId parent = nodeOf(nodes[id].op.parent()); parent != kNone)
+    if (NodeId parent = nodes[id].parent; parent != kNone)
       forEachInput(id, [&](Value value) { capture(parent, value); });
   }
 }
@@ -147,15 +175,15 @@ void PairingGraph::aliasInvariants(Operation loop) {
 
 /// The forward loop of a scan stacks residuals, `stack[i] = x`; in the backward loop, `stack[i]`
 /// is that `x`.
-void PairingGraph::aliasUnstacked(Operation op) {
+void PairingGraph::aliasUnstacked(const Node &node) {
+  Operation op = node.op;
   if (op.operands().size() < 2 || op.results().size() != 1)
     return;
   Value stack = canonical(op.operands()[0]);
   Operation loop = stack.definingOp();
   if (!loop || loop.name() != ids_.whileOp) {
     // What a scan slices is the same in the forward and in the backward loop.
-    NodeId id = nodeOf(op);
-    if (id == kNone || hostOf(nodes[id]) == kNone)
+    if (hostOf(node) == kNone)
       return;
     Value slice = op.results()[0];
     auto [first, isNew] = slices_.try_emplace({stack.opaque(), slice.type().ptr}, slice);
@@ -192,7 +220,7 @@ Value PairingGraph::root(Value value) {
   value = canonical(value);
   for (int step = 0; step < 4; ++step) {
     Operation maker = value.definingOp();
-    if (!maker || !isShaping(maker))
+    if (!maker || !isShapingName(maker.name()) || maker.operands().size() == 0)
       break;
     value = canonical(maker.operands()[0]);
   }
@@ -246,10 +274,10 @@ bool PairingGraph::isAlike(const void *a, const void *b, size_t numBatched) {
   return true;
 }
 
-bool PairingGraph::isZero(Operation op) {
-  if (op.name() != broadcast_ || op.operands().size() == 0)
+bool PairingGraph::isZero(const Node &node) {
+  if (node.name != broadcast_)
     return false;
-  Operation maker = canonical(op.operands()[0]).definingOp();
+  Operation maker = canonical(node.op.operands()[0]).definingOp();
   if (!maker || maker.name() != ids_.constant)
     return false;
   Attribute value = maker.attr("value");
@@ -264,11 +292,11 @@ bool PairingGraph::isZero(Operation op) {
   return *known;
 }
 
-std::vector<const void *> PairingGraph::attributesOf(Operation op) const {
+std::vector<const void *> PairingGraph::attributesOf(const Node &node) const {
   std::vector<const void *> attributes;
-  if (op.name() == ids_.funcCall)
+  if (node.name == ids_.funcCall)
     return attributes;
-  for (NamedAttribute attribute : op.attributes())
+  for (NamedAttribute attribute : node.op.attributes())
     if (attribute.name.str().find('.') == std::string_view::npos) {
       attributes.push_back(attribute.name.opaque());
       attributes.push_back(attribute.value.opaque());
@@ -277,7 +305,7 @@ std::vector<const void *> PairingGraph::attributesOf(Operation op) const {
 }
 
 NodeId PairingGraph::hostOf(const Node &node) {
-  NodeId parent = nodeOf(node.op.parent());
+  NodeId parent = node.parent;
   if (parent == kNone || !node.origin->expanded ||
       nodes[parent].origin->trace != node.origin->trace)
     return kNone;
@@ -310,12 +338,6 @@ Value PairingGraph::inBranchOf(Operation op, Value value) {
   return value;
 }
 
-bool PairingGraph::isShaping(Operation op) const {
-  Identifier name = op.name();
-  bool isNamed = name == broadcast_ || name == reshape_ || name == transpose_ || name == convert_;
-  return isNamed && op.operands().size() > 0;
-}
-
 const Order *PairingGraph::orderOf(TextId transforms) {
   auto [found, isNew] = orders_.try_emplace(transforms);
   Order &order = found->second;
@@ -342,26 +364,33 @@ void PairingGraph::setAlias(Value copy, Value original) {
     *aliases_.insert(copy.opaque()).first = canonical(original).raw();
 }
 
-const FunctionNodes *PairingGraph::functionOf(Operation call) {
-  if (call.name() != ids_.funcCall)
+const FunctionNodes *PairingGraph::functionOf(const Node &call) {
+  if (call.name != ids_.funcCall)
     return nullptr;
-  FlatSymbolRefAttr callee = call.attrOf<FlatSymbolRefAttr>("callee");
+  FlatSymbolRefAttr callee = call.op.attrOf<FlatSymbolRefAttr>("callee");
   Operation function = callee ? provenance_.function(callee.value()) : Operation();
   uint32_t *index = function ? functionByOp_.find(function.opaque()) : nullptr;
   return index ? &functions[*index] : nullptr;
 }
 
-const std::vector<NodeId> &PairingGraph::membersOf(NodeId equation) {
-  if (members_.empty())
+NodeRange PairingGraph::membersOf(NodeId equation) {
+  if (members_.empty()) { // grouped by owner, in order
+    membersBegin_.assign(nodes.size() + 2, 0);
+    for (const Node &node : nodes)
+      ++membersBegin_[node.owner + 2];
+    for (size_t at = 2; at < membersBegin_.size(); ++at)
+      membersBegin_[at] += membersBegin_[at - 1];
+    members_.resize(nodes.size());
     for (NodeId id = 0; id < nodes.size(); ++id)
-      members_[nodes[id].owner].push_back(id);
-  return members_[equation];
+      members_[membersBegin_[nodes[id].owner + 1]++] = id;
+  }
+  return {members_.data() + membersBegin_[equation], members_.data() + membersBegin_[equation + 1]};
 }
 
 /// Whether `op` is what `primitive` lowers to and not a helper: JAX and StableHLO name things
 /// alike.
-static bool isMainOp(Operation op, std::string_view primitive) {
-  std::string_view name = op.name().str();
+static bool isMainOp(Identifier op, std::string_view primitive) {
+  std::string_view name = op.str();
   name.remove_prefix(std::min(name.size(), name.find('.') + 1));
   return primitive.size() < 3 || name.substr(0, 3) == primitive.substr(0, 3) || name == "call";
 }
@@ -372,13 +401,12 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
   for (NodeId id = range.begin; id + 1 < range.end; ++id) {
     Node &node = nodes[id];
     if (node.op.results().size() != 1 || nodes[id + 1].origin != node.origin ||
-        isMainOp(node.op, provenance_.text(node.origin->primitive)))
+        isMainOp(node.name, provenance_.text(node.origin->primitive)))
       continue;
     for (OpOperand use : node.op.results()[0].uses()) {
       NodeId user = nodeOf(use.owner());
       // A kernel that works on what another makes is another equation of the same primitive.
-      bool isAnother =
-          user != kNone && node.op.name() == customCall_ && nodes[user].op.name() == customCall_;
+      bool isAnother = user != kNone && node.name == customCall_ && nodes[user].name == customCall_;
       if (user != kNone && user > id && nodes[user].origin == node.origin && !isAnother) {
         node.follows = user;
         break;
@@ -394,7 +422,7 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
     nodes[nodes[id].follows].takes.push_back(nodes[id].takes[0]);
     Value value = canonical(nodes[id].op.operands()[0]);
     Operation maker = value.definingOp();
-    if (maker && maker.name() == broadcast_ && isShaping(maker))
+    if (maker && maker.name() == broadcast_)
       maker = canonical(maker.operands()[0]).definingOp();
     if (maker && maker.name() == ids_.constant)
       nodes[nodes[id].follows].constant = maker.attr("value").opaque();
@@ -406,14 +434,14 @@ void PairingGraph::findExpanded(const FunctionNodes &range) {
   for (NodeId begin = range.begin; begin < range.end;) {
     const Node &first = nodes[begin];
     NodeId end = begin + 1;
-    if (!first.origin->expanded || first.op.regions().size() > 0 || functionOf(first.op)) {
+    if (!first.origin->expanded || first.hasRegions || functionOf(first)) {
       begin = end;
       continue;
     }
     while (end < range.end && nodes[end].origin->expanded && nodes[end].key == first.key &&
            nodes[end].origin->trace == first.origin->trace && nodes[end].order == first.order &&
-           nodes[end].op.parent() == first.op.parent() && nodes[end].op.regions().size() == 0 &&
-           !functionOf(nodes[end].op) && nodes[end].origin->primitive != first.origin->primitive)
+           nodes[end].parent == first.parent && !nodes[end].hasRegions && !functionOf(nodes[end]) &&
+           nodes[end].origin->primitive != first.origin->primitive)
       ++end;
     std::string names;
     for (NodeId id = begin; id < end; ++id)
@@ -435,12 +463,10 @@ void PairingGraph::findExpanded(const FunctionNodes &range) {
 void PairingGraph::findShaped(const FunctionNodes &range) {
   for (NodeId id = range.begin; id < range.end; ++id) {
     Node &node = nodes[id];
-    if (node.owner != id || node.follows != kNone || !isShaping(node.op) ||
-        node.op.name() == convert_)
+    if (node.owner != id || node.follows != kNone || !isShaping(node) || node.name == convert_)
       continue;
     NodeId maker = nodeOf(node.op.operands()[0].definingOp());
-    if (maker == kNone || nodes[maker].origin != node.origin ||
-        node.op.name() != nodes[maker].op.name())
+    if (maker == kNone || nodes[maker].origin != node.origin || node.name != nodes[maker].name)
       continue;
     NodeId user = kNone;
     size_t count = 0;

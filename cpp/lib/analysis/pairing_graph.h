@@ -28,10 +28,12 @@ struct Order {
 /// An operation that may be paired: no terminator, nothing inside a reducer or comparator.
 struct Node {
   ir::Operation op;
+  ir::Identifier name; ///< that of `op`
   const Origin *origin = nullptr;
   const Order *order = nullptr;
   TextId primitive = 0;     ///< that of the origin, or the one it was written out for
   KeyId key = 0;            ///< scope (relative to the function) and source line
+  NodeId parent = kNone;    ///< the operation that it is in a region of; none: in the function
   NodeId owner = kNone;     ///< the forward operation whose residual this is; itself if it is none
   NodeId tangentOf = kNone; ///< forward mode: the operation that this is the tangent of
   NodeId follows = kNone;   ///< the later operation of the same lowered equation that this serves
@@ -45,8 +47,15 @@ struct Node {
   float agreed = 0;           ///< how sure it is that it stems from that or from a rival
   std::vector<NodeId> rivals; ///< what else it may stem from
   bool isRepeated = false;    ///< another equation computes the same, and one of them again
-  bool isShape = false;       ///< it only seems to bring what its owner works on into shape
-  bool isOrphan = false;      ///< only the backward pass uses it: its equation may be dead code
+  bool hasRegions = false;
+  bool isShape = false;  ///< it only seems to bring what its owner works on into shape
+  bool isOrphan = false; ///< only the backward pass uses it: its equation may be dead code
+};
+
+struct NodeRange {
+  const NodeId *first, *last;
+  const NodeId *begin() const { return first; }
+  const NodeId *end() const { return last; }
 };
 
 /// The nodes of a function, in order.
@@ -57,7 +66,7 @@ struct FunctionNodes {
 
 class PairingGraph {
 public:
-  PairingGraph(ir::Operation module, Provenance &provenance);
+  PairingGraph(const ir::OpList &operations, Provenance &provenance);
 
   std::vector<Node> nodes;
   std::vector<FunctionNodes> functions;
@@ -80,19 +89,20 @@ public:
   /// The number of the region of its parent that `op` is in.
   static size_t regionOf(ir::Operation op);
   void setAlias(ir::Value copy, ir::Value original);
-  /// Whether `op` only gives its operand another shape or type.
+  /// Whether an operation only gives its operand another shape or type.
+  bool isShaping(const Node &node) const { return isShapingName(node.name) && !node.takes.empty(); }
   bool isShaping(ir::Operation op) const;
-  /// The attributes that say what `op` computes: those of other dialects are notes, and copies of
+  /// The attributes that say what `node` computes: those of other dialects are notes, and copies of
   /// a call may call copies.
-  std::vector<const void *> attributesOf(ir::Operation op) const;
+  std::vector<const void *> attributesOf(const Node &node) const;
   bool hasUnitDimension(const void *type);
   /// Whether two types are equal, or one is the other with up to so many dimensions more.
   bool isAlike(const void *a, const void *b, size_t numBatched);
-  /// Whether `op` broadcasts a zero.
-  bool isZero(ir::Operation op);
+  /// Whether `node` broadcasts a zero.
+  bool isZero(const Node &node);
   /// The operation that `node` was written out for, as a part of its region; or kNone.
   NodeId hostOf(const Node &node);
-  const FunctionNodes *functionOf(ir::Operation call);
+  const FunctionNodes *functionOf(const Node &call);
   /// Calls `visit` with what the operation works on: its operands, and what its regions use.
   template <class Visit> void forEachInput(NodeId id, Visit visit) {
     for (ir::Value operand : nodes[id].op.operands())
@@ -101,10 +111,17 @@ public:
       visit(value);
   }
   /// An equation with its residuals and helpers.
-  const std::vector<NodeId> &membersOf(NodeId equation);
+  NodeRange membersOf(NodeId equation);
 
 private:
-  void addFunction(ir::Operation function);
+  void addFunction(const ir::OpList &operations, size_t index);
+  void addConstant(ir::Operation op);
+  NodeId addNode(const ir::OpList::Entry &entry, NodeId parent);
+  bool isShapingName(ir::Identifier name) const {
+    return name == broadcast_ || name == reshape_ || name == transpose_ || name == convert_;
+  }
+  bool isControlFlow(ir::Identifier name) const;
+  void addAliases(const Node &node);
   void findCaptured(const FunctionNodes &range);
   void findFollowers(const FunctionNodes &range);
   /// Whether there are any. `residualOf`: what each node may be a residual of, or kNone.
@@ -115,7 +132,7 @@ private:
   const Order *orderOf(TextId transforms);
   void aliasToOperand(ir::Value value, ir::Operation op);
   void aliasInvariants(ir::Operation loop);
-  void aliasUnstacked(ir::Operation op);
+  void aliasUnstacked(const Node &node);
   const std::vector<std::string> &shape(const void *type);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node, NodeId equation);
@@ -126,9 +143,9 @@ private:
   ir::OpIds ids_;
   ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_, reshape_, transpose_,
       convert_, customCall_;
-  std::unordered_map<TextId, Order> orders_; // by transforms
-  std::vector<NodeId> scratch_[3];           // by node
-  std::unordered_map<NodeId, std::vector<NodeId>> members_;
+  std::unordered_map<TextId, Order> orders_;   // by transforms
+  std::vector<NodeId> scratch_[3];             // by node
+  std::vector<NodeId> members_, membersBegin_; // by owner; where those of a node begin
   ir::PointerMap<NodeId> nodeByOp_;
   ir::PointerMap<MlirValue> aliases_;
   std::unordered_map<const void *, ir::Value> constants_;             // by value: the first of each

@@ -23,7 +23,7 @@ struct Signature {
 };
 
 Signature signatureOf(PairingGraph &graph, const Node &node) {
-  Signature signature{node.op.name().opaque(), node.key, graph.attributesOf(node.op)};
+  Signature signature{node.name.opaque(), node.key, graph.attributesOf(node)};
   for (Value operand : node.op.operands())
     signature.parts.push_back(graph.canonical(operand).opaque());
   return signature;
@@ -53,7 +53,7 @@ void Aligner::matchRecomputed() {
     const Node &node = graph_.nodes[id];
     if (!isForward(node) || !keys.count(node.key))
       continue;
-    ++runs[{node.op.name().opaque(), node.key}];
+    ++runs[{node.name.opaque(), node.key}];
     auto [first, isNew] = computed.emplace(signatureOf(graph_, node), id);
     if (isNew)
       continue;
@@ -74,12 +74,12 @@ void Aligner::matchRecomputed() {
     bool isFound = found != computed.end();
     NodeId original = isFound ? found->second : similarUser(node);
     // A function that is called again may also return residuals, after its results.
-    bool isCall = graph_.functionOf(node.op) != nullptr;
+    bool isCall = graph_.functionOf(node) != nullptr;
     if (original == kNone ||
         (!isCall && graph_.nodes[original].op.results().size() != node.op.results().size()))
       continue;
     node.primal = graph_.nodes[original].owner;
-    bool isOnly = runs[{node.op.name().opaque(), node.key}] == 1;
+    bool isOnly = runs[{node.name.opaque(), node.key}] == 1;
     float &isSame = sameValue[id] = isFound ? 1.0f : isOnly ? 0.97f : 0.85f;
     // It is no surer than what it works on.
     for (Value operand : node.op.operands())
@@ -118,7 +118,7 @@ void Aligner::matchRecomputed() {
     if (!isExact || node.primal != kNone || node.owner == id)
       continue;
     node.primal = graph_.nodes[node.owner].primal;
-    bool isCall = graph_.functionOf(graph_.nodes[node.owner].op) != nullptr;
+    bool isCall = graph_.functionOf(graph_.nodes[node.owner]) != nullptr;
     float ofOwner = isCall ? 0.0f : graph_.nodes[node.owner].confidence;
     node.confidence = node.primal == kNone ? 0.0f
                       : ofOwner < kCertain ? 0.85f
@@ -130,7 +130,7 @@ void Aligner::matchRecomputed() {
 /// was recomputed itself and not recognized may be anything.
 bool Aligner::mayRepeat(const Node &node, const Node &other) {
   if (node.op.operands().size() != other.op.operands().size() ||
-      graph_.attributesOf(node.op) != graph_.attributesOf(other.op))
+      graph_.attributesOf(node) != graph_.attributesOf(other))
     return false;
   for (intptr_t i = 0; i < node.op.operands().size(); ++i) {
     Value own = graph_.canonical(node.op.operands()[i]);
@@ -155,11 +155,10 @@ void Aligner::seeUsers(Node &node) {
         continue;
       const Node &copy = graph_.nodes[user];
       Operation original = graph_.nodes[copy.primal].op;
-      if (copy.op.name() != original.name() ||
-          copy.op.operands().size() != original.operands().size())
+      if (copy.name != original.name() || copy.op.operands().size() != original.operands().size())
         continue;
       NodeId maker = graph_.nodeOf(original.operands()[use.number()].definingOp());
-      if (maker == kNone || graph_.nodes[maker].op.name() != node.op.name() ||
+      if (maker == kNone || graph_.nodes[maker].name != node.name ||
           graph_.nodes[maker].origin->primitive != node.origin->primitive ||
           graph_.nodes[maker].key != node.key || graph_.nodes[maker].owner != maker)
         continue;
@@ -183,7 +182,7 @@ bool Aligner::worksOnValues(const Node &node) {
 /// equation works on itself, or made of that.
 bool Aligner::worksOnItsOwn(const Node &node, NodeId equation) {
   const Node &original = graph_.nodes[equation];
-  bool isCopy = node.op.name() == original.op.name();
+  bool isCopy = node.name == original.name;
   if (isCopy && !mayRepeat(node, original))
     return false;
   for (Value raw : node.op.operands()) {
@@ -216,7 +215,7 @@ NodeId Aligner::similarUser(const Node &node) {
       if (++count > kMaxUses || user == kNone || user == similar)
         continue;
       const Node &other = graph_.nodes[user];
-      if (!isForward(other) || other.key != node.key || other.op.name() != node.op.name() ||
+      if (!isForward(other) || other.key != node.key || other.name != node.name ||
           other.origin->primitive != node.origin->primitive || other.constant != node.constant ||
           graph_.canonical(node.op.operands()[use.number()]) != value || !mayRepeat(node, other))
         continue;

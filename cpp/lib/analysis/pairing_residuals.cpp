@@ -23,7 +23,7 @@ bool PairingGraph::isOnlyResidual(NodeId id, NodeId equation) {
 /// Whether `update` puts something into a stack of its loop that only the backward pass uses.
 bool PairingGraph::isResidualStack(const Node &update) {
   NodeId loop = hostOf(update);
-  if (loop == kNone || nodes[loop].op.name() != ids_.whileOp || update.op.results().size() != 1)
+  if (loop == kNone || nodes[loop].name != ids_.whileOp || update.op.results().size() != 1)
     return false;
   for (OpOperand use : update.op.results()[0].uses()) {
     if (nodeOf(use.owner()) != kNone || use.owner().parent() != nodes[loop].op)
@@ -100,7 +100,7 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
   std::unordered_map<KeyId, NodeId> last;
   auto mayBe = [&](NodeId id) {
     const Node &node = nodes[id];
-    return node.follows == kNone && node.owner == id && node.op.name() != ids_.funcCall &&
+    return node.follows == kNone && node.owner == id && node.name != ids_.funcCall &&
            !(node.origin->transposed && !node.origin->rematted);
   };
   auto search = [&](NodeId id, const std::vector<NodeId> &owners) {
@@ -137,7 +137,7 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
       nodes[id].owner = id;
   }
   for (NodeId id = range.begin; id < range.end; ++id)
-    if (mayBe(id) && nodes[id].op.regions().size() == 0)
+    if (mayBe(id) && !nodes[id].hasRegions)
       nodes[id].isOrphan = isOnlyResidual(id, kNone);
   // Those that rest on an operation that turned out to be an equation of its own are none either.
   for (NodeId id = range.begin; id < range.end; ++id) {

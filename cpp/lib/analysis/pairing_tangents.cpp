@@ -85,7 +85,7 @@ std::string_view TangentFinder::primitiveOf(NodeId id) {
 }
 
 Linearity TangentFinder::linearity(NodeId id) {
-  return graph_.isShaping(node(id).op) ? Linearity::Sum : linearityOf(primitiveOf(id));
+  return graph_.isShaping(node(id)) ? Linearity::Sum : linearityOf(primitiveOf(id));
 }
 
 bool TangentFinder::isConstant(Value value) {
@@ -111,7 +111,7 @@ bool TangentFinder::findTwice() {
     const Node &own = node(id);
     // Results of a call or loop are primal or tangent each.
     bool isOne = own.op.results().size() == 1 && own.op.operands().size() <= kMaxOperands &&
-                 own.last == id && !graph_.functionOf(own.op);
+                 own.last == id && !graph_.functionOf(own);
     if (!isOne || own.origin->rematted || graph_.provenance().text(own.order->letters) != "jj")
       continue;
     isTwice_[at(id)] = true;
@@ -179,7 +179,7 @@ void TangentFinder::infer(NodeId id) {
     NodeId made = maker(operand);
     bool isPrimal = made == kNone ? isConstant(operand) : colors_[at(made)] == Primal;
     allPrimal &= isPrimal;
-    if (isSum && !graph_.isShaping(op) && !isLinearIn(primitiveOf(id), number)) {
+    if (isSum && !graph_.isShaping(node(id)) && !isLinearIn(primitiveOf(id), number)) {
       paintPrimal(operand);
       continue;
     }
@@ -211,7 +211,7 @@ template <class Visit> void TangentFinder::forEachBefore(NodeId id, Visit visit)
   for (int step = 0; step < kMaxSteps && before != kNone; ++step, before = previous_[at(before)]) {
     const Node &other = node(before);
     if (other.follows == kNone && other.origin->trace == own.origin->trace &&
-        other.op.parent() == own.op.parent() && visit(before))
+        other.parent == own.parent && visit(before))
       return;
   }
 }
@@ -247,7 +247,7 @@ bool TangentFinder::isMirrored(Value tangent, Value value) {
       colors_[at(original)] == Tangent)
     return false;
   const Node &copy = node(made), &first = node(original);
-  if (copy.origin != first.origin || copy.op.name() != first.op.name() ||
+  if (copy.origin != first.origin || copy.name != first.name ||
       copy.op.operands().size() != first.op.operands().size())
     return false;
   bool isShared = copy.op.operands().size() == 1;
@@ -303,7 +303,7 @@ bool TangentFinder::pairUp() {
 /// does it; or kNone.
 NodeId TangentFinder::shapedFor(NodeId id) {
   NodeId primal = kNone;
-  if (!graph_.isShaping(node(id).op))
+  if (!graph_.isShaping(node(id)))
     return kNone;
   for (OpOperand use : node(id).op.results()[0].uses()) {
     NodeId user = graph_.nodeOf(use.owner());
@@ -362,9 +362,9 @@ bool TangentFinder::isLinearized(const Node &tangent, const Node &primal) {
   std::string_view name = graph_.provenance().text(tangent.primitive);
   if (name == "neg" && graph_.provenance().text(primal.primitive) == "sub" && original.size() == 2)
     return isTangentOf(own[0], original[1]);
-  bool isSame = tangent.op.name() == primal.op.name() && own.size() == original.size();
+  bool isSame = tangent.name == primal.name && own.size() == original.size();
   if (!isSame || (tangent.makes == primal.makes &&
-                  graph_.attributesOf(tangent.op) != graph_.attributesOf(primal.op)))
+                  graph_.attributesOf(tangent) != graph_.attributesOf(primal)))
     return false;
   bool isAny = false;
   for (intptr_t i = 0; i < own.size(); ++i) {

@@ -87,7 +87,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     return success();
 
   analysis::Provenance provenance(operations);
-  for (const analysis::Pair &pair : analysis::pairBackward(ctx.module(), provenance)) {
+  for (const analysis::Pair &pair : analysis::pairBackward(operations, provenance)) {
     float atBest = std::max(pair.confidence, pair.agreed);
     if (atBest < *minConfidence_ || !carrier.isTaggable(pair.derived))
       continue;

@@ -18,7 +18,7 @@ struct Pair {
   std::vector<ir::Operation> rivals = {};
 };
 
-/// Pairs the backward operations of `module` with the forward operations they were derived from.
+/// Pairs the backward operations of a module with the forward operations they were derived from.
 ///
 /// JAX transposes equations in exactly reverse order, and recomputes rematerialized ones in order.
 /// So, per function and kind of backward code, the pairing is the heaviest monotone chain among
@@ -27,6 +27,6 @@ struct Pair {
 ///
 /// An operation has at most `kMaxCandidates` candidates, so that n operations take
 /// O(kMaxCandidates n log n) time.
-std::vector<Pair> pairBackward(ir::Operation module, Provenance &provenance);
+std::vector<Pair> pairBackward(const ir::OpList &operations, Provenance &provenance);
 
 } // namespace hlotag::analysis
