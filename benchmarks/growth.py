@@ -6,7 +6,7 @@
 Rows: the training step of the other benchmarks, in one function, repeated until it has that many operations. Columns:
   walk        one C++ walk that sets one attribute on every StableHLO operation: the floor
   pipeline    what `hlotag.enable()` runs, on the module with its marks
-  verifier    MLIR's, which the stage runs once
+  verifier    MLIR's, of the whole module
   module      memory of the module itself, bytes an operation
   peak        what the pipeline needs at most beside it, bytes an operation
 Times are the least of several runs, of the processor; what a run keeps is part of its peak.

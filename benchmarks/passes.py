@@ -8,7 +8,7 @@ Rows:
   bare walk            one C++ walk through the same table that sets one attribute on every StableHLO operation: the floor
   default pipeline     what `hlotag.enable()` runs, on the module with its marks, with and without MLIR's verifier
   each pass            the passes of the default pipeline alone
-  verifier             `Operation.verify()`, which the stage runs once
+  verifier             `Operation.verify()` of the whole module; the stage verifies only what its passes may make invalid
   sdy-lift-inlined-meshes   a pass that JAX itself runs on every module, in the same pass manager, with the verifier
   Python               the walk of the floor through jaxlib's Python bindings
   text                 the floor's work for a pass in another process: print, parse, walk, print, parse

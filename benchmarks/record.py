@@ -52,7 +52,8 @@ SECTIONS = [
         "The passes, beside a floor and beside other ways to do such work",
         "Ratios to the bare walk are the figures to compare. `text` is what a pass in another process costs at the least, and\n"
         "`mlir-opt` is that with our passes in it: printing and parsing, not the work. `sdy-lift-inlined-meshes` is a pass of\n"
-        "JAX's own that every module goes through. MLIR's verifier costs more than all passes; it runs once, after the last.",
+        "JAX's own that every module goes through. MLIR's verifier costs more than all passes: after them, only\n"
+        "operations are verified that they may have made invalid, and entries make none so.",
     ),
     Section(
         "counts",
@@ -85,8 +86,8 @@ SECTIONS = [
         "--layers 24 --repeat 5 --compile-layers 2",
         "--layers 4 --repeat 2 --compile-layers 1",
         "Having the stage on: a call, a lowering, a compilation",
-        "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks (tagged equations are\n"
-        "copied), the passes, and one run of the verifier.",
+        "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks, each made when JAX comes\n"
+        "to its equation, and for the passes; it saves what JAX itself does for tags, which it does not see.",
     ),
     Section("hlo_stage", "--repeat 3", "--repeat 1 mlp", "Tags in optimized HLO, and what restoring them costs"),
     Section(

@@ -5,7 +5,8 @@
 
 Rows:
   cached call          a call of a compiled function, with `hlotag.enable()` and without, in turns
-  trace, lower         of a transformer training step, with tags in it; hlotag's share is the time in its marks and passes
+  trace, lower         of a transformer training step, with tags in it, by JAX alone and with the stage on, in turns; processor
+                       time. hlotag's share, in runs of their own, is the time in its marks and passes
   compile              the module with all tags beside the same module without any, and then with the HLO stage besides; processor
                        time, median ratios of neighbours
   import               `import jax`, and `import jax, hlotag; hlotag.enable()` beside it, in fresh processes; processor time
@@ -16,6 +17,7 @@ Rows:
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import platform
 import statistics
@@ -75,21 +77,18 @@ def stopwatch():
 
         return run
 
-    def clocked_each(function):
-        def run(*args):
-            equations = function(*args)
-            while True:
-                start = time.perf_counter()
-                equation = next(equations, None)
-                spent.append(time.perf_counter() - start)
-                if equation is None:
-                    return
-                yield equation
+    def clocked_rows(function):
+        # JAX asks for one equation at a time; a clock that is read for each would take as long as making it.
+        listed = clocked(lambda *args: list(function(*args)))
+
+        def run(marker, equations):
+            for start in range(0, len(equations), 64):
+                yield from listed(marker, equations[start : start + 64])
 
         return run
 
     with (
-        mock.patch.object(marks.Marker, "_marked", clocked_each(marks.Marker._marked)),
+        mock.patch.object(marks.Marker, "_marked", clocked_rows(marks.Marker._marked)),
         mock.patch.object(marks, "attach_table", clocked(marks.attach_table)),
         mock.patch.object(staging, "run_passes", clocked(run_passes)),
         mock.patch.object(hlo_stage, "prepare", clocked(hlo_stage.prepare)),
@@ -97,23 +96,41 @@ def stopwatch():
         yield spent
 
 
-def lowering(layers: int, repeat: int) -> dict[str, float]:
-    """Median seconds of tracing and lowering with the stage off and on, and of hlotag's part."""
-    times: dict[str, list[float]] = {name: [] for name in ("trace off", "lower off", "trace on", "lower on", "hlotag")}
-    for _ in range(repeat):
-        for name, pipeline in (("off", None), ("on", hlotag.DEFAULT_PIPELINE)):
-            jax.clear_caches()
-            with hlotag.stage(pipeline), stopwatch() as spent:
-                start = time.perf_counter()
-                traced = trace(layers)
-                middle = time.perf_counter()
-                traced.lower()
-                end = time.perf_counter()
-            times[f"trace {name}"].append(middle - start)
-            times[f"lower {name}"].append(end - middle)
-            if name == "on":
-                times["hlotag"].append(sum(spent))
-    return {name: statistics.median(values) for name, values in times.items()}
+def lowering(layers: int, repeat: int) -> tuple[dict[str, tuple[float, float]], float, float]:
+    """Of tracing and of lowering: seconds with the stage off, and the same plus the median difference of neighbours with it on.
+
+    Then the median seconds of hlotag's part, and of its share.
+    """
+
+    def once(pipeline: str | None) -> tuple[float, float]:
+        jax.clear_caches()
+        gc.collect()
+        with hlotag.stage(pipeline):
+            start = time.process_time()
+            traced = trace(layers)
+            middle = time.process_time()
+            traced.lower()
+            return middle - start, time.process_time() - middle
+
+    def with_clock() -> tuple[float, float]:
+        with stopwatch() as spent:
+            total = sum(once(hlotag.DEFAULT_PIPELINE))
+        return sum(spent), sum(spent) / total
+
+    once(hlotag.DEFAULT_PIPELINE)
+    pairs, clocked = [], []
+    for turn in range(repeat):
+        variants = [None, hlotag.DEFAULT_PIPELINE][:: 1 if turn % 2 else -1]
+        times = {variant: once(variant) for variant in variants}
+        pairs.append((times[None], times[hlotag.DEFAULT_PIPELINE]))
+        clocked.append(with_clock())
+
+    def row(part) -> tuple[float, float]:
+        off = statistics.median(part(off) for off, _ in pairs)
+        return off, off + statistics.median(part(on) - part(off) for off, on in pairs)
+
+    rows = {"trace": row(lambda times: times[0]), "lower": row(lambda times: times[1]), "trace + lower": row(sum)}
+    return rows, *(statistics.median(column) for column in zip(*clocked, strict=True))
 
 
 def compiling(layers: int, repeat: int) -> tuple[float, float, float]:
@@ -182,13 +199,10 @@ def main() -> None:
         print(f"{name:34}{off * scale:>8.2f} {unit}{on * scale:>8.2f} {unit}{on / off:>11.3f}{(on - off) * scale:>+10.2f} {unit}")
 
     row("cached call", *cached_calls(repeat), "us")
-    lowered = lowering(options.layers, repeat)
-    row(f"trace, {options.layers} layers", lowered["trace off"], lowered["trace on"])
-    row(f"lower, {options.layers} layers", lowered["lower off"], lowered["lower on"])
-    total = lowered["trace on"] + lowered["lower on"]
-    row("trace + lower", lowered["trace off"] + lowered["lower off"], total)
-    share = lowered["hlotag"]
-    print(f"{'  in marks and passes':34}{'':11}{share * 1e3:>8.2f} ms{share / total:>10.2%} of trace + lower")
+    lowered, spent, share = lowering(options.layers, repeat)
+    for name, (off, on) in lowered.items():
+        row(f"{name}, {options.layers} layers", off, on)
+    print(f"{'  in marks and passes':34}{'':11}{spent * 1e3:>8.2f} ms{share:>10.2%} of trace + lower")
     none, tags, both = compiling(options.compile_layers, repeat)
     row(f"compile, {options.compile_layers} layers", none, tags)
     row("  with the HLO stage", none, both)

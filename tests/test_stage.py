@@ -126,18 +126,36 @@ def test_an_untagged_module_is_the_same_with_the_stage_on():
     assert texts[0] == texts[1]
 
 
+def locations_off_and_on(f):
+    """Of the operations of `f`, named `f`, by JAX alone and with the stage on."""
+    located = []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+        jax.clear_caches()
+        with hlotag.stage(pipeline):
+            located.append([(op.name, op.location) for op in ops_of(jax.jit(f).lower(X))])
+    return located
+
+
 def test_names_of_tagged_operations_are_those_jax_writes():
     def f(x):
         with jax.named_scope("scope"):
             y = set_xla_metadata(jnp.sin(x), k="v")
         return jax.jit(jnp.cos)(y).sum()
 
-    located = []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
-        jax.clear_caches()
-        with hlotag.stage(pipeline):
-            located.append([(op.name, op.location) for op in ops_of(jax.jit(jax.grad(f)).lower(X))])
-    assert located[0] == located[1]
+    off, on = locations_off_and_on(jax.grad(f))
+    assert on == off
+
+
+def test_a_scope_that_is_called_like_a_transformation_is_a_scope():
+    def f(x):
+        with hlotag.tagged({"k": "v"}):
+            with jax.named_scope("jvp"):
+                y = jnp.sin(x)
+            return y + jax.jvp(jnp.cos, (x,), (x,))[1]
+
+    off, on = locations_off_and_on(f)
+    assert {"jvp/sin", "jvp()/neg"} <= {name for _, location in off for name in re.findall(r'"jit\(f\)/([^"]*)"', location)}
+    assert on == off
 
 
 def test_toggling_is_never_stale_and_lowers_each_configuration_once(monkeypatch):

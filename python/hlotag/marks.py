@@ -77,17 +77,20 @@ class Marker:
         return _compat.JaxprView(jaxpr, partial(self._marked, jaxpr.eqns))
 
     def _marked(self, equations: list[Any]) -> Iterator[Any]:
+        context = mark = None
+        value_tag = _compat.VALUE_TAG
         for equation in equations:
-            if equation.primitive is _compat.VALUE_TAG:
+            if equation.primitive is value_tag:
                 self.has_value_tags = True
-            context = equation.ctx
-            if context.xla_metadata:
-                mark = self._marks.get(id(context)) or self._mark_of(context)
-                yield mark.put_on(equation)
-            else:
-                yield equation
+            # Neighbours have mostly the same, and that is all that most equations are asked for.
+            if equation.ctx is not context:
+                context = equation.ctx
+                mark = self._mark_of(context) if context.xla_metadata else None
+            yield mark.put_on(equation) if mark else equation
 
     def _mark_of(self, context: Any) -> _compat.EquationMark:
+        if mark := self._marks.get(id(context)):
+            return mark
         phases = split_phases(context.xla_metadata)
         key = tuple(tuple(sorted(entries.items())) for entries in phases)
         index = self._index.setdefault(key, len(self.table))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jax._src import core, source_info_util
+from jax._src.core import JaxprEqn
+from jax._src.source_info_util import NameStack, SourceInfo
 
 from hlotag._compat.tracing import with_metadata
 
@@ -72,21 +73,23 @@ class EquationMark:
         self._element = (_MarkElement(text),) if text else ()
         self._original = context
         self._context = with_metadata(context, {})
-        self._stacks: dict[tuple, Any] = {}
+        self._stack: tuple | None = None
+        self._marked: Any = None
 
     def put_on(self, equation: Any) -> Any:
         """A marked copy of `equation`. By the constructors, which both versions have alike: `replace` takes twice the time."""
         source = equation.source_info
+        # Neighbours often share theirs. Stacks that are equal need not be the same: a scope called `jvp` equals the transform.
         stack = source.name_stack.stack
-        marked = self._stacks.get(stack)
-        if marked is None:
-            marked = self._stacks[stack] = source_info_util.NameStack(stack + self._element)
-        return core.JaxprEqn(
+        if stack is not self._stack:
+            self._stack = stack
+            self._marked = NameStack(stack + self._element)
+        return JaxprEqn(
             equation.invars,
             equation.outvars,
             equation.primitive,
             equation.params,
             equation.effects,
-            source_info_util.SourceInfo(source.traceback, marked),
+            SourceInfo(source.traceback, self._marked),
             self._context,
         )
