@@ -271,7 +271,7 @@ void Aligner::settle(const Chain &chain, const Choice &choice) {
       NodeId outside = hoisted(chain, i);
       if (outside != kNone) {
         node.primal = outside;
-        node.confidence = 0.95f;
+        node.confidence = std::min(0.95f, mostFor(node));
         for (NodeId source : chain.clues[i].sources)
           node.confidence = std::min(node.confidence, graph_.nodes[source].confidence);
         continue;

@@ -12,11 +12,25 @@ constexpr float kFit = 2.0f;
 constexpr float kGoodFit = 2.5f;
 constexpr float kBetterFit = 1.0f; // what a rule says is so much more than what another may do
 
+bool endsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
 } // namespace
 
-/// How sure a pair can be at most. In higher orders, equations that derivatives add share the place
-/// of those they come from.
+/// How sure a pair can be at most. Nothing tells one of several equations that compute the same
+/// from the others. In higher orders, equations that derivatives add share the place of those they
+/// come from.
 float Aligner::mostFor(const Node &node) const {
+  if (node.primal != kNone && graph_.nodes[node.primal].isRepeated)
+    return 0.85f;
+  // What was batched before it was transposed is in the forward pass too, but for jax.checkpoint,
+  // which adds to that.
+  bool isCopied = node.origin->checkpointed || node.origin->rematted;
+  if (node.primal != kNone && !isCopied &&
+      !endsWith(graph_.provenance().text(graph_.nodes[node.primal].origin->transforms),
+                graph_.provenance().text(node.order->inner)))
+    return 0.85f;
   std::string_view level = graph_.provenance().text(node.order->level);
   std::string_view letters = graph_.provenance().text(node.order->letters);
   if (level == "t" && letters.find_last_of('t') == 0)
@@ -114,7 +128,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   for (NodeId member : graph_.membersOf(primal))
     hasLinkedRival |= graph_.nodes[member].isShape && mayStemFromShape(chain, at, member);
   float atMost = std::min(mostFor(node), chain.hostConfidence);
-  if (hasTwin || hasBetterTied || hasBetterFit || graph_.nodes[primal].isRepeated)
+  if (hasTwin || hasBetterTied || hasBetterFit)
     atMost = std::min(atMost, 0.85f);
   // There, differentiating again makes several equations of each; what a function is handed from
   // outside does not tell them apart.

@@ -36,8 +36,7 @@ Clues Aligner::cluesFor(NodeId id) {
   Clues clues;
   std::vector<Value> given;
   clues.hasCotangent = node.hasRegions; // a region takes its values from around it
-  std::string_view transforms = graph_.provenance().text(node.origin->transforms);
-  clues.numBatched = size_t(std::count(transforms.begin(), transforms.end(), 'v'));
+  clues.numBatched = node.order->numBatched;
   auto isSameLevel = [&](NodeId other) {
     const Node &maker = graph_.nodes[other];
     return maker.origin->transposed && maker.origin->rematted == node.origin->rematted &&
@@ -78,14 +77,17 @@ Clues Aligner::cluesFor(NodeId id) {
       const Node &copy = graph_.nodes[source];
       const Node &original = graph_.nodes[copy.primal];
       clues.certainty = std::min(clues.certainty, copy.confidence);
-      if (copy.primitive == original.primitive && copy.makes == original.makes)
+      if (copy.owner == source && copy.primitive == original.primitive &&
+          copy.makes == original.makes)
         clues.residuals.push_back(graph_.root(original.op.results()[value.number()]));
       else
         clues.helps.push_back(copy.primal);
-    } else if (source != kNone && !isSameLevel(source))
+    } else if (source != kNone && !isSameLevel(source)) {
       clues.residuals.push_back(value);
-    else if (source == kNone &&
-             (value.isBlockArgument() ? isForwardParameter(value) : raw.isBlockArgument()))
+      if (graph_.nodes[source].isApart)
+        clues.certainty = std::min(clues.certainty, 0.85f);
+    } else if (source == kNone &&
+               (value.isBlockArgument() ? isForwardParameter(value) : raw.isBlockArgument()))
       given.push_back(value);
   };
   graph_.forEachInput(id, see);

@@ -344,9 +344,11 @@ const Order *PairingGraph::orderOf(TextId transforms) {
   if (!isNew)
     return &order;
   std::string letters;
-  for (char transform : provenance_.text(transforms))
+  for (char transform : provenance_.text(transforms)) {
     if (transform == 't' || transform == 'j')
       letters += transform;
+    order.numBatched += transform == 'v';
+  }
   order.letters = provenance_.intern(letters);
   size_t first = letters.find('t');
   if (first == std::string::npos)
@@ -356,6 +358,8 @@ const Order *PairingGraph::orderOf(TextId transforms) {
   order.level = provenance_.intern(letters.substr(0, first + 1));
   order.base = provenance_.intern(letters.substr(0, first) + letters.substr(first + 1));
   order.isReversed = true;
+  std::string all(provenance_.text(transforms));
+  order.inner = provenance_.intern(all.substr(all.find('t') + 1));
   return &order;
 }
 

@@ -21,8 +21,10 @@ struct Order {
   TextId letters = 0;
   TextId level = 0; ///< up to the first `t`: cotangents come from the same level. 0: no `t`
   TextId base = 0;  ///< without the first `t`: the operations it was derived from
+  TextId inner = 0; ///< all transforms after the first `t`, which the base has too
   bool isDerived = false;
   bool isReversed = false; ///< it runs through its base backwards
+  size_t numBatched = 0;   ///< how often it was batched
 };
 
 /// An operation that may be paired: no terminator, nothing inside a reducer or comparator.
@@ -50,6 +52,7 @@ struct Node {
   bool hasRegions = false;
   bool isShape = false;  ///< it only seems to bring what its owner works on into shape
   bool isOrphan = false; ///< only the backward pass uses it: its equation may be dead code
+  bool isApart = false;  ///< a residual that may be another equation's, or none
 };
 
 struct NodeRange {
@@ -134,6 +137,7 @@ private:
   void aliasInvariants(ir::Operation loop);
   void aliasUnstacked(const Node &node);
   const std::vector<std::string> &shape(const void *type);
+  bool isApart(NodeId id, const std::vector<NodeId> &previous);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node, NodeId equation);
   bool isResidualStack(const Node &update);

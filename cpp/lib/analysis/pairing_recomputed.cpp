@@ -22,6 +22,9 @@ struct Signature {
   }
 };
 
+/// Whether it belongs to its owner for sure, and is no equation of its own or another's.
+bool isSurelyOwned(const Node &node) { return !node.isShape && !node.isApart; }
+
 Signature signatureOf(PairingGraph &graph, const Node &node) {
   Signature signature{node.name.opaque(), node.key, graph.attributesOf(node)};
   for (Value operand : node.op.operands())
@@ -86,7 +89,7 @@ void Aligner::matchRecomputed() {
       if (NodeId maker = graph_.nodeOf(operand.definingOp());
           maker != kNone && graph_.nodes[maker].origin->rematted)
         isSame = std::min(isSame, sameValue.count(maker) ? sameValue[maker] : 0.0f);
-    bool isOne = !graph_.nodes[node.primal].isRepeated && worksOnValues(node);
+    bool isOne = worksOnValues(node) && isSurelyOwned(graph_.nodes[original]);
     node.confidence = std::min({atMost(node), isSame, isOne ? 1.0f : 0.85f});
     isExact = true;
     if (node.follows == kNone)
@@ -121,8 +124,9 @@ void Aligner::matchRecomputed() {
     bool isCall = graph_.functionOf(graph_.nodes[node.owner]) != nullptr;
     float ofOwner = isCall ? 0.0f : graph_.nodes[node.owner].confidence;
     node.confidence = node.primal == kNone ? 0.0f
-                      : ofOwner < kCertain ? 0.85f
-                                           : std::min({atMost(node), 0.95f, ofOwner});
+                      : ofOwner < kCertain || !isSurelyOwned(node)
+                          ? 0.85f
+                          : std::min({atMost(node), 0.95f, ofOwner});
   }
 }
 

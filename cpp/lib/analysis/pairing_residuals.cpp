@@ -10,6 +10,8 @@ namespace hlotag::analysis {
 
 using namespace ir;
 
+static constexpr int kMaxSteps = 16; // from a residual back to its equation
+
 /// Whether nothing but backward operations, other residuals and tangents of the equation uses what
 /// the node makes.
 bool PairingGraph::isOnlyResidual(NodeId id, NodeId equation) {
@@ -93,6 +95,26 @@ bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<N
   return false;
 }
 
+/// Whether the residual `id` may be another equation's, or none. JAX computes residuals right after
+/// their equation: if another one is in between, theirs was dead code. Tangents are no such
+/// equation.
+bool PairingGraph::isApart(NodeId id, const std::vector<NodeId> &previous) {
+  const Node &node = nodes[id];
+  if (!node.origin->transposed && provenance_.text(node.order->letters).size() > 1)
+    return false;
+  NodeId before = previous[id];
+  for (int step = 0; step < kMaxSteps && before != kNone; ++step, before = previous[before])
+    if (before == node.owner || !nodes[before].isOrphan)
+      break;
+  if (before == kNone || nodes[before].owner != node.owner || nodes[before].isApart)
+    return true;
+  // A rule that may compute anything says nothing of what works on the result.
+  bool isUser = false;
+  for (Value operand : node.op.operands())
+    isUser |= definition(root(operand)) == node.owner;
+  return isUser && usesAnything(provenance_.text(nodes[node.owner].primitive));
+}
+
 /// Finds residuals: operations that only the backward pass and other residuals use, and that work
 /// on what the derivative of an equation before them needs.
 void PairingGraph::findOwners(const FunctionNodes &range) {
@@ -146,6 +168,8 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
     owners[id] = search(id, owners);
     nodes[id].owner = owners[id] == kNone ? id : nodes[owners[id]].owner;
   }
+  for (NodeId id = range.begin; id < range.end; ++id)
+    nodes[id].isApart = candidates[id] != kNone && nodes[id].owner != id && isApart(id, previous);
   for (NodeId id = range.end; id-- > range.begin;)
     if (nodes[id].tangentOf != kNone)
       nodes[id].owner = nodes[nodes[id].tangentOf].owner;
