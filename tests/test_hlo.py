@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 from hlotag import errors, pipeline
-from hlotag.hlo import HloModule, Origins, proto
+from hlotag.hlo import HloModule, Origins, join, proto
 from hlotag.hlo.graph import StableHlo
 from hlotag.hlo.module import of_executable
 from programs import B, W, X, mlp
@@ -151,3 +151,33 @@ def test_numbers_in_names(name, ids, callers):
     assert origins.ids_of(named) == ids
     assert origins.callers_of(named) == callers
     assert "\x01" not in origins.plain(named)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "field", "value"),
+    [
+        ("dot", "operand_ids", [1 << 40]),  # Nowhere.
+        ("dot", "operand_ids", [-1]),
+        ("fusion", "called_computation_ids", []),
+        ("fusion", "called_computation_ids", [1 << 40]),
+        ("fusion", "operand_ids", []),  # The fused computation has parameters.
+    ],
+)
+def test_modules_that_refer_to_what_they_do_not_have_are_refused(opcode, field, value, serialized):
+    origins, _ = _numbered(jax.grad(mlp), X, W, B)
+    module = HloModule(serialized)
+    join(module, origins)
+    spoiled = next(i for i in module.instructions() if i.opcode == opcode).proto
+    spoiled.ClearField(field)
+    getattr(spoiled, field).extend(value)
+    with pytest.raises(errors.HloError, match="no sound HLO module"):
+        join(HloModule(module.to_bytes()), origins)
+
+
+def test_operands_come_before_their_users(serialized):
+    origins, _ = _numbered(jax.grad(mlp), X, W, B)
+    module = HloModule(serialized)
+    dot = next(i for i in module.instructions() if i.opcode == "dot").proto
+    dot.operand_ids[0] = dot.id
+    with pytest.raises(errors.HloError, match="no sound HLO module"):
+        join(HloModule(module.to_bytes()), origins)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the HLO stage reads of a StableHLO module.
+// What the HLO stage reads of a StableHLO module, and how HLO instructions are joined to it.
 #pragma once
 
 #include "hlotag/capi/types.h"
@@ -13,5 +13,6 @@ namespace hlotag::python {
 MlirOperation operationOf(nanobind::handle capsule);
 
 void bindHlo(nanobind::module_ &m);
+void bindHloJoin(nanobind::module_ &m);
 
 } // namespace hlotag::python

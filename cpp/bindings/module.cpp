@@ -290,4 +290,5 @@ NB_MODULE(_core, m) {
   bindRun(m);
   python::bindPythonPasses(m);
   python::bindHlo(m);
+  python::bindHloJoin(m);
 }

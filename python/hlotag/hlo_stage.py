@@ -114,7 +114,7 @@ class _Restoration:
         # The module in hand is changed in place, so what it was is a copy, which only a recording needs.
         before = module if self._records is None else HloModule(module.to_bytes())
         ids = join(module, self.origins, only_tags=self._records is None)
-        restore(module, ids, self.origins, self._stage.hlo)
+        restore(ids, self.origins, self._stage.hlo)
         for instruction in ids:
             if instruction.op_name:
                 name = self.origins.plain(instruction.op_name)

@@ -7,16 +7,13 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from hlotag.hlo.module import Computation, HloModule, Instruction
-from hlotag.hlo.opcodes import MOVES, may_be, opcode_of
+from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins
 
 _TENSOR = re.compile(r"tensor<((?:[0-9?]+x)*)")
-# Instructions whose value another may compute, in another computation.
-HANDING_ON = frozenset({"parameter", "fusion", "call", "get-tuple-element"})
 
 
 class Program(ABC):
@@ -52,20 +49,6 @@ class Program(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    def becomes(self, number: int, opcode: str) -> bool:
-        """Whether XLA makes instructions of this opcode from the operation, other than by moving its operands or result."""
-        return may_be(self.name(number), opcode)
-
-    def source(self, number: int | None, opcode: str) -> int | None:
-        """The operation that becomes `opcode`: this one, or the one whose result it and others before it only move."""
-        for _ in range(16):
-            if number is None or self.becomes(number, opcode):
-                return number
-            if opcode_of(self.name(number)) not in MOVES:
-                return None
-            number = next(iter(self.operands(number)), None)
-        return None
-
 
 class StableHlo(Program):
     """The operations of a StableHLO module.
@@ -88,10 +71,6 @@ class StableHlo(Program):
     def name(self, number: int) -> str:
         """As `Program` says."""
         return self._names[number]
-
-    def becomes(self, number: int, opcode: str) -> bool:
-        """As `Program` says."""
-        return may_be(self._names[number], opcode)
 
     def entries(self, number: int) -> Mapping[str, str]:
         """As `Program` says."""
@@ -158,18 +137,6 @@ class Flow:
                 instruction = made
             else:
                 return instruction
-
-    def users_first(self) -> Iterator[Instruction]:
-        """All instructions, users before their operands; of fused computations at the place of the fusion."""
-        for computation in reversed(self._module.computations.values()):
-            if computation.id not in self._fusion_of:
-                yield from self._users_first(computation)
-
-    def _users_first(self, computation: Computation) -> Iterator[Instruction]:
-        for instruction in reversed(computation.instructions):
-            yield instruction
-            if instruction.opcode == "fusion":
-                yield from self._users_first(instruction.called[0])
 
     def _element(self, instruction: Instruction) -> Instruction | None:
         made = self.source(instruction.operands[0])

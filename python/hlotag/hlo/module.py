@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 
@@ -23,7 +24,7 @@ class Instruction:
 
     Attributes:
       proto: the `HloInstructionProto`; what is set on it is in the module that is written.
-      name, opcode: as in HLO text, without "%".
+      opcode: as in HLO text.
       op_name: of `OpMetadata`: JAX's scope and primitive, "" if XLA has none.
       id: unique within its computation.
       operand_ids: ids of the operands, in the same computation.
@@ -31,12 +32,11 @@ class Instruction:
       computation: that the instruction is in.
     """
 
-    __slots__ = ("called_ids", "computation", "id", "name", "op_name", "opcode", "operand_ids", "proto")
+    __slots__ = ("called_ids", "computation", "id", "op_name", "opcode", "operand_ids", "proto")
 
     def __init__(self, instruction: Any, computation: Computation):
         self.proto = instruction
         self.computation = computation
-        self.name: str = instruction.name
         self.opcode: str = instruction.opcode
         self.op_name: str = instruction.metadata.op_name
         self.id: int = instruction.id
@@ -45,6 +45,11 @@ class Instruction:
 
     def __repr__(self) -> str:
         return f"<{self.opcode} {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """As in HLO text, without "%"."""
+        return self.proto.name
 
     @property
     def attributes(self) -> Mapping[str, str]:
@@ -91,10 +96,7 @@ class Computation:
     Attributes:
       name, id: as in the module.
       instructions: in an order in which operands come before their users.
-      by_id: the same by id.
     """
-
-    __slots__ = ("by_id", "id", "instructions", "module", "name", "proto")
 
     def __init__(self, computation: Any, module: HloModule):
         self.proto = computation
@@ -102,10 +104,14 @@ class Computation:
         self.name: str = computation.name
         self.id: int = computation.id
         self.instructions = [Instruction(i, self) for i in computation.instructions]
-        self.by_id = {i.id: i for i in self.instructions}
 
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
+
+    @cached_property
+    def by_id(self) -> dict[int, Instruction]:
+        """The instructions by id."""
+        return {i.id: i for i in self.instructions}
 
     @property
     def root(self) -> Instruction:
@@ -157,7 +163,7 @@ class HloModule:
         """Lets go of the instructions, which refer to one another in circles that only the garbage collector would find."""
         for computation in self.computations.values():
             computation.instructions.clear()
-            computation.by_id.clear()
+            computation.by_id = {}
 
     def keep_frame_ids(self) -> None:
         """Makes XLA keep the ids of stack frames when it reads the module back into the one that it is from.

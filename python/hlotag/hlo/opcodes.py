@@ -84,6 +84,8 @@ MOVES = frozenset(
         *("reshape", "reverse", "slice", "transpose", "tuple"),
     }
 )
+# What XLA adds for its own ends, and gives no name: it is nobody's operation.
+_XLAS_OWN = frozenset({"bitcast", "copy", "get-tuple-element", "parameter", "partition-id", "replica-id", "tuple"})
 # What they become is theirs alone to know.
 _OPAQUE = {"custom_call", "composite", "custom-call"}
 # Beside its own kind, what a heavy operation is rewritten to.
@@ -157,6 +159,19 @@ def may_be(name: str, opcode: str) -> bool:
     if kind == Kind.LAYOUT:
         return kind_of(own) == Kind.LAYOUT and opcode != "iota"
     return kind_of(own) >= Kind.POINTWISE
+
+
+def traits(name: str) -> tuple[str, bool, bool, bool, bool]:
+    """What `hlotag._core.join` asks of a name.
+
+    Args:
+        name: An operation's, or an opcode.
+
+    Returns:
+        The opcode; whether that only moves values, relabels elements, is heavy, is XLA's own where it has no name.
+    """
+    opcode = opcode_of(name)
+    return opcode, opcode in MOVES, opcode in RELABELLING, kind_of(opcode) == Kind.HEAVY, opcode in _XLAS_OWN
 
 
 def _base(opcode: str) -> str:

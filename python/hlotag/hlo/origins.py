@@ -25,9 +25,14 @@ RECORDS = "hlotag.origins"
 # A path component in front of the others, since XLA names instructions after the last one. The control character keeps it apart
 # from names of users.
 _NUMBER = re.compile(r"\x01([0-9a-f]+):([0-9]+)\x01/")
+# As most names are: one number, in front.
+_NUMBERED = re.compile(_NUMBER.pattern + r"([^\x01;]*[^\x01;)])")
 # How XLA writes the names of combined collectives, where they differ; ours differ in their numbers.
 _COMBINED = re.compile(r"/\(([^():]+)(?::\1)+\)$")
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
+
+# What an `op_name` says: its numbers, those of callers, and the name without them.
+_Name = tuple[tuple[int, ...], set[int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +88,7 @@ class Origins:
         self.helpers: dict[int, list[int]] = {}
         for helper, number in helpers:
             self.helpers.setdefault(number, []).append(helper)
-        self._known_ids: dict[str, tuple[int, ...]] = {}
-        self._known_paths: dict[str, list[list[int]]] = {}
-        self._known_plain: dict[str, str] = {}
+        self._known_names: dict[str, _Name] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -115,26 +118,31 @@ class Origins:
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
         """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
-        if (known := self._known_ids.get(op_name)) is None:
-            known = self._known_ids[op_name] = tuple(dict.fromkeys(path[-1] for path in self._paths(op_name) if path))
-        return known
+        return self._read(op_name)[0]
 
     def callers_of(self, op_name: str) -> set[int]:
         """The numbers in an `op_name` of the calls that XLA inlined."""
-        return {number for path in self._paths(op_name) for number in path[:-1]}
+        return self._read(op_name)[1]
 
     def plain(self, op_name: str) -> str:
         """`op_name` as XLA would have written it without numbers."""
-        if (known := self._known_plain.get(op_name)) is None:
-            known = self._known_plain[op_name] = self._plain(op_name)
+        return self._read(op_name)[2]
+
+    def _read(self, op_name: str) -> _Name:
+        if (known := self._known_names.get(op_name)) is None:
+            known = self._known_names[op_name] = self._parse(op_name)
         return known
 
-    def _plain(self, op_name: str) -> str:
+    def _parse(self, op_name: str) -> _Name:
         if "\x01" not in op_name:
-            return op_name
-        # Most have one number, in front.
-        if op_name[0] == "\x01" and op_name.count("\x01") == 2 and ";" not in op_name and op_name[-1] != ")":
-            return op_name.partition("\x01/")[2]
+            return (), set(), op_name
+        if (found := _NUMBERED.fullmatch(op_name)) and found[1] == self.token:
+            return (int(found[2]),), set(), found[3]
+        paths = self._paths(op_name)
+        ids = tuple(dict.fromkeys(path[-1] for path in paths if path))
+        return ids, {number for path in paths for number in path[:-1]}, self._plain(op_name, ids)
+
+    def _plain(self, op_name: str, ids: tuple[int, ...]) -> str:
         # Equal names are combined to that name, equal locations merged to that location, and a caller that is the beginning of
         # its callee's name is not repeated.
         parts = [_joined(_NUMBER.split(part)[::3]) for part in op_name.split(";")]
@@ -143,17 +151,13 @@ class Origins:
             name = _COMBINED.sub(r"/\1", name)
         if len(parts) == 1 or len(set(parts)) > 1:
             return name
-        places = {self._places[number] for number in self.ids_of(op_name)}
-        return parts[0] if len(places) == 1 else name
+        return parts[0] if len({self._places[number] for number in ids}) == 1 else name
 
     def _paths(self, op_name: str) -> list[list[int]]:
-        if (known := self._known_paths.get(op_name)) is not None:
-            return known
-        paths = self._known_paths[op_name] = []
         found = _NUMBER.findall(op_name)
         if len(found) < 2:
-            paths += [[int(number)] for token, number in found if token == self.token]
-            return paths
+            return [[int(number)] for token, number in found if token == self.token]
+        paths = []
         for name in op_name.split(";"):
             callers, _, combined = name.partition("/(\x01")
             parts = [f"{callers}/\x01{part}" for part in combined.split(":\x01")] if combined else [name]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from hlotag import keys
-from hlotag.hlo.module import HloModule, Instruction
+from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import may_be
 from hlotag.hlo.origins import Origins
 
@@ -33,14 +33,11 @@ def with_tags(op_name: str, tags: Mapping[str, str]) -> str:
     return f"{scope}{slash}{{{_NOT_IN_NAMES.sub('_', written)}}}/{last}"
 
 
-def restore(
-    module: HloModule, ids: Mapping[Instruction, tuple[int, ...]], origins: Origins, patterns: tuple[str, ...] = ("*",)
-) -> int:
+def restore(ids: Mapping[Instruction, tuple[int, ...]], origins: Origins, patterns: tuple[str, ...] = ("*",)) -> int:
     """Gives every instruction the tags of the operations that it came from.
 
     Args:
-      module: changed in place.
-      ids: as `join` gives them.
+      ids: as `join` gives them; the instructions are changed in place.
       origins: the operations.
       patterns: of the keys to put right; others stay as XLA left them.
 
@@ -49,10 +46,12 @@ def restore(
     """
     restorer = _Restorer(origins, patterns)
     num_changed = 0
-    for instruction in module.instructions():
-        if not (numbers := ids[instruction]):
+    for instruction, numbers in ids.items():
+        if not numbers:
             continue
         before = instruction.attributes
+        if len(numbers) == 1 and before == restorer.tags[numbers[0]]:  # As most are.
+            continue
         after = restorer.entries_for(instruction, numbers, before)
         if after != before:
             instruction.attributes = after
@@ -66,21 +65,19 @@ class _Restorer:
         # Most operations share the entries of few.
         shared = {id(entries): entries for entries in origins.attributes}
         distinct = {key: tags_of(entries, patterns) for key, entries in shared.items()}
-        self._tags = [distinct[id(entries)] for entries in origins.attributes]
+        self.tags = [distinct[id(entries)] for entries in origins.attributes]
         self._written = {entry for entries in distinct.values() for entry in entries.items()}
 
     def entries_for(self, instruction: Instruction, numbers: tuple[int, ...], before: Mapping[str, str]) -> Mapping[str, str]:
         """What an instruction that came from `numbers` and that XLA left with `before` is to have."""
-        if len(numbers) == 1 and before == self._tags[numbers[0]]:
-            return before
         # XLA copies some of a call's entries to what it inlines.
         callers = self._origins.callers_of(instruction.op_name)
-        from_callers = {entry for number in callers for entry in self._tags[number].items()}
+        from_callers = {entry for number in callers for entry in self.tags[number].items()}
         # A value that the program does not have is XLA's own, for instance of a combined collective.
         after = {k: v for k, v in before.items() if (k, v) not in self._written or (k, v) in from_callers}
         is_operation = self._is_operation(instruction, numbers)
         for number in reversed(numbers):
-            for key, value in self._tags[number].items():
+            for key, value in self.tags[number].items():
                 is_xlas = key in before and (key, before[key]) not in self._written
                 if not is_xlas and (is_operation or not _names_one_place(key)):
                     after[key] = value
