@@ -33,7 +33,7 @@ import jax.numpy as jnp
 from train_module import trace
 
 import hlotag
-from hlotag import hlo_stage, marks, staging
+from hlotag import _compat, hlo_stage, marks, staging
 from hlotag.pipeline import run_passes
 
 
@@ -81,14 +81,14 @@ def stopwatch():
         # JAX asks for one equation at a time; a clock that is read for each would take as long as making it.
         listed = clocked(lambda *args: list(function(*args)))
 
-        def run(marker, equations):
+        def run(equations, *args):
             for start in range(0, len(equations), 64):
-                yield from listed(marker, equations[start : start + 64])
+                yield from listed(equations[start : start + 64], *args)
 
         return run
 
     with (
-        mock.patch.object(marks.Marker, "_marked", clocked_rows(marks.Marker._marked)),
+        mock.patch.object(_compat, "marked_equations", clocked_rows(_compat.marked_equations)),
         mock.patch.object(marks, "attach_table", clocked(marks.attach_table)),
         mock.patch.object(staging, "run_passes", clocked(run_passes)),
         mock.patch.object(hlo_stage, "prepare", clocked(hlo_stage.prepare)),

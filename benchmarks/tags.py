@@ -7,6 +7,7 @@ python benchmarks/tags.py [--layers 24] [--repeat 7]
 from __future__ import annotations
 
 import argparse
+import gc
 import platform
 import statistics
 import time
@@ -24,15 +25,16 @@ def untagged(x=None, **_):
 
 
 def seconds(layers: int, pipeline: str | None, set_xla_metadata) -> tuple[float, float]:
-    """Seconds to trace and to lower, with nothing cached."""
+    """Processor time to trace and to lower, with nothing cached."""
     jax.clear_caches()
+    gc.collect()
     train_module.set_xla_metadata = set_xla_metadata
     with hlotag.stage(pipeline):
-        start = time.perf_counter()
+        start = time.process_time()
         traced = train_module.trace(layers)
-        between = time.perf_counter()
+        between = time.process_time()
         traced.lower()
-        return between - start, time.perf_counter() - between
+        return between - start, time.process_time() - between
 
 
 def main() -> None:
@@ -49,15 +51,19 @@ def main() -> None:
     }
     for pipeline, function in variants.values():
         seconds(options.layers, pipeline, function)
-    # Interleaved, so that a slow moment of the machine is shared by all.
-    runs = [{name: seconds(options.layers, *variant) for name, variant in variants.items()} for _ in range(options.repeat)]
+    # In turns, each time in another order: a slow moment of the machine is shared by all, and none is always the first.
+    runs = []
+    for turn in range(options.repeat):
+        order = [*variants][turn % 4 :] + [*variants][: turn % 4]
+        runs.append({name: seconds(options.layers, *variants[name]) for name in order})
     print(f"{options.layers}-layer transformer training step; jax {jax.__version__}, Python {platform.python_version()}")
     print(f"{'':24}{'trace ms':>10}{'lower ms':>10}{'together':>10}{'x JAX alone, no tags':>22}")
-    first = statistics.median(sum(run["JAX alone, no tags"]) for run in runs)
+    first = next(iter(variants))
     for name in variants:
         trace, lower = (statistics.median(run[name][part] for run in runs) for part in (0, 1))
         both = statistics.median(sum(run[name]) for run in runs)
-        print(f"{name:24}{trace * 1e3:>10.0f}{lower * 1e3:>10.0f}{both * 1e3:>10.0f}{both / first:>22.3f}")
+        ratio = statistics.median(sum(run[name]) / sum(run[first]) for run in runs)
+        print(f"{name:24}{trace * 1e3:>10.0f}{lower * 1e3:>10.0f}{both * 1e3:>10.0f}{ratio:>22.3f}")
 
 
 if __name__ == "__main__":

@@ -74,21 +74,14 @@ class Marker:
 
     def mark(self, jaxpr: Any) -> Any:
         """`jaxpr` as it is to be lowered, its own tagged equations marked; those of jaxprs in its equations are in their turn."""
-        return _compat.JaxprView(jaxpr, partial(self._marked, jaxpr.eqns))
+        return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, self._mark_of, self._note_value_tag))
 
-    def _marked(self, equations: list[Any]) -> Iterator[Any]:
-        context = mark = None
-        value_tag = _compat.VALUE_TAG
-        for equation in equations:
-            if equation.primitive is value_tag:
-                self.has_value_tags = True
-            # Neighbours have mostly the same, and that is all that most equations are asked for.
-            if equation.ctx is not context:
-                context = equation.ctx
-                mark = self._mark_of(context) if context.xla_metadata else None
-            yield mark.put_on(equation) if mark else equation
+    def _note_value_tag(self) -> None:
+        self.has_value_tags = True
 
-    def _mark_of(self, context: Any) -> _compat.EquationMark:
+    def _mark_of(self, context: Any) -> _compat.EquationMark | None:
+        if not context.xla_metadata:
+            return None
         if mark := self._marks.get(id(context)):
             return mark
         phases = split_phases(context.xla_metadata)

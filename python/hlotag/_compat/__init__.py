@@ -34,6 +34,7 @@ with explained():
     from hlotag._compat.jaxprs import (
         EquationMark,
         JaxprView,
+        marked_equations,
     )
     from hlotag._compat.modules import (
         exported_gradient_through,
@@ -74,7 +75,6 @@ with explained():
         transformation_platform,
     )
     from hlotag._compat.tracing import (
-        VALUE_TAG,
         Metadata,
         ambient_metadata,
         ambient_metadata_is,

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jax._src.core import JaxprEqn
 from jax._src.source_info_util import NameStack, SourceInfo
 
-from hlotag._compat.tracing import with_metadata
+from hlotag._compat.tracing import VALUE_TAG, with_metadata
 
 
 class JaxprView:
@@ -61,35 +61,66 @@ class _MarkElement:
 
 
 class EquationMark:
-    """What makes marked equations of those in one context: the mark, and the context without metadata.
+    """What marked equations of one context have instead of it and of their name stacks.
 
     Args:
       text: the innermost element of their name stacks; none if it is empty.
-      context: what the equations have.
+      context: what they have; kept, as the mark is for this very object.
+
+    Attributes:
+      element: what is added to their name stacks.
+      context: the context without metadata.
     """
+
+    __slots__ = ("_original", "context", "element")
 
     def __init__(self, text: str, context: Any) -> None:
         # An empty element would still add a separator.
-        self._element = (_MarkElement(text),) if text else ()
+        self.element = (_MarkElement(text),) if text else ()
+        self.context = with_metadata(context, {})
         self._original = context
-        self._context = with_metadata(context, {})
-        self._stack: tuple | None = None
-        self._marked: Any = None
 
-    def put_on(self, equation: Any) -> Any:
-        """A marked copy of `equation`. By the constructors, which both versions have alike: `replace` takes twice the time."""
-        source = equation.source_info
-        # Neighbours often share theirs. Stacks that are equal need not be the same: a scope called `jvp` equals the transform.
-        stack = source.name_stack.stack
-        if stack is not self._stack:
-            self._stack = stack
-            self._marked = NameStack(stack + self._element)
-        return JaxprEqn(
+
+def marked_equations(
+    equations: Sequence[Any], mark_of: Callable[[Any], EquationMark | None], on_value_tag: Callable[[], None]
+) -> Iterator[Any]:
+    """Marks equations, in one piece, since this runs for every equation that is lowered.
+
+    Args:
+      equations: those of a jaxpr, which stay as they are.
+      mark_of: the mark of a context, if those that have it are to be marked.
+      on_value_tag: called for each value tag of JAX's own.
+
+    Yields:
+      Each equation, or a marked copy.
+    """
+    context = mark = source = stack = source_info = None
+    name_stack = NameStack()
+    for equation in equations:
+        if equation.primitive is VALUE_TAG:
+            on_value_tag()
+        # Neighbours often have the same context, source and name stack: what was made for one does for the next. Objects are
+        # compared, for equal ones need not be alike: a scope called `jvp` equals the transformation.
+        if equation.ctx is not context:
+            context = equation.ctx
+            mark = mark_of(context)
+            source = stack = None
+        if mark is None:
+            yield equation
+            continue
+        if equation.source_info is not source:
+            source = equation.source_info
+            if source.name_stack.stack is not stack:
+                stack = source.name_stack.stack
+                name_stack = NameStack(stack + mark.element)
+            source_info = SourceInfo(source.traceback, name_stack)
+        # By the constructor, which both versions have alike: `replace` takes twice the time.
+        yield JaxprEqn(
             equation.invars,
             equation.outvars,
             equation.primitive,
             equation.params,
             equation.effects,
-            SourceInfo(source.traceback, self._marked),
-            self._context,
+            source_info,
+            mark.context,
         )
