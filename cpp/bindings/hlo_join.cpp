@@ -29,8 +29,15 @@ constexpr int64_t kNone = -1;
 
 Ids toNumbers(nb::handle sequence) {
   Ids numbers;
-  for (nb::handle number : sequence)
+  auto add = [&](nb::handle number) {
     numbers.push_back(number.is_none() ? kNone : nb::cast<int64_t>(number));
+  };
+  if (nb::isinstance<nb::tuple>(sequence)) // Without an iterator, as most are asked for.
+    for (nb::handle number : nb::borrow<nb::tuple>(sequence))
+      add(number);
+  else
+    for (nb::handle number : sequence)
+      add(number);
   return numbers;
 }
 

@@ -61,24 +61,26 @@ def sources(module: HloModule, program: Program, named: Callable[[Instruction], 
 def _with_equals(ids: dict[Instruction, Ids], program: StableHlo, *, only_tags: bool) -> dict[Instruction, Ids]:
     """Adds the operations that are gone, since XLA found that another computes the same."""
     present = set().union(*ids.values())
-    entries: dict[str, set[int]] = {}  # Of operations that are there, by kind; equal ones are one object.
-    for number in present:
-        entries.setdefault(program.name(number), set()).add(id(program.entries(number)))
+    # By number, its kind and its entries; equal ones are one object.
+    kinds = [(program.name(number), id(program.entries(number))) for number in range(len(program))]
+    entries: dict[str, set[int]] = {}  # Of operations that are there, by kind.
+    for name, own in {kinds[number] for number in present}:
+        entries.setdefault(name, set()).add(own)
 
     def matters(number: int) -> bool:
         """Whether one that is gone could be equal to one that is there."""
-        alike = entries.get(program.name(number), set())
-        own = program.entries(number)
-        return bool(own and alike - {id(own)}) if only_tags else bool(alike)
+        name, own = kinds[number]
+        alike = entries.get(name, set())
+        return bool(program.entries(number) and alike - {own}) if only_tags else bool(alike)
 
     absent = [number for number in range(len(program)) if number not in present and matters(number)]
     if not absent:
         return ids
-    kinds = {program.name(number) for number in absent}
+    names = {program.name(number) for number in absent}
     by_value: dict[object, list[int]] = {}
     for number in absent:
         by_value.setdefault(program.value(number), []).append(number)
-    equals = {number: by_value.get(program.value(number), ()) for number in present if program.name(number) in kinds}
+    equals = {number: by_value.get(program.value(number), ()) for number in present if program.name(number) in names}
     return {
         instruction: (*numbers, *also) if numbers and (also := equals.get(numbers[0])) else numbers
         for instruction, numbers in ids.items()

@@ -50,9 +50,12 @@ def restore(ids: Mapping[Instruction, tuple[int, ...]], origins: Origins, patter
         if not numbers:
             continue
         before = instruction.attributes
-        if len(numbers) == 1 and before == restorer.tags[numbers[0]]:  # As most are.
+        tags = restorer.tags_for(numbers)
+        if before == tags and (len(numbers) == 1 or not restorer.names_places):
             continue
-        after = restorer.entries_for(instruction, numbers, before)
+        # XLA left the right ones, or none, of most.
+        is_simple = not before and not restorer.names_places
+        after = tags if is_simple else restorer.entries_for(instruction, numbers, before)
         if after != before:
             instruction.attributes = after
             num_changed += 1
@@ -63,21 +66,32 @@ class _Restorer:
     def __init__(self, origins: Origins, patterns: tuple[str, ...]):
         self._origins = origins
         # Most operations share the entries of few.
-        shared = {id(entries): entries for entries in origins.attributes}
+        shared = dict(zip(map(id, origins.attributes), origins.attributes, strict=True))
         distinct = {key: tags_of(entries, patterns) for key, entries in shared.items()}
-        self.tags = [distinct[id(entries)] for entries in origins.attributes]
+        self._tags = list(map(distinct.__getitem__, map(id, origins.attributes)))
         self._written = {entry for entries in distinct.values() for entry in entries.items()}
+        self.names_places = any(_names_one_place(key) for key, _ in self._written)
+        self._merged: dict[tuple[int, ...], Entries] = {}
+
+    def tags_for(self, numbers: tuple[int, ...]) -> Entries:
+        """The tags of all operations that an instruction came from; where they differ, the first one's."""
+        if len(numbers) == 1:
+            return self._tags[numbers[0]]
+        if (merged := self._merged.get(numbers)) is None:
+            merged = {key: value for number in reversed(numbers) for key, value in self._tags[number].items()}
+            self._merged[numbers] = merged
+        return merged
 
     def entries_for(self, instruction: Instruction, numbers: tuple[int, ...], before: Mapping[str, str]) -> Mapping[str, str]:
         """What an instruction that came from `numbers` and that XLA left with `before` is to have."""
         # XLA copies some of a call's entries to what it inlines.
         callers = self._origins.callers_of(instruction.op_name)
-        from_callers = {entry for number in callers for entry in self.tags[number].items()}
+        from_callers = {entry for number in callers for entry in self._tags[number].items()}
         # A value that the program does not have is XLA's own, for instance of a combined collective.
         after = {k: v for k, v in before.items() if (k, v) not in self._written or (k, v) in from_callers}
         is_operation = self._is_operation(instruction, numbers)
         for number in reversed(numbers):
-            for key, value in self.tags[number].items():
+            for key, value in self._tags[number].items():
                 is_xlas = key in before and (key, before[key]) not in self._written
                 if not is_xlas and (is_operation or not _names_one_place(key)):
                     after[key] = value
