@@ -42,7 +42,8 @@ static uint64_t bucketKey(KeyId key, TextId order) { return uint64_t(key) << 32 
 
 Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const FunctionNodes &backward,
                  NodeId call)
-    : graph_(graph), forward_(forward), backward_(backward), call_(call) {
+    : graph_(graph), forward_(forward), backward_(backward), call_(call), buckets_(&arena_),
+      makers_(&arena_), touched_(&arena_) {
   for (NodeId id = forward.begin; id < forward.end; ++id) {
     const Node &node = graph.nodes[id];
     if (node.owner != id || node.follows != kNone)
@@ -57,7 +58,7 @@ Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const Functi
 
 /// The equations that make what `body` hands to the forward code around `host`, the operation that
 /// runs it. What only the backward pass uses is a residual.
-void Aligner::addOutputs(NodeId host, ir::Block body, std::vector<NodeId> &outputs) {
+void Aligner::addOutputs(NodeId host, ir::Block body, NodeIds &outputs) {
   auto isUsed = [&](intptr_t number) {
     for (ir::OpOperand use : graph_.nodes[host].op.results()[number].uses()) {
       NodeId user = graph_.nodeOf(use.owner());
@@ -193,6 +194,7 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
     int before;
   };
   std::vector<State> states;
+  std::vector<std::pair<size_t, PrefixMaximum::Entry>> reached; // by one node
   PrefixMaximum best(forward_.end - forward_.begin);
   auto placeOf = [&](NodeId id) {
     // Going backwards one meets a loop at its end.
@@ -201,8 +203,8 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
   auto ranges = brackets(chain, anchors);
   for (size_t i = 0; i < chain.nodes.size(); ++i) {
     const Node &node = graph_.nodes[chain.nodes[i]];
-    const Bucket &bucket = bucketOf(node);
-    std::vector<std::pair<size_t, PrefixMaximum::Entry>> reached;
+    const Bucket &bucket = *chain.clues[i].bucket;
+    reached.clear();
     auto [low, high] = ranges[i];
     auto consider = [&](NodeId primal) {
       if (!isCandidate(node, bucket, primal))
@@ -326,8 +328,9 @@ void Aligner::bound(Chain &chain) {
 
 void Aligner::align(Chain &chain) {
   bound(chain);
+  chain.clues.reserve(chain.nodes.size());
   for (NodeId id : chain.nodes) {
-    chain.place[id] = chain.clues.size();
+    graph_.nodes[id].place = uint32_t(chain.clues.size());
     chain.clues.push_back(cluesFor(id));
   }
   Choice anchors(chain.nodes.size(), kNone);
@@ -390,10 +393,10 @@ NodeId Aligner::onlySink(const Node &node, const Clues &clues) const {
 bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   Node &node = graph_.nodes[chain.nodes[at]];
   const Clues &clues = chain.clues[at];
+  const Bucket &bucket = *clues.bucket;
   if (chain.kind == Kind::Recomputed &&
       (!node.origin->expanded || !clues.sources.empty() || !clues.residuals.empty()))
     return false;
-  const Bucket &bucket = bucketOf(node);
   std::vector<NodeId> possible;
   float confidence = 1.0f;
   for (NodeId source : clues.sources) {

@@ -15,27 +15,31 @@ inline constexpr size_t kMaxUses = 24;
 inline constexpr size_t kMaxCandidates = 64;
 inline constexpr float kCertain = 0.9f;
 
-template <class T> void addOnce(std::vector<T> &values, const T &value) {
+template <class List, class T> void addOnce(List &values, const T &value) {
   if (std::find(values.begin(), values.end(), value) == values.end())
     values.push_back(value);
 }
 
-template <class T> bool contains(const std::vector<T> &values, const T &value) {
+template <class List, class T> bool contains(const List &values, const T &value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
 /// What the graph around a derived operation says, whatever it is paired with.
 struct Clues {
-  std::vector<NodeId> sources;      ///< derived operations that made its cotangents
-  std::vector<NodeId> sinks;        ///< derived operations that use what it makes
-  std::vector<ir::Value> residuals; ///< what else it works on, but for constants
-  std::vector<ir::Value> given;     ///< residuals or cotangents
-  std::vector<NodeId> users;        ///< equations that make or use a residual
-  std::vector<NodeId> helps;        ///< equations that recomputed residuals it uses belong to
-  float certainty = 1;              ///< of those and of recomputed residuals
-  bool isZero = false;              ///< it makes zeros
-  bool isSeeded = false;            ///< a cotangent of its is handed to the function or region
-  size_t numBatched = 0;            ///< how many dimensions batching adds to some values
+  explicit Clues(Arena *arena)
+      : sources(arena), sinks(arena), residuals(arena), given(arena), users(arena), helps(arena) {}
+
+  const NodeIds *bucket = nullptr; ///< what is at its place: candidates
+  NodeIds sources;                 ///< derived operations that made its cotangents
+  NodeIds sinks;                   ///< derived operations that use what it makes
+  Values residuals;                ///< what else it works on, but for constants
+  Values given;                    ///< residuals or cotangents
+  NodeIds users;                   ///< equations that make or use a residual
+  NodeIds helps;                   ///< equations that recomputed residuals it uses belong to
+  float certainty = 1;             ///< of those and of recomputed residuals
+  bool isZero = false;             ///< it makes zeros
+  bool isSeeded = false;           ///< a cotangent of its is handed to the function or region
+  size_t numBatched = 0;           ///< how many dimensions batching adds to some values
   bool hasCotangent = false; ///< it works on something that is no forward value: all derivatives do
 };
 
@@ -68,16 +72,15 @@ private:
     std::vector<NodeId> nodes;
     Kind kind;
     bool increasing;
-    bool isLinearized = false;                // differentiated forward after it was transposed
-    std::vector<Clues> clues;                 // per node
-    std::unordered_map<NodeId, size_t> place; // of a node
-    NodeId begin = 0, end = 0;                // of the nodes it is paired with
-    std::vector<NodeId> outputs;              // equations whose results those return
-    float seedConfidence = 1;                 // that cotangents of the outputs are handed in
-    float hostConfidence = 1;                 // that these are the nodes
+    bool isLinearized = false; // differentiated forward after it was transposed
+    std::vector<Clues> clues;  // per node
+    NodeId begin = 0, end = 0; // of the nodes it is paired with
+    NodeIds outputs;           // equations whose results those return
+    float seedConfidence = 1;  // that cotangents of the outputs are handed in
+    float hostConfidence = 1;  // that these are the nodes
   };
   using Choice = std::vector<NodeId>; // per node of a chain
-  using Bucket = std::vector<NodeId>;
+  using Bucket = NodeIds;
 
   // Candidates
   bool isForward(const Node &node) const { return !node.origin->transposed; }
@@ -98,16 +101,15 @@ private:
   // Evidence
   Clues cluesFor(NodeId id);
   bool isSeed(const Node &node, ir::Value value, NodeId source);
-  void addUsers(ir::Value residual, KeyId key, std::vector<NodeId> &users);
+  void addUsers(ir::Value residual, KeyId key, NodeIds &users);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
   float fitOf(const Chain &chain, TextId primal, TextId derived);
-  bool isAnyAlike(const std::vector<const void *> &a, const std::vector<const void *> &b,
-                  size_t numBatched);
+  bool isAnyAlike(const Types &a, const Types &b, size_t numBatched);
   int typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus);
   bool isForwardParameter(ir::Value argument) const;
   bool isTied(ir::Value value, NodeId equation);
-  const std::vector<NodeId> &makersFor(NodeId equation);
-  void addMakers(NodeId equation, int depth, std::vector<NodeId> &makers);
+  const NodeIds &makersFor(NodeId equation);
+  void addMakers(NodeId equation, int depth, NodeIds &makers);
   bool feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId cotangent);
   bool worksOn(NodeId equation, ir::Value value);
   bool worksOnSumsOf(NodeId equation);
@@ -116,7 +118,7 @@ private:
   // Alignment
   std::vector<Chain> makeChains();
   void bound(Chain &chain);
-  void addOutputs(NodeId host, ir::Block body, std::vector<NodeId> &outputs);
+  void addOutputs(NodeId host, ir::Block body, NodeIds &outputs);
   void align(Chain &chain);
   Choice heaviest(const Chain &chain, const Choice &anchors, bool onlyTied);
   std::vector<std::pair<NodeId, NodeId>> brackets(const Chain &chain, const Choice &anchors) const;
@@ -138,11 +140,12 @@ private:
   PairingGraph &graph_;
   const FunctionNodes &forward_, &backward_;
   NodeId call_;
-  std::unordered_map<uint64_t, Bucket> buckets_; // by key and order; by key alone for all
-  std::unordered_map<NodeId, std::vector<NodeId>> makers_;
-  std::unordered_map<NodeId, std::vector<const void *>> touched_;
+  Arena arena_;                                            // before what is in it
+  std::pmr::unordered_map<uint64_t, Bucket> buckets_;      // by key and order; by key alone for all
+  std::pmr::unordered_map<NodeId, NodeIds> makers_;        // by equation
+  std::pmr::unordered_map<NodeId, Values> touched_;        // by equation
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
-  std::vector<NodeId> outputs_; ///< equations whose results the forward function returns
+  NodeIds outputs_; ///< equations whose results the forward function returns
 };
 
 } // namespace hlotag::analysis

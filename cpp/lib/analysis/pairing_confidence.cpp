@@ -76,7 +76,7 @@ bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
   auto isOfSame = [&](NodeId source) {
     return graph_.nodes[source].primal == node.primal && comesIn(graph_.nodes[source]);
   };
-  const std::vector<NodeId> &sources = chain.clues[at].sources;
+  const NodeIds &sources = chain.clues[at].sources;
   return comesIn(node) || std::any_of(sources.begin(), sources.end(), isOfSame);
 }
 
@@ -95,7 +95,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   bool isOpaque = usesAnything(graph_.provenance().text(graph_.nodes[primal].primitive)) &&
                   !graph_.nodes[primal].hasRegions && !graph_.functionOf(graph_.nodes[primal]);
   bool hasTwin = false;
-  const Bucket &bucket = bucketOf(node);
+  const Bucket &bucket = *chain.clues[at].bucket;
   auto [begin, end] = candidates(chain, bucket, primal, primal, kMaxCandidates / 2);
   for (size_t i = begin; i < end; ++i) {
     bool isOutside = bucket[i] < low || bucket[i] > high;

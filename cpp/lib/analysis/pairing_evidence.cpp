@@ -16,7 +16,7 @@ constexpr size_t kMaxMakers = 32;
 } // namespace
 
 /// The equations of that place that make or use `residual`.
-void Aligner::addUsers(Value residual, KeyId key, std::vector<NodeId> &users) {
+void Aligner::addUsers(Value residual, KeyId key, NodeIds &users) {
   auto add = [&](NodeId id) {
     if (id != kNone && graph_.nodes[graph_.nodes[id].owner].key == key)
       addOnce(users, graph_.nodes[id].owner);
@@ -33,7 +33,8 @@ void Aligner::addUsers(Value residual, KeyId key, std::vector<NodeId> &users) {
 /// Cotangents come from operations of the same level, or from outside; all else is a residual.
 Clues Aligner::cluesFor(NodeId id) {
   const Node &node = graph_.nodes[id];
-  Clues clues;
+  Clues clues(&arena_);
+  clues.bucket = &bucketOf(node);
   std::vector<Value> given;
   clues.hasCotangent = node.hasRegions; // a region takes its values from around it
   clues.numBatched = node.order->numBatched;
@@ -94,7 +95,7 @@ Clues Aligner::cluesFor(NodeId id) {
   for (NodeId helped : clues.helps)
     addOnce(clues.users, helped);
   // What is handed to the program may be the first cotangent.
-  std::vector<Value> &known = clues.sources.empty() ? clues.given : clues.residuals;
+  Values &known = clues.sources.empty() ? clues.given : clues.residuals;
   known.insert(known.end(), given.begin(), given.end());
   clues.isZero = graph_.isZero(node);
   for (Value result : node.op.results()) {
@@ -135,7 +136,7 @@ bool Aligner::isForwardParameter(Value argument) const {
 /// Whether `equation` works on `value`, or made it for its derivative.
 bool Aligner::isTied(Value value, NodeId equation) {
   auto [found, isNew] = touched_.try_emplace(equation);
-  std::vector<const void *> &touched = found->second;
+  Values &touched = found->second;
   if (isNew) {
     const Node &node = graph_.nodes[equation];
     std::string_view primitive = graph_.provenance().text(node.primitive);
@@ -145,25 +146,25 @@ bool Aligner::isTied(Value value, NodeId equation) {
       NodeId main = graph_.nodes[id].follows == kNone ? id : graph_.nodes[id].follows;
       if (usesOperands && (main == equation || graph_.nodes[main].tangentOf == equation))
         graph_.forEachInput(id,
-                            [&](Value input) { touched.push_back(graph_.root(input).opaque()); });
+                            [&](Value input) { touched.push_back(graph_.root(input)); });
       if (id != equation || usesResult)
         for (Value result : graph_.nodes[id].op.results())
-          touched.push_back(graph_.root(result).opaque());
+          touched.push_back(graph_.root(result));
     }
   }
-  return contains(touched, static_cast<const void *>(value.opaque()));
+  return contains(touched, value);
 }
 
 /// The equations whose cotangents the backward operations of `equation` make: those that made its
 /// operands, and what they hand the same cotangent on to.
-const std::vector<NodeId> &Aligner::makersFor(NodeId equation) {
+const NodeIds &Aligner::makersFor(NodeId equation) {
   auto [found, isNew] = makers_.try_emplace(equation);
   if (isNew)
     addMakers(equation, 0, found->second);
   return found->second;
 }
 
-void Aligner::addMakers(NodeId equation, int depth, std::vector<NodeId> &makers) {
+void Aligner::addMakers(NodeId equation, int depth, NodeIds &makers) {
   for (NodeId id : graph_.membersOf(equation)) {
     // The cotangent of what is broadcast for an addition is a sum.
     if (depth > 0 && graph_.nodes[id].follows != kNone && graph_.isShaping(graph_.nodes[id]))
@@ -193,10 +194,10 @@ bool Aligner::feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId
     return false;
   // The operation that used a residual may be some steps before, of the same equation.
   for (int step = 0; step < 4; ++step) {
-    auto place = chain.place.find(cotangent);
-    if (place == chain.place.end())
+    uint32_t place = graph_.nodes[cotangent].place;
+    if (place >= chain.nodes.size() || chain.nodes[place] != cotangent)
       return true;
-    const Clues &clues = chain.clues[place->second];
+    const Clues &clues = chain.clues[place];
     for (Value residual : clues.residuals) {
       NodeId maker = graph_.nodeOf(residual.definingOp());
       if (maker == kNone || graph_.nodes[maker].owner != equation)
@@ -296,7 +297,7 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
       NodeId other = graph_.nodes[source].primal;
       if (source == last || other == kNone || worksOn(other, copy.op.results()[0]))
         continue;
-      const std::vector<NodeId> &makers = makersFor(other);
+      const NodeIds &makers = makersFor(other);
       if (worksOn(other, original) || std::any_of(makers.begin(), makers.end(),
                                                   [&](NodeId id) { return worksOn(id, original); }))
         return maker;
@@ -333,7 +334,7 @@ NodeId Aligner::hoisted(const Chain &chain, size_t at) {
 /// of the same equation, and goes out with the type of an operand.
 int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus) {
   const Node &from = graph_.nodes[primal];
-  auto shares = [&](const std::vector<const void *> &a, const std::vector<const void *> &b) {
+  auto shares = [&](const Types &a, const Types &b) {
     if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end())
       return 2;
     return clues.numBatched > 0 && isAnyAlike(a, b, clues.numBatched) ? 1 : 0;
@@ -354,8 +355,7 @@ int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, flo
   return comesIn;
 }
 
-bool Aligner::isAnyAlike(const std::vector<const void *> &a, const std::vector<const void *> &b,
-                         size_t numBatched) {
+bool Aligner::isAnyAlike(const Types &a, const Types &b, size_t numBatched) {
   return std::find_first_of(a.begin(), a.end(), b.begin(), b.end(),
                             [&](const void *x, const void *y) {
                               return graph_.isAlike(x, y, numBatched);
@@ -435,7 +435,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   support.types = typesOf(to, primal, clues, bonus);
   if (!support.types && !isSum && chain.kind == Kind::Transposed)
     return support;
-  auto isAlike = [&](const std::vector<const void *> &a, const std::vector<const void *> &b) {
+  auto isAlike = [&](const Types &a, const Types &b) {
     return isAnyAlike(a, b, clues.numBatched);
   };
   float links = 0;

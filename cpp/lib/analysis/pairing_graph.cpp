@@ -78,7 +78,7 @@ void PairingGraph::addConstant(Operation op) {
 
 NodeId PairingGraph::addNode(const OpList::Entry &entry, NodeId parent) {
   NodeId id = NodeId(nodes.size());
-  Node &node = nodes.emplace_back();
+  Node &node = nodes.emplace_back(&arena_);
   node.op = entry.op;
   node.name = entry.name;
   node.hasRegions = entry.hasRegions;
@@ -89,9 +89,13 @@ NodeId PairingGraph::addNode(const OpList::Entry &entry, NodeId parent) {
   node.primitive = node.origin->primitive;
   uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
   node.key = keys_.try_emplace(key, KeyId(keys_.size())).first->second;
-  for (Value operand : node.op.operands())
+  auto operands = node.op.operands();
+  auto results = node.op.results();
+  node.takes.reserve(size_t(operands.size()));
+  for (Value operand : operands)
     node.takes.push_back(operand.type().ptr);
-  for (Value result : node.op.results())
+  node.makes.reserve(size_t(results.size()));
+  for (Value result : results)
     node.makes.push_back(result.type().ptr);
   *nodeByOp_.insert(node.op.opaque()).first = id;
   addAliases(node);
@@ -135,7 +139,7 @@ void PairingGraph::findCaptured(const FunctionNodes &range) {
     bool isInside =
         defined != kNone && (defined > region || (defined == region && !value.isResult()));
     bool isConstant = value.isResult() && defined == kNone;
-    std::vector<Value> &captured = nodes[region].captured;
+    Values &captured = nodes[region].captured;
     if (isInside || isConstant || captured.size() >= kMaxCaptured)
       return;
     if (std::find(captured.begin(), captured.end(), value) != captured.end())

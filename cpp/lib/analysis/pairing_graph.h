@@ -6,6 +6,7 @@
 #include "hlotag/analysis/provenance.h"
 
 #include <map>
+#include <memory_resource>
 #include <unordered_map>
 #include <vector>
 
@@ -14,6 +15,12 @@ namespace hlotag::analysis {
 using NodeId = uint32_t;
 using KeyId = uint32_t;
 inline constexpr NodeId kNone = ~NodeId(0);
+
+/// For small lists that there are several of for each operation.
+using Arena = std::pmr::monotonic_buffer_resource;
+using NodeIds = std::pmr::vector<NodeId>;
+using Types = std::pmr::vector<const void *>;
+using Values = std::pmr::vector<ir::Value>;
 
 /// How differentiation was nested to make an operation: `t` (transposed) and `j` (jvp) letters,
 /// outermost first. `jtj` is forward mode over a backward pass.
@@ -29,6 +36,8 @@ struct Order {
 
 /// An operation that may be paired: no terminator, nothing inside a reducer or comparator.
 struct Node {
+  explicit Node(Arena *arena) : takes(arena), makes(arena), captured(arena), rivals(arena) {}
+
   ir::Operation op;
   ir::Identifier name; ///< that of `op`
   const Origin *origin = nullptr;
@@ -39,15 +48,16 @@ struct Node {
   NodeId owner = kNone;     ///< the forward operation whose residual this is; itself if it is none
   NodeId tangentOf = kNone; ///< forward mode: the operation that this is the tangent of
   NodeId follows = kNone;   ///< the later operation of the same lowered equation that this serves
-  std::vector<const void *> takes; ///< types of the equation's operands, before broadcasting too
-  std::vector<const void *> makes; ///< types of its results
-  const void *constant = nullptr;  ///< a constant it combines its other operand with, if any
-  std::vector<ir::Value> captured; ///< what its regions use from outside of it, up to a limit
-  NodeId last = 0;                 ///< the last node nested in it; itself if there is none
-  NodeId primal = kNone;           ///< backward operations: what it was paired with
+  NodeId last = 0;          ///< the last node nested in it; itself if there is none
+  NodeId primal = kNone;    ///< backward operations: what it was paired with
+  uint32_t place = 0;       ///< backward operations: where it is in its chain
   float confidence = 0;
-  float agreed = 0;           ///< how sure it is that it stems from that or from a rival
-  std::vector<NodeId> rivals; ///< what else it may stem from
+  float agreed = 0;               ///< how sure it is that it stems from that or from a rival
+  const void *constant = nullptr; ///< a constant it combines its other operand with, if any
+  Types takes;                    ///< of the equation's operands, before broadcasting too
+  Types makes;                    ///< of its results
+  Values captured;                ///< what its regions use from outside of it, up to a limit
+  NodeIds rivals;                 ///< what else it may stem from
   bool isRepeated = false;    ///< another equation computes the same, and one of them again
   bool hasRegions = false;
   bool isShape = false;  ///< it only seems to bring what its owner works on into shape
@@ -71,6 +81,10 @@ class PairingGraph {
 public:
   PairingGraph(const ir::OpList &operations, Provenance &provenance);
 
+private:
+  Arena arena_; // before what is in it
+
+public:
   std::vector<Node> nodes;
   std::vector<FunctionNodes> functions;
   bool isHigherOrder = false; ///< something was derived from backward operations
