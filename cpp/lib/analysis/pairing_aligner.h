@@ -140,10 +140,10 @@ private:
   PairingGraph &graph_;
   const FunctionNodes &forward_, &backward_;
   NodeId call_;
-  Arena arena_;                                            // before what is in it
-  std::pmr::unordered_map<uint64_t, Bucket> buckets_;      // by key and order; by key alone for all
-  std::pmr::unordered_map<NodeId, NodeIds> makers_;        // by equation
-  std::pmr::unordered_map<NodeId, Values> touched_;        // by equation
+  Arena arena_;                                       // before what is in it
+  std::pmr::unordered_map<uint64_t, Bucket> buckets_; // by key and order; by key alone for all
+  std::pmr::unordered_map<NodeId, NodeIds> makers_;   // by equation
+  std::pmr::unordered_map<NodeId, Values> touched_;   // by equation
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
   NodeIds outputs_; ///< equations whose results the forward function returns
 };

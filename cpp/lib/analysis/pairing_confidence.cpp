@@ -92,7 +92,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   bool hasRival = false, hasTiedRival = false, hasLinkedRival = false, hasBetterTied = false,
        hasBetterFit = false;
   // How many operations its derivative takes is not known: the order does not tell two apart.
-  bool isOpaque = usesAnything(graph_.provenance().text(graph_.nodes[primal].primitive)) &&
+  bool isOpaque = graph_.traits(graph_.nodes[primal]).usesAnything &&
                   !graph_.nodes[primal].hasRegions && !graph_.functionOf(graph_.nodes[primal]);
   bool hasTwin = false;
   const Bucket &bucket = *chain.clues[at].bucket;

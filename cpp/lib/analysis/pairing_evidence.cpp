@@ -139,14 +139,12 @@ bool Aligner::isTied(Value value, NodeId equation) {
   Values &touched = found->second;
   if (isNew) {
     const Node &node = graph_.nodes[equation];
-    std::string_view primitive = graph_.provenance().text(node.primitive);
-    bool usesResult = node.isOrphan || usesOwnResult(primitive);
-    bool usesOperands = usesOperand(primitive);
+    Traits traits = graph_.traits(node);
+    bool usesResult = node.isOrphan || traits.usesOwnResult;
     for (NodeId id : graph_.membersOf(equation)) {
       NodeId main = graph_.nodes[id].follows == kNone ? id : graph_.nodes[id].follows;
-      if (usesOperands && (main == equation || graph_.nodes[main].tangentOf == equation))
-        graph_.forEachInput(id,
-                            [&](Value input) { touched.push_back(graph_.root(input)); });
+      if (traits.usesOperand && (main == equation || graph_.nodes[main].tangentOf == equation))
+        graph_.forEachInput(id, [&](Value input) { touched.push_back(graph_.root(input)); });
       if (id != equation || usesResult)
         for (Value result : graph_.nodes[id].op.results())
           touched.push_back(graph_.root(result));
@@ -180,8 +178,7 @@ void Aligner::addMakers(NodeId equation, int depth, NodeIds &makers) {
       // Batching brings operands into shape at the place of the equation.
       bool isShaped = graph_.isShaping(graph_.nodes[owner]) &&
                       graph_.nodes[owner].key == graph_.nodes[equation].key;
-      if (depth < kMaxDepth &&
-          (isShaped || passesCotangent(graph_.provenance().text(graph_.nodes[owner].primitive))))
+      if (depth < kMaxDepth && (isShaped || graph_.traits(graph_.nodes[owner]).passesCotangent))
         addMakers(owner, depth + 1, makers);
     });
   }
@@ -231,7 +228,7 @@ bool Aligner::worksOn(NodeId equation, Value value) {
 bool Aligner::worksOnSumsOf(NodeId equation) {
   std::vector<NodeId> added;
   for (NodeId maker : makersFor(equation))
-    if (passesCotangent(graph_.provenance().text(graph_.nodes[maker].primitive)))
+    if (graph_.traits(graph_.nodes[maker]).passesCotangent)
       added.push_back(maker);
   for (NodeId addition : added)
     for (Value operand : graph_.nodes[addition].op.operands()) {
@@ -278,7 +275,7 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
       uses += use.owner() ? 1 : 0;
   NodeId addition = kNone;
   for (NodeId maker : makersFor(latest))
-    if (isHere(maker) && passesCotangent(graph_.provenance().text(graph_.nodes[maker].primitive))) {
+    if (isHere(maker) && graph_.traits(graph_.nodes[maker]).passesCotangent) {
       isSure &= addition == kNone && !isHere(latest);
       addition = addition == kNone ? maker : addition;
     }
@@ -385,25 +382,23 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   const Node &from = graph_.nodes[primal];
   const Node &to = graph_.nodes[chain.nodes[at]];
   const Clues &clues = chain.clues[at];
+  Traits traits = graph_.traits(from);
   float fit = support.fit = fitOf(chain, from.primitive, to.primitive);
-  if (fit == 0 && clues.hasCotangent && from.isOrphan &&
-      isMostlyResidual(graph_.provenance().text(from.primitive))) {
+  if (fit == 0 && clues.hasCotangent && from.isOrphan && traits.isMostlyResidual) {
     for (Value residual : clues.residuals)
       if (graph_.nodeOf(residual.definingOp()) == primal)
         fit = 1.0f;
   }
   // The transpose of a broadcast is a sum, which loses dimensions: only those of size 1 are made
   // anew.
-  bool isBroadcast = graph_.provenance().text(from.primitive) == "broadcast_in_dim";
-  if (chain.kind == Kind::Transposed && isBroadcast && graph_.isShaping(to) &&
+  if (chain.kind == Kind::Transposed && traits.isBroadcast && graph_.isShaping(to) &&
       !graph_.hasUnitDimension(from.takes[0]))
     return support;
-  bool isSum = graph_.provenance().text(to.primitive) == "add_any";
+  bool isSum = graph_.traits(to).isSum;
   if (fit == 0 || (derivedCalls_.count(from.primitive) && to.primitive != from.primitive && !isSum))
     return support;
   bool isFree = chain.kind == Kind::Recomputed ||
-                graph_.provenance().text(to.order->level) != "t" ||
-                usesAnything(graph_.provenance().text(from.primitive));
+                graph_.provenance().text(to.order->level) != "t" || traits.usesAnything;
   float ties = 0;
   for (Value residual : clues.residuals) {
     if (isTied(residual, primal))
@@ -435,9 +430,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   support.types = typesOf(to, primal, clues, bonus);
   if (!support.types && !isSum && chain.kind == Kind::Transposed)
     return support;
-  auto isAlike = [&](const Types &a, const Types &b) {
-    return isAnyAlike(a, b, clues.numBatched);
-  };
+  auto isAlike = [&](const Types &a, const Types &b) { return isAnyAlike(a, b, clues.numBatched); };
   float links = 0;
   auto link = [&](NodeId neighbour, float weight) {
     float confidence = graph_.nodes[neighbour].confidence;

@@ -34,7 +34,9 @@ PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
 }
 
 void PairingGraph::addFunction(const OpList &operations, size_t index) {
-  FunctionNodes range{operations[index].op, NodeId(nodes.size()), 0};
+  FunctionNodes &range =
+      functions.emplace_back(FunctionNodes{operations[index].op, NodeId(nodes.size()), 0});
+  *functionByOp_.insert(range.function.opaque()).first = uint32_t(functions.size() - 1);
   struct Open {
     NodeId id;
     size_t end;
@@ -64,8 +66,6 @@ void PairingGraph::addFunction(const OpList &operations, size_t index) {
   close(end);
   range.end = NodeId(nodes.size());
   findCaptured(range);
-  *functionByOp_.insert(range.function.opaque()).first = uint32_t(functions.size());
-  functions.push_back(range);
 }
 
 /// Equal constants are one value, so that recomputed operations have equal operands.
@@ -84,7 +84,8 @@ NodeId PairingGraph::addNode(const OpList::Entry &entry, NodeId parent) {
   node.hasRegions = entry.hasRegions;
   node.parent = parent;
   node.owner = node.last = id;
-  node.origin = &provenance_.of(node.op);
+  node.origin =
+      &provenance_.of(node.op, parent == kNone ? functions.back().function : nodes[parent].op);
   node.order = orderOf(node.origin->transforms);
   node.primitive = node.origin->primitive;
   uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
@@ -203,6 +204,15 @@ void PairingGraph::aliasUnstacked(const Node &node) {
   Value carried = body.arguments()[stack.number()];
   if (update.operands()[0] == carried)
     setAlias(op.results()[0], canonical(update.operands()[1]));
+}
+
+const Traits &PairingGraph::traits(const Node &node) {
+  if (traits_.size() <= node.primitive)
+    traits_.resize(node.primitive + 1);
+  std::optional<Traits> &traits = traits_[node.primitive];
+  if (!traits)
+    traits.emplace(provenance_.text(node.primitive));
+  return *traits;
 }
 
 NodeId PairingGraph::nodeOf(Operation op) {

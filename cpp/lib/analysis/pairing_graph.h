@@ -4,9 +4,11 @@
 #pragma once
 
 #include "hlotag/analysis/provenance.h"
+#include "pairing_rules.h"
 
 #include <map>
 #include <memory_resource>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -58,7 +60,7 @@ struct Node {
   Types makes;                    ///< of its results
   Values captured;                ///< what its regions use from outside of it, up to a limit
   NodeIds rivals;                 ///< what else it may stem from
-  bool isRepeated = false;    ///< another equation computes the same, and one of them again
+  bool isRepeated = false;        ///< another equation computes the same, and one of them again
   bool hasRegions = false;
   bool isShape = false;  ///< it only seems to bring what its owner works on into shape
   bool isOrphan = false; ///< only the backward pass uses it: its equation may be dead code
@@ -93,6 +95,7 @@ public:
 
   Provenance &provenance() { return provenance_; }
   const ir::OpIds &ids() const { return ids_; }
+  const Traits &traits(const Node &node);
   NodeId nodeOf(ir::Operation op);
   /// The node that makes `value`, looking through what only passes a value on; or kNone.
   NodeId definition(ir::Value value);
@@ -161,6 +164,7 @@ private:
   ir::OpIds ids_;
   ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_, reshape_, transpose_,
       convert_, customCall_;
+  std::vector<std::optional<Traits>> traits_;  // by primitive
   std::unordered_map<TextId, Order> orders_;   // by transforms
   std::vector<NodeId> scratch_[3];             // by node
   std::vector<NodeId> members_, membersBegin_; // by owner; where those of a node begin

@@ -53,4 +53,18 @@ Linearity linearityOf(std::string_view primitive);
 /// Whether a sum is linear in the operand of that number; the others have no tangents.
 bool isLinearIn(std::string_view sum, intptr_t number);
 
+/// What is asked of a primitive for each pair it may be in.
+struct Traits {
+  explicit Traits(std::string_view primitive)
+      : usesAnything(analysis::usesAnything(primitive)),
+        usesOwnResult(analysis::usesOwnResult(primitive)),
+        usesOperand(analysis::usesOperand(primitive)),
+        passesCotangent(analysis::passesCotangent(primitive)),
+        isMostlyResidual(analysis::isMostlyResidual(primitive)), isSum(primitive == "add_any"),
+        isBroadcast(primitive == "broadcast_in_dim") {}
+
+  bool usesAnything, usesOwnResult, usesOperand, passesCotangent, isMostlyResidual, isSum,
+      isBroadcast;
+};
+
 } // namespace hlotag::analysis

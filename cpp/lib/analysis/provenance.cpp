@@ -36,22 +36,24 @@ const std::vector<Operation> &Provenance::callsOf(Operation function) const {
   return found == calls_.end() ? none : found->second;
 }
 
-const Origin &Provenance::of(Operation op) {
-  return composed(contextIn(op.parent()), op.location());
+const Origin &Provenance::of(Operation op, Operation parent) {
+  return composed(contextIn(parent), op.location());
 }
 
 // --- Locations -----------------------------------------------------------------------------------
 
+const Provenance::File &Provenance::file(FileLoc loc) {
+  auto [file, isNew] = files_.insert(loc.opaque());
+  if (isNew)
+    *file = {uint32_t(files_.size()), loc.str().find(" to ") != std::string::npos};
+  return *file;
+}
+
 /// JAX's frames are `"function"("file":3:4 to :9)`; names of scopes without tracebacks are
 /// `"scope"("file":3:4)`. Only the range tells them apart.
 bool Provenance::isFrame(NameLoc name) {
-  FileLoc file = dynCast<FileLoc>(name.child());
-  if (!file)
-    return false;
-  auto [known, isNew] = isFrame_.insert(file.opaque());
-  if (isNew)
-    *known = file.str().find(" to ") != std::string::npos;
-  return *known;
+  FileLoc position = dynCast<FileLoc>(name.child());
+  return position && file(position).isRange;
 }
 
 const Provenance::Named &Provenance::named(Location loc) {
@@ -109,8 +111,8 @@ Provenance::Named Provenance::parse(Location loc) {
     pending.pop_back();
     if (!trace && !dynCast<NameLoc>(at))
       trace = at;
-    if (FileLoc file = dynCast<FileLoc>(at)) {
-      source = source ? source : file;
+    if (FileLoc position = dynCast<FileLoc>(at)) {
+      source = source ? source : position;
     } else if (NameLoc name = dynCast<NameLoc>(at)) {
       pending.push_back(name.child());
       std::string_view text = name.name().str();
@@ -159,7 +161,7 @@ Provenance::Named Provenance::parse(Location loc) {
     origin.expanded = equation != trace;
   }
   if (source)
-    origin.sourceKey = intern(source.str());
+    origin.sourceKey = file(source).key;
   origin.transposed = path.isTransposed();
   origin.checkpointed = path.checkpointed;
   origin.rematted = path.rematted;
@@ -169,6 +171,8 @@ Provenance::Named Provenance::parse(Location loc) {
 // --- Composition ---------------------------------------------------------------------------------
 
 const Origin &Provenance::composed(const Context *context, Location loc) {
+  if (context->isNothing())
+    return named(loc).origin;
   auto [origin, isNew] = composed_[context].insert(loc.opaque());
   if (isNew)
     *origin = &origins_.emplace_back(compose(outerOf(*context, loc), named(loc).origin));

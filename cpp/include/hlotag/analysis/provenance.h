@@ -30,7 +30,7 @@ struct Origin {
   TextId transforms = 0;
   TextId primitive = 0;        ///< JAX's name of it: `dot_general`, `add_any`; may be empty
   ir::FileLoc source;          ///< innermost line of user code, or null
-  TextId sourceKey = 0;        ///< interned `source`, with its end where known; 0 if there is none
+  uint32_t sourceKey = 0;      ///< a number for `source`, with its end where known; 0 if none
   const void *trace = nullptr; ///< identifies the call stack, or null; equal for forward and
                                ///< backward operations of one equation, but for jax.checkpoint
   bool expanded = false;       ///< one of several that JAX wrote out for one equation (`logistic`)
@@ -53,7 +53,9 @@ public:
   Provenance(const Provenance &) = delete;
   Provenance &operator=(const Provenance &) = delete;
 
-  const Origin &of(ir::Operation op);
+  const Origin &of(ir::Operation op) { return of(op, op.parent()); }
+  /// The same, for what is known to be in a region of `parent`.
+  const Origin &of(ir::Operation op, ir::Operation parent);
 
   bool isTransposed(ir::Operation op) { return of(op).transposed; }
 
@@ -72,11 +74,20 @@ private:
     Origin origin;
     TextId head = 0;
   };
+  struct File {
+    uint32_t key = 0;
+    bool isRange = false; ///< it has an end
+  };
   /// What surrounds an operation: the callers of its function, and the region operation it is in.
   struct Context {
     const Origin *base = nullptr;   ///< for names that continue the region's
     const Origin *region = nullptr; ///< for those that start anew
     TextId regionHead = 0;          ///< the region's first element; 0: directly in the function
+    /// Whether locations alone say all.
+    bool isNothing() const {
+      return !regionHead && !base->scope && !base->localScope && !base->transforms &&
+             !base->transposed && !base->checkpointed && !base->rematted;
+    }
     bool operator==(const Context &o) const {
       return base == o.base && region == o.region && regionHead == o.regionHead;
     }
@@ -91,6 +102,7 @@ private:
 
   const Named &named(ir::Location loc);
   Named parse(ir::Location loc);
+  const File &file(ir::FileLoc loc);
   bool isFrame(ir::NameLoc name);
   const Origin &composed(const Context *context, ir::Location loc);
   Origin compose(const Origin &outer, const Origin &inner);
@@ -112,7 +124,7 @@ private:
 
   std::deque<Named> names_;
   ir::PointerMap<const Named *> namedByLocation_;
-  ir::PointerMap<char> isFrame_;
+  ir::PointerMap<File> files_;
 
   std::unordered_set<Context, Hash> contexts_;
   ir::PointerMap<const Context *> contextByParent_;
