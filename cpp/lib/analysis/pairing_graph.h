@@ -175,6 +175,7 @@ private:
   ir::PointerMap<bool> isZero_;                                       // by attribute
   std::map<std::pair<const void *, const void *>, ir::Value> slices_; // by stack and type
   ir::PointerMap<uint32_t> functionByOp_;
+  std::unordered_map<uint64_t, unsigned> residuals_; // by two primitives
   std::unordered_map<uint64_t, KeyId> keys_;
 };
 

@@ -75,8 +75,11 @@ bool PairingGraph::isResidualUse(OpOperand use, NodeId id, NodeId equation, int 
 /// Whether the later node may be a residual of `equation`: what it works on must be what the
 /// derivative needs. `owners` are those found so far, of nodes before `later`.
 bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners) {
-  unsigned from = residualOf(provenance_.text(nodes[equation].primitive),
-                             provenance_.text(nodes[later].primitive));
+  TextId primal = nodes[equation].primitive, helper = nodes[later].primitive;
+  auto [found, isNew] = residuals_.try_emplace(uint64_t(primal) << 32 | helper);
+  if (isNew)
+    found->second = residualOf(provenance_.text(primal), provenance_.text(helper));
+  unsigned from = found->second;
   if (!from)
     return false;
   for (Value raw : nodes[later].op.operands()) {

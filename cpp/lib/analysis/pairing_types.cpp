@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which types batching may make of which.
+#include "pairing_graph.h"
+
+#include <algorithm>
+
+namespace hlotag::analysis {
+
+using namespace ir;
+
+/// The dimensions of a tensor type, and its element type last.
+static std::vector<std::string> shapeOf(const void *type) {
+  std::string text = Attribute(capi::fn().mlirTypeAttrGet(MlirType{type})).str();
+  std::vector<std::string> parts;
+  size_t begin = text.find('<');
+  if (begin == std::string::npos)
+    return {text};
+  for (size_t at = ++begin; at < text.size(); ++at)
+    if (text[at] == 'x' || text[at] == '>') {
+      parts.push_back(text.substr(begin, at - begin));
+      begin = at + 1;
+    }
+  return parts;
+}
+
+const std::vector<std::string> &PairingGraph::shape(const void *type) {
+  auto [shape, isNew] = shapes_.insert(type);
+  if (isNew)
+    *shape = shapeOf(type);
+  return *shape;
+}
+
+bool PairingGraph::hasUnitDimension(const void *type) {
+  const std::vector<std::string> &dimensions = shape(type);
+  return std::find(dimensions.begin(), dimensions.end(), "1") != dimensions.end();
+}
+
+bool PairingGraph::isAlike(const void *a, const void *b, size_t numBatched) {
+  if (a == b || numBatched == 0)
+    return a == b;
+  shape(a); // both, since inserting moves what is there
+  const std::vector<std::string> *shorter = &shape(b), *longer = &shape(a);
+  if (longer->size() < shorter->size())
+    std::swap(longer, shorter);
+  size_t numMore = longer->size() - shorter->size();
+  if (numMore == 0 || numMore > numBatched)
+    return false;
+  auto at = longer->begin();
+  for (const std::string &part : *shorter) {
+    at = std::find(at, longer->end(), part);
+    if (at == longer->end())
+      return false;
+    ++at;
+  }
+  return true;
+}
+
+} // namespace hlotag::analysis
