@@ -388,6 +388,20 @@ NodeId Aligner::onlySink(const Node &node, const Clues &clues) const {
   return only;
 }
 
+/// Whether `node` gives a cotangent a dimension that whatever uses it broadcasts implicitly. A
+/// cotangent has the shape of its value: only batching leaves out a dimension there.
+bool Aligner::isBroadcastByUser(const Node &node, const Clues &clues) const {
+  if (clues.numBatched == 0 || !graph_.isShaping(node))
+    return false;
+  for (OpOperand use : node.op.results()[0].uses()) {
+    NodeId user = graph_.nodeOf(use.owner());
+    if (user == kNone || graph_.nodes[user].follows == kNone ||
+        !graph_.isShaping(graph_.nodes[user]))
+      return false;
+  }
+  return true;
+}
+
 /// An operation that no rule of differentiation explains: batching and lowering add them. Its
 /// cotangent is that of an equation that is there, so it belongs to one of those.
 bool Aligner::adoptHelper(const Chain &chain, size_t at) {
@@ -399,6 +413,13 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
     return false;
   std::vector<NodeId> possible;
   float confidence = 1.0f;
+  if (NodeId sink = isBroadcastByUser(node, clues) ? onlySink(node, clues) : kNone; sink != kNone) {
+    node.primal = sink;
+    node.confidence = mostFor(node);
+    for (NodeId user : clues.sinks)
+      node.confidence = std::min(node.confidence, graph_.nodes[user].confidence);
+    return true;
+  }
   for (NodeId source : clues.sources) {
     const Node &maker = graph_.nodes[source];
     if (maker.primal == kNone)

@@ -102,6 +102,7 @@ private:
   Clues cluesFor(NodeId id);
   bool isSeed(const Node &node, ir::Value value, NodeId source);
   void addUsers(ir::Value residual, KeyId key, NodeIds &users);
+  bool broadcastsOperand(NodeId equation);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
   float fitOf(const Chain &chain, TextId primal, TextId derived);
   bool isAnyAlike(const Types &a, const Types &b, size_t numBatched);
@@ -135,6 +136,7 @@ private:
   void adoptPlumbing();
   void adoptHelpers(const Chain &chain);
   bool adoptHelper(const Chain &chain, size_t at);
+  bool isBroadcastByUser(const Node &node, const Clues &clues) const;
   NodeId onlySink(const Node &node, const Clues &clues) const;
 
   PairingGraph &graph_;

@@ -134,6 +134,9 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   // outside does not tell them apart.
   if (graph_.isHigherOrder && isAcross() && (!node.origin->source || isMixed(chain, node)))
     atMost = std::min(atMost, 0.85f);
+  bool isInCopy = node.parent != kNone && graph_.nodes[node.parent].origin->rematted;
+  if (isInCopy && graph_.nodes[node.parent].confidence < kCertain)
+    atMost = std::min(atMost, 0.85f);
   if (chain.kind == Kind::Recomputed)
     return hasRival || atMost < 1.0f ||
                    (chain.clues[at].numBatched > 0 && graph_.isShaping(node)) ||

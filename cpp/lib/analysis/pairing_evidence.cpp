@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kMaxDepth = 4; // of operations that pass cotangents on
 constexpr size_t kMaxMakers = 32;
+constexpr float kBroadcastFit = 1.2f; // of the sum that an operand leaves that was broadcast
 
 } // namespace
 
@@ -145,7 +146,8 @@ bool Aligner::isTied(Value value, NodeId equation) {
       NodeId main = graph_.nodes[id].follows == kNone ? id : graph_.nodes[id].follows;
       if (traits.usesOperand && (main == equation || graph_.nodes[main].tangentOf == equation))
         graph_.forEachInput(id, [&](Value input) { touched.push_back(graph_.root(input)); });
-      if (id != equation || usesResult)
+      bool isResult = id == equation || graph_.nodes[id].tangentOf == equation;
+      if (!isResult || usesResult)
         for (Value result : graph_.nodes[id].op.results())
           touched.push_back(graph_.root(result));
     }
@@ -377,6 +379,19 @@ float Aligner::fitOf(const Chain &chain, TextId primal, TextId derived) {
   return fit->second;
 }
 
+/// Whether `equation` broadcasts a value implicitly.
+bool Aligner::broadcastsOperand(NodeId equation) {
+  for (NodeId member : graph_.membersOf(equation)) {
+    const Node &node = graph_.nodes[member];
+    if (node.follows != equation || !graph_.isShaping(node))
+      continue;
+    Value value = graph_.canonical(node.op.operands()[0]);
+    if (value.isBlockArgument() || graph_.nodeOf(value.definingOp()) != kNone)
+      return true;
+  }
+  return false;
+}
+
 Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   Support support;
   const Node &from = graph_.nodes[primal];
@@ -389,10 +404,17 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       if (graph_.nodeOf(residual.definingOp()) == primal)
         fit = 1.0f;
   }
+  if (fit == 0 && chain.kind == Kind::Transposed)
+    for (NodeId member : graph_.membersOf(primal))
+      if (graph_.nodes[member].isShape && graph_.hasUnitDimension(graph_.nodes[member].takes[0]))
+        fit = std::max(fit, fitOf(chain, graph_.nodes[member].primitive, to.primitive));
   // The transpose of a broadcast is a sum, which loses dimensions: only those of size 1 are made
   // anew.
   if (chain.kind == Kind::Transposed && traits.isBroadcast && graph_.isShaping(to) &&
       !graph_.hasUnitDimension(from.takes[0]))
+    return support;
+  if (chain.kind == Kind::Transposed && fit <= kBroadcastFit && graph_.traits(to).isReduceSum &&
+      !broadcastsOperand(primal))
     return support;
   bool isSum = graph_.traits(to).isSum;
   if (fit == 0 || (derivedCalls_.count(from.primitive) && to.primitive != from.primitive && !isSum))

@@ -111,7 +111,6 @@ public:
   void setAlias(ir::Value copy, ir::Value original);
   /// Whether an operation only gives its operand another shape or type.
   bool isShaping(const Node &node) const { return isShapingName(node.name) && !node.takes.empty(); }
-  bool isShaping(ir::Operation op) const;
   /// The attributes that say what `node` computes: those of other dialects are notes, and copies of
   /// a call may call copies.
   std::vector<const void *> attributesOf(const Node &node) const;

@@ -16,9 +16,10 @@ namespace {
 struct Signature {
   const void *name;
   KeyId key;
-  std::vector<const void *> parts; ///< primitive, attributes and operands
+  TextId called;                   ///< the primitive of a call, whose copies may call copies
+  std::vector<const void *> parts; ///< attributes and operands
   bool operator<(const Signature &o) const {
-    return std::tie(key, name, parts) < std::tie(o.key, o.name, o.parts);
+    return std::tie(key, name, called, parts) < std::tie(o.key, o.name, o.called, o.parts);
   }
 };
 
@@ -26,7 +27,9 @@ struct Signature {
 bool isSurelyOwned(const Node &node) { return !node.isShape && !node.isApart; }
 
 Signature signatureOf(PairingGraph &graph, const Node &node) {
-  Signature signature{node.name.opaque(), node.key, graph.attributesOf(node)};
+  bool isCall = node.name == graph.ids().funcCall;
+  Signature signature{node.name.opaque(), node.key, isCall ? node.origin->primitive : 0,
+                      graph.attributesOf(node)};
   for (Value operand : node.op.operands())
     signature.parts.push_back(graph.canonical(operand).opaque());
   return signature;

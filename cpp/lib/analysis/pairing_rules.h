@@ -61,10 +61,10 @@ struct Traits {
         usesOperand(analysis::usesOperand(primitive)),
         passesCotangent(analysis::passesCotangent(primitive)),
         isMostlyResidual(analysis::isMostlyResidual(primitive)), isSum(primitive == "add_any"),
-        isBroadcast(primitive == "broadcast_in_dim") {}
+        isBroadcast(primitive == "broadcast_in_dim"), isReduceSum(primitive == "reduce_sum") {}
 
   bool usesAnything, usesOwnResult, usesOperand, passesCotangent, isMostlyResidual, isSum,
-      isBroadcast;
+      isBroadcast, isReduceSum;
 };
 
 } // namespace hlotag::analysis
