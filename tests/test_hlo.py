@@ -7,11 +7,12 @@ import linecache
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
-from hlotag import errors, pipeline
-from hlotag.hlo import HloModule, Origins, join, proto
+from hlotag import _core, errors, pipeline
+from hlotag.hlo import HloModule, Origins, join, opcodes, proto
 from hlotag.hlo.graph import StableHlo
 from hlotag.hlo.module import of_executable
 from programs import B, W, X, mlp
@@ -181,3 +182,24 @@ def test_operands_come_before_their_users(serialized):
     dot.operand_ids[0] = dot.id
     with pytest.raises(errors.HloError, match="no sound HLO module"):
         join(HloModule(module.to_bytes()), origins)
+
+
+def test_bytes_of_all_kinds_are_joined_or_refused(serialized):
+    origins, _ = _numbered(jax.grad(mlp), X, W, B)
+    program = StableHlo(origins)
+    random = np.random.default_rng(0)
+
+    def joins(data: bytes) -> bool:
+        try:
+            _core.join(data, program, lambda _, op_name: origins.ids_of(op_name), opcodes)
+        except ValueError:
+            return False
+        return True
+
+    assert joins(serialized)
+    assert not any(joins(serialized[:size]) for size in range(0, len(serialized) // 2, 7))
+    for _ in range(500):
+        data = bytearray(serialized)
+        for at in random.integers(0, len(data), size=3):
+            data[at] = random.integers(0, 256)
+        joins(bytes(data))

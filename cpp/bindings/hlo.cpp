@@ -21,14 +21,6 @@ using namespace hlotag;
 
 namespace {
 
-/// What is not UTF-8 becomes lone surrogates: who goes on to write it gets Python's error about it.
-nb::object toStr(std::string_view text) {
-  PyObject *made = PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "surrogateescape");
-  if (!made)
-    throw nb::python_error();
-  return nb::steal(made);
-}
-
 /// Makes one Python object for each handle that is asked for.
 template <class Make> class Objects {
 public:
@@ -51,7 +43,7 @@ nb::dict textEntries(ir::Attribute attribute) {
   if (auto entries = ir::dynCast<ir::DictionaryAttr>(attribute))
     for (ir::NamedAttribute entry : entries)
       if (auto text = ir::dynCast<ir::StringAttr>(entry.value))
-        found[toStr(entry.name.str())] = toStr(text.value());
+        found[python::toStr(entry.name.str())] = python::toStr(text.value());
   return found;
 }
 
@@ -73,7 +65,7 @@ nb::tuple numberOperations(nb::handle capsule, std::string_view token, bool ever
   bindings::Scope scope(module);
   ir::OpList operations{ir::Operation(module)};
   ir::OpIds ids(operations[0].op.context());
-  Objects text([](ir::Identifier name) { return toStr(name.str()); });
+  Objects text([](ir::Identifier name) { return python::toStr(name.str()); });
   Objects entries(textEntries);
   ir::PointerMap<size_t> known;
   nb::list names, places, attributes;
@@ -111,7 +103,7 @@ nb::tuple dataFlow(nb::handle capsule) {
                    [](const analysis::DataFlow::Definition &made) { return made.op; });
     return numbers;
   };
-  Objects text([](ir::Attribute type) { return toStr(type ? type.str() : ""); });
+  Objects text([](ir::Attribute type) { return python::toStr(type ? type.str() : ""); });
   std::vector<std::vector<std::optional<size_t>>> operands;
   nb::list types;
   for (size_t number = 0; number < flow.size(); ++number) {
@@ -122,6 +114,13 @@ nb::tuple dataFlow(nb::handle capsule) {
 }
 
 } // namespace
+
+nb::object python::toStr(std::string_view text) {
+  PyObject *made = PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "surrogateescape");
+  if (!made)
+    throw nb::python_error();
+  return nb::steal(made);
+}
 
 MlirOperation python::operationOf(nb::handle capsule) {
   if (!capi::isInstalled())

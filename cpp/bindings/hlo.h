@@ -7,10 +7,15 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string_view>
+
 namespace hlotag::python {
 
 /// The operation behind a capsule of jaxlib's.
 MlirOperation operationOf(nanobind::handle capsule);
+
+/// What is not UTF-8 becomes lone surrogates: who goes on to write it gets Python's error about it.
+nanobind::object toStr(std::string_view text);
 
 void bindHlo(nanobind::module_ &m);
 void bindHloJoin(nanobind::module_ &m);

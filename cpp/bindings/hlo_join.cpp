@@ -2,9 +2,10 @@
 //
 // Which operations of the program an HLO instruction came from: by the numbers in names, and by
 // data flow where they fail. Here and not in Python since it asks about every instruction, and a
-// compilation waits for the answer; what only few are asked (entries, dimensions, operands of
-// operations) it gets from the objects in `hlotag.hlo`.
+// compilation waits for the answer; what it wants to know of few operations (entries,
+// dimensions, operands) it asks the objects in `hlotag.hlo`.
 #include "hlo.h"
+#include "wire.h"
 
 #include "hlotag/ir/pointer_map.h"
 
@@ -29,15 +30,8 @@ constexpr int64_t kNone = -1;
 
 Ids toNumbers(nb::handle sequence) {
   Ids numbers;
-  auto add = [&](nb::handle number) {
+  for (nb::handle number : nb::tuple(sequence)) // Tuples are gone through without an iterator.
     numbers.push_back(number.is_none() ? kNone : nb::cast<int64_t>(number));
-  };
-  if (nb::isinstance<nb::tuple>(sequence)) // Without an iterator, as most are asked for.
-    for (nb::handle number : nb::borrow<nb::tuple>(sequence))
-      add(number);
-  else
-    for (nb::handle number : sequence)
-      add(number);
   return numbers;
 }
 
@@ -100,12 +94,12 @@ public:
 
   const Kind &operator[](size_t kind) const { return kinds_[kind]; }
 
-  size_t of(nb::handle text) {
+  size_t of(std::string_view view) {
+    nb::object text = python::toStr(view);
     if (PyObject *known = PyDict_GetItemWithError(indices_.ptr(), text.ptr()))
       return PyLong_AsSize_t(known);
     size_t index = kinds_.size();
     indices_[text] = index;
-    auto view = nb::cast<std::string_view>(text);
     auto isOne = [&](std::initializer_list<std::string_view> of) {
       return std::find(of.begin(), of.end(), view) != of.end();
     };
@@ -125,8 +119,7 @@ public:
                       isOne({"bitcast", "copy"}),
                       isOne({"fusion", "while", "conditional", "call"}),
                       {}});
-    nb::object opcode = traits[0];
-    size_t translated = of(opcode);
+    size_t translated = of(nb::cast<std::string_view>(traits[0]));
     kinds_[index].opcode = translated;
     return index;
   }
@@ -151,9 +144,9 @@ class Program {
 public:
   Program(nb::handle program, Kinds &kinds)
       : kinds_(kinds), name_(program.attr("name")), operands_(program.attr("operands")),
-        users_(program.attr("users")), entries_(program.attr("entries")),
-        dimensions_(program.attr("dimensions")), helpers_(program.attr("helpers").attr("get")),
-        results_(program.attr("results")), operations_(nb::len(program)) {}
+        entries_(program.attr("entries")), dimensions_(program.attr("dimensions")),
+        helpers_(program.attr("helpers").attr("get")), results_(program.attr("results")),
+        operations_(nb::len(program)) {}
 
   size_t size() const { return operations_.size(); }
 
@@ -166,7 +159,19 @@ public:
       known = toNumbers(operands_(number));
     return *known;
   }
-  Ids users(int64_t number) { return toNumbers(users_(number)); }
+  /// Those of the users that leave all elements in their order.
+  const Ids &relabellings(int64_t number) {
+    if (relabellings_.empty()) {
+      relabellings_.resize(size());
+      for (size_t user = 0; user < size(); ++user)
+        if (relabels(int64_t(user)))
+          for (int64_t operand : operands(int64_t(user)))
+            if (operand != kNone)
+              relabellings_.at(size_t(operand)).push_back(int64_t(user));
+    }
+    return relabellings_.at(size_t(number));
+  }
+  bool relabels(int64_t number) { return kinds_[kind(number).opcode].isRelabelling; }
   nb::object entries(int64_t number) { return entries_(number); }
   Ids dimensions(int64_t number) { return toNumbers(dimensions_(number)); }
   Ids helpers(int64_t number, size_t opcode) {
@@ -208,111 +213,109 @@ private:
     std::optional<size_t> &kind = operations_.at(size_t(number)).kind;
     if (!kind) {
       nb::object name = name_(number);
-      kind = kinds_.of(name);
+      kind = kinds_.of(nb::cast<std::string_view>(name));
     }
     return *kind;
   }
 
   Kinds &kinds_;
-  nb::object name_, operands_, users_, entries_, dimensions_, helpers_, results_;
+  nb::object name_, operands_, entries_, dimensions_, helpers_, results_;
   std::vector<Operation> operations_;
+  std::vector<Ids> relabellings_;
 };
 
 /// An HLO module, and its data flow as if nothing were fused.
 class Module {
 public:
   struct Instruction {
-    nb::object object;
+    std::string_view shape, attributes; // Messages.
     size_t opcode, computation;
     std::vector<size_t> operands;
-    Ids called;
-    std::optional<size_t> index; // Of a parameter, or of an element of a tuple.
+    std::vector<size_t> called;
+    size_t index; // Of a parameter, or of an element of a tuple.
+    nb::object opName;
   };
   struct Computation {
     size_t begin, end, root;
     std::optional<size_t> fusion, onlyCall;
   };
 
-  Module(nb::handle module, Kinds &kinds) : kinds_(kinds) {
-    nb::str id("id"), opcode("opcode"), operandIds("operand_ids"), calledIds("called_ids");
-    nb::object computations = module.attr("computations").attr("values")();
-    for (nb::handle computation : computations) {
-      size_t begin = instructions.size();
-      ById byId;
-      for (nb::handle object : nb::list(computation.attr("instructions"))) {
-        nb::object text = nb::getattr(object, opcode);
-        std::vector<size_t> operands;
-        for (nb::handle operand : nb::tuple(nb::getattr(object, operandIds)))
-          operands.push_back(byId[nb::cast<int64_t>(operand)]); // They come before their users.
-        byId.add(nb::cast<int64_t>(nb::getattr(object, id)), instructions.size());
-        instructions.push_back({nb::borrow(object), kinds.of(text), this->computations.size(),
-                                std::move(operands), toNumbers(nb::getattr(object, calledIds)),
-                                std::nullopt});
-      }
-      byId_.add(nb::cast<int64_t>(computation.attr("id")), this->computations.size());
-      this->computations.push_back(
-          {begin, instructions.size(),
-           byId[nb::cast<int64_t>(computation.attr("proto").attr("root_id"))], std::nullopt,
-           std::nullopt});
+  /// `data` is an `HloModuleProto`.
+  Module(std::string_view data, Kinds &kinds) : kinds_(kinds) {
+    int64_t entryId = 0;
+    for (wire::Message message(data); message.next();) {
+      if (message.field() == 3)
+        readComputation(message.bytes());
+      else if (message.field() == 6)
+        entryId = message.number();
     }
-    std::vector<int> numCalls(this->computations.size());
+    std::vector<int> numCalls(computations.size());
     for (size_t i = 0; i < instructions.size(); ++i) {
       const Kinds::Kind &kind = this->kind(i);
-      if (kind.isFusion || kind.isCall) {
-        Computation &called = this->called(i);
-        if (kind.isFusion)
-          called.fusion = i;
-        else if (++numCalls[byId_[instructions[i].called[0]]] == 1)
-          called.onlyCall = i;
-        else
-          called.onlyCall = std::nullopt;
-      }
+      if (!kind.isFusion && !kind.isCall)
+        continue;
+      size_t callee = instructions[i].called.at(0);
+      if (kind.isFusion)
+        computations[callee].fusion = i;
+      else
+        computations[callee].onlyCall = ++numCalls[callee] == 1 ? std::optional(i) : std::nullopt;
     }
-    entry = byId_[nb::cast<int64_t>(module.attr("entry").attr("id"))];
+    entry = byId_[entryId];
   }
 
   const Kinds::Kind &kind(size_t instruction) const {
     return kinds_[instructions[instruction].opcode];
   }
 
-  /// The first computation that an instruction calls.
-  Computation &called(size_t instruction) { return computations[callees(instruction).at(0)]; }
-
-  std::vector<size_t> callees(size_t instruction) const {
-    std::vector<size_t> found;
-    for (int64_t id : instructions[instruction].called)
-      found.push_back(byId_[id]);
-    return found;
+  /// The frontend attributes; of equal bytes, one object.
+  nb::object attributes(size_t instruction) {
+    std::string_view data = instructions[instruction].attributes;
+    nb::bytes key(data.data(), data.size());
+    if (PyObject *known = PyDict_GetItemWithError(attributes_.ptr(), key.ptr()))
+      return nb::borrow(known);
+    nb::dict entries;
+    for (wire::Message map(data); map.next();)
+      if (map.field() == 1) {
+        std::string_view halves[2];
+        for (wire::Message entry(map.bytes()); entry.next();)
+          if (entry.field() == 1 || entry.field() == 2)
+            halves[entry.field() - 1] = entry.bytes();
+        entries[python::toStr(halves[0])] = python::toStr(halves[1]);
+      }
+    attributes_[key] = entries;
+    return entries;
   }
 
-  nb::object attributes(size_t instruction) const {
-    return instructions[instruction].object.attr("attributes");
-  }
   Ids dimensions(size_t instruction) const {
-    return toNumbers(instructions[instruction].object.attr("dimensions"));
+    Ids dimensions;
+    for (wire::Message shape(instructions[instruction].shape); shape.next();)
+      if (shape.field() == 3)
+        shape.appendNumbers(dimensions);
+    return dimensions;
   }
 
   /// What computes the value that an instruction hands on: through parameters and results of
   /// fusions and calls.
   size_t source(size_t instruction, int depth = 0) {
-    for (size_t step = 0; depth < 1000 && step <= instructions.size(); ++step) {
+    if (depth == 1000)
+      throw std::out_of_range("tuples within tuples");
+    while (true) {
       const Kinds::Kind &kind = this->kind(instruction);
       const Computation &in = computations[instructions[instruction].computation];
       std::optional<size_t> caller = in.onlyCall ? in.onlyCall : in.fusion;
       if (kind.isParameter && caller) {
-        instruction = instructions[*caller].operands.at(index(instruction, "parameter_number"));
+        instruction = instructions[*caller].operands.at(instructions[instruction].index);
       } else if (kind.isFusion || kind.isCall) {
-        instruction = called(instruction).root;
+        instruction = computations[instructions[instruction].called[0]].root;
       } else if (kind.isElement) {
         size_t made = source(instructions[instruction].operands.at(0), depth + 1);
         if (!this->kind(made).isTuple)
           return instruction;
-        instruction = instructions[made].operands.at(index(instruction, "tuple_index"));
+        instruction = instructions[made].operands.at(instructions[instruction].index);
       } else {
         return instruction;
       }
     }
-    throw std::out_of_range("a value computed from itself");
   }
 
   /// All instructions, users before their operands; of fused computations at the place of the
@@ -333,8 +336,10 @@ public:
         size_t i = --next;
         order.push_back(i);
         // A computation is that of one fusion.
-        size_t callee = kind(i).isFusion ? callees(i).at(0) : 0;
-        if (kind(i).isFusion && computations[callee].fusion == i)
+        if (!kind(i).isFusion)
+          continue;
+        size_t callee = instructions[i].called[0];
+        if (computations[callee].fusion == i)
           pending.emplace_back(callee, computations[callee].end);
       }
     }
@@ -346,27 +351,87 @@ public:
   size_t entry = 0;
 
 private:
-  size_t index(size_t instruction, const char *field) {
-    std::optional<size_t> &index = instructions[instruction].index;
-    if (!index)
-      index = nb::cast<size_t>(instructions[instruction].object.attr("proto").attr(field));
-    return *index;
+  void readComputation(std::string_view data) {
+    size_t begin = instructions.size();
+    int64_t id = 0, root = 0;
+    ById byId;
+    for (wire::Message message(data); message.next();) {
+      if (message.field() == 2)
+        readInstruction(message.bytes(), byId);
+      else if (message.field() == 5)
+        id = message.number();
+      else if (message.field() == 6)
+        root = message.number();
+    }
+    byId_.add(id, computations.size());
+    computations.push_back({begin, instructions.size(), byId[root], std::nullopt, std::nullopt});
+  }
+
+  void readInstruction(std::string_view data, ById &byId) {
+    Instruction made{{}, {}, 0, computations.size(), {}, {}, 0, {}};
+    std::string_view opcode, metadata, opName;
+    int64_t id = 0;
+    Ids operands, called;
+    for (wire::Message message(data); message.next();) {
+      switch (message.field()) {
+      case 2:
+        opcode = message.bytes();
+        break;
+      case 3:
+        made.shape = message.bytes();
+        break;
+      case 7:
+        metadata = message.bytes();
+        break;
+      case 9:  // parameter_number
+      case 13: // tuple_index
+        made.index = size_t(message.number());
+        break;
+      case 35:
+        id = message.number();
+        break;
+      case 36:
+        message.appendNumbers(operands);
+        break;
+      case 38:
+        message.appendNumbers(called);
+        break;
+      case 68:
+        made.attributes = message.bytes();
+        break;
+      }
+    }
+    for (wire::Message message(metadata); message.next();)
+      if (message.field() == 2)
+        opName = message.bytes();
+    if (std::any_of(opcode.begin(), opcode.end(), [](char letter) { return letter < 0; }))
+      throw std::out_of_range("an opcode");
+    made.opName = python::toStr(opName);
+    made.opcode = kinds_.of(opcode);
+    // Operands come before their users, and computations before their callers.
+    for (int64_t operand : operands)
+      made.operands.push_back(byId[operand]);
+    for (int64_t computation : called)
+      made.called.push_back(byId_[computation]);
+    byId.add(id, instructions.size());
+    instructions.push_back(std::move(made));
   }
 
   Kinds &kinds_;
   ById byId_;
+  nb::dict attributes_;
 };
 
 class Join {
 public:
-  Join(nb::handle module, nb::handle program, nb::handle opcodes)
+  Join(std::string_view module, nb::handle program, nb::handle opcodes)
       : kinds_(opcodes), module_(module, kinds_), program_(program, kinds_),
         unique_(program_.size()), facts_(module_.instructions.size()),
         order_(module_.usersFirst()) {}
 
-  nb::list run(const nb::callable &named) {
+  nb::tuple run(const nb::callable &named) {
     for (size_t i : order_) {
-      facts_[i].ids = byName(i, toNumbers(named(module_.instructions[i].object)));
+      facts_[i].ids = byName(i, toNumbers(named(i, module_.instructions[i].opName)));
       facts_[i].isUnsure = !isEnough(i);
     }
     findUsers();
@@ -377,14 +442,16 @@ public:
     fillFusions();
     fillRegions();
     adoptNameless();
-    nb::list result;
-    for (const Facts &facts : facts_) {
-      nb::list ids;
-      for (int64_t number : facts.ids)
-        ids.append(number);
-      result.append(nb::tuple(ids));
+    nb::list ids, names, attributes;
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      nb::list numbers;
+      for (int64_t number : facts_[i].ids)
+        numbers.append(number);
+      ids.append(nb::tuple(numbers));
+      names.append(module_.instructions[i].opName);
+      attributes.append(module_.attributes(i));
     }
-    return result;
+    return nb::make_tuple(ids, names, attributes);
   }
 
 private:
@@ -523,7 +590,7 @@ private:
     nb::object attributes = module_.attributes(i);
     if (nb::len(attributes)) {
       nb::object entries = attributes.attr("items")();
-      Ids users = relabels(i) ? relabelled(i, program_.users(named[0])) : Ids();
+      Ids users = relabels(i) ? relabelled(i, program_.relabellings(named[0])) : Ids();
       for (const Ids *ids : std::initializer_list<const Ids *>{&wanted, &users, &helpers, &named})
         if (!ids->empty() && bears(entries, (*ids)[0]))
           return *ids;
@@ -545,7 +612,7 @@ private:
     nb::object entries = module_.attributes(i).attr("items")();
     Ids dimensions = module_.dimensions(i);
     for (int64_t number : candidates)
-      if (kinds_[program_.kind(number).opcode].isRelabelling &&
+      if (program_.relabels(number) &&
           !nb::cast<bool>(program_.entries(number).attr("items")().attr("isdisjoint")(entries)) &&
           program_.dimensions(number) == dimensions)
         return {number};
@@ -584,7 +651,7 @@ private:
       if (!facts_[i].ids.empty() && !module_.kind(i).isControl)
         callers.push_back(i);
     for (size_t caller : callers)
-      for (size_t callee : module_.callees(caller))
+      for (size_t callee : module_.instructions[caller].called)
         for (size_t i = module_.computations[callee].begin; i < module_.computations[callee].end;
              ++i)
           if (facts_[i].ids.empty() && !module_.kind(i).isXlasOwn)
@@ -595,7 +662,7 @@ private:
   void adoptNameless() {
     std::vector<size_t> nameless;
     for (size_t i : order_)
-      if (facts_[i].ids.empty() && relabels(i) && nb::len(module_.attributes(i)))
+      if (facts_[i].ids.empty() && relabels(i) && !module_.instructions[i].attributes.empty())
         nameless.push_back(i);
     if (nameless.empty())
       return;
@@ -619,12 +686,13 @@ private:
   std::vector<size_t> order_;
 };
 
-nb::list join(nb::handle module, nb::handle program, const nb::callable &named,
-              nb::handle opcodes) {
+nb::tuple join(const nb::bytes &module, nb::handle program, const nb::callable &named,
+               nb::handle opcodes) {
   try {
-    return Join(module, program, opcodes).run(named);
+    return Join({module.c_str(), module.size()}, program, opcodes).run(named);
   } catch (const std::out_of_range &) {
-    throw nb::value_error("instructions refer to what it does not have");
+    throw nb::value_error(
+        "its bytes end too early, or instructions refer to what it does not have");
   }
 }
 
@@ -632,5 +700,6 @@ nb::list join(nb::handle module, nb::handle program, const nb::callable &named,
 
 void python::bindHloJoin(nb::module_ &m) {
   m.def("join", &join, nb::arg("module"), nb::arg("program"), nb::arg("named"), nb::arg("opcodes"),
-        "Gives for each instruction, in the module's order, the numbers of its operations.");
+        "Gives for each instruction, in the module's order: the numbers of its operations, its "
+        "op_name, its frontend attributes.");
 }

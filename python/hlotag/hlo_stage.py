@@ -20,7 +20,7 @@ from typing import Any
 
 from hlotag import _compat
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
-from hlotag.hlo.join import join
+from hlotag.hlo.join import joined
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import restore, tags_of, with_tags
@@ -113,16 +113,16 @@ class _Restoration:
     def _restore(self, module: HloModule) -> None:
         # The module in hand is changed in place, so what it was is a copy, which only a recording needs.
         before = module if self._records is None else HloModule(module.to_bytes())
-        ids = join(module, self.origins, only_tags=self._records is None)
-        restore(ids, self.origins, self._stage.hlo)
-        for instruction in ids:
-            if instruction.op_name:
-                name = self.origins.plain(instruction.op_name)
+        found = joined(module, self.origins, only_tags=self._records is None)
+        restore(module, found, self.origins, self._stage.hlo)
+        for instruction, op_name in zip(module.messages(), found.op_names, strict=True):
+            if op_name:
+                name = self.origins.plain(op_name)
                 if self._stage.op_names:
-                    name = with_tags(name, tags_of(instruction.attributes, self._stage.op_names))
-                instruction.proto.metadata.op_name = name
+                    name = with_tags(name, tags_of(module.attributes_of(instruction), self._stage.op_names))
+                instruction.metadata.op_name = name
         if self._records is not None:
-            named = {instruction.name: numbers for instruction, numbers in ids.items()}
+            named = {instruction.name: numbers for instruction, numbers in zip(module.messages(), found.ids, strict=True)}
             self._records.append(Record(self.origins, before, named, module))
 
 

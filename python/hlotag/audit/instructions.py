@@ -69,10 +69,6 @@ class Instructions(Program):
         """As `Program` says."""
         return [self._ids.get(self._flow.source(operand)) for operand in self._instructions[number].operands]
 
-    def users(self, number: int) -> list[int]:
-        """As `Program` says."""
-        return self._users.get(number, [])
-
     def results(self) -> list[int | None]:
         """As `Program` says."""
         root = self._module.entry.root
@@ -89,15 +85,6 @@ class Instructions(Program):
     @cached_property
     def _flow(self) -> Flow:
         return Flow(self._module)
-
-    @cached_property
-    def _users(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for number in range(len(self)):
-            for operand in self.operands(number):
-                if operand is not None:
-                    found.setdefault(operand, []).append(number)
-        return found
 
     def __getitem__(self, instruction: Instruction) -> int | None:
         return self._ids.get(instruction)

@@ -8,7 +8,6 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins
@@ -29,10 +28,6 @@ class Program(ABC):
     @abstractmethod
     def operands(self, number: int) -> Sequence[int | None]:
         """The operations that compute the operands; None for arguments of the program and of region operations."""
-
-    @abstractmethod
-    def users(self, number: int) -> Sequence[int]:
-        """The operations that an operation's results are operands of."""
 
     @abstractmethod
     def results(self) -> Sequence[int | None]:
@@ -88,24 +83,9 @@ class StableHlo(Program):
         """As `Program` says."""
         return self._results
 
-    def users(self, number: int) -> list[int]:
-        """As `Program` says."""
-        return self._users.get(number, [])
-
     def value(self, number: int) -> int:
         """What operations have in common which compute the same from the same."""
         return self._values[number]
-
-    @cached_property
-    def _users(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for user, operands in enumerate(self._operands):
-            if self._names[user] in ("func.call", "func.return"):  # Seen through.
-                continue
-            for operand in dict.fromkeys(operands):
-                if operand is not None:
-                    found.setdefault(operand, []).append(user)
-        return found
 
 
 @functools.cache

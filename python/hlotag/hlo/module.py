@@ -54,22 +54,11 @@ class Instruction:
     @property
     def attributes(self) -> Mapping[str, str]:
         """The frontend attributes; equal ones may be one object, which stays as it is."""
-        # A message that is not there is not asked for: protobuf would make an empty one.
-        if not self.proto.HasField("frontend_attributes"):
-            return _NO_ATTRIBUTES
-        # Protobuf writes a map in a third of the time that reading it takes, and most instructions have one of few.
-        message, known = self.proto.frontend_attributes, self.computation.module.known_attributes
-        written = message.SerializeToString()
-        if (entries := known.get(written)) is None:
-            entries = known[written] = dict(message.map)
-        return entries
+        return self.computation.module.attributes_of(self.proto)
 
     @attributes.setter
     def attributes(self, entries: Mapping[str, str]) -> None:
-        written = self.proto.frontend_attributes.map
-        written.clear()
-        for key, value in entries.items():  # `update` is not protobuf's own, and takes several times as long.
-            written[key] = value
+        set_attributes(self.proto, entries)
 
     @property
     def operands(self) -> list[Instruction]:
@@ -90,6 +79,14 @@ class Instruction:
     def dimensions(self) -> tuple[int, ...]:
         """The dimensions of an array result, () for scalars and tuples."""
         return tuple(self.proto.shape.dimensions)
+
+
+def set_attributes(instruction: Any, entries: Mapping[str, str]) -> None:
+    """Writes the frontend attributes of an `HloInstructionProto`."""
+    written = instruction.frontend_attributes.map
+    written.clear()
+    for key, value in entries.items():  # `update` is not protobuf's own, and takes several times as long.
+        written[key] = value
 
 
 class Computation:
@@ -129,7 +126,7 @@ class HloModule:
 
     Attributes:
       name: of the module.
-      computations: by id, callees before their callers.
+      proto: the message; what is set in it is in the module that is written.
 
     Raises:
       HloError: the bytes are not an HLO module.
@@ -138,14 +135,18 @@ class HloModule:
     def __init__(self, module: Any):
         self.proto = _proto().read(module) if isinstance(module, bytes) else module
         self.name: str = self.proto.name
-        self.known_attributes: dict[bytes, Mapping[str, str]] = {}  # By how protobuf writes them.
-        self.computations = {c.id: Computation(c, self) for c in self.proto.computations}
+        self._known_attributes: dict[bytes, Mapping[str, str]] = {}  # By how protobuf writes them.
 
     def __repr__(self) -> str:
         return f"<HLO module {self.name}>"
 
     def __len__(self) -> int:
-        return sum(len(c.instructions) for c in self.computations.values())
+        return sum(len(c.instructions) for c in self.proto.computations)
+
+    @cached_property
+    def computations(self) -> dict[int, Computation]:
+        """The computations by id, callees before their callers; made when somebody asks."""
+        return {c.id: Computation(c, self) for c in self.proto.computations}
 
     @property
     def entry(self) -> Computation:
@@ -157,15 +158,33 @@ class HloModule:
         for computation in self.computations.values():
             yield from computation.instructions
 
+    def messages(self) -> Iterator[Any]:
+        """The same as messages, for which no objects of ours have to be made."""
+        for computation in self.proto.computations:
+            yield from computation.instructions
+
+    def attributes_of(self, instruction: Any) -> Mapping[str, str]:
+        """The frontend attributes of an `HloInstructionProto`; equal ones may be one object, which stays as it is."""
+        # A message that is not there is not asked for: protobuf would make an empty one.
+        if not instruction.HasField("frontend_attributes"):
+            return _NO_ATTRIBUTES
+        # Protobuf writes a map in a third of the time that reading it takes, and most instructions have one of few.
+        message = instruction.frontend_attributes
+        written = message.SerializeToString()
+        if (entries := self._known_attributes.get(written)) is None:
+            entries = self._known_attributes[written] = dict(message.map)
+        return entries
+
     def to_bytes(self) -> bytes:
         """The module, serialized; fields that this view does not know are as they were."""
         return _proto().write(self.proto)
 
     def free(self) -> None:
         """Lets go of the instructions, which refer to one another in circles that only the garbage collector would find."""
-        for computation in self.computations.values():
-            computation.instructions.clear()
-            computation.by_id = {}
+        if "computations" in self.__dict__:
+            for computation in self.computations.values():
+                computation.instructions.clear()
+                computation.by_id = {}
 
     def keep_frame_ids(self) -> None:
         """Makes XLA keep the ids of stack frames when it reads the module back into the one that it is from.

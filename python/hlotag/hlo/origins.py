@@ -82,13 +82,11 @@ class Origins:
         _host.ensure()
         self.module = module
         self.token = _digest(module, salt)
-        self.names, self._places, self.attributes, helpers = _core.number_operations(
-            module.operation._CAPIPtr, self.token, every=every
-        )
+        self.names, places, self.attributes, helpers = _core.number_operations(module.operation._CAPIPtr, self.token, every=every)
         self.helpers: dict[int, list[int]] = {}
         for helper, number in helpers:
             self.helpers.setdefault(number, []).append(helper)
-        self._known_names: dict[str, _Name] = {}
+        self._names = _Names(self.token, places)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -118,25 +116,31 @@ class Origins:
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
         """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
-        return self._read(op_name)[0]
+        return self._names[op_name][0]
 
     def callers_of(self, op_name: str) -> set[int]:
         """The numbers in an `op_name` of the calls that XLA inlined."""
-        return self._read(op_name)[1]
+        return self._names[op_name][1]
 
     def plain(self, op_name: str) -> str:
         """`op_name` as XLA would have written it without numbers."""
-        return self._read(op_name)[2]
+        return self._names[op_name][2]
 
-    def _read(self, op_name: str) -> _Name:
-        if (known := self._known_names.get(op_name)) is None:
-            known = self._known_names[op_name] = self._parse(op_name)
-        return known
+
+class _Names(dict[str, "_Name"]):
+    """What `op_name`s say, read when they are first asked for."""
+
+    def __init__(self, token: str, places: list[int]):
+        self._token, self._places = token, places
+
+    def __missing__(self, op_name: str) -> _Name:
+        self[op_name] = name = self._parse(op_name)
+        return name
 
     def _parse(self, op_name: str) -> _Name:
         if "\x01" not in op_name:
             return (), set(), op_name
-        if (found := _NUMBERED.fullmatch(op_name)) and found[1] == self.token:
+        if (found := _NUMBERED.fullmatch(op_name)) and found[1] == self._token:
             return (int(found[2]),), set(), found[3]
         paths = self._paths(op_name)
         ids = tuple(dict.fromkeys(path[-1] for path in paths if path))
@@ -156,12 +160,12 @@ class Origins:
     def _paths(self, op_name: str) -> list[list[int]]:
         found = _NUMBER.findall(op_name)
         if len(found) < 2:
-            return [[int(number)] for token, number in found if token == self.token]
+            return [[int(number)] for token, number in found if token == self._token]
         paths = []
         for name in op_name.split(";"):
             callers, _, combined = name.partition("/(\x01")
             parts = [f"{callers}/\x01{part}" for part in combined.split(":\x01")] if combined else [name]
-            paths += [[int(number) for token, number in _NUMBER.findall(part) if token == self.token] for part in parts]
+            paths += [[int(number) for token, number in _NUMBER.findall(part) if token == self._token] for part in parts]
         return paths
 
 

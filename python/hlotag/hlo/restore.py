@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from hlotag import keys
-from hlotag.hlo.module import Instruction
+from hlotag.hlo.join import Joined
+from hlotag.hlo.module import HloModule, set_attributes
 from hlotag.hlo.opcodes import may_be
 from hlotag.hlo.origins import Origins
 
@@ -33,11 +34,12 @@ def with_tags(op_name: str, tags: Mapping[str, str]) -> str:
     return f"{scope}{slash}{{{_NOT_IN_NAMES.sub('_', written)}}}/{last}"
 
 
-def restore(ids: Mapping[Instruction, tuple[int, ...]], origins: Origins, patterns: tuple[str, ...] = ("*",)) -> int:
+def restore(module: HloModule, joined: Joined, origins: Origins, patterns: tuple[str, ...] = ("*",)) -> int:
     """Gives every instruction the tags of the operations that it came from.
 
     Args:
-      ids: as `join` gives them; the instructions are changed in place.
+      module: changed in place.
+      joined: what its instructions came from.
       origins: the operations.
       patterns: of the keys to put right; others stay as XLA left them.
 
@@ -46,18 +48,19 @@ def restore(ids: Mapping[Instruction, tuple[int, ...]], origins: Origins, patter
     """
     restorer = _Restorer(origins, patterns)
     num_changed = 0
-    for instruction, numbers in ids.items():
+    for instruction, numbers, op_name, before in zip(
+        module.messages(), joined.ids, joined.op_names, joined.attributes, strict=True
+    ):
         if not numbers:
             continue
-        before = instruction.attributes
         tags = restorer.tags_for(numbers)
         if before == tags and (len(numbers) == 1 or not restorer.names_places):
             continue
         # XLA left the right ones, or none, of most.
         is_simple = not before and not restorer.names_places
-        after = tags if is_simple else restorer.entries_for(instruction, numbers, before)
+        after = tags if is_simple else restorer.entries_for(instruction.opcode, op_name, numbers, before)
         if after != before:
-            instruction.attributes = after
+            set_attributes(instruction, after)
             num_changed += 1
     return num_changed
 
@@ -82,14 +85,14 @@ class _Restorer:
             self._merged[numbers] = merged
         return merged
 
-    def entries_for(self, instruction: Instruction, numbers: tuple[int, ...], before: Mapping[str, str]) -> Mapping[str, str]:
+    def entries_for(self, opcode: str, op_name: str, numbers: tuple[int, ...], before: Mapping[str, str]) -> Mapping[str, str]:
         """What an instruction that came from `numbers` and that XLA left with `before` is to have."""
         # XLA copies some of a call's entries to what it inlines.
-        callers = self._origins.callers_of(instruction.op_name)
+        callers = self._origins.callers_of(op_name)
         from_callers = {entry for number in callers for entry in self._tags[number].items()}
         # A value that the program does not have is XLA's own, for instance of a combined collective.
         after = {k: v for k, v in before.items() if (k, v) not in self._written or (k, v) in from_callers}
-        is_operation = self._is_operation(instruction, numbers)
+        is_operation = self._is_operation(opcode, op_name, numbers)
         for number in reversed(numbers):
             for key, value in self._tags[number].items():
                 is_xlas = key in before and (key, before[key]) not in self._written
@@ -97,13 +100,11 @@ class _Restorer:
                     after[key] = value
         return after
 
-    def _is_operation(self, instruction: Instruction, numbers: tuple[int, ...]) -> bool:
+    def _is_operation(self, opcode: str, op_name: str, numbers: tuple[int, ...]) -> bool:
         """Whether an instruction is what its operation computes, and not one that helps."""
-        if instruction.opcode == "constant":
+        if opcode == "constant":
             return False
-        return numbers[0] in self._origins.ids_of(instruction.op_name) or may_be(
-            self._origins.names[numbers[0]], instruction.opcode
-        )
+        return numbers[0] in self._origins.ids_of(op_name) or may_be(self._origins.names[numbers[0]], opcode)
 
 
 @functools.lru_cache(maxsize=256)
