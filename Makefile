@@ -3,8 +3,8 @@
 # make test-bindings    all tests again, through jaxlib's Python bindings (HLOTAG_HOST=bindings)
 # make demo    the example, in an environment of its own
 # make docs    the documentation site, into build/site; fails on a dead link
-# make lint    format, style and types; make format repairs what can be repaired
-# make bench   the benchmarks, into docs/performance.md (BENCH=--short: in a minute or two); make tidy: clang-tidy; make asan: the tests under sanitizers
+# make lint    format, style, types and clang-tidy; make format repairs what can be repaired
+# make bench   the benchmarks, into docs/performance.md (BENCH=--short: in a minute or two); make asan: the tests under sanitizers
 # make hostile modules that are big and badly shaped; make fuzz: the fuzzers, TIME=600 seconds in all
 # make wheel   the source distribution and manylinux wheels, into dist/, tried without a compiler
 # make clean   removes all that was built
@@ -20,7 +20,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test test-bindings demo docs lint format tidy bench asan hostile fuzz wheel clean
+.PHONY: help test test-bindings demo docs lint format bench asan hostile fuzz wheel clean
 .SECONDARY:
 
 help:
@@ -61,11 +61,6 @@ lint: $(newest_venv)/.lint-deps
 
 format: $(newest_venv)/.lint-deps
 	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" bash tools/lint.sh --fix
-
-tidy: $(newest_venv)/.lint-deps
-	@mkdir -p build
-	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" cmake --preset dev >build/configure.log
-	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" clang-tidy --quiet -p build/dev $$(find cpp/lib -name '*.cpp')
 
 asan: $(newest_venv)/.installed
 	@mkdir -p build

@@ -475,7 +475,7 @@ private:
     // An operand that is of the same equation has the name of its user; which of several it is,
     // the user's operands say.
     Ids helpers;
-    for (size_t helper : program_.helpers(numbers[0], opcode(i)))
+    for (int64_t helper : program_.helpers(numbers[0], opcode(i)))
       if (program_.kind(helper).opcode == opcode(i))
         helpers.push_back(helper);
     if (helpers.size() == 1)

@@ -214,8 +214,8 @@ NB_MODULE(_core, m) {
 #endif
   passes::registerAllPasses();
 
-  nb::exception<capi::LoaderError>(m, "LoaderError", PyExc_RuntimeError);
-  nb::exception<pass::PluginError>(m, "PluginError", PyExc_RuntimeError);
+  nb::exception<capi::LoaderError> loaderError(m, "LoaderError", PyExc_RuntimeError);
+  nb::exception<pass::PluginError> pluginError(m, "PluginError", PyExc_RuntimeError);
   // PipelineError of Python is made from ValueError, so that one definition serves.
   nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
     try {

@@ -25,12 +25,12 @@ template <class T> bool isA(T handle, const nb::object &Class) {
   return nb::isinstance(session().object(handle), Class);
 }
 
-void print(nb::object object, MlirStringCallback callback, void *userData) {
+void print(nb::handle object, MlirStringCallback callback, void *userData) {
   auto text = nb::cast<std::string>(nb::str(object));
   callback({text.data(), text.size()}, userData);
 }
 
-MlirIdentifier identifierOf(nb::object text) {
+MlirIdentifier identifierOf(nb::handle text) {
   return session().identifier(nb::cast<std::string_view>(text));
 }
 

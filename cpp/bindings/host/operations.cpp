@@ -18,7 +18,7 @@ PrintingFlags &flagsOf(MlirOpPrintingFlags handle) {
 
 Session &session() { return Session::current(); }
 
-intptr_t count(nb::object sequence) { return intptr_t(nb::len(sequence)); }
+intptr_t count(nb::handle sequence) { return intptr_t(nb::len(sequence)); }
 
 template <class T> nb::list listOf(intptr_t count, const T *handles) {
   nb::list list;
@@ -48,7 +48,7 @@ MlirAttribute valueOf(nb::handle attributes, nb::handle name) {
 }
 
 /// The operation that an insertion point stands before, or null.
-MlirOperation operationAt(nb::object insertionPoint) {
+MlirOperation operationAt(nb::handle insertionPoint) {
   nb::object operation = insertionPoint.attr("ref_operation");
   return operation.is_none() ? MlirOperation{nullptr} : pointerOf<MlirOperation>(operation);
 }

@@ -12,7 +12,7 @@ namespace {
 
 Session &session() { return Session::current(); }
 
-intptr_t count(nb::object sequence) { return intptr_t(nb::len(sequence)); }
+intptr_t count(nb::handle sequence) { return intptr_t(nb::len(sequence)); }
 
 /// The Python diagnostic; its owner keeps it for as long as a handler looks at it.
 nb::handle objectOf(MlirDiagnostic handle) { return {static_cast<PyObject *>(handle.ptr)}; }

@@ -21,8 +21,9 @@ nb::object kept(std::unordered_map<const void *, nb::object> &objects, T handle,
 }
 
 /// The bindings give some attributes and locations as the base class.
-nb::object refineAttribute(nb::object object) {
-  return object.type().is(classes().Attribute) ? object.attr("maybe_downcast")() : object;
+nb::object refineAttribute(const nb::object &object) {
+  return object.type().is(classes().Attribute) ? nb::object(object.attr("maybe_downcast")())
+                                               : object;
 }
 
 nb::object refineLocation(nb::object object) {

@@ -39,19 +39,19 @@ std::string_view unwrapTransforms(std::string_view element, std::string &transfo
 /// Rematerialized code repeats the scopes around it, `transpose(jvp(S))/jvp(S)/...`: drops the
 /// longest run before `restart` that the scopes from there on begin with.
 void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
-  size_t longest = std::min(restart, scopes.size() - restart);
-  auto middle = scopes.begin() + restart;
+  auto middle = scopes.begin() + std::ptrdiff_t(restart);
+  auto longest = std::min(middle - scopes.begin(), scopes.end() - middle);
   // Knuth, Morris and Pratt: border[i] is the longest run that both starts and ends middle[0..i].
-  std::vector<size_t> border(longest);
-  size_t length = 0;
+  std::vector<std::ptrdiff_t> border(static_cast<size_t>(longest));
+  std::ptrdiff_t length = 0;
   auto advance = [&](const std::string &scope) {
     while (length > 0 && (length == longest || middle[length] != scope))
-      length = border[length - 1];
-    length += middle[length] == scope;
+      length = border[size_t(length - 1)];
+    length += middle[length] == scope ? 1 : 0;
   };
-  for (size_t i = 1; i < longest; ++i) {
+  for (std::ptrdiff_t i = 1; i < longest; ++i) {
     advance(middle[i]);
-    border[i] = length;
+    border[size_t(i)] = length;
   }
   length = 0;
   for (auto scope = middle - longest; scope != middle; ++scope)

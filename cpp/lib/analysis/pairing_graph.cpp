@@ -234,7 +234,7 @@ Value PairingGraph::root(Value value) {
   value = canonical(value);
   for (int step = 0; step < 4; ++step) {
     Operation maker = value.definingOp();
-    if (!maker || !isShapingName(maker.name()) || maker.operands().size() == 0)
+    if (!maker || !isShapingName(maker.name()) || maker.operands().empty())
       break;
     value = canonical(maker.operands()[0]);
   }

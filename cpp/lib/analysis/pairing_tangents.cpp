@@ -171,7 +171,7 @@ void TangentFinder::infer(NodeId id) {
   Linearity kind = linearity(id);
   Operation op = node(id).op;
   bool isSum = kind == Linearity::Sum;
-  bool allPrimal = op.operands().size() > 0;
+  bool allPrimal = !op.operands().empty();
   std::vector<NodeId> linear; // what may be tangents
   size_t numOpen = 0;         // of those
   for (intptr_t number = 0; number < op.operands().size(); ++number) {

@@ -217,7 +217,7 @@ TextId Provenance::commonPrefix(TextId a, TextId b, char separator) {
     if (isEnd(first, length) && isEnd(second, length))
       end = length;
     if (length == first.size() || length == second.size() || first[length] != second[length])
-      return intern(std::string(first.substr(0, end)));
+      return intern(first.substr(0, end));
     ++length;
   }
 }

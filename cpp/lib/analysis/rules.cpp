@@ -187,6 +187,7 @@ std::vector<Rule> parseRules(MlirContext context, std::string_view text) {
   if (!list)
     throw RuleError("rules must be an array of dictionaries, but is " + attr.str());
   std::vector<Rule> rules;
+  rules.reserve(size_t(list.size()));
   for (intptr_t i = 0; i < list.size(); ++i)
     rules.push_back(RuleReader(context, size_t(i) + 1, list[i]).read());
   return rules;

@@ -38,12 +38,14 @@ const Entry *entryOf(std::string_view name) {
 /// All slots of a table are pointers to functions, which have one size.
 void *get(const Table &table, const Entry &entry) {
   void *address;
-  std::memcpy(&address, reinterpret_cast<const char *>(&table) + entry.offset, sizeof(address));
+  std::memcpy(static_cast<void *>(&address), reinterpret_cast<const char *>(&table) + entry.offset,
+              sizeof(address));
   return address;
 }
 
 void set(Table &table, const Entry &entry, void *address) {
-  std::memcpy(reinterpret_cast<char *>(&table) + entry.offset, &address, sizeof(address));
+  std::memcpy(reinterpret_cast<char *>(&table) + entry.offset, static_cast<const void *>(&address),
+              sizeof(address));
 }
 
 std::vector<std::string_view> names(bool required) {

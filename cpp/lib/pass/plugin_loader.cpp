@@ -51,6 +51,7 @@ LogicalResult run(int32_t (*function)(void *, void *, const char *const *, Hlota
   for (const OptionBase *option : self.options())
     texts.push_back(option->print());
   std::vector<const char *> values;
+  values.reserve(texts.size());
   for (const std::string &text : texts)
     values.push_back(text.c_str());
   std::vector<ir::Diagnostic> reports;
@@ -122,6 +123,7 @@ std::vector<std::string> registerPasses(const HlotagPlugin &plugin, const std::s
   HlotagHost host{HLOTAG_PLUGIN_ABI, HLOTAG_VERSION, function, addPass, fail, &registration};
   plugin.registerPasses(&host);
   std::vector<std::string> names;
+  names.reserve(registration.specs.size());
   for (const GuestSpec &spec : registration.specs)
     names.push_back(spec.argument);
   if (registration.failure.empty())

@@ -47,7 +47,7 @@ void IRPrinter::print(const char *when, const PipelineElement &element, const ch
     header += " ('builtin.module' operation";
     if (auto name = module_.attrOf<ir::StringAttr>("sym_name"))
       header += ": @" + std::string(name.value());
-    header += ")";
+    header += ')';
   }
   fprintf(stderr, "%s //----- //\n", header.c_str());
   MlirOpPrintingFlags flags = fn.mlirOpPrintingFlagsCreate();

@@ -187,6 +187,7 @@ void Executor::runGroup(MlirOperation op, MlirExternalPass self, void *userData)
     ok = ir::Operation(op) == group->executor->module_ &&
          group->executor->runElements(group->elements);
   } catch (...) {
+    ok = false;
   }
   if (!ok)
     capi::fn().mlirExternalPassSignalFailure(self);

@@ -183,7 +183,7 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
   subject.opName = op.name().str();
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
     subject.function = symbol.value();
-  if (origin) {
+  if (origin && provenance_) {
     subject.scope = provenance_->text(origin->scope);
     subject.isTransposed = origin->transposed;
     if (origin->source) {
@@ -196,12 +196,13 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
 }
 
 bool Attacher::dependsOnPhase(ir::Operation op) {
-  if (!mayMatch(op.name()))
+  if (!mayMatch(op.name()) || !provenance_)
     return false;
+  const analysis::Origin &origin = provenance_->of(op);
   ir::Operation function = op;
   while (function.name() != ctx_.ids().func)
     function = function.parent();
-  Subject subject = subjectOf(op, &provenance_->of(op), function);
+  Subject subject = subjectOf(op, &origin, function);
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
     return (rule.phase != Phase::Both || rule.grad != rule.attrs) && rule.matchesPatterns(subject);
   });

@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <optional>
+#include <stdexcept>
 
 namespace hlotag::passes {
 
@@ -75,8 +76,8 @@ struct Resolved {
 };
 
 /// A mark that cannot be resolved; whoever knows the operation reports it.
-struct BadMark {
-  std::string reason;
+struct BadMark : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 class LocationResolver {
@@ -201,7 +202,7 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
   if (analysis::hasMark(name)) {
     analysis::parseMarks(name, parsed_);
     if (!parsed_.error.empty())
-      throw BadMark{parsed_.error};
+      throw BadMark(parsed_.error);
     result.forward = ctx_.tags().merge(entriesOf(parsed_.marks, &Tag::forward), child.forward);
     result.derived = ctx_.tags().merge(entriesOf(parsed_.marks, &Tag::derived), child.derived);
     name = parsed_.stripped;
@@ -217,9 +218,9 @@ ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<size_t> &marks,
   ir::DictionaryAttr entries;
   for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
     if (*mark >= tags_.size())
-      throw BadMark{"mark 'hlotag#" + std::to_string(*mark) + "' has no entry in '" +
+      throw BadMark("mark 'hlotag#" + std::to_string(*mark) + "' has no entry in '" +
                     std::string(ctx_.ids().tags.str()) + "', which has " +
-                    std::to_string(tags_.size())};
+                    std::to_string(tags_.size()));
     entries = ctx_.tags().merge(entries, tags_[*mark].*phase);
   }
   return entries;
@@ -340,7 +341,7 @@ private:
     try {
       return &locations_.resolve(loc);
     } catch (const BadMark &bad) {
-      (void)ctx_.emitError(op, "'" + std::string(op.name().str()) + "' " + bad.reason);
+      (void)ctx_.emitError(op, "'" + std::string(op.name().str()) + "' " + bad.what());
       ++numBad_;
       return nullptr;
     }

@@ -226,10 +226,12 @@ Verifier::Checked Verifier::checkUncached(ir::Attribute attr) {
   std::vector<ir::NamedAttribute> kept;
   for (ir::NamedAttribute entry : entries) {
     std::string key(entry.name.str());
-    if (ir::startsWith(key, ir::kReservedPrefix))
-      return {"key '" + key + "' in " + name + ": the prefix 'hlotag.' is reserved",
-              /*isError=*/true,
-              {}};
+    if (ir::startsWith(key, ir::kReservedPrefix)) {
+      std::string mistake = "key '";
+      mistake.append(key).append("' in ").append(name);
+      mistake.append(": the prefix 'hlotag.' is reserved");
+      return {mistake, /*isError=*/true, {}};
+    }
     if (ir::isUnset(entry.value))
       continue;
     checked.isInGroup |= key == analysis::kSchedulingGroup || key == analysis::kCollectiveGroup;

@@ -78,7 +78,7 @@ void describe(const HlotagHost &host, const Factory &factory) {
   raw.numOptions = options.size();
   raw.options = options.data();
   raw.run = run;
-  raw.data = const_cast<Factory *>(&factory);
+  raw.data = static_cast<void *>(const_cast<Factory *>(&factory));
   host.addPass(host.state, &raw);
 }
 

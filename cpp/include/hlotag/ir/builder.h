@@ -32,9 +32,11 @@ inline OwnedOperation createOp(std::string_view name, Location location,
                                const std::vector<NamedAttribute> &attributes = {},
                                const std::vector<MlirRegion> &regions = {}) {
   std::vector<MlirValue> values;
+  values.reserve(operands.size());
   for (Value operand : operands)
     values.push_back(operand.raw());
   std::vector<MlirNamedAttribute> entries;
+  entries.reserve(attributes.size());
   for (NamedAttribute entry : attributes)
     entries.push_back({entry.name.raw(), entry.value.raw()});
   MlirOperationState state{};
