@@ -399,6 +399,8 @@ private:
       case 68:
         made.attributes = message.bytes();
         break;
+      default: // nothing that this asks for
+        break;
       }
     }
     for (wire::Message message(metadata); message.next();)
