@@ -126,6 +126,7 @@ private:
   void settle(const Chain &chain, const Choice &choice);
   float mostFor(const Node &node) const;
   bool isMixed(const Chain &chain, const Node &derived);
+  bool keepsType(const Node &equation, const Node &derived);
   bool mayStemFromShape(const Chain &chain, size_t at, NodeId member);
   bool haveOneOrigin(NodeId a, NodeId b) const;
   float confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId high);

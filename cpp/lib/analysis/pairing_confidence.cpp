@@ -63,6 +63,18 @@ bool Aligner::haveOneOrigin(NodeId a, NodeId b) const {
   return origin != kNone && origin == originOf(b);
 }
 
+/// Whether the derivative of `equation` only makes values of the one type that it works on, and
+/// `derived` one of another.
+bool Aligner::keepsType(const Node &equation, const Node &derived) {
+  Linearity linearity = linearityOf(graph_.provenance().text(equation.primitive));
+  if (linearity == Linearity::Unknown || linearity == Linearity::Product ||
+      derived.order->numBatched > 0 || equation.makes.empty() || equation.takes.empty())
+    return false;
+  auto isOfType = [&](const void *type) { return type == equation.makes[0]; };
+  return std::all_of(equation.takes.begin(), equation.takes.end(), isOfType) &&
+         std::none_of(derived.makes.begin(), derived.makes.end(), isOfType);
+}
+
 /// Whether what batching seems to have emitted for the equation of `member` may be an equation of
 /// its own, and the one that is paired was derived from that: then its cotangent comes in there.
 bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
@@ -107,12 +119,13 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
                other.numTied >= own.numTied;
     // Batching changes types: one that fits less is no reason against what else speaks for it.
     // So is one that moves the data of the equation before.
-    bool isMoved = other.isInner && !own.isInner && graph_.isShaping(node);
+    bool isMoved = other.isInner && !own.isInner && graph_.isShaping(node) &&
+                   !keepsType(graph_.nodes[bucket[i]], node);
     bool isLess = other.types < own.types && (other.types == 0 || !(other.isLinked || isMoved));
+    // Nothing is known of what it may emit: order and types are not enough against a rule.
+    hasBetterFit |= other.score > 0 && own.fit < 1.0f && other.fit >= own.fit + kBetterFit;
     if (other.score <= 0 || (isLess && chain.kind == Kind::Transposed))
       continue;
-    // Nothing is known of what it may emit: the order is not enough against a rule.
-    hasBetterFit |= own.fit < 1.0f && other.fit >= own.fit + kBetterFit;
     if (isOutside)
       continue;
     hasRival = true;
