@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hlotag
+from hlotag import hlo_stage
+from hlotag.hlo import HloModule, join
 from hlotag.pipeline import pipeline_text
+from hlotag.rules import Rule
 from programs import PROGRAMS
 
 FUZZ = Path(__file__).parent.parent / "fuzz"
@@ -69,3 +73,55 @@ def test_mutated_modules(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert int((tmp_path / "said").read_text()) > 10
     assert [path.read_text().splitlines()[:2] for path in tmp_path.glob("wrong-*")] == []
+
+
+def spoil(module, choose):
+    """Changes what some instruction of an HLO module is, or refers to."""
+    computations = module.proto.computations
+    one, other = (choose.choice(choose.choice(computations).instructions) for _ in range(2))
+    kind = choose.randrange(8)
+    if kind == 0 and one.operand_ids:
+        one.operand_ids[choose.randrange(len(one.operand_ids))] = choose.choice([other.id, one.id, -1, 2**62])
+    elif kind <= 1:
+        del one.operand_ids[:]
+    elif kind == 2:
+        one.called_computation_ids.append(choose.choice(computations).id)
+    elif kind == 3:
+        del one.called_computation_ids[:]
+    elif kind == 4:
+        one.opcode = other.opcode
+    elif kind == 5:
+        one.tuple_index = one.parameter_number = choose.choice([-1, 7, 2**62])
+    elif kind == 6:
+        one.id = choose.choice([other.id, -1, 2**62])
+    else:
+        choose.choice(computations).root_id = other.id
+
+
+def test_mutated_hlo_modules(monkeypatch):
+    seen = []
+    joined = hlo_stage.joined
+    monkeypatch.setattr(
+        hlo_stage, "joined", lambda *args, **kw: seen.append((args[0].to_bytes(), args[1])) or joined(*args, **kw)
+    )
+    for name in ("mlp", "branches", "scan_of_remat"):
+        function, args = PROGRAMS[name]
+        with hlotag.stage(rules=[Rule({"k": 1}, op="*")], hlo=True):
+            jax.jit(jax.grad(function)).lower(*args).compile()
+    assert len(seen) == 3
+    choose = random.Random(0)
+    said = []
+    for _ in range(300):
+        data, origins = choose.choice(seen)
+        module = HloModule(data)
+        for _ in range(choose.choice([1, 1, 2, 4])):
+            spoil(module, choose)
+        data = bytearray(module.to_bytes())
+        if choose.random() < 0.3:
+            data[choose.randrange(len(data))] = choose.randrange(256)
+        try:
+            join(HloModule(bytes(data)), origins)
+            said.append("sound")
+        except hlotag.HlotagError as error:
+            said.append(type(error).__name__)
+    assert set(said) == {"sound", "HloError"}
