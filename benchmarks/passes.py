@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost of the passes, beside a floor and beside other ways of doing such work, in one run on one module.
 
-    python benchmarks/passes.py [--layers 48] [--repeat 15]
+    python benchmarks/passes.py [--layers 48] [--repeat 5] [--processes 5]
     python benchmarks/passes.py --scale [--only outline]   # every pass on 10,000 and on 1,000,000 operations: scale.py
 
 Rows:
@@ -15,17 +15,22 @@ Rows:
   mlir-opt             the default pipeline in a process of mlir-opt, as its plugin: print, start, parse, run, print, parse
   bindings host        the default pipeline again, going through jaxlib's Python bindings as it does where jaxlib's own functions
                        cannot be called
+
+Where a process's memory lies makes any of these up to twice as slow as in the next process: there are several, and figures are
+medians of theirs, of ratios too.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import pathlib
 import platform
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -147,10 +152,18 @@ def rows(layers: int, repeat: int):
         yield "bindings host: no tags", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(plain), few)
 
 
+def in_processes(options: argparse.Namespace) -> list[dict[str, float]]:
+    command = [sys.executable, __file__, "--child", "--layers", str(options.layers), "--repeat", str(options.repeat)]
+    runs = (subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(options.processes))
+    return [json.loads(run.stdout.splitlines()[-1]) for run in runs]
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--layers", type=int, default=48)
-    arguments.add_argument("--repeat", type=int, default=15)
+    arguments.add_argument("--repeat", type=int, default=5)
+    arguments.add_argument("--processes", type=int, default=5)
+    arguments.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments.add_argument("--scale", action="store_true", help="each pass on 10,000 and on 1,000,000 operations")
     arguments.add_argument("--times", type=int, default=100, help="with --scale: how much larger the large module is")
     arguments.add_argument("--only", default="", help="with --scale: passes with this in their name")
@@ -159,15 +172,23 @@ def main() -> None:
         _host.ensure()
         scale.report(scale.LAYERS, options.times, 1, options.only)
         return
+    if options.child:
+        print(json.dumps(dict(rows(options.layers, options.repeat))))
+        return
     start = time.perf_counter()
-    results = dict(rows(options.layers, options.repeat))
-    operations, floor = results.pop("operations"), results["bare walk"]
+    runs = in_processes(options)
+    operations = int(runs[0]["operations"])
     versions = f"jax {jax.__version__}, Python {platform.python_version()}"
     print(f"{options.layers}-layer transformer training step, {operations} operations; {versions}")
-    print(f"{'':44}{'ms':>10}{'ns/op':>9}{'x bare walk':>13}")
-    for name, seconds in results.items():
-        print(f"{name:44}{seconds * 1e3:>10.2f}{seconds * 1e9 / operations:>9.0f}{seconds / floor:>13.2f}")
-    print(f"\nmedian of {options.repeat}; {time.perf_counter() - start:.0f} s in all")
+    print(f"{'':44}{'ms':>10}{'ns/op':>9}{'x bare walk':>13}{'least':>8}{'most':>8}")
+    for name in list(runs[0])[1:]:
+        seconds = statistics.median(run[name] for run in runs)
+        ratios = [run[name] / run["bare walk"] for run in runs]
+        cells = f"{statistics.median(ratios):>13.2f}{min(ratios):>8.2f}{max(ratios):>8.2f}"
+        print(f"{name:44}{seconds * 1e3:>10.2f}{seconds * 1e9 / operations:>9.0f}{cells}")
+    print(
+        f"\nmedians of {options.processes} processes, {options.repeat} runs in each; {time.perf_counter() - start:.0f} s in all"
+    )
 
 
 if __name__ == "__main__":
