@@ -90,7 +90,7 @@ SECTIONS = [
         "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks, each made when JAX comes\n"
         "to its equation, and for the passes; it saves what JAX itself does for tags, which it does not see.",
     ),
-    Section("hlo_stage", "--repeat 3", "--repeat 1 mlp", "Tags in optimized HLO, and what restoring them costs"),
+    Section("hlo_stage", "--repeat 15", "--repeat 1 mlp", "Tags in optimized HLO, and what restoring them costs"),
     Section(
         "audit",
         "--instructions 100000 --operations 50000 --layers 4",
