@@ -149,11 +149,8 @@ std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance)
   }
   adoptCallees(graph, provenance, seen);
   std::vector<Pair> pairs;
-  auto isControlFlow = [&](const Node &node) {
-    return node.last != graph.nodeOf(node.op) || node.name == graph.ids().whileOp ||
-           node.name == graph.ids().caseOp;
-  };
-  for (const Node &node : graph.nodes) {
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+    const Node &node = graph.nodes[id];
     // What was derived from a derived operation stems from what that was derived from.
     NodeId primal = node.primal;
     float confidence = node.confidence;
@@ -166,15 +163,17 @@ std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance)
       continue;
     std::vector<Operation> derived{node.op};
     // The body of a reduction goes with it; that of a loop was paired itself.
-    if (!isControlFlow(node))
+    bool isControlFlow =
+        node.last != id || node.name == graph.ids().whileOp || node.name == graph.ids().caseOp;
+    if (node.hasRegions && !isControlFlow)
       for (Region region : node.op.regions())
         for (Operation op : region.firstBlock().operations())
           derived.push_back(op);
     if (node.origin->rematted)
       addCopiedBody(node.op, graph.nodes[primal].op, confidence, pairs);
-    auto add = [&](NodeId id) {
+    auto add = [&](NodeId source) {
       for (Operation op : derived)
-        pairs.push_back({op, graph.nodes[id].op, confidence});
+        pairs.push_back({op, graph.nodes[source].op, confidence});
     };
     add(primal);
     if (primal == node.primal)
