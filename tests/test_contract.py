@@ -200,3 +200,14 @@ def test_blocks_inside_the_rules_of_custom_derivatives():
         gradient = ops_of(lower(jax.grad(lambda x, w: f(x, w).sum())))
     assert all("k" in op.entries for op in plain)
     assert [op.name for op in gradient if "k" in op.entries] == ["stablehlo.dot_general"]
+
+
+def test_the_mesh_that_a_tagged_call_declares_is_no_operation():
+    mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    sums = jax.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P())
+    with hlotag.stage(rules=[hlotag.Rule({"rule": "v"}, op="*")]):
+        lowered = lower(lambda x, w: tag_block(sums, x))
+    assert all(op.entries == {"k": "v", "rule": "v"} for op in ops_of(lowered))
+    meshes = [str(op) for op in lowered.compiler_ir().body.operations if op.operation.name == "sdy.mesh"]
+    assert meshes
+    assert not any("frontend_attributes" in text for text in meshes)

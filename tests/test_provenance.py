@@ -104,6 +104,41 @@ def test_a_scope_is_found_by_the_name_it_was_given(name):
     assert tagged(["k"], name, [Rule({"k": 1}, scope=f"decoder/{name}")]) == expected
 
 
+def test_a_scope_reaches_what_jax_lowers_once_and_calls():
+    """JAX caches the lowering of `cumsum` as a function; the call of it is named by its scopes alone."""
+
+    def loss(x):
+        with jax.named_scope("decoder"), jax.named_scope("sums"):
+            sums = jax.lax.cumsum(x, axis=1)
+        return jnp.sin(sums).sum()
+
+    with hlotag.stage(rules=[Rule({"k": 1}, scope="decoder/sums", grad={"k": 2})]):
+        ops = ops_of(jax.jit(jax.value_and_grad(loss)).lower(X))
+    calls = [op for op in ops if op.name == "func.call"]
+    sums = [op for op in ops if op.name == "stablehlo.reduce_window"]
+    assert [op.entries.get("k") for op in calls] == ["1", "2"]
+    assert [op.entries.get("k") for op in sums] == ["1", "2"]
+    assert not any("k" in op.entries for op in ops if op.name in ("stablehlo.sine", "stablehlo.cosine"))
+
+
+def test_scopes_in_a_loops_body_follow_those_of_the_loop():
+    """JAX calls the body by names of its own, which differ by version."""
+
+    def loss(x):
+        def step(x, _):
+            with jax.named_scope("layer"):
+                return jnp.tanh(x), None
+
+        with jax.named_scope("decoder"):
+            return jax.lax.scan(step, x, None, length=3)[0].sum()
+
+    with hlotag.stage(rules=[Rule({"k": 1}, scope="decoder/while/body/layer")]):
+        ops = ops_of(jax.jit(jax.grad(loss)).lower(X))
+    tagged = {op.name for op in ops if "k" in op.entries}
+    assert {"stablehlo.tanh", "stablehlo.multiply"} <= tagged
+    assert "stablehlo.while" not in tagged
+
+
 def test_a_module_without_debug_info_has_kinds_and_functions_to_go_by():
     text = jax.jit(program()).lower(np.stack([X, X]), X).as_text()
     assert "loc(" not in text

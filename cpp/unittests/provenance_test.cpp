@@ -48,6 +48,10 @@ TEST(name_path_handles_callees) {
   CHECK_EQ(transforms("jit(f)/transpose(jvp(jit(g)))"), "tj");
   CHECK_EQ(scopes("jit(f)/jvp(S)/jit(g)/mul"), "S");
   CHECK_EQ(scopes("jit(f)/jvp()/while/body/closed_call"), "while|body");
+  CHECK_EQ(scopes("jit(f)/jvp()/while/body/eval_jaxpr/blk/mul"), "while|body|blk");
+  CHECK(endsInCall("jit(f)/blk/transpose(jvp(jit(g)))"));
+  CHECK(endsInCall("jit(f)/while/body/closed_call"));
+  CHECK(!endsInCall("jit(f)/jvp(blk)"));
 }
 
 TEST(name_path_drops_what_checkpoint_adds) {

@@ -17,9 +17,11 @@ bool unwrap(std::string_view &text, std::string_view head) {
   return true;
 }
 
-bool isCallee(std::string_view element) {
-  return (element.substr(0, 4) == "jit(" || element.substr(0, 5) == "pjit(") &&
-         element.back() == ')';
+/// What JAX calls a call: the callee that it wraps, or a name of JAX's own.
+bool isCall(std::string_view element) {
+  bool isCallee = element.substr(0, 4) == "jit(" || element.substr(0, 5) == "pjit(";
+  return (isCallee && element.back() == ')') || element == "closed_call" ||
+         element == "core_call" || element == "eval_jaxpr";
 }
 
 /// Strips transforms off the front of `element` and appends their letters.
@@ -85,6 +87,11 @@ std::vector<std::string_view> splitName(std::string_view name) {
   return elements;
 }
 
+bool endsInCall(std::string_view name) {
+  std::string transforms;
+  return isCall(unwrapTransforms(splitName(name).back(), transforms));
+}
+
 NamePath parseName(std::string_view name) {
   NamePath path;
   std::vector<std::string_view> elements = splitName(name);
@@ -107,7 +114,7 @@ NamePath parseName(std::string_view name) {
         path.checkpointed = true;
       else if (part == "rematted_computation")
         path.rematted = true;
-      else if (!part.empty() && part != "closed_call" && !isCallee(part))
+      else if (!part.empty() && !isCall(part))
         path.scopes.emplace_back(part);
     }
   }

@@ -37,7 +37,7 @@ const std::vector<Operation> &Provenance::callsOf(Operation function) const {
 }
 
 const Origin &Provenance::of(Operation op, Operation parent) {
-  return composed(contextIn(parent), op.location());
+  return composed(contextIn(parent), named(op.location(), op.name() == ids_.funcCall));
 }
 
 // --- Locations -----------------------------------------------------------------------------------
@@ -56,11 +56,12 @@ bool Provenance::isFrame(NameLoc name) {
   return position && file(position).isRange;
 }
 
-const Provenance::Named &Provenance::named(Location loc) {
-  if (const Named **known = namedByLocation_.find(loc.opaque()))
+const Provenance::Named &Provenance::named(Location loc, bool isCall) {
+  PointerMap<const Named *> &names = isCall ? namedCalls_ : namedByLocation_;
+  if (const Named **known = names.find(loc.opaque()))
     return **known;
-  const Named *result = &names_.emplace_back(parse(loc));
-  *namedByLocation_.insert(loc.opaque()).first = result;
+  const Named *result = &names_.emplace_back(parse(loc, isCall));
+  *names.insert(loc.opaque()).first = result;
   return *result;
 }
 
@@ -101,7 +102,7 @@ static Location framesOfEquation(Location trace) {
   return frames;
 }
 
-Provenance::Named Provenance::parse(Location loc) {
+Provenance::Named Provenance::parse(Location loc, bool isCall) {
   std::vector<std::string_view> names; // innermost first
   FileLoc source;
   Location trace;
@@ -143,6 +144,9 @@ Provenance::Named Provenance::parse(Location loc) {
   std::string joined;
   for (auto name = names.rbegin(); name != names.rend(); ++name)
     joined.append(joined.empty() ? "" : "/").append(*name);
+  // JAX names the call of a cached lowering by scopes alone.
+  if (isCall && names.size() == 1 && !endsInCall(joined))
+    joined += '/';
   NamePath path = parseName(joined);
   std::string scope;
   for (const std::string &element : path.scopes)
@@ -170,19 +174,19 @@ Provenance::Named Provenance::parse(Location loc) {
 
 // --- Composition ---------------------------------------------------------------------------------
 
-const Origin &Provenance::composed(const Context *context, Location loc) {
+const Origin &Provenance::composed(const Context *context, const Named &name) {
   if (context->isNothing())
-    return named(loc).origin;
-  auto [origin, isNew] = composed_[context].insert(loc.opaque());
+    return name.origin;
+  auto [origin, isNew] = composed_[context].insert(&name);
   if (isNew)
-    *origin = &origins_.emplace_back(compose(outerOf(*context, loc), named(loc).origin));
+    *origin = &origins_.emplace_back(compose(outerOf(*context, name), name.origin));
   return **origin;
 }
 
 /// What a name is relative to: inside `while` and `cond` JAX writes the whole name again, inside
 /// shard_map it starts anew.
-const Origin &Provenance::outerOf(const Context &context, Location loc) {
-  bool continues = !context.regionHead || named(loc).head == context.regionHead;
+const Origin &Provenance::outerOf(const Context &context, const Named &name) {
+  bool continues = !context.regionHead || name.head == context.regionHead;
   return continues ? *context.base : *context.region;
 }
 
@@ -255,9 +259,10 @@ const Provenance::Context *Provenance::contextIn(Operation parent) {
     Operation op = unknown.back();
     unknown.pop_back();
     if (op.name() != ids_.module && op.name() != ids_.func) {
-      const Origin *region = &composed(context, op.location());
-      const Origin *base = &outerOf(*context, op.location());
-      context = intern(Context{base, region, named(op.location()).head});
+      const Named &name = named(op.location());
+      const Origin *region = &composed(context, name);
+      const Origin *base = &outerOf(*context, name);
+      context = intern(Context{base, region, name.head});
     }
     *contextByParent_.insert(op.opaque()).first = context;
   }

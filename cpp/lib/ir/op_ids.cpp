@@ -12,6 +12,7 @@ OpIds::OpIds(MlirContext context) {
   funcCall = get("func.call");
   stablehloReturn = get("stablehlo.return");
   sdyReturn = get("sdy.return");
+  sdyMesh = get("sdy.mesh");
   constant = get("stablehlo.constant");
   whileOp = get("stablehlo.while");
   caseOp = get("stablehlo.case");

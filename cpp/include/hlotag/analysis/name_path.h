@@ -12,7 +12,7 @@ namespace hlotag::analysis {
 /// A name like `jit(f)/transpose(jvp(blk))/checkpoint/rematted_computation/mul`.
 struct NamePath {
   /// The scopes, outermost first, without transforms, wrapped callees (`jit(f)`), empties, JAX's
-  /// own `checkpoint`, `rematted_computation` and `closed_call`, and the primitive.
+  /// own `checkpoint`, `rematted_computation`, `closed_call` and `eval_jaxpr`, and the primitive.
   std::vector<std::string> scopes;
   /// One letter each, outermost first: `j`vp, `t`ranspose, `v`map.
   std::string transforms;
@@ -29,6 +29,10 @@ struct NamePath {
 /// The elements of `name`: split at each `/` that no pair of parentheses encloses. A parenthesis
 /// without a partner is an ordinary character.
 std::vector<std::string_view> splitName(std::string_view name);
+
+/// Whether the last element of `name` is what JAX calls a call: `jit(f)`, `jvp(jit(f))`,
+/// `closed_call`.
+bool endsInCall(std::string_view name);
 
 /// Takes `name` apart. Never fails: what is no transform is a scope. A scope that the user called
 /// `jvp(x)` reads as the scope `x` under a transform; one called `a/b` as two.

@@ -22,8 +22,8 @@ using TextId = uint32_t;
 /// What is known about an operation. One object is shared by all operations that are alike.
 struct Origin {
   /// Scopes, outermost first, joined by `/`: transforms unwrapped, `jit(...)`, `checkpoint`,
-  /// `rematted_computation` and `closed_call` left out, JAX's `while/body`, `cond/branch_1_fun`
-  /// kept, composed through callers: `decoder/layer_3/attention`.
+  /// `rematted_computation`, `closed_call` and `eval_jaxpr` left out, JAX's `while/body`,
+  /// `cond/branch_1_fun` kept, composed through callers: `decoder/layer_3/attention`.
   TextId scope = 0;
   TextId localScope = 0; ///< the same without what callers add
   /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
@@ -100,13 +100,13 @@ private:
     size_t operator()(const Context &c) const { return mix(c.base, c.region) + c.regionHead; }
   };
 
-  const Named &named(ir::Location loc);
-  Named parse(ir::Location loc);
+  const Named &named(ir::Location loc, bool isCall = false);
+  Named parse(ir::Location loc, bool isCall);
   const File &file(ir::FileLoc loc);
   bool isFrame(ir::NameLoc name);
-  const Origin &composed(const Context *context, ir::Location loc);
+  const Origin &composed(const Context *context, const Named &name);
   Origin compose(const Origin &outer, const Origin &inner);
-  const Origin &outerOf(const Context &context, ir::Location loc);
+  const Origin &outerOf(const Context &context, const Named &name);
   TextId nest(TextId outer, TextId inner);
   Origin meet(const Origin &a, const Origin &b);
   TextId commonPrefix(TextId a, TextId b, char separator);
@@ -123,13 +123,13 @@ private:
   std::unordered_map<std::string_view, TextId> textIds_;
 
   std::deque<Named> names_;
-  ir::PointerMap<const Named *> namedByLocation_;
+  ir::PointerMap<const Named *> namedByLocation_, namedCalls_;
   ir::PointerMap<File> files_;
 
   std::unordered_set<Context, Hash> contexts_;
   ir::PointerMap<const Context *> contextByParent_;
   std::deque<Origin> origins_;
-  std::unordered_map<const Context *, ir::PointerMap<const Origin *>> composed_; // by location
+  std::unordered_map<const Context *, ir::PointerMap<const Origin *>> composed_; // by Named
 
   std::unordered_map<std::string_view, ir::Operation> functions_;
   std::vector<ir::Operation> functionsInOrder_;

@@ -13,7 +13,7 @@ struct OpIds {
 
   // Operations
   Identifier module, func, funcReturn, funcCall;
-  Identifier stablehloReturn, sdyReturn;
+  Identifier stablehloReturn, sdyReturn, sdyMesh;
   Identifier constant;              // stablehlo.constant
   Identifier whileOp, caseOp, ifOp; // stablehlo.while, .case, .if
   Identifier composite, customCall;
@@ -22,10 +22,10 @@ struct OpIds {
   Identifier symName, callee, decomposition, calledComputations;
   Identifier frontendAttributes, attached, tags;
 
-  /// Operations that never carry tags: modules, functions, terminators.
+  /// Operations that never carry tags: modules, functions, meshes, terminators.
   bool isNeverTagged(Identifier name) const {
     return name == stablehloReturn || name == funcReturn || name == func || name == module ||
-           name == sdyReturn;
+           name == sdyReturn || name == sdyMesh;
   }
   /// The attribute of operations of that name with the function or functions they call, or null.
   Identifier calleesOf(Identifier name) const {
