@@ -26,6 +26,20 @@ func.func @values(%x: tensor<f32> loc("a mark is \01more than this")) -> tensor<
 
 // -----
 
+// StableHLO refuses these calls with attributes that it does not know, once shapes are known.
+// CHECK-LABEL: module @symbolic_shapes
+module @symbolic_shapes {
+  func.func @f(%holds: tensor<i1>, %x: tensor<f32>) {
+    // CHECK: stablehlo.custom_call @shape_assertion(%{{[^)]*}}) {error_message = "no"} : (tensor<i1>) -> ()
+    stablehlo.custom_call @shape_assertion(%holds) {error_message = "no", mhlo.frontend_attributes = {k = "v"}} : (tensor<i1>) -> ()
+    // CHECK: @other({{.*}}) {mhlo.frontend_attributes = {k = "v"}}
+    stablehlo.custom_call @other(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> ()
+    return
+  }
+}
+
+// -----
+
 // Entries that only kept outer ones off are gone, and so is a dictionary that had no others.
 // CHECK-LABEL: module @unset
 module @unset {

@@ -120,8 +120,19 @@ def marking(marker: Marker | None) -> Iterator[None]:
 
 
 def as_lowered(jaxpr: Any) -> Any:
-    """What is lowered for `jaxpr` within `marking`."""
-    return jaxpr if _lowering.marker is None else _lowering.marker.mark(jaxpr)
+    """What is lowered for `jaxpr`: marked within `marking`; elsewhere no pass follows, and nothing reserved may be left.
+
+    JAX lowers parts of a module outside of the function that the stage wraps: what an export checks of its arguments' shapes.
+    """
+    if _lowering.marker is not None:
+        return _lowering.marker.mark(jaxpr)
+    return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, _without_reserved, lambda: None))
+
+
+def _without_reserved(context: Any) -> _compat.EquationMark | None:
+    metadata = context.xla_metadata or {}
+    plain = {key: value for key, value in metadata.items() if not key.startswith(GRAD) and value != UNSET}
+    return None if len(plain) == len(metadata) else _compat.EquationMark("", context, plain)
 
 
 def attach_table(module: Any, table: list[tuple[Entries, Entries]]) -> None:

@@ -6,6 +6,8 @@
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -56,8 +58,10 @@ reads none of them. The pass always fails when hlotag or a pipeline went wrong:
 
 It removes `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
 by which inner scopes keep a key off that outer ones set. (Passes that run afterwards no longer know of that: such a
-key comes back from an enclosing loop or call. All else of a pipeline's output stays the same if it runs again.) It changes nothing else; `hlotag.origins`, which
-`--debug-origins` makes, stays for who reads it.
+key comes back from an enclosing loop or call. All else of a pipeline's output stays the same if it runs again.) It removes all entries
+from the custom calls of programs with symbolic shapes that StableHLO refuses with any: `shape_assertion`,
+`stablehlo.dynamic_top_k`, `stablehlo.dynamic_approx_top_k`, `stablehlo.dynamic_reduce_window`, `stablehlo.dynamic_rng_bit_generator`. It changes nothing else;
+`hlotag.origins`, which `--debug-origins` makes, stays for who reads it.
 
 Before:
 
@@ -109,6 +113,7 @@ private:
   }
 
   void visit(const ir::OpList::Entry &entry);
+  bool refusesEntries(const ir::OpList::Entry &entry);
   /// Whether the location of an operation or of its blocks' arguments has a mark.
   bool isMarked(const ir::OpList::Entry &entry);
   struct Checked {
@@ -137,14 +142,28 @@ private:
   std::vector<ir::Location> pending_;
 };
 
+/// Whether `op` is a custom call that StableHLO turns into an operation, or checks, once shapes are
+/// known. If it has an attribute that it does not know, the program does not compile.
+bool Verifier::refusesEntries(const ir::OpList::Entry &entry) {
+  static constexpr std::string_view targets[] = {
+      "shape_assertion", "stablehlo.dynamic_top_k", "stablehlo.dynamic_approx_top_k",
+      "stablehlo.dynamic_reduce_window", "stablehlo.dynamic_rng_bit_generator"};
+  if (entry.name != ctx_.ids().customCall)
+    return false;
+  ir::StringAttr target = entry.op.attrOf<ir::StringAttr>("call_target_name");
+  return target &&
+         std::find(std::begin(targets), std::end(targets), target.value()) != std::end(targets);
+}
+
 void Verifier::visit(const ir::OpList::Entry &entry) {
   ir::Operation op = entry.op;
   if (ir::Attribute entries = op.attr(ir::kFrontendAttributes)) {
     const Checked &checked = check(op, entries);
-    if (!checked.isError && checked.final != entries)
-      ctx_.tags().set(op, checked.final);
-    if (checked.isInGroup)
-      groups_.add(op, checked.final);
+    ir::DictionaryAttr final = refusesEntries(entry) ? ir::DictionaryAttr() : checked.final;
+    if (!checked.isError && final != entries)
+      ctx_.tags().set(op, final);
+    if (checked.isInGroup && final)
+      groups_.add(op, final);
   }
   if (anyAttached_ && op.hasAttr(ir::kAttached)) {
     checkAttached(op);

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from jax._src.core import JaxprEqn
@@ -66,18 +67,19 @@ class EquationMark:
     Args:
       text: the innermost element of their name stacks; none if it is empty.
       context: what they have; kept, as the mark is for this very object.
+      metadata: what they have instead of the context's.
 
     Attributes:
       element: what is added to their name stacks.
-      context: the context without metadata.
+      context: the context with that metadata.
     """
 
     __slots__ = ("_original", "context", "element")
 
-    def __init__(self, text: str, context: Any) -> None:
+    def __init__(self, text: str, context: Any, metadata: Mapping[str, Any] = MappingProxyType({})) -> None:
         # An empty element would still add a separator.
         self.element = (_MarkElement(text),) if text else ()
-        self.context = with_metadata(context, {})
+        self.context = with_metadata(context, metadata)
         self._original = context
 
 
