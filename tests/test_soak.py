@@ -10,7 +10,7 @@ import jax
 import pytest
 
 import hlotag
-from hlotag import marks, scopes, tracing
+from hlotag import _core, marks, scopes
 
 PATH = Path(__file__).parent.parent / "benchmarks" / "soak.py"
 
@@ -27,9 +27,10 @@ def kept():
     """What hlotag makes for each program or block."""
     jax.clear_caches()
     gc.collect()
-    kinds = (tracing.Group, marks.Marker, scopes.Entry, hlotag.Stage)
+    kinds = (marks.Marker, scopes.Entry, hlotag.Stage)
     # The compiled regular expressions and passes are shared; these are per program.
-    return {kind.__name__: sum(type(x) is kind for x in gc.get_objects()) for kind in kinds} | {"refs": len(tracing._refs)}
+    objects = {kind.__name__: sum(type(x) is kind for x in gc.get_objects()) for kind in kinds}
+    return objects | {"equations": _core.recorded_equations()}
 
 
 def test_every_module_is_as_its_own_thread_configured_it_and_nothing_is_kept():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stage: what sees the tagged module, JAX's caches, scopes, threads, failure, and that numbers do not change."""
 
+import gc
+import inspect
 import re
 import threading
 
@@ -15,6 +17,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 import hlotag
+from hlotag import _core
 from hlotag.rules import Rule
 from modules import ops_of
 from programs import PROGRAMS
@@ -261,6 +264,37 @@ def test_jax_is_as_it_was_after_disable():
         hlotag.disable()
         assert hooked() != before
     assert hooked() == before
+
+
+def test_what_is_wrapped_passes_arguments_on_as_they_come():
+    from jax._src import core
+
+    many = [jnp.full((2,), n) for n in range(40)]
+    with hlotag.stage():
+        assert str(inspect.signature(core.Primitive.bind)) == "(self, /, *args, **params)"
+        np.testing.assert_array_equal(jax.lax.concatenate_p.bind(*many, dimension=0), np.repeat(np.arange(40), 2))
+        with pytest.raises(TypeError, match="sin does not accept dtype"):
+            jax.lax.sin_p.bind(jnp.arange(3), accuracy=None)
+        with pytest.raises(TypeError):
+            core.Primitive.bind(1)
+
+
+def test_records_of_a_trace_go_with_it():
+    before = _core.recorded_equations()
+    during = []
+
+    def f(x):
+        y = jnp.sin(jnp.cos(x))
+        during.append(_core.recorded_equations() - before)
+        return set_xla_metadata(y, k="v")
+
+    with hlotag.stage():
+        jnp.sin(X)  # Not traced by itself, or of a trace that is over.
+        assert _core.recorded_equations() == before
+        jax.make_jaxpr(jax.grad(lambda x: f(x).sum()))(X)
+    assert during[0] >= 4
+    gc.collect()
+    assert _core.recorded_equations() == before
 
 
 def test_enabled_in_the_middle_of_a_trace():

@@ -4,6 +4,7 @@
 #include "hlo.h"
 #include "host/host.h"
 #include "python_pass.h"
+#include "trace_groups.h"
 
 #include "hlotag/analysis/key_values.h"
 #include "hlotag/analysis/name_path.h"
@@ -291,4 +292,5 @@ NB_MODULE(_core, m) {
   python::bindPythonPasses(m);
   python::bindHlo(m);
   python::bindHloJoin(m);
+  python::bindTraceGroups(m);
 }

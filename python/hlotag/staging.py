@@ -25,7 +25,7 @@ from hlotag.tags import note_removals, tag_equations, with_policies
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
 
-# Held while the process-wide stage changes, so that hooks are taken and given back once.
+# Held while a stage is made or the process-wide one changes, so that each is made once, and hooks taken and given back once.
 _switching = threading.Lock()
 
 
@@ -135,7 +135,7 @@ def under(new: Stage | None) -> Iterator[None]:
         _hooks.release()
 
 
-# One object for equal stages: JAX compares it with those of its caches for every operation that is traced.
+# One object for equal stages, as JAX's caches tell them apart by identity.
 _made: weakref.WeakValueDictionary[tuple, Stage] = weakref.WeakValueDictionary()
 
 
@@ -168,7 +168,8 @@ def _make(
         op_names=_patterns("op_names", op_names, "a list of keys"),
         on_error=on_error,
     )
-    return _made.setdefault(dataclasses.astuple(new), new)
+    with _switching:
+        return _made.setdefault(dataclasses.astuple(new), new)
 
 
 def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:

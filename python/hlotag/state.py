@@ -15,9 +15,11 @@ import jax
 OnError = Literal["raise", "warn"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stage:
     """What runs on every module that JAX lowers: all that changes the result, and so a key of JAX's caches.
+
+    Equal stages are one object (`staging.enable` sees to it): JAX looks its caches up for every operation that is traced.
 
     Attributes:
       pipeline: pass pipeline in MLIR's syntax, the rules included.
@@ -36,10 +38,6 @@ class Stage:
     hlo: tuple[str, ...] = ("*",)
     op_names: tuple[str, ...] = ()
     on_error: OnError = "raise"
-
-    def __hash__(self) -> int:
-        # JAX looks its caches up for every operation that is traced; text remembers its hash, and a tuple of texts does not.
-        return hash(self.pipeline)
 
 
 # None outside of any stage, and within `stage(None)`.

@@ -13,90 +13,13 @@ from __future__ import annotations
 
 import dis
 import functools
-import threading
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
 from types import CodeType
 from typing import Any
 
 from hlotag import _compat
-
-
-class Group:
-    """The equations made during one bind. There is one for every operation that is traced, hence no constructor.
-
-    Attributes:
-      parent: the group that was open when this one was opened; None for the operations of user code at the top.
-      equations: weak references to the equations; a dead one was dropped by JAX's own dead-code elimination.
-    """
-
-    __slots__ = ("equations", "parent")
-
-    parent: Group | None
-    equations: list[_EquationRef]
-
-
-class _EquationRef(weakref.ref):
-    """A weak reference to an equation that knows the group; equations are slotted and unhashable, so `id` has to be the key."""
-
-    __slots__ = ("group", "key")
-
-    group: Group
-    key: int
-
-
-def _forget(ref: Any) -> None:
-    if _refs.get(ref.key) is ref:
-        del _refs[ref.key]
-
-
-class _Open(threading.local):
-    group: Group | None = None
-
-
-_open = _Open()
-_refs: dict[int, _EquationRef] = {}
-
-
-def _in_group(bind: Callable) -> Callable:
-    """`bind` with a group open while it runs. Runs for every operation that is traced, hence no context manager."""
-
-    def grouped(primitive: Any, /, *args: Any, **params: Any) -> Any:
-        outer = _open.group
-        group = _open.group = Group()
-        group.parent = outer
-        group.equations = []
-        try:
-            return bind(primitive, *args, **params)
-        finally:
-            _open.group = outer
-            if outer is not None:
-                outer.equations += group.equations
-
-    return grouped
-
-
-def _in_some_group(bind: Callable) -> Callable:
-    """`bind` with a group open while it runs: the one that is open already, which the same operation opened, or a new one."""
-    grouped = _in_group(bind)
-
-    @functools.wraps(bind)
-    def bind_in_some_group(*args: Any) -> Any:
-        return (grouped if _open.group is None else bind)(*args)
-
-    return bind_in_some_group
-
-
-def _record(equation: Any) -> None:
-    group = _open.group
-    if group is None:
-        return
-    ref = _EquationRef(equation, _forget)
-    key = ref.key = id(equation)
-    ref.group = group
-    _refs[key] = ref
-    group.equations.append(ref)
+from hlotag._core import Group, group_of, in_group, in_some_group, open_group, recorded
 
 
 def equations_of(value: Any) -> list[Any]:
@@ -112,8 +35,8 @@ def equations_of(value: Any) -> list[Any]:
     equation = _compat.equation_behind(value)
     if equation is None:
         return []
-    enclosing: set[Group | None] = {None}
-    caller = _open.group
+    enclosing: set[Group] = set()
+    caller = open_group()
     while caller is not None:
         enclosing.add(caller)
         caller = caller.parent
@@ -126,36 +49,37 @@ def equations_of(value: Any) -> list[Any]:
         start = _group_of(part, enclosing)
         if start is None or start not in groups:  # The tangent of an operand, handed through.
             continue
+        call = _compat.library_call(part)
+        if call is None:
+            continue
         found = [
-            *_same_call(part, start, before, enclosing, later=False),
-            *_same_call(part, start, since, enclosing, later=True),
+            *_same_call(call, start, before, enclosing, later=False),
+            *_same_call(call, start, since, enclosing, later=True),
         ]
         groups += [one for one in found if one not in groups]
-    return [live for one in groups for ref in one.equations if (live := ref()) is not None]
+    return [equation for one in groups for equation in one.equations()]
 
 
-def _group_of(equation: Any, enclosing: set[Group | None]) -> Group | None:
+def _group_of(equation: Any, enclosing: set[Group]) -> Group | None:
     """The outermost group of `equation` below those in `enclosing`."""
-    ref = _refs.get(id(equation))
-    if ref is None or ref.group in enclosing:
+    group = group_of(equation)
+    if group is None or group in enclosing:
         return None
-    group = ref.group
-    while group.parent not in enclosing:
-        assert group.parent is not None  # None encloses everything.
+    while group.parent is not None and group.parent not in enclosing:
         group = group.parent
     return group
 
 
 def _same_call(
-    equation: Any, group: Group, neighbours: Iterator[Any], enclosing: set[Group | None], *, later: bool
+    value: tuple[Any, _Frames], group: Group, neighbours: Iterator[Any], enclosing: set[Group], *, later: bool
 ) -> list[Group]:
-    """The other groups of the library call that bound `equation`, in one direction: `softmax` is several binds.
+    """The other groups of the library call that made `value`, in one direction: `softmax` is several binds.
 
     They have the user's frames in common, down to the instruction, and within the library each is further on than the one before,
     or in another round of a loop that the call has left when it makes the value. A loop that also makes the value may as well be
     one around the call, which is another call then.
     """
-    value = here = _compat.library_call(equation)
+    here = value
     found: list[Group] = []
     last = group
     for other in neighbours:
@@ -163,7 +87,7 @@ def _same_call(
         if other_group is last:
             continue
         there = _compat.library_call(other)
-        if other_group is None or value is None or here is None or there is None or here[0] != there[0]:
+        if other_group is None or there is None or here[0] != there[0]:
             break
         if _is_further(here[1], there[1]) is not later and not _are_rounds(here[1], there[1], value[1]):
             break
@@ -205,4 +129,4 @@ def _loops(code: CodeType) -> tuple[range, ...]:
     return tuple(range(x.argval, x.offset + 1) for x in jumps)
 
 
-PATCHES = (*_compat.bind_patches(_in_group, _in_some_group), _compat.equation_patch(_record))
+PATCHES = (*_compat.bind_patches(in_group, in_some_group), _compat.equation_patch(recorded))

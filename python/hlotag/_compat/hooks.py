@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from jax._src import cache_key, compiler, core, stages, xla_metadata_lib
@@ -14,7 +15,7 @@ from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
 from jax.interpreters import mlir as public_mlir
 
-from hlotag._compat.tracing import BIND_CODES, VALUE_TAG
+from hlotag._compat.tracing import VALUE_TAG
 
 
 class Patch:
@@ -42,26 +43,22 @@ class Patch:
             setattr(self._owner, self._name, self._original)
 
 
-def bind_patches(wrap_bind: Callable[[Callable], Callable], wrap_held: Callable[[Callable], Callable]) -> tuple[Patch, ...]:
+def bind_patches(
+    wrap_bind: Callable[[type, Callable], Callable], wrap_held: Callable[[type, Callable], Callable]
+) -> tuple[Patch, ...]:
     """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
 
     One bind by user code is one primal equation; whatever rules of autodiff and batching emit for it, they emit before the bind
     returns. There is no other place where the two can be told apart from an equal operation on the same line.
 
     Args:
-      wrap_bind: for `bind`.
-      wrap_held: for `bind_with_trace`, which every bind calls: a program may hold a `primitive.bind` from before.
+      wrap_bind: from the class and its `bind` to what takes its place.
+      wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold a `primitive.bind` from before.
     """
-
-    def wrap(original: Callable) -> Callable:
-        bind: Any = functools.wraps(original)(wrap_bind(original))
-        BIND_CODES[id(bind.__code__)] = bind.__code__
-        return bind
-
     return (
         Patch(VALUE_TAG, "bind", lambda original: original),
-        Patch(core.Primitive, "bind", wrap),
-        Patch(core.Primitive, "bind_with_trace", wrap_held),
+        Patch(core.Primitive, "bind", partial(wrap_bind, core.Primitive)),
+        Patch(core.Primitive, "bind_with_trace", partial(wrap_held, core.Primitive)),
     )
 
 
@@ -82,19 +79,13 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
     return Patch(xla_metadata_lib, "filter_nones", wrap)
 
 
-def equation_patch(on_equation: Callable[[Any], None]) -> Patch:
-    """Calls `on_equation(equation)` for every equation that a jaxpr trace makes."""
+def equation_patch(wrap: Callable[[type, Callable], Callable]) -> Patch:
+    """Wraps `make_eqn`, which makes every equation of a jaxpr trace and returns it and the tracers of its results.
 
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def make_eqn(self, *args, **kwargs):
-            equation, tracers = original(self, *args, **kwargs)
-            on_equation(equation)
-            return equation, tracers
-
-        return make_eqn
-
-    return Patch(pe.DynamicJaxprTrace, "make_eqn", wrap)
+    Args:
+      wrap: from the class and its `make_eqn` to what takes its place.
+    """
+    return Patch(pe.DynamicJaxprTrace, "make_eqn", partial(wrap, pe.DynamicJaxprTrace))
 
 
 def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:

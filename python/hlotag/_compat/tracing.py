@@ -23,8 +23,8 @@ Metadata = Mapping[str, Any]
 
 # The primitive of JAX's own value tag, which has no public name.
 VALUE_TAG = xla_metadata.xla_metadata_value_p
-# The code of `Primitive.bind`, and of what is in its place while it is patched. By id: to hash code takes a microsecond.
-BIND_CODES = {id(core.Primitive.bind.__code__): core.Primitive.bind.__code__}
+# Of `Primitive.bind`, also while it is wrapped.
+_BIND_CODE = core.Primitive.bind.__code__
 
 
 def ambient_metadata() -> dict[str, Any]:
@@ -142,7 +142,7 @@ def library_call(equation: Any) -> tuple[Any, tuple] | None:
         # A bind may run user code, which binds in turn: the innermost user frame and the first bind below it.
         if source_info_util.is_user_filename(code.co_filename):
             break
-        if id(code) in BIND_CODES:
+        if code is _BIND_CODE:
             bind = frame
     else:
         return None
