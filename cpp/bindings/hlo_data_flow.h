@@ -7,7 +7,7 @@
 #include "hlo.h"
 #include "wire.h"
 
-#include "hlotag/ir/pointer_map.h"
+#include "hlotag/ir/flat_map.h"
 
 #include <nanobind/stl/string_view.h>
 

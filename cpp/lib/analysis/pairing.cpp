@@ -76,15 +76,17 @@ void adoptCallees(PairingGraph &graph, Provenance &provenance,
 namespace {
 
 /// Adds to `pair` what else `node` may stem from; nothing where one of those is not sure itself.
-void addRivals(const PairingGraph &graph, const Node &node, Pair &pair) {
-  if (node.agreed <= pair.confidence)
+void addRivals(const PairingGraph &graph, NodeId id, Pair &pair) {
+  float agreed = graph.nodes[id].agreed;
+  if (agreed <= pair.confidence)
     return;
-  for (NodeId rival : node.rivals) {
+  const NodeIds *rivals = graph.rivals.find(id);
+  for (NodeId rival : rivals ? *rivals : NodeIds()) {
     if (graph.nodes[rival].order->isDerived)
       return pair.rivals.clear();
     pair.rivals.push_back(graph.nodes[rival].op);
   }
-  pair.agreed = node.agreed;
+  pair.agreed = agreed;
 }
 
 /// Pairs the operations in the regions of `derived` with those in the regions of `primal`, which
@@ -178,7 +180,7 @@ std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance)
     add(primal);
     if (primal == node.primal)
       for (size_t i = pairs.size() - derived.size(); i < pairs.size(); ++i)
-        addRivals(graph, node, pairs[i]);
+        addRivals(graph, id, pairs[i]);
     for (NodeId member : graph.membersOf(primal))
       if (member != primal)
         add(member);

@@ -42,15 +42,14 @@ static uint64_t bucketKey(KeyId key, TextId order) { return uint64_t(key) << 32 
 
 Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const FunctionNodes &backward,
                  NodeId call)
-    : graph_(graph), forward_(forward), backward_(backward), call_(call), buckets_(&arena_),
-      makers_(&arena_), touched_(&arena_) {
+    : graph_(graph), forward_(forward), backward_(backward), call_(call) {
   for (NodeId id = forward.begin; id < forward.end; ++id) {
     const Node &node = graph.nodes[id];
     if (node.owner != id || node.follows != kNone)
       continue;
-    buckets_[bucketKey(node.key, node.order->letters)].push_back(id);
+    buckets_.insert(bucketKey(node.key, node.order->letters)).first->push_back(arena_, id);
     if (!node.order->isDerived || isAcross())
-      buckets_[uint64_t(node.key) << 32].push_back(id);
+      buckets_.insert(uint64_t(node.key) << 32).first->push_back(arena_, id);
   }
   addOutputs(call_ == kNone ? kNone : graph_.nodes[call_].primal,
              forward.function.regions()[0].firstBlock(), outputs_);
@@ -81,7 +80,7 @@ void Aligner::addOutputs(NodeId host, ir::Block body, NodeIds &outputs) {
       maker = graph_.definition(graph_.nodes[maker].op.operands()[1]);
     if (maker == kNone || (host != kNone && (!isLoop || isStacked) && !isUsed(number)))
       continue;
-    outputs.push_back(graph_.nodes[maker].owner);
+    outputs.push_back(arena_, graph_.nodes[maker].owner);
     addMakers(graph_.nodes[maker].owner, 0, outputs);
   }
 }
@@ -89,13 +88,12 @@ void Aligner::addOutputs(NodeId host, ir::Block body, NodeIds &outputs) {
 /// The nodes that `derived` may stem from: of its scope and line, and differentiated once less.
 const Aligner::Bucket &Aligner::bucketOf(const Node &derived) const {
   static const Bucket none;
-  auto found = buckets_.find(bucketKey(derived.key, derived.order->base));
-  if (found != buckets_.end())
-    return found->second;
+  if (const Bucket *found = buckets_.find(bucketKey(derived.key, derived.order->base)))
+    return *found;
   if (!derived.origin->checkpointed && !derived.origin->rematted && !isAcross())
     return none;
-  found = buckets_.find(uint64_t(derived.key) << 32);
-  return found == buckets_.end() ? none : found->second;
+  const Bucket *found = buckets_.find(uint64_t(derived.key) << 32);
+  return found ? *found : none;
 }
 
 /// Frames must agree, but with jax.checkpoint, which loses some.
@@ -122,7 +120,7 @@ std::vector<Aligner::Chain> Aligner::makeChains() {
       continue;
     if (node.origin->rematted) {
       if (!isOpen)
-        chains.push_back({{}, Kind::Recomputed, true, {}});
+        chains.push_back({{}, Kind::Recomputed, true});
       chains.back().nodes.push_back(id);
       isOpen = true;
       continue;
@@ -131,12 +129,8 @@ std::vector<Aligner::Chain> Aligner::makeChains() {
       continue;
     isOpen = false;
     std::string_view letters = graph_.provenance().text(node.order->letters);
-    Chain &chain =
-        transposed
-            .try_emplace({letters.size(), letters, node.parent + 1, graph_.regionOf(node.op)},
-                         Chain{{}, Kind::Transposed, false, {}})
-            .first->second;
-    chain.nodes.push_back(id);
+    size_t region = node.parent == kNone ? 0 : graph_.regionOf(node.op);
+    transposed[{letters.size(), letters, node.parent + 1, region}].nodes.push_back(id);
   }
   // A lower order comes first: higher ones are derived from it. So do regions around others.
   for (auto &[order, chain] : transposed) {
@@ -313,7 +307,7 @@ void Aligner::bound(Chain &chain) {
   NodeId parent = graph_.nodes[chain.nodes.front()].parent;
   if (chain.kind == Kind::Recomputed || parent == kNone)
     return;
-  chain.outputs.clear();
+  chain.outputs = {};
   NodeId primal = graph_.nodes[parent].primal;
   if (primal == kNone || graph_.nodes[primal].name != graph_.nodes[parent].name)
     return;
@@ -326,12 +320,27 @@ void Aligner::bound(Chain &chain) {
     addOutputs(primal, graph_.nodes[primal].op.regions()[number].firstBlock(), chain.outputs);
 }
 
+/// Starts to fetch what clues of later nodes are found in: they and what they work on are far
+/// apart.
+void Aligner::prefetch(const Chain &chain, size_t at) {
+  constexpr size_t kAhead = 4;
+  if (at + 2 * kAhead < chain.nodes.size()) {
+    const Node &node = graph_.nodes[chain.nodes[at + 2 * kAhead]];
+    ir::prefetch(&node);
+    ir::prefetch(node.op.opaque());
+  }
+  if (at + kAhead < chain.nodes.size())
+    for (ir::Value operand : graph_.nodes[chain.nodes[at + kAhead]].op.operands())
+      ir::prefetch(operand.opaque());
+}
+
 void Aligner::align(Chain &chain) {
   bound(chain);
   chain.clues.reserve(chain.nodes.size());
-  for (NodeId id : chain.nodes) {
-    graph_.nodes[id].place = uint32_t(chain.clues.size());
-    chain.clues.push_back(cluesFor(id));
+  for (size_t at = 0; at < chain.nodes.size(); ++at) {
+    prefetch(chain, at);
+    graph_.nodes[chain.nodes[at]].place = uint32_t(at);
+    chain.clues.push_back(cluesFor(chain.nodes[at]));
   }
   Choice anchors(chain.nodes.size(), kNone);
   if (chain.kind == Kind::Transposed)

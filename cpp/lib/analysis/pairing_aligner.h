@@ -15,20 +15,12 @@ inline constexpr size_t kMaxUses = 24;
 inline constexpr size_t kMaxCandidates = 64;
 inline constexpr float kCertain = 0.9f;
 
-template <class List, class T> void addOnce(List &values, const T &value) {
-  if (std::find(values.begin(), values.end(), value) == values.end())
-    values.push_back(value);
-}
-
 template <class List, class T> bool contains(const List &values, const T &value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
 /// What the graph around a derived operation says, whatever it is paired with.
 struct Clues {
-  explicit Clues(Arena *arena)
-      : sources(arena), sinks(arena), residuals(arena), given(arena), users(arena), helps(arena) {}
-
   const NodeIds *bucket = nullptr; ///< what is at its place: candidates
   NodeIds sources;                 ///< derived operations that made its cotangents
   NodeIds sinks;                   ///< derived operations that use what it makes
@@ -37,9 +29,9 @@ struct Clues {
   NodeIds users;                   ///< equations that make or use a residual
   NodeIds helps;                   ///< equations that recomputed residuals it uses belong to
   float certainty = 1;             ///< of those and of recomputed residuals
+  uint32_t numBatched = 0;         ///< how many dimensions batching adds to some values
   bool isZero = false;             ///< it makes zeros
   bool isSeeded = false;           ///< a cotangent of its is handed to the function or region
-  size_t numBatched = 0;           ///< how many dimensions batching adds to some values
   bool hasCotangent = false; ///< it works on something that is no forward value: all derivatives do
 };
 
@@ -70,8 +62,8 @@ private:
   enum class Kind : unsigned char { Recomputed, Transposed };
   struct Chain {
     std::vector<NodeId> nodes;
-    Kind kind;
-    bool increasing;
+    Kind kind = Kind::Transposed;
+    bool increasing = false;
     bool isLinearized = false; // differentiated forward after it was transposed
     std::vector<Clues> clues;  // per node
     NodeId begin = 0, end = 0; // of the nodes it is paired with
@@ -101,6 +93,10 @@ private:
   // Evidence
   Clues cluesFor(NodeId id);
   bool isSeed(const Node &node, ir::Value value, NodeId source);
+  void addOnce(NodeIds &ids, NodeId id) {
+    if (!contains(ids, id))
+      ids.push_back(arena_, id);
+  }
   void addUsers(ir::Value residual, KeyId key, NodeIds &users);
   bool broadcastsOperand(NodeId equation);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
@@ -109,7 +105,7 @@ private:
   int typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus);
   bool isForwardParameter(ir::Value argument) const;
   bool isTied(ir::Value value, NodeId equation);
-  const NodeIds &makersFor(NodeId equation);
+  NodeIds makersFor(NodeId equation);
   void addMakers(NodeId equation, int depth, NodeIds &makers);
   bool feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId cotangent);
   bool worksOn(NodeId equation, ir::Value value);
@@ -121,6 +117,7 @@ private:
   void bound(Chain &chain);
   void addOutputs(NodeId host, ir::Block body, NodeIds &outputs);
   void align(Chain &chain);
+  void prefetch(const Chain &chain, size_t at);
   Choice heaviest(const Chain &chain, const Choice &anchors, bool onlyTied);
   std::vector<std::pair<NodeId, NodeId>> brackets(const Chain &chain, const Choice &anchors) const;
   void settle(const Chain &chain, const Choice &choice);
@@ -143,10 +140,10 @@ private:
   PairingGraph &graph_;
   const FunctionNodes &forward_, &backward_;
   NodeId call_;
-  Arena arena_;                                       // before what is in it
-  std::pmr::unordered_map<uint64_t, Bucket> buckets_; // by key and order; by key alone for all
-  std::pmr::unordered_map<NodeId, NodeIds> makers_;   // by equation
-  std::pmr::unordered_map<NodeId, Values> touched_;   // by equation
+  Arena arena_;
+  ir::FlatMap<uint64_t, Bucket> buckets_;   // by key and order; by key alone for all
+  ir::FlatMap<NodeId, NodeIds> makers_;     // by equation
+  ir::FlatMap<NodeId, Values> touched_;     // by equation
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
   NodeIds outputs_; ///< equations whose results the forward function returns
 };

@@ -97,7 +97,7 @@ bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
 /// is not: its own forward operation may have been dead code.
 float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId high) {
   Node &node = graph_.nodes[chain.nodes[at]];
-  node.rivals.clear();
+  NodeIds rivals;
   node.agreed = 0;
   NodeId primal = node.primal;
   Support own = supportFor(chain, at, primal);
@@ -129,8 +129,8 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
     if (isOutside)
       continue;
     hasRival = true;
-    if (node.rivals.size() < kMaxRivals)
-      node.rivals.push_back(bucket[i]);
+    if (rivals.size() < kMaxRivals)
+      rivals.push_back(graph_.arena, bucket[i]);
     hasTiedRival |= other.isTied && other.numTied >= own.numTied;
     hasBetterTied |= other.numTied > own.numTied;
     // What an equation emits may use what it emitted before, if the types or its rule allow that.
@@ -171,8 +171,11 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
     tied = std::min(tied, own.linkConfidence);
   float proved = std::max(own.isTied ? std::min(0.95f, chain.clues[at].certainty) : 0.0f,
                           own.isLinked || own.isInner ? own.linkConfidence : 0.0f);
-  if (node.rivals.size() < kMaxRivals)
+  if (rivals.size() < kMaxRivals) {
     node.agreed = std::min(atMost, proved);
+    if (hasRival || graph_.rivals.find(chain.nodes[at]))
+      *graph_.rivals.insert(chain.nodes[at]).first = rivals;
+  }
   if (std::max(linked, tied) > 0)
     return std::min(atMost, std::max(linked, tied));
   if (own.isFollowed && !hasRival)

@@ -32,11 +32,11 @@ void Aligner::addUsers(Value residual, KeyId key, NodeIds &users) {
 /// Cotangents come from operations of the same level, or from outside; all else is a residual.
 Clues Aligner::cluesFor(NodeId id) {
   const Node &node = graph_.nodes[id];
-  Clues clues(&arena_);
+  Clues clues;
   clues.bucket = &bucketOf(node);
   std::vector<Value> given;
   clues.hasCotangent = node.hasRegions; // a region takes its values from around it
-  clues.numBatched = node.order->numBatched;
+  clues.numBatched = uint32_t(node.order->numBatched);
   auto isSameLevel = [&](NodeId other) {
     const Node &maker = graph_.nodes[other];
     return maker.origin->transposed && maker.origin->rematted == node.origin->rematted &&
@@ -69,8 +69,10 @@ Clues Aligner::cluesFor(NodeId id) {
       return;
     }
     addUsers(value, node.key, clues.users);
-    value = graph_.inBranchOf(node.op, graph_.root(value));
-    addUsers(value, node.key, clues.users);
+    if (Value made = graph_.inBranchOf(node.op, graph_.root(value)); made != value) {
+      addUsers(made, node.key, clues.users);
+      value = made;
+    }
     source = graph_.nodeOf(value.definingOp());
     if (source != kNone && graph_.nodes[source].origin->rematted &&
         graph_.nodes[source].primal != kNone) {
@@ -79,11 +81,11 @@ Clues Aligner::cluesFor(NodeId id) {
       clues.certainty = std::min(clues.certainty, copy.confidence);
       if (copy.owner == source && copy.primitive == original.primitive &&
           copy.makes == original.makes)
-        clues.residuals.push_back(graph_.root(original.op.results()[value.number()]));
+        clues.residuals.push_back(arena_, graph_.root(original.op.results()[value.number()]));
       else
-        clues.helps.push_back(copy.primal);
+        clues.helps.push_back(arena_, copy.primal);
     } else if (source != kNone && !isSameLevel(source)) {
-      clues.residuals.push_back(value);
+      clues.residuals.push_back(arena_, value);
       if (graph_.nodes[source].isApart)
         clues.certainty = std::min(clues.certainty, 0.85f);
     } else if (source == kNone &&
@@ -95,7 +97,8 @@ Clues Aligner::cluesFor(NodeId id) {
     addOnce(clues.users, helped);
   // What is handed to the program may be the first cotangent.
   Values &known = clues.sources.empty() ? clues.given : clues.residuals;
-  known.insert(known.end(), given.begin(), given.end());
+  for (Value value : given)
+    known.push_back(arena_, value);
   clues.isZero = graph_.isZero(node);
   for (Value result : node.op.results()) {
     size_t count = 0;
@@ -134,8 +137,8 @@ bool Aligner::isForwardParameter(Value argument) const {
 
 /// Whether `equation` works on `value`, or made it for its derivative.
 bool Aligner::isTied(Value value, NodeId equation) {
-  auto [found, isNew] = touched_.try_emplace(equation);
-  Values &touched = found->second;
+  auto [found, isNew] = touched_.insert(equation);
+  Values &touched = *found;
   if (isNew) {
     const Node &node = graph_.nodes[equation];
     Traits traits = graph_.traits(node);
@@ -143,11 +146,12 @@ bool Aligner::isTied(Value value, NodeId equation) {
     for (NodeId id : graph_.membersOf(equation)) {
       NodeId main = graph_.nodes[id].follows == kNone ? id : graph_.nodes[id].follows;
       if (traits.usesOperand && (main == equation || graph_.nodes[main].tangentOf == equation))
-        graph_.forEachInput(id, [&](Value input) { touched.push_back(graph_.root(input)); });
+        graph_.forEachInput(id,
+                            [&](Value input) { touched.push_back(arena_, graph_.root(input)); });
       bool isResult = id == equation || graph_.nodes[id].tangentOf == equation;
       if (!isResult || usesResult)
         for (Value result : graph_.nodes[id].op.results())
-          touched.push_back(graph_.root(result));
+          touched.push_back(arena_, graph_.root(result));
     }
   }
   return contains(touched, value);
@@ -189,18 +193,18 @@ float Aligner::fitOf(const Chain &chain, TextId primal, TextId derived) {
   bool isRecomputed = chain.kind == Kind::Recomputed;
   uint64_t kind = isRecomputed ? 0 : chain.isLinearized ? 1 : 2;
   uint64_t key = uint64_t(primal) << 32 | derived << 2 | kind;
-  auto [fit, isNew] = graph_.fits.try_emplace(key, 0.0f);
+  auto [fit, isNew] = graph_.fits.insert(key);
   if (!isNew)
-    return fit->second;
+    return *fit;
   std::string_view source = graph_.provenance().text(primal);
   std::string_view target = graph_.provenance().text(derived);
   if (isRecomputed)
-    fit->second = source == target ? 3.0f : residualOf(source, target) ? 1.5f : 0.0f;
+    *fit = source == target ? 3.0f : residualOf(source, target) ? 1.5f : 0.0f;
   else
-    fit->second = transposeFit(source, target);
-  if (fit->second == 0 && chain.isLinearized)
-    fit->second = linearizedFit(source, target);
-  return fit->second;
+    *fit = transposeFit(source, target);
+  if (*fit == 0 && chain.isLinearized)
+    *fit = linearizedFit(source, target);
+  return *fit;
 }
 
 /// Whether `equation` broadcasts a value implicitly.

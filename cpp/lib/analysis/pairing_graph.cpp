@@ -25,6 +25,7 @@ PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
       addFunction(operations, index);
   for (std::vector<NodeId> &scratch : scratch_)
     scratch.assign(nodes.size(), kNone);
+  lastOfKey_.resize(keys_.size());
   for (const FunctionNodes &range : functions) {
     findFollowers(range);
     findExpanded(range);
@@ -71,14 +72,16 @@ void PairingGraph::addFunction(const OpList &operations, size_t index) {
 /// Equal constants are one value, so that recomputed operations have equal operands.
 void PairingGraph::addConstant(Operation op) {
   Value result = op.results()[0];
-  auto [first, isNew] = constants_.try_emplace(op.attr("value").opaque(), result);
-  if (!isNew)
-    setAlias(result, first->second);
+  auto [first, isNew] = constants_.insert(op.attr("value").opaque());
+  if (isNew)
+    *first = result;
+  else
+    setAlias(result, *first);
 }
 
 NodeId PairingGraph::addNode(const OpList::Entry &entry, NodeId parent) {
   NodeId id = NodeId(nodes.size());
-  Node &node = nodes.emplace_back(&arena_);
+  Node &node = nodes.emplace_back();
   node.op = entry.op;
   node.name = entry.name;
   node.hasRegions = entry.hasRegions;
@@ -89,15 +92,17 @@ NodeId PairingGraph::addNode(const OpList::Entry &entry, NodeId parent) {
   node.order = orderOf(node.origin->transforms);
   node.primitive = node.origin->primitive;
   uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
-  node.key = keys_.try_emplace(key, KeyId(keys_.size())).first->second;
+  auto number = KeyId(keys_.size());
+  auto [known, isNew] = keys_.insert(key);
+  node.key = *known = isNew ? number : *known;
   auto operands = node.op.operands();
   auto results = node.op.results();
-  node.takes.reserve(size_t(operands.size()));
+  node.takes.reserve(arena, size_t(operands.size()));
   for (Value operand : operands)
-    node.takes.push_back(operand.type().ptr);
-  node.makes.reserve(size_t(results.size()));
+    node.takes.push_back(arena, operand.type().ptr);
+  node.makes.reserve(arena, size_t(results.size()));
   for (Value result : results)
-    node.makes.push_back(result.type().ptr);
+    node.makes.push_back(arena, result.type().ptr);
   *nodeByOp_.insert(node.op.opaque()).first = id;
   addAliases(node);
   return id;
@@ -140,13 +145,13 @@ void PairingGraph::findCaptured(const FunctionNodes &range) {
     bool isInside =
         defined != kNone && (defined > region || (defined == region && !value.isResult()));
     bool isConstant = value.isResult() && defined == kNone;
-    Values &captured = nodes[region].captured;
+    Values &captured = *captured_.insert(region).first;
     if (isInside || isConstant || captured.size() >= kMaxCaptured)
       return;
     if (std::find(captured.begin(), captured.end(), value) != captured.end())
       return;
-    captured.push_back(value);
-    nodes[region].takes.push_back(value.type().ptr);
+    captured.push_back(arena, value);
+    nodes[region].takes.push_back(arena, value.type().ptr);
   };
   for (NodeId id = range.end; id-- > range.begin;) {
     if (nodes[id].last > id)
@@ -371,7 +376,7 @@ static bool isMainOp(Identifier op, std::string_view primitive) {
 void PairingGraph::findFollowers(const FunctionNodes &range) {
   for (NodeId id = range.begin; id + 1 < range.end; ++id) {
     Node &node = nodes[id];
-    if (node.op.results().size() != 1 || nodes[id + 1].origin != node.origin ||
+    if (nodes[id + 1].origin != node.origin || node.makes.size() != 1 ||
         isMainOp(node.name, provenance_.text(node.origin->primitive)))
       continue;
     for (OpOperand use : node.op.results()[0].uses()) {
@@ -390,7 +395,7 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
   for (NodeId id = range.begin; id < range.end; ++id) {
     if (nodes[id].follows == kNone || nodes[id].op.operands().size() != 1)
       continue;
-    nodes[nodes[id].follows].takes.push_back(nodes[id].takes[0]);
+    nodes[nodes[id].follows].takes.push_back(arena, nodes[id].takes[0]);
     Value value = canonical(nodes[id].op.operands()[0]);
     Operation maker = value.definingOp();
     if (maker && maker.name() == broadcast_)
@@ -449,7 +454,7 @@ void PairingGraph::findShaped(const FunctionNodes &range) {
       continue;
     node.owner = nodes[user].follows == kNone ? user : nodes[user].follows;
     node.isShape = true;
-    nodes[node.owner].takes.push_back(node.takes[0]);
+    nodes[node.owner].takes.push_back(arena, node.takes[0]);
   }
 }
 

@@ -3,11 +3,11 @@
 // What pairing needs to know of a module's operations, in arrays.
 #pragma once
 
+#include "arena_list.h"
 #include "hlotag/analysis/provenance.h"
 #include "pairing_rules.h"
 
 #include <map>
-#include <memory_resource>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -18,11 +18,9 @@ using NodeId = uint32_t;
 using KeyId = uint32_t;
 inline constexpr NodeId kNone = ~NodeId(0);
 
-/// For small lists that there are several of for each operation.
-using Arena = std::pmr::monotonic_buffer_resource;
-using NodeIds = std::pmr::vector<NodeId>;
-using Types = std::pmr::vector<const void *>;
-using Values = std::pmr::vector<ir::Value>;
+using NodeIds = ArenaList<NodeId>;
+using Types = ArenaList<const void *>;
+using Values = ArenaList<ir::Value>;
 
 /// How differentiation was nested to make an operation: `t` (transposed) and `j` (jvp) letters,
 /// outermost first. `jtj` is forward mode over a backward pass.
@@ -36,36 +34,35 @@ struct Order {
   size_t numBatched = 0;   ///< how often it was batched
 };
 
-/// An operation that may be paired: no terminator, nothing inside a reducer or comparator.
-struct Node {
-  explicit Node(Arena *arena) : takes(arena), makes(arena), captured(arena), rivals(arena) {}
-
+/// An operation that may be paired: no terminator, nothing inside a reducer or comparator. Two
+/// cache lines; what is looked at most is in the first.
+struct alignas(64) Node {
   ir::Operation op;
   ir::Identifier name; ///< that of `op`
   const Origin *origin = nullptr;
   const Order *order = nullptr;
-  TextId primitive = 0;     ///< that of the origin, or the one it was written out for
-  KeyId key = 0;            ///< scope (relative to the function) and source line
-  NodeId parent = kNone;    ///< the operation that it is in a region of; none: in the function
-  NodeId owner = kNone;     ///< the forward operation whose residual this is; itself if it is none
-  NodeId tangentOf = kNone; ///< forward mode: the operation that this is the tangent of
-  NodeId follows = kNone;   ///< the later operation of the same lowered equation that this serves
-  NodeId last = 0;          ///< the last node nested in it; itself if there is none
-  NodeId primal = kNone;    ///< backward operations: what it was paired with
-  uint32_t place = 0;       ///< backward operations: where it is in its chain
+  TextId primitive = 0;   ///< that of the origin, or the one it was written out for
+  KeyId key = 0;          ///< scope (relative to the function) and source line
+  NodeId owner = kNone;   ///< the forward operation whose residual this is; itself if it is none
+  NodeId follows = kNone; ///< the later operation of the same lowered equation that this serves
+  NodeId primal = kNone;  ///< backward operations: what it was paired with
   float confidence = 0;
-  float agreed = 0;               ///< how sure it is that it stems from that or from a rival
-  const void *constant = nullptr; ///< a constant it combines its other operand with, if any
+  bool hasRegions = false;
+  bool isRepeated = false; ///< another equation computes the same, and one of them again
+  bool isShape = false;    ///< it only seems to bring what its owner works on into shape
+  bool isOrphan = false;   ///< only the backward pass uses it: its equation may be dead code
+  bool isApart = false;    ///< a residual that may be another equation's, or none
+
   Types takes;                    ///< of the equation's operands, before broadcasting too
   Types makes;                    ///< of its results
-  Values captured;                ///< what its regions use from outside of it, up to a limit
-  NodeIds rivals;                 ///< what else it may stem from
-  bool isRepeated = false;        ///< another equation computes the same, and one of them again
-  bool hasRegions = false;
-  bool isShape = false;  ///< it only seems to bring what its owner works on into shape
-  bool isOrphan = false; ///< only the backward pass uses it: its equation may be dead code
-  bool isApart = false;  ///< a residual that may be another equation's, or none
+  const void *constant = nullptr; ///< a constant it combines its other operand with, if any
+  NodeId parent = kNone;    ///< the operation that it is in a region of; none: in the function
+  NodeId last = 0;          ///< the last node nested in it; itself if there is none
+  NodeId tangentOf = kNone; ///< forward mode: the operation that this is the tangent of
+  uint32_t place = 0;       ///< backward operations: where it is in its chain
+  float agreed = 0;         ///< how sure it is that it stems from that or from a rival
 };
+static_assert(sizeof(void *) != 8 || sizeof(Node) == 128);
 
 struct NodeRange {
   const NodeId *first, *last;
@@ -83,15 +80,13 @@ class PairingGraph {
 public:
   PairingGraph(const ir::OpList &operations, Provenance &provenance);
 
-private:
-  Arena arena_; // before what is in it
-
-public:
+  Arena arena;
   std::vector<Node> nodes;
   std::vector<FunctionNodes> functions;
   bool isHigherOrder = false; ///< something was derived from backward operations
   /// By the primitives of a pair; see pairing_rules.h.
-  std::unordered_map<uint64_t, float> fits;
+  ir::FlatMap<uint64_t, float> fits;
+  ir::FlatMap<NodeId, NodeIds> rivals; ///< what else a node may stem from
 
   Provenance &provenance() { return provenance_; }
   const ir::OpIds &ids() const { return ids_; }
@@ -126,8 +121,11 @@ public:
   template <class Visit> void forEachInput(NodeId id, Visit visit) {
     for (ir::Value operand : nodes[id].op.operands())
       visit(operand);
-    for (ir::Value value : nodes[id].captured)
-      visit(value);
+    if (!nodes[id].hasRegions)
+      return;
+    if (const Values *known = captured_.find(id))
+      for (ir::Value value : Values(*known)) // `visit` may add to others
+        visit(value);
   }
   /// An equation with its residuals and helpers.
   NodeRange membersOf(NodeId equation);
@@ -166,16 +164,18 @@ private:
   std::vector<std::optional<Traits>> traits_;  // by primitive
   std::unordered_map<TextId, Order> orders_;   // by transforms
   std::vector<NodeId> scratch_[3];             // by node
+  std::vector<NodeId> lastOfKey_;              // of a function; scratch, too
   std::vector<NodeId> members_, membersBegin_; // by owner; where those of a node begin
   ir::PointerMap<NodeId> nodeByOp_;
   ir::PointerMap<MlirValue> aliases_;
-  std::unordered_map<const void *, ir::Value> constants_;             // by value: the first of each
+  ir::PointerMap<ir::Value> constants_;                               // by value: the first of each
   ir::PointerMap<std::vector<std::string>> shapes_;                   // by type
   ir::PointerMap<bool> isZero_;                                       // by attribute
   std::map<std::pair<const void *, const void *>, ir::Value> slices_; // by stack and type
   ir::PointerMap<uint32_t> functionByOp_;
-  std::unordered_map<uint64_t, unsigned> residuals_; // by two primitives
-  std::unordered_map<uint64_t, KeyId> keys_;
+  ir::FlatMap<NodeId, Values> captured_;      // what regions use from outside of it, up to a limit
+  ir::FlatMap<uint64_t, unsigned> residuals_; // by two primitives
+  ir::FlatMap<uint64_t, KeyId> keys_;
 };
 
 } // namespace hlotag::analysis

@@ -70,7 +70,7 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   if (chain.kind == Kind::Recomputed &&
       (!node.origin->expanded || !clues.sources.empty() || !clues.residuals.empty()))
     return false;
-  std::vector<NodeId> possible;
+  NodeIds possible;
   float confidence = 1.0f;
   if (NodeId sink = isBroadcastByUser(node, clues) ? onlySink(node, clues) : kNone; sink != kNone) {
     node.primal = sink;
@@ -101,11 +101,11 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
     for (NodeId user : clues.sinks)
       confidence = std::min(confidence, graph_.nodes[user].confidence);
   if (clues.sources.empty() && sink != kNone) {
-    possible = {sink};
+    possible = NodeIds(arena_, sink);
     confidence = isOfSink ? confidence : std::min(confidence, 0.85f);
   }
   if (possible.size() > 1 && contains(possible, sink)) {
-    possible = {sink};
+    possible = NodeIds(arena_, sink);
     confidence = std::min(confidence, 0.85f);
   }
   if (possible.size() != 1)

@@ -17,11 +17,11 @@ constexpr size_t kMaxMakers = 32;
 
 /// The equations whose cotangents the backward operations of `equation` make: those that made its
 /// operands, and what they hand the same cotangent on to.
-const NodeIds &Aligner::makersFor(NodeId equation) {
-  auto [found, isNew] = makers_.try_emplace(equation);
+NodeIds Aligner::makersFor(NodeId equation) {
+  auto [found, isNew] = makers_.insert(equation);
   if (isNew)
-    addMakers(equation, 0, found->second);
-  return found->second;
+    addMakers(equation, 0, *found);
+  return *found;
 }
 
 void Aligner::addMakers(NodeId equation, int depth, NodeIds &makers) {
@@ -36,7 +36,7 @@ void Aligner::addMakers(NodeId equation, int depth, NodeIds &makers) {
       NodeId owner = graph_.nodes[maker].owner;
       if (owner == equation || contains(makers, owner) || makers.size() >= kMaxMakers)
         return;
-      makers.push_back(owner);
+      makers.push_back(arena_, owner);
       // Batching brings operands into shape at the place of the equation.
       bool isShaped = graph_.isShaping(graph_.nodes[owner]) &&
                       graph_.nodes[owner].key == graph_.nodes[equation].key;
@@ -156,7 +156,7 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
       NodeId other = graph_.nodes[source].primal;
       if (source == last || other == kNone || worksOn(other, copy.op.results()[0]))
         continue;
-      const NodeIds &makers = makersFor(other);
+      NodeIds makers = makersFor(other);
       if (worksOn(other, original) || std::any_of(makers.begin(), makers.end(),
                                                   [&](NodeId id) { return worksOn(id, original); }))
         return maker;

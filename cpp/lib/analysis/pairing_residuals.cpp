@@ -76,10 +76,10 @@ bool PairingGraph::isResidualUse(OpOperand use, NodeId id, NodeId equation, int 
 /// derivative needs. `owners` are those found so far, of nodes before `later`.
 bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners) {
   TextId primal = nodes[equation].primitive, helper = nodes[later].primitive;
-  auto [found, isNew] = residuals_.try_emplace(uint64_t(primal) << 32 | helper);
+  auto [found, isNew] = residuals_.insert(uint64_t(primal) << 32 | helper);
   if (isNew)
-    found->second = residualOf(provenance_.text(primal), provenance_.text(helper));
-  unsigned from = found->second;
+    *found = residualOf(provenance_.text(primal), provenance_.text(helper));
+  unsigned from = *found;
   if (!from)
     return false;
   for (Value raw : nodes[later].op.operands()) {
@@ -122,7 +122,7 @@ bool PairingGraph::isApart(NodeId id, const std::vector<NodeId> &previous) {
 /// on what the derivative of an equation before them needs.
 void PairingGraph::findOwners(const FunctionNodes &range) {
   std::vector<NodeId> &previous = scratch_[0], &candidates = scratch_[1], &owners = scratch_[2];
-  std::unordered_map<KeyId, NodeId> last;
+  std::vector<NodeId> &last = lastOfKey_;
   auto mayBe = [&](NodeId id) {
     const Node &node = nodes[id];
     return node.follows == kNone && node.owner == id && node.name != ids_.funcCall &&
@@ -140,9 +140,10 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
     return kNone;
   };
   auto searchAll = [&] {
-    last.clear();
+    for (NodeId id = range.begin; id < range.end; ++id)
+      last[nodes[id].key] = kNone;
     for (NodeId id = range.begin; id < range.end; ++id) {
-      NodeId &at = last.try_emplace(nodes[id].key, kNone).first->second;
+      NodeId &at = last[nodes[id].key];
       previous[id] = at;
       if (nodes[id].follows == kNone && nodes[id].owner == id)
         at = id;
@@ -151,30 +152,26 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
   };
   searchAll();
   // Tangents are no equations, and use what their equation computes for its derivative.
-  if (findTangents(range, candidates))
+  bool hasTangents = findTangents(range, candidates);
+  if (hasTangents)
     searchAll();
-  // A residual is used by residuals of the same equation: last first.
+  // A residual is used by residuals of the same equation: last first, after all its users.
   for (NodeId id = range.end; id-- > range.begin;) {
-    if (candidates[id] == kNone)
-      continue;
-    nodes[id].owner = candidates[id];
-    if (!isOnlyResidual(id, candidates[id]))
-      nodes[id].owner = id;
-  }
-  for (NodeId id = range.begin; id < range.end; ++id)
-    if (mayBe(id) && !nodes[id].hasRegions)
+    if (candidates[id] != kNone && isOnlyResidual(id, candidates[id]))
+      nodes[id].owner = candidates[id];
+    else if (mayBe(id) && !nodes[id].hasRegions)
       nodes[id].isOrphan = isOnlyResidual(id, kNone);
+  }
   // Those that rest on an operation that turned out to be an equation of its own are none either.
   for (NodeId id = range.begin; id < range.end; ++id) {
     if (candidates[id] == kNone || nodes[id].owner == id)
       continue;
     owners[id] = search(id, owners);
     nodes[id].owner = owners[id] == kNone ? id : nodes[owners[id]].owner;
+    nodes[id].isApart = nodes[id].owner != id && isApart(id, previous);
   }
-  for (NodeId id = range.begin; id < range.end; ++id)
-    nodes[id].isApart = candidates[id] != kNone && nodes[id].owner != id && isApart(id, previous);
   for (NodeId id = range.end; id-- > range.begin;)
-    if (nodes[id].tangentOf != kNone)
+    if (hasTangents && nodes[id].tangentOf != kNone)
       nodes[id].owner = nodes[nodes[id].tangentOf].owner;
     else if (nodes[id].follows != kNone)
       nodes[id].owner = nodes[nodes[id].follows].owner;

@@ -109,10 +109,12 @@ bool TangentFinder::findTwice() {
   std::unordered_map<KeyId, NodeId> last;
   for (NodeId id = range_.begin; id < range_.end; ++id) {
     const Node &own = node(id);
+    if (own.origin->rematted || graph_.provenance().text(own.order->letters) != "jj")
+      continue;
     // Results of a call or loop are primal or tangent each.
-    bool isOne = own.op.results().size() == 1 && own.op.operands().size() <= kMaxOperands &&
+    bool isOne = own.makes.size() == 1 && own.op.operands().size() <= kMaxOperands &&
                  own.last == id && !graph_.functionOf(own);
-    if (!isOne || own.origin->rematted || graph_.provenance().text(own.order->letters) != "jj")
+    if (!isOne)
       continue;
     isTwice_[at(id)] = true;
     NodeId &before = last.try_emplace(own.key, kNone).first->second;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/rewriter.h"
 
-#include "hlotag/ir/pointer_map.h"
+#include "hlotag/ir/flat_map.h"
 #include "hlotag/ir/tag_writer.h"
 #include "hlotag/ir/walk.h"
 

@@ -35,14 +35,12 @@ public:
   size_t after(size_t index) const { return index + 1 + entries_[index].numNested; }
   /// For a loop that looks into all operations and is now at that one: starts to fetch a later one.
   void prefetch(size_t index) const {
-#ifdef __GNUC__
     constexpr size_t kAhead = 16;
     if (index + kAhead >= size())
       return;
     const char *op = static_cast<const char *>(entries_[index + kAhead].op.opaque());
-    __builtin_prefetch(op);
-    __builtin_prefetch(op + 64);
-#endif
+    ir::prefetch(op);
+    ir::prefetch(op + 64);
   }
 
 private:

@@ -42,6 +42,15 @@ protected:
   CStruct raw_{nullptr};
 };
 
+/// Starts to fetch what lies there.
+inline void prefetch(const void *address) {
+#ifdef __GNUC__
+  __builtin_prefetch(address);
+#else
+  (void)address;
+#endif
+}
+
 /// Hash for views as keys of the standard's unordered containers.
 struct HandleHash {
   template <class T> size_t operator()(const T &handle) const {

@@ -3,8 +3,8 @@
 // Reading and extending the frontend attributes of operations.
 #pragma once
 
+#include "hlotag/ir/flat_map.h"
 #include "hlotag/ir/op_list.h"
-#include "hlotag/ir/pointer_map.h"
 #include "hlotag/ir/rewriter.h"
 
 #include <optional>

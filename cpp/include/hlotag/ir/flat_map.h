@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A hash map from MLIR handles or numbers, for memo tables in loops over all operations: no
+// allocation per entry, no erasing. Entries lie in the order they were made, and keys that are
+// close hash side by side: a loop over a module, whose operations lie in order in memory, goes
+// through a table that does not fit into the cache in order too, and does not jump around in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace hlotag::ir {
+
+template <class K, class V> class FlatMap {
+public:
+  /// The value of `key`, or null. Inserting invalidates the pointer.
+  V *find(K key) { return const_cast<V *>(static_cast<const FlatMap *>(this)->find(key)); }
+  const V *find(K key) const {
+    if (heads_.empty())
+      return nullptr;
+    uint32_t at = heads_[slotOf(key)];
+    while (at != kNone && entries_[at].key != key)
+      at = entries_[at].next;
+    return at == kNone ? nullptr : &entries_[at].value;
+  }
+
+  /// The value of `key`, default made if new; and whether it is new.
+  std::pair<V *, bool> insert(K key) {
+    if (V *known = find(key))
+      return {known, false};
+    if (entries_.size() * 3 >= heads_.size())
+      rehash(heads_.empty() ? 64 : heads_.size() * 2);
+    uint32_t &head = heads_[slotOf(key)];
+    entries_.push_back({key, head, V{}});
+    head = uint32_t(entries_.size() - 1);
+    return {&entries_.back().value, true};
+  }
+
+  size_t size() const { return entries_.size(); }
+  /// Before that many are inserted: the table is then made once.
+  void reserve(size_t number) {
+    entries_.reserve(number);
+    size_t size = 64;
+    while (size < number * 3)
+      size *= 2;
+    if (size > heads_.size())
+      rehash(size);
+  }
+
+private:
+  static constexpr uint32_t kNone = ~uint32_t(0);
+  struct Entry {
+    K key;
+    uint32_t next; ///< the one before in the same slot
+    V value;
+  };
+
+  /// Close keys in a row, but for each page at a place of its own: addresses repeat at some power
+  /// of two.
+  static uint64_t hash(const void *key) {
+    auto bits = reinterpret_cast<uintptr_t>(key);
+    return (((bits >> 12) * 0x9E3779B97F4A7C15ull) >> 32) + (bits >> 7);
+  }
+  /// A number, or two in one.
+  static uint64_t hash(uint64_t key) { return key + (key >> 32) * 0x9E3779B97F4A7C15ull; }
+  size_t slotOf(K key) const { return size_t(hash(key)) & (heads_.size() - 1); }
+
+  void rehash(size_t size) {
+    heads_.assign(size, kNone);
+    for (size_t at = 0; at < entries_.size(); ++at) {
+      uint32_t &head = heads_[slotOf(entries_[at].key)];
+      entries_[at].next = head;
+      head = uint32_t(at);
+    }
+  }
+
+  std::vector<uint32_t> heads_; // by hash: the last entry
+  std::vector<Entry> entries_;
+};
+
+template <class V> using PointerMap = FlatMap<const void *, V>;
+
+} // namespace hlotag::ir
