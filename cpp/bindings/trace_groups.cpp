@@ -203,7 +203,8 @@ PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObje
   return result.release().ptr();
 }
 
-PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t, PyObject *)) {
+PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
+                                             PyObject *)) noexcept {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
@@ -218,8 +219,8 @@ PyMethodDef makeEqnMethod = {
     "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
 
 /// A method of the class `owner` that takes the place of `given`.
-nb::object wrap(PyObject *&original, PyMethodDef &method, nb::handle owner, nb::object given) {
-  nb::object before = nb::steal(std::exchange(original, given.release().ptr()));
+nb::object wrap(PyObject *&original, PyMethodDef &method, nb::handle owner, nb::handle given) {
+  nb::object before = nb::steal(std::exchange(original, given.inc_ref().ptr()));
   return nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(owner.ptr()), &method));
 }
 
@@ -232,17 +233,17 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
            "Those that JAX has not dropped, in the order they were made.");
   m.def(
       "in_group",
-      [](nb::handle owner, nb::object given) { return wrap(bind, bindMethod, owner, given); },
+      [](nb::handle owner, nb::handle given) { return wrap(bind, bindMethod, owner, given); },
       "`Primitive.bind` with a group open while it runs.");
   m.def(
       "in_some_group",
-      [](nb::handle owner, nb::object given) {
+      [](nb::handle owner, nb::handle given) {
         return wrap(bindWithTrace, bindWithTraceMethod, owner, given);
       },
       "`Primitive.bind_with_trace` with a group of its own open if none is.");
   m.def(
       "recorded",
-      [](nb::handle owner, nb::object given) { return wrap(makeEqn, makeEqnMethod, owner, given); },
+      [](nb::handle owner, nb::handle given) { return wrap(makeEqn, makeEqnMethod, owner, given); },
       "`DynamicJaxprTrace.make_eqn`, its equations recorded in the innermost open group.");
   m.def("group_of", &groupOf, nb::arg("equation"), "None if no group was open.");
   m.def("open_group", &Open::innermostGroup, "The innermost one that has equations so far.");
