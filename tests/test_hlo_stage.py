@@ -291,3 +291,23 @@ def test_results_are_the_same_bit_for_bit():
     off, on = (compiled(jax.value_and_grad(f), X, hlo=hlo)(X) for hlo in (False, True))
     for a, b in zip(jax.tree.leaves(off), jax.tree.leaves(on), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_program_is_traced_once_and_not_again_when_the_stage_is_first_used(run_python):
+    """JAX's caches have its options in their keys, and modules that are imported meanwhile may add some."""
+    finished = run_python(
+        """
+import jax, jax.numpy as jnp, hlotag
+hlotag.enable(rules=[hlotag.Rule({"k": "v"}, op="*")])
+traces = []
+
+@jax.jit
+def f(x):
+    traces.append(x)
+    return jnp.sin(x)
+
+f(1.0), f(1.0), f.lower(1.0).compile(), f(1.0)
+print(len(traces))
+"""
+    )
+    assert finished.stdout == "1\n", finished.stderr

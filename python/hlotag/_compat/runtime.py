@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import compiler, core, distributed, effects, sharding_impls, xla_bridge
+from jax._src import compiler, core, distributed, effects, sharding_impls, xla_bridge, xla_transform
 from jax._src.interpreters import mlir
 from jax._src.lax import parallel
 from jax.sharding import AbstractMesh
@@ -31,6 +31,11 @@ stablehlo_version = hlo.get_current_version
 parse_hlo = _hlo.hlo_module_from_text
 hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
 make_cpu_client = xla_client.make_cpu_client
+# What `jax.extend.xla` has. `jax.extend` imports Pallas, whose options JAX adds to the keys of its caches: all that was traced
+# before would be traced again.
+PipelineStage = xla_transform.PipelineStage
+register_hlo_module_transformation = xla_transform.register_hlo_module_transformation
+clear_hlo_module_transformation = xla_transform.clear_hlo_module_transformation
 # Given the device's client, which need not be JAX's own; `jax.device_put` changes the dtype of 64-bit data.
 put_on_device = xla_client.batched_device_put
 # An unloaded executable of 0.12 has no cost analysis of its own.

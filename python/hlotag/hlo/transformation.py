@@ -10,14 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hlotag import _compat
 from hlotag._collector import no_collection
 from hlotag.hlo.module import HloModule, of_executable
-
-if TYPE_CHECKING:
-    from jax.extend import xla
 
 _NAME = "hlotag"
 
@@ -94,7 +91,7 @@ class _Platforms:
         self._lock = threading.Lock()
         # By platform: whether there are transformations; and the stage and the platform's name, while the callback is registered.
         self._is_able: dict[str, bool] = {}
-        self._registered: dict[str, tuple[xla.PipelineStage, str]] = {}
+        self._registered: dict[str, tuple[_compat.PipelineStage, str]] = {}
 
     def is_ready(self, backend: Any, compile_module: Compile, transformations: Transformations) -> bool:
         platform = backend.platform
@@ -109,22 +106,17 @@ class _Platforms:
         with self._lock:
             if not self._registered:
                 return
-            from jax.extend import xla
-
             for stage, name in self._registered.values():
-                xla.clear_hlo_module_transformation(_NAME, stage=stage, platforms=name)
+                _compat.clear_hlo_module_transformation(_NAME, stage=stage, platforms=name)
             self._registered.clear()
 
     def _register(self, backend: Any) -> bool:
-        # Here and not above: it imports Pallas, which takes longer than all of hlotag.
-        from jax.extend import xla
-
         # A module that was read back has its users in another order, which decides ties between instructions that the CPU's
         # scheduler could run in either order; nothing in that scheduler reads tags. Others do.
-        stage = xla.PipelineStage.POST_SCHEDULER if backend.platform == "cpu" else xla.PipelineStage.PRE_SCHEDULER
+        stage = _compat.PipelineStage.POST_SCHEDULER if backend.platform == "cpu" else _compat.PipelineStage.PRE_SCHEDULER
         name = _compat.transformation_platform(backend)
         try:
-            xla.register_hlo_module_transformation(self._callback, name=_NAME, stage=stage, platforms=name)
+            _compat.register_hlo_module_transformation(self._callback, name=_NAME, stage=stage, platforms=name)
         except Exception:
             return False
         self._registered[backend.platform] = stage, name
