@@ -266,6 +266,32 @@ def test_jax_is_as_it_was_after_disable():
     assert hooked() == before
 
 
+def test_what_was_traced_in_a_stage_is_lowered_after_it_as_jax_would_tag_it(run_python):
+    finished = run_python(
+        """
+import jax, jax.numpy as jnp, hlotag
+from jax.extend.core import jaxpr_as_fun
+
+def f(x):
+    with hlotag.tagged({"k": "v", "gone": "v"}, grad={"k": "g"}):
+        x = jnp.tanh(x)
+        with hlotag.tagged({"gone": None}):
+            return jnp.sin(x)
+
+with hlotag.stage():
+    jaxpr = jax.make_jaxpr(f)(1.0)
+    _, pull = jax.vjp(f, 1.0)
+for function in (jaxpr_as_fun(jaxpr), pull):
+    text = jax.jit(function).lower(1.0).as_text()
+    print('k = "v"' in text, "hlotag" in text)
+    with hlotag.stage():
+        text = jax.jit(function).lower(1.0).as_text()
+    print("hlotag" in text)
+"""
+    )
+    assert finished.stdout.split() == ["True", "False", "False"] * 2, finished.stderr
+
+
 def test_what_is_wrapped_passes_arguments_on_as_they_come():
     from jax._src import core
 

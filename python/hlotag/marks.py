@@ -37,6 +37,22 @@ def as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+class _Reserved:
+    """Whether anything reserved went into a context, and `PATCHES` have to stay in JAX after the last stage.
+
+    What was traced in a stage may be lowered after it: a jaxpr, the function that `jax.vjp` gives.
+    """
+
+    is_used = False
+
+
+reserved = _Reserved()
+
+
+def _is_reserved(key: str, value: Any) -> bool:
+    return key.startswith(GRAD) or value == UNSET
+
+
 def split_phases(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
     """The entries for forward ops, and those for ops that autodiff derives, from the metadata of a context."""
     own = {key: value for key, value in metadata.items() if not key.startswith(GRAD)}
@@ -131,7 +147,7 @@ def as_lowered(jaxpr: Any) -> Any:
 
 def _without_reserved(context: Any) -> _compat.EquationMark | None:
     metadata = context.xla_metadata or {}
-    plain = {key: value for key, value in metadata.items() if not key.startswith(GRAD) and value != UNSET}
+    plain = {key: value for key, value in metadata.items() if not _is_reserved(key, value)}
     return None if len(plain) == len(metadata) else _compat.EquationMark("", context, plain)
 
 

@@ -295,7 +295,8 @@ class _Hooks:
             self._users -= 1
             if self._users == 0:
                 for patch in reversed(self._patches):
-                    patch.remove()
+                    if not (marks.reserved.is_used and patch in marks.PATCHES):
+                        patch.remove()
                 hlo_stage.release()
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from hlotag import _compat, keys, scopes, tracing
 from hlotag.errors import TagDropped, TagError
-from hlotag.marks import DROP, GRAD, KEEP, UNSET, as_text
+from hlotag.marks import DROP, GRAD, KEEP, UNSET, as_text, reserved
 from hlotag.state import active
 
 Grad = Literal["same", "drop"] | Mapping[str, Any]
@@ -239,6 +239,8 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """A block's metadata with a value for the keys that it takes away, so that nothing around it gives them back."""
+    if None in metadata.values():
+        reserved.is_used = True
     return {key: UNSET if value is None else value for key, value in metadata.items()}
 
 
@@ -259,4 +261,7 @@ def _phases(metadata: Mapping[str, Any], grad: Grad) -> dict[str, str]:
 
 def _in_phase(phases: dict[str, str]) -> dict[str, str]:
     """What of `phases` holds now: for operations that a backward rule of the user computes, they are not derived but meant."""
-    return {} if _compat.is_transposing() else phases
+    if not phases or _compat.is_transposing():
+        return {}
+    reserved.is_used = True
+    return phases

@@ -33,6 +33,9 @@ class Patch:
         self._original: Any = None
 
     def install(self) -> None:
+        """Does nothing if it is there already."""
+        if self._original is not None:
+            return
         self._original = getattr(self._owner, self._name)
         setattr(self._owner, self._name, self._wrap(self._original))
 
@@ -41,6 +44,7 @@ class Patch:
             delattr(self._owner, self._name)
         else:
             setattr(self._owner, self._name, self._original)
+        self._original = None
 
 
 def bind_patches(
