@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import hlotag
 from hlotag import hlo_stage
-from hlotag.hlo import HloModule, join
+from hlotag.hlo import HloModule
 from hlotag.pipeline import pipeline_text
 from hlotag.rules import Rule
 from programs import PROGRAMS
@@ -100,10 +100,8 @@ def spoil(module, choose):
 
 def test_mutated_hlo_modules(monkeypatch):
     seen = []
-    joined = hlo_stage.joined
-    monkeypatch.setattr(
-        hlo_stage, "joined", lambda *args, **kw: seen.append((args[0].to_bytes(), args[1])) or joined(*args, **kw)
-    )
+    restored = hlo_stage.restored
+    monkeypatch.setattr(hlo_stage, "restored", lambda *args, **kw: seen.append(args) or restored(*args, **kw))
     for name in ("mlp", "branches", "scan_of_remat"):
         function, args = PROGRAMS[name]
         with hlotag.stage(rules=[Rule({"k": 1}, op="*")], hlo=True):
@@ -112,7 +110,7 @@ def test_mutated_hlo_modules(monkeypatch):
     choose = random.Random(0)
     said = []
     for _ in range(300):
-        data, origins = choose.choice(seen)
+        data, program, rules = choose.choice(seen)
         module = HloModule(data)
         for _ in range(choose.choice([1, 1, 2, 4])):
             spoil(module, choose)
@@ -120,7 +118,7 @@ def test_mutated_hlo_modules(monkeypatch):
         if choose.random() < 0.3:
             data[choose.randrange(len(data))] = choose.randrange(256)
         try:
-            join(HloModule(bytes(data)), origins)
+            restored(bytes(data), program, rules, keeps_frames=choose.random() < 0.5)
             said.append("sound")
         except hlotag.HlotagError as error:
             said.append(type(error).__name__)

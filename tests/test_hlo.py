@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from jax import lax
 
-from hlotag import _core, errors, pipeline
-from hlotag.hlo import HloModule, Origins, join, opcodes, proto
-from hlotag.hlo.graph import StableHlo
+from hlotag import errors, pipeline
+from hlotag.hlo import HloModule, Origins, join, proto
 from hlotag.hlo.module import of_executable
+from hlotag.hlo.restore import Rules, restored
 from programs import B, W, X, mlp
 
 
@@ -119,13 +119,15 @@ def test_which_operations_compute_the_same():
         return jnp.sin(x), jax.jit(jnp.sin)(x), jnp.sin(first), jnp.sin(second)
 
     origins, _ = _numbered(function, X[0], X[1])
-    program = StableHlo(origins)
-    inlined, called, first, second = (number for number in program.results() if number is not None)
-    assert {program.name(number) for number in (inlined, called, first, second)} == {"stablehlo.sine"}
-    assert program.value(inlined) == program.value(called)
-    assert len({program.value(number) for number in (called, first, second)}) == 3
-    assert program.operands(first) == program.operands(second) == [program.operands(first)[0]]
-    assert program.dimensions(first) == X[0].shape
+    program = origins.program
+    numbers = [number for number in program.results() if number is not None]
+    names, _, operands, dimensions, values = zip(*map(program.__getitem__, numbers), strict=True)
+    assert set(names) == {"stablehlo.sine"}
+    inlined, called, first, second = values
+    assert inlined == called
+    assert len({called, first, second}) == 3
+    assert operands[2] == operands[3] == operands[2][:1]
+    assert set(dimensions) == {X[0].shape}
 
 
 def test_equal_modules_have_equal_tokens_and_others_another():
@@ -186,13 +188,13 @@ def test_operands_come_before_their_users(serialized):
 
 def test_bytes_of_all_kinds_are_joined_or_refused(serialized):
     origins, _ = _numbered(jax.grad(mlp), X, W, B)
-    program = StableHlo(origins)
+    rules = Rules(origins.program.entries(), ("*",))
     random = np.random.default_rng(0)
 
     def joins(data: bytes) -> bool:
         try:
-            _core.join(data, program, lambda _, op_name: origins.ids_of(op_name), opcodes)
-        except ValueError:
+            restored(data, origins.program, rules, keeps_frames=True)
+        except errors.HloError:
             return False
         return True
 

@@ -1,116 +1,186 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the HLO stage reads of a StableHLO module, of every operation but the module: asking
-// jaxlib's bindings, operation by operation, took most of the stage's time.
+// What the HLO stage asks of StableHLO modules, and of what XLA made of them. What kinds of
+// operations there are, and what tags are to be, Python says.
 #include "hlo.h"
 
 #include "host/host.h"
 
-#include "hlotag/analysis/data_flow.h"
-#include "hlotag/analysis/numbering.h"
+#include "hlotag/hlo/join.h"
+#include "hlotag/hlo/restore.h"
+#include "hlotag/ir/ir.h"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
+#include <stdexcept>
 
 namespace nb = nanobind;
 using namespace hlotag;
+using namespace hlotag::python;
+using hlo::Program;
 
 namespace {
 
-/// Makes one Python object for each handle that is asked for.
-template <class Make> class Objects {
+std::string toString(nb::handle text) { return std::string(nb::cast<std::string_view>(text)); }
+
+nb::dict toDict(const hlo::Entries &entries) {
+  nb::dict made;
+  for (const auto &[key, value] : entries)
+    made[toStr(key)] = toStr(value);
+  return made;
+}
+
+/// None where a number is missing.
+nb::tuple toTuple(const hlo::Ids &ids) {
+  nb::list made;
+  for (int64_t id : ids)
+    made.append(id == hlo::kNone ? nb::none() : nb::object(nb::int_(id)));
+  return nb::tuple(made);
+}
+
+nb::list toTuples(const std::vector<hlo::Ids> &all) {
+  nb::list made;
+  for (const hlo::Ids &ids : all)
+    made.append(toTuple(ids));
+  return made;
+}
+
+/// `hlotag.hlo.opcodes`.
+class Opcodes final : public hlo::Opcodes {
 public:
-  explicit Objects(Make make) : make_(make) {}
-  template <class T> const nb::object &operator[](const T &handle) {
-    // The null handle, which maps do not take, stands for an attribute that is not there.
-    auto [object, isNew] = known_.insert(handle.opaque() ? handle.opaque() : this);
-    if (isNew)
-      *object = make_(handle);
-    return *object;
+  explicit Opcodes(nb::handle module)
+      : traits_(module.attr("traits")), mayBe_(module.attr("may_be")) {}
+
+  Traits traitsOf(std::string_view name) override {
+    nb::tuple traits(traits_(toStr(name)));
+    return {toString(traits[0]), nb::cast<bool>(traits[1]), nb::cast<bool>(traits[2]),
+            nb::cast<bool>(traits[3]), nb::cast<bool>(traits[4])};
+  }
+  bool mayBe(std::string_view name, std::string_view opcode) override {
+    return nb::cast<bool>(mayBe_(toStr(name), toStr(opcode)));
   }
 
 private:
-  Make make_;
-  ir::PointerMap<nb::object> known_;
+  nb::object traits_, mayBe_;
 };
 
-nb::dict textEntries(ir::Attribute attribute) {
-  nb::dict found;
-  if (auto entries = ir::dynCast<ir::DictionaryAttr>(attribute))
-    for (ir::NamedAttribute entry : entries)
-      if (auto text = ir::dynCast<ir::StringAttr>(entry.value))
-        found[python::toStr(entry.name.str())] = python::toStr(text.value());
-  return found;
+/// `hlotag.hlo.restore.Rules`.
+class Rules final : public hlo::Rules {
+public:
+  explicit Rules(nb::handle rules)
+      : entriesFor_(rules.attr("entries_for")), labelFor_(rules.attr("label_for")) {}
+
+  hlo::Entries entriesFor(const Case &instruction) override {
+    auto found = nb::cast<nb::dict>(entriesFor_(toDict(instruction.before), instruction.own,
+                                                instruction.callers, instruction.isOperation));
+    hlo::Entries entries;
+    for (auto [key, value] : found)
+      entries[toString(key)] = toString(value);
+    return entries;
+  }
+  std::string labelFor(const hlo::Entries &entries) override {
+    return toString(labelFor_(toDict(entries)));
+  }
+
+private:
+  nb::object entriesFor_, labelFor_;
+};
+
+/// Says what is wrong with a module in Python's terms.
+template <class Run> auto withModule(const nb::bytes &module, Run run) {
+  try {
+    return run(std::string_view(module.c_str(), module.size()));
+  } catch (const std::out_of_range &) {
+    throw nb::value_error(
+        "its bytes end too early, or instructions refer to what it does not have");
+  }
 }
 
 /// `accepts` is asked once for each set of entries, as most operations share a few.
 bool anyEntries(nb::handle capsule, const nb::callable &accepts) {
-  ir::Operation module(python::operationOf(capsule));
+  ir::Operation module(operationOf(capsule));
   bindings::Scope scope(module.raw());
   ir::PointerMap<bool> asked;
   return !ir::walk(module, [&](ir::Operation op) {
     ir::Attribute entries = op.attr(ir::kFrontendAttributes);
     bool isNew = op != module && entries && asked.insert(entries.opaque()).second;
-    bool isAccepted = isNew && nb::cast<bool>(accepts(textEntries(entries)));
+    bool isAccepted = isNew && nb::cast<bool>(accepts(toDict(hlo::textEntries(entries))));
     return isAccepted ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
   });
 }
 
-nb::tuple numberOperations(nb::handle capsule, std::string_view token, bool every) {
-  MlirOperation module = python::operationOf(capsule);
+Program numberOperations(nb::handle capsule, std::string_view token, bool every) {
+  MlirOperation module = operationOf(capsule);
   bindings::Scope scope(module);
-  ir::OpList operations{ir::Operation(module)};
-  ir::OpIds ids(operations[0].op.context());
-  Objects text([](ir::Identifier name) { return python::toStr(name.str()); });
-  Objects entries(textEntries);
-  ir::PointerMap<size_t> known;
-  nb::list names, places, attributes;
-  for (const ir::OpList::Entry &entry : operations) {
-    if (entry.op == operations[0].op)
-      continue;
-    names.append(text[entry.name]);
-    attributes.append(entries[entry.op.attr(ir::kFrontendAttributes)]);
-    ir::Location location = entry.op.location();
-    auto named = ir::dynCast<ir::NameLoc>(location);
-    auto [place, isNew] = known.insert((named ? named.child() : location).opaque());
-    if (isNew)
-      *place = known.size();
-    places.append(*place);
-  }
-  return nb::make_tuple(names, places, attributes,
-                        analysis::numberNames(operations, ids, token, every));
+  return Program::ofOperations(module, token, every);
 }
 
-/// The type of the first result, null if there is none.
-ir::Attribute typeOf(ir::Operation op) {
-  ir::Operation::Results results = op.results();
-  return results.empty() ? ir::Attribute() : capi::fn().mlirTypeAttrGet(results[0].type());
+Program programOfInstructions(const nb::bytes &data, nb::handle opcodes, const hlo::Ids &numbers) {
+  return withModule(data, [&](std::string_view bytes) {
+    Opcodes asked(opcodes);
+    hlo::Kinds kinds(asked);
+    return Program::ofInstructions(hlo::Module(bytes, kinds), kinds, numbers);
+  });
 }
 
-nb::tuple dataFlow(nb::handle capsule) {
-  MlirOperation module = python::operationOf(capsule);
-  bindings::Scope scope(module);
-  ir::OpList operations{ir::Operation(module)};
-  ir::OpIds ids(operations[0].op.context());
-  analysis::DataFlow flow(operations, ids);
-  auto numbersOf = [](const std::vector<analysis::DataFlow::Definition> &definitions) {
-    std::vector<std::optional<size_t>> numbers(definitions.size());
-    std::transform(definitions.begin(), definitions.end(), numbers.begin(),
-                   [](const analysis::DataFlow::Definition &made) { return made.op; });
-    return numbers;
-  };
-  Objects text([](ir::Attribute type) { return python::toStr(type ? type.str() : ""); });
-  std::vector<std::vector<std::optional<size_t>>> operands;
-  nb::list types;
-  for (size_t number = 0; number < flow.size(); ++number) {
-    operands.push_back(numbersOf(flow.operands(number)));
-    types.append(text[typeOf(operations[number + 1].op)]);
-  }
-  return nb::make_tuple(operands, types, flow.values(), numbersOf(flow.results()));
+nb::list sources(const nb::bytes &data, nb::handle opcodes) {
+  return withModule(data, [&](std::string_view bytes) {
+    Opcodes asked(opcodes);
+    hlo::Kinds kinds(asked);
+    hlo::Module module(bytes, kinds);
+    nb::list found;
+    for (size_t i = 0; i < module.instructions.size(); ++i)
+      found.append(module.source(i));
+    return found;
+  });
+}
+
+nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes, nb::handle named) {
+  return withModule(data, [&](std::string_view bytes) {
+    Opcodes asked(opcodes);
+    hlo::Kinds kinds(asked);
+    hlo::Module module(bytes, kinds);
+    if (named.is_none()) {
+      std::vector<hlo::Ids> ids =
+          hlo::join(module, kinds, program, hlo::readNames(module, program));
+      hlo::addEqual(ids, program);
+      return toTuples(ids);
+    }
+    std::vector<analysis::NumberedName> names;
+    for (nb::handle numbers : named)
+      names.push_back({nb::cast<hlo::Ids>(numbers), {}});
+    return toTuples(hlo::join(module, kinds, program, names));
+  });
+}
+
+nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle opcodes,
+                  nb::handle rules, bool keepsFrames) {
+  std::string restored = withModule(data, [&](std::string_view bytes) {
+    Opcodes asked(opcodes);
+    Rules said(rules);
+    return hlo::restore(bytes, program, asked, said, keepsFrames);
+  });
+  return nb::bytes(restored.data(), restored.size());
+}
+
+nb::tuple readName(const Program &program, std::string_view name) {
+  analysis::NumberedName read = analysis::readNumbers(name, program.token);
+  return nb::make_tuple(toTuple(read.numbers), toTuple(read.callers),
+                        toStr(analysis::withoutNumbers(name, program.areAtOnePlace(read.numbers))));
+}
+
+nb::list entries(const Program &program) {
+  nb::list made;
+  for (const hlo::Entries &entries : program.entries)
+    made.append(toDict(entries));
+  return made;
+}
+
+nb::tuple operation(const Program &program, size_t number) {
+  const Program::Operation &found = program.operations.at(number);
+  return nb::make_tuple(toStr(program.names[found.name]), found.entries, toTuple(found.operands),
+                        toTuple(program.dimensions[found.dimensions]), found.value);
 }
 
 } // namespace
@@ -134,11 +204,28 @@ MlirOperation python::operationOf(nb::handle capsule) {
 void python::bindHlo(nb::module_ &m) {
   m.def("any_entries", &anyEntries, nb::arg("module"), nb::arg("accepts"),
         "Whether an operation has text entries that are accepted.");
+  nb::class_<Program>(m, "Program", "The operations of a program, numbered.")
+      .def("__len__", [](const Program &self) { return self.operations.size(); })
+      .def("__getitem__", &operation,
+           "Its name, with the dialect; which of `entries` it has; the operations that compute its "
+           "operands, None for arguments; the dimensions of its first result; and what operations "
+           "share that compute the same from the same.")
+      .def("entries", &entries, "The frontend attributes that operations have.")
+      .def(
+          "results", [](const Program &self) { return toTuple(self.results); },
+          "The operations that compute the program's results.")
+      .def("read_name", &readName, nb::arg("op_name"),
+           "The numbers in a name, those of callers, and the name without them.")
+      .def("join", &join, nb::arg("module"), nb::arg("opcodes"), nb::arg("named") = nb::none(),
+           "The numbers of each instruction's operations, in the module's order. With `named`, by "
+           "these and not by names, and without operations that merely compute the same.")
+      .def("restore", &restore, nb::arg("module"), nb::arg("opcodes"), nb::arg("rules"),
+           nb::kw_only(), nb::arg("keeps_frames"),
+           "The module with the entries that the rules say, and without numbers.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),
-        nb::arg("every"),
-        "Numbers the names of operations. Gives by number: names, a number for each location "
-        "beneath the name, text entries; and (helper, number that it got instead of its own).");
-  m.def("data_flow", &dataFlow, nb::arg("module"),
-        "Gives by number: what computes the operands, the type of the first result, and a number "
-        "that equal operations share; and what computes the program's results.");
+        nb::arg("every"), "Numbers the names of operations.");
+  m.def("program_of_instructions", &programOfInstructions, nb::arg("module"), nb::arg("opcodes"),
+        nb::arg("numbers"), "Takes those instructions whose number is not -1 for operations.");
+  m.def("sources", &sources, nb::arg("module"), nb::arg("opcodes"),
+        "By instruction, which one computes the value that it hands on.");
 }

@@ -18,6 +18,5 @@ MlirOperation operationOf(nanobind::handle capsule);
 nanobind::object toStr(std::string_view text);
 
 void bindHlo(nanobind::module_ &m);
-void bindHloJoin(nanobind::module_ &m);
 
 } // namespace hlotag::python

@@ -291,6 +291,5 @@ NB_MODULE(_core, m) {
   bindRun(m);
   python::bindPythonPasses(m);
   python::bindHlo(m);
-  python::bindHloJoin(m);
   python::bindTraceGroups(m);
 }

@@ -20,10 +20,10 @@ from typing import Any
 
 from hlotag import _compat
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
-from hlotag.hlo.join import joined
+from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
-from hlotag.hlo.restore import restore, tags_of, with_tags
+from hlotag.hlo.restore import Rules, restored, tags_of
 from hlotag.hlo.transformation import Transformations, is_numbered
 from hlotag.pipeline import copy_of
 from hlotag.state import Stage
@@ -101,29 +101,23 @@ class _Restoration:
         self._stage = stage
         self._records = _records.get()
 
-    def __call__(self, module: HloModule) -> None:
+    def __call__(self, module: bytes) -> bytes:
         self.was_called = True
         try:
-            self._restore(module)
+            return self._restored(module)
         except Exception as error:
             self.error = error
-        if self._records is None:
-            module.free()
+            return module
 
-    def _restore(self, module: HloModule) -> None:
-        # The module in hand is changed in place, so what it was is a copy, which only a recording needs.
-        before = module if self._records is None else HloModule(module.to_bytes())
-        found = joined(module, self.origins, only_tags=self._records is None)
-        restore(module, found, self.origins, self._stage.hlo)
-        for instruction, op_name in zip(module.messages(), found.op_names, strict=True):
-            if op_name:
-                name = self.origins.plain(op_name)
-                if self._stage.op_names:
-                    name = with_tags(name, tags_of(module.attributes_of(instruction), self._stage.op_names))
-                instruction.metadata.op_name = name
+    def _restored(self, module: bytes) -> bytes:
+        program = self.origins.program
+        rules = Rules(program.entries(), self._stage.hlo, self._stage.op_names)
+        after = restored(module, program, rules, keeps_frames=_transformations.renumbers_frames)
         if self._records is not None:
-            named = {instruction.name: numbers for instruction, numbers in zip(module.messages(), found.ids, strict=True)}
-            self._records.append(Record(self.origins, before, named, module))
+            before = HloModule(module)
+            ids = {instruction.name: numbers for instruction, numbers in join(before, self.origins).items()}
+            self._records.append(Record(self.origins, before, ids, HloModule(after)))
+        return after
 
 
 def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/numbering.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -13,27 +14,95 @@ namespace {
 
 constexpr char kMark = '\x01';
 
-/// Where a number that starts at `start` ends, or nothing if none does.
-std::optional<size_t> endOfNumber(std::string_view name, size_t start) {
-  size_t colon = name.find_first_not_of("0123456789abcdef", start + 1);
-  if (colon == start + 1 || colon == std::string_view::npos || name[colon] != ':')
-    return std::nullopt;
-  size_t end = name.find_first_not_of("0123456789", colon + 1);
-  bool isNumber = end != colon + 1 && end != std::string_view::npos && name[end] == kMark &&
-                  end + 1 < name.size() && name[end + 1] == '/';
-  return isNumber ? std::optional(end + 2) : std::nullopt;
+/// A number in a name.
+struct Found {
+  std::string_view before, token, digits, after; // What is before it and after it is text.
+};
+
+/// The first number in `name`.
+std::optional<Found> findNumber(std::string_view name) {
+  auto endOf = [&](size_t at, auto belongs) {
+    while (at < name.size() && belongs(name[at]))
+      ++at;
+    return at;
+  };
+  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  auto isHex = [&](char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); };
+  for (size_t start = name.find(kMark); start != name.npos; start = name.find(kMark, start + 1)) {
+    size_t colon = endOf(start + 1, isHex);
+    if (colon == start + 1 || name.substr(colon, 1) != ":")
+      continue;
+    size_t end = endOf(colon + 1, isDigit);
+    if (end != colon + 1 && name.substr(end, 2) == "\x01/")
+      return Found{name.substr(0, start), name.substr(start + 1, colon - start - 1),
+                   name.substr(colon + 1, end - colon - 1), name.substr(end + 2)};
+  }
+  return std::nullopt;
 }
 
 /// A name without numbers: what an audit has numbered is numbered as it will be without one.
 std::string plain(std::string_view name) {
   std::string result;
-  for (size_t at = 0; at < name.size();) {
-    auto end = name[at] == kMark ? endOfNumber(name, at) : std::nullopt;
-    if (!end)
-      result += name[at];
-    at = end.value_or(at + 1);
+  auto found = findNumber(name);
+  for (; found; found = findNumber(name)) {
+    result += found->before;
+    name = found->after;
   }
-  return result;
+  return result += name;
+}
+
+/// The numbers with a token, in order.
+std::vector<int64_t> numbersIn(std::string_view name, std::string_view token) {
+  std::vector<int64_t> numbers;
+  for (auto found = findNumber(name); found; found = findNumber(name)) {
+    if (found->token == token)
+      numbers.push_back(std::stoll(std::string(found->digits)));
+    name = found->after;
+  }
+  return numbers;
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
+  std::vector<std::string_view> parts;
+  for (size_t end = text.find(separator); end != text.npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + separator.size());
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+/// The name of an operation in inlined functions: those of its callers and its own. A caller that
+/// is the beginning of its callee's name is not repeated.
+std::string inlinedName(std::string_view name) {
+  std::string joined;
+  auto add = [&](std::string_view part) {
+    if (part.substr(0, joined.size()) == joined)
+      joined.clear();
+    joined += part;
+  };
+  for (auto found = findNumber(name); found; found = findNumber(name)) {
+    add(found->before);
+    name = found->after;
+  }
+  add(name);
+  return joined;
+}
+
+/// XLA writes the names of combined collectives as `/(a:b)` where they differ; ours differ in their
+/// numbers.
+void uncombine(std::string &name) {
+  size_t open = name.rfind("/(");
+  if (open == name.npos || name.back() != ')')
+    return;
+  std::string_view inside(&name[open + 2], name.size() - open - 3);
+  std::vector<std::string_view> parts = split(inside, ":");
+  bool areEqual =
+      parts.size() > 1 && !parts[0].empty() && inside.find_first_of("()") == inside.npos;
+  for (std::string_view part : parts)
+    areEqual &= part == parts[0];
+  if (areEqual)
+    name = name.substr(0, open + 1) + std::string(parts[0]);
 }
 
 bool haveOneLocation(NameLoc a, NameLoc b) {
@@ -87,6 +156,58 @@ std::vector<std::pair<size_t, size_t>> numberNames(const ir::OpList &operations,
     capi::fn().mlirOperationSetLocation(op.raw(), NameLoc::get(numbered, location.child()).raw());
   }
   return helpers;
+}
+
+NumberedName readNumbers(std::string_view name, std::string_view token) {
+  auto found = findNumber(name);
+  if (!found)
+    return {};
+  if (found->after.find(kMark) == name.npos)
+    return {numbersIn(name, token), {}};
+  NumberedName read;
+  auto addPath = [&](std::vector<int64_t> path) {
+    if (path.empty())
+      return;
+    if (std::find(read.numbers.begin(), read.numbers.end(), path.back()) == read.numbers.end())
+      read.numbers.push_back(path.back());
+    read.callers.insert(read.callers.end(), path.begin(), path.end() - 1);
+  };
+  for (std::string_view merged : split(name, ";")) {
+    constexpr std::string_view kCombined = "/(\x01", kNext = ":\x01";
+    size_t combined = merged.find(kCombined);
+    if (combined == merged.npos || combined + kCombined.size() == merged.size()) {
+      addPath(numbersIn(merged, token));
+      continue;
+    }
+    std::string callers(merged.substr(0, combined));
+    for (std::string_view part : split(merged.substr(combined + kCombined.size()), kNext))
+      addPath(numbersIn(callers + "/\x01" + std::string(part), token));
+  }
+  return read;
+}
+
+std::string withoutNumbers(std::string_view name, bool isOnePlace) {
+  auto found = findNumber(name);
+  if (!found)
+    return std::string(name);
+  // As most are: one number, in front.
+  std::string_view rest = found->after;
+  if (found->before.empty() && rest.find(kMark) == rest.npos && rest.find(';') == rest.npos &&
+      (rest.empty() || rest.back() != ')'))
+    return std::string(rest);
+  std::vector<std::string_view> parts = split(name, ";");
+  std::string first = inlinedName(parts[0]);
+  std::string joined = first;
+  bool areEqual = parts.size() > 1;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    std::string own = inlinedName(parts[i]);
+    areEqual &= own == first;
+    joined.append(";").append(own);
+  }
+  if (areEqual && isOnePlace)
+    return first;
+  uncombine(joined);
+  return joined;
 }
 
 } // namespace hlotag::analysis

@@ -12,7 +12,7 @@ from typing import Any
 from hlotag.audit import equal
 from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState
-from hlotag.hlo.graph import Flow
+from hlotag.hlo.join import data_flow
 from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of
 
 _THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
@@ -171,7 +171,7 @@ class _View:
         self.attributes = {i: i.attributes for i in capture.module.instructions() if i.proto.HasField("frontend_attributes")}
         self._entries = entries
         self._classes: equal.Classes | None = None
-        self._flow: Flow | None = None
+        self._flow: Mapping[Any, Any] | None = None
         self._strays = self._find_strays(capture)
         self._taken = self._find_taken(capture.named)
 
@@ -244,13 +244,13 @@ class _View:
 
     def _reads(self, number: int, opcode: str) -> bool:
         """Whether what used an operation now reads a nameless instruction with this opcode, which may stand for it."""
-        flow = self._flow = self._flow or Flow(self.module)
+        flow = self._flow = self._flow or data_flow(self.module)
         todo = [
             operand for user in self.matching.users(number) for i in self.matching.main.get(user, ()) for operand in i.operands
         ]
         seen = set(todo)
         while todo:
-            read = flow.source(todo.pop())
+            read = flow[todo.pop()]
             if read.opcode == opcode and not read.op_name:
                 return True
             carried = [i for i in read.operands if i not in seen] if kind_of(read.opcode) == Kind.GLUE else []

@@ -229,7 +229,7 @@ def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[s
 
 def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
     named = _named(module, read)
-    found = sources(module, read.flow, lambda i: read.origins.ids_of(i.op_name))
+    found = sources(module, read.origins.program, (read.origins.ids_of(i.op_name) for i in module.instructions()))
     joined = {i: _known(numbers, read) for i, numbers in found.items()}
     callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
     return Capture(stage, module, named, joined, callers)

@@ -179,7 +179,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         itself = lineage.named
         between = [(name, lineage.follow(module)) for name, module in passes]
         named = lineage.follow(last)
-        joined = named if first is last else sources(last, program, named.__getitem__)
+        joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         captures = [Capture(Stage.UNOPTIMIZED, first, itself, itself), Capture(Stage.OPTIMIZED, last, named, joined)]
         found = classify.classify(program.ops, program.tags, captures, lambda: _live(first, program), has_program=False)
         tags = classify.with_passes(found.tags, [*between, ("", named)])

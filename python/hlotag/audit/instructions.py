@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from hlotag import _core
 from hlotag.audit.model import Op, Stage, Step, TagState
-from hlotag.hlo.graph import Flow, Program
+from hlotag.hlo.join import program_of
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.restore import tags_of
 
 
-class Instructions(Program):
+class Instructions:
     """The instructions of a module, as operations.
 
     Args:
@@ -26,10 +27,7 @@ class Instructions(Program):
     """
 
     def __init__(self, module: HloModule) -> None:
-        from hlotag import _core
-
         self._module = module
-        self._instructions: list[Instruction] = []
         self._ids: dict[Instruction, int] = {}
         self.ops: list[Op] = []
         self.tags: dict[int, list[tuple[str, str, Step]]] = {}
@@ -50,7 +48,6 @@ class Instructions(Program):
             number = self._ids[instruction] = len(self.ops)
             operands = tuple(self._ids[o] for o in instruction.operands if o in self._ids)
             names = (instruction.name,)
-            self._instructions.append(instruction)
             self.ops.append(
                 Op(number, instruction.opcode, scope, instruction.computation.name, phase, file, line, operands, names)
             )
@@ -58,33 +55,10 @@ class Instructions(Program):
                 step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=names)
                 self.tags[number] = [(key, value, step) for key, value in tags.items()]
 
-    def __len__(self) -> int:
-        return len(self.ops)
-
-    def name(self, number: int) -> str:
-        """As `Program` says."""
-        return self.ops[number].name
-
-    def operands(self, number: int) -> list[int | None]:
-        """As `Program` says."""
-        return [self._ids.get(self._flow.source(operand)) for operand in self._instructions[number].operands]
-
-    def results(self) -> list[int | None]:
-        """As `Program` says."""
-        root = self._module.entry.root
-        return [self._ids.get(self._flow.source(i)) for i in (root.operands if root.opcode == "tuple" else [root])]
-
-    def entries(self, number: int) -> Mapping[str, str]:
-        """As `Program` says."""
-        return self._instructions[number].attributes
-
-    def dimensions(self, number: int) -> tuple[int, ...]:
-        """As `Program` says."""
-        return self._instructions[number].dimensions
-
     @cached_property
-    def _flow(self) -> Flow:
-        return Flow(self._module)
+    def program(self) -> _core.Program:
+        """They, with who computes what."""
+        return program_of(self._module, [self._ids.get(i, -1) for i in self._module.instructions()])
 
     def __getitem__(self, instruction: Instruction) -> int | None:
         return self._ids.get(instruction)

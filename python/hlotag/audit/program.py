@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
 from hlotag.audit.model import Op, Stage, Step, TagState
 from hlotag.errors import ParseError
-from hlotag.hlo.graph import StableHlo
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.pipeline import SOURCE_NAME
@@ -45,11 +43,6 @@ class Program:
     tags: dict[int, list[tuple[str, str, Step]]]
     op_of: dict[int, int]
     origins: Origins
-
-    @functools.cached_property
-    def flow(self) -> StableHlo:
-        """The data flow, in the numbers of `origins`."""
-        return StableHlo(self.origins)
 
 
 def read(module: Any, filename: str = "") -> Program:

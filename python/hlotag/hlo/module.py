@@ -158,11 +158,6 @@ class HloModule:
         for computation in self.computations.values():
             yield from computation.instructions
 
-    def messages(self) -> Iterator[Any]:
-        """The same as messages, for which no objects of ours have to be made."""
-        for computation in self.proto.computations:
-            yield from computation.instructions
-
     def attributes_of(self, instruction: Any) -> Mapping[str, str]:
         """The frontend attributes of an `HloInstructionProto`; equal ones may be one object, which stays as it is."""
         # A message that is not there is not asked for: protobuf would make an empty one.
@@ -178,22 +173,6 @@ class HloModule:
     def to_bytes(self) -> bytes:
         """The module, serialized; fields that this view does not know are as they were."""
         return _proto().write(self.proto)
-
-    def free(self) -> None:
-        """Lets go of the instructions, which refer to one another in circles that only the garbage collector would find."""
-        if "computations" in self.__dict__:
-            for computation in self.computations.values():
-                computation.instructions.clear()
-                computation.by_id = {}
-
-    def keep_frame_ids(self) -> None:
-        """Makes XLA keep the ids of stack frames when it reads the module back into the one that it is from.
-
-        XLA numbers the frames anew, in the order in which instructions use them and each after its parent, but keeps the table of
-        the module that it had. In one long chain each frame comes after all those with lower ids, and so keeps its own.
-        """
-        for number, frame in enumerate(self.proto.stack_frame_index.stack_frames):
-            frame.parent_frame_id = number
 
     def source_of(self, metadata: Any) -> tuple[str, int] | None:
         """(file, line) that an `OpMetadata` names, directly or by a stack frame."""

@@ -17,22 +17,13 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from hlotag import _core, _host
 from hlotag.pipeline import to_bytecode
 
 # Where entries come from, on the operations of a program that is audited.
 RECORDS = "hlotag.origins"
 
-# A path component in front of the others, since XLA names instructions after the last one. The control character keeps it apart
-# from names of users.
-_NUMBER = re.compile(r"\x01([0-9a-f]+):([0-9]+)\x01/")
-# As most names are: one number, in front.
-_NUMBERED = re.compile(_NUMBER.pattern + r"([^\x01;]*[^\x01;)])")
-# How XLA writes the names of combined collectives, where they differ; ours differ in their numbers.
-_COMBINED = re.compile(r"/\(([^():]+)(?::\1)+\)$")
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
-
-# What an `op_name` says: its numbers, those of callers, and the name without them.
-_Name = tuple[tuple[int, ...], set[int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +61,21 @@ class Origins:
     Attributes:
       token: names the module; equal for equal modules, in every process.
       module: the numbered module.
-      names: by number, e.g. "stablehlo.dot_general".
-      attributes: by number, the frontend attributes; those of XLA's text form only, which are all that XLA takes. Equal ones
-        are one object.
-      helpers: by number, those of the operations before it that have its number in their names, since they are part of it.
+      program: the operations, as C++ knows them.
     """
 
     def __init__(self, module: Any, salt: str = "", *, every: bool = False):
-        from hlotag import _core, _host
-
         _host.ensure()
         self.module = module
         self.token = _digest(module, salt)
-        self.names, places, self.attributes, helpers = _core.number_operations(module.operation._CAPIPtr, self.token, every=every)
-        self.helpers: dict[int, list[int]] = {}
-        for helper, number in helpers:
-            self.helpers.setdefault(number, []).append(helper)
-        self._names = _Names(self.token, places)
+        self.program = _core.number_operations(module.operation._CAPIPtr, self.token, every=every)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.program)
 
     def __getitem__(self, number: int) -> Origin:
         operation = self.operations[number]
-        name = _NUMBER.sub("", _name_of(operation.location))
+        name = self.plain(_name_of(operation.location))
         found = _FILE.search(str(operation.location))
         phase = "backward" if "transpose(" in name else "forward" if "/" in name else ""
         return Origin(
@@ -103,11 +85,15 @@ class Origins:
             ":".join(found.groups()) if found else "",
             _function_of(operation),
             phase,
-            self.attributes[number],
+            self._entries[self.program[number][1]],
         )
 
     def __iter__(self) -> Iterator[Origin]:
         return (self[number] for number in range(len(self)))
+
+    @cached_property
+    def _entries(self) -> list[dict[str, str]]:
+        return self.program.entries()
 
     @cached_property
     def operations(self) -> list[Any]:
@@ -116,65 +102,15 @@ class Origins:
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
         """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
-        return self._names[op_name][0]
+        return self.program.read_name(op_name)[0]
 
     def callers_of(self, op_name: str) -> set[int]:
         """The numbers in an `op_name` of the calls that XLA inlined."""
-        return self._names[op_name][1]
+        return set(self.program.read_name(op_name)[1])
 
     def plain(self, op_name: str) -> str:
         """`op_name` as XLA would have written it without numbers."""
-        return self._names[op_name][2]
-
-
-class _Names(dict[str, "_Name"]):
-    """What `op_name`s say, read when they are first asked for."""
-
-    def __init__(self, token: str, places: list[int]):
-        self._token, self._places = token, places
-
-    def __missing__(self, op_name: str) -> _Name:
-        self[op_name] = name = self._parse(op_name)
-        return name
-
-    def _parse(self, op_name: str) -> _Name:
-        if "\x01" not in op_name:
-            return (), set(), op_name
-        if (found := _NUMBERED.fullmatch(op_name)) and found[1] == self._token:
-            return (int(found[2]),), set(), found[3]
-        paths = self._paths(op_name)
-        ids = tuple(dict.fromkeys(path[-1] for path in paths if path))
-        return ids, {number for path in paths for number in path[:-1]}, self._plain(op_name, ids)
-
-    def _plain(self, op_name: str, ids: tuple[int, ...]) -> str:
-        # Equal names are combined to that name, equal locations merged to that location, and a caller that is the beginning of
-        # its callee's name is not repeated.
-        parts = [_joined(_NUMBER.split(part)[::3]) for part in op_name.split(";")]
-        name = ";".join(parts)
-        if name.endswith(")"):
-            name = _COMBINED.sub(r"/\1", name)
-        if len(parts) == 1 or len(set(parts)) > 1:
-            return name
-        return parts[0] if len({self._places[number] for number in ids}) == 1 else name
-
-    def _paths(self, op_name: str) -> list[list[int]]:
-        found = _NUMBER.findall(op_name)
-        if len(found) < 2:
-            return [[int(number)] for token, number in found if token == self._token]
-        paths = []
-        for name in op_name.split(";"):
-            callers, _, combined = name.partition("/(\x01")
-            parts = [f"{callers}/\x01{part}" for part in combined.split(":\x01")] if combined else [name]
-            paths += [[int(number) for token, number in _NUMBER.findall(part) if token == self._token] for part in parts]
-        return paths
-
-
-def _joined(names: list[str]) -> str:
-    """The name of an operation in inlined functions: those of its callers, each with a slash at the end, and its own."""
-    joined = ""
-    for name in names:
-        joined = name if joined and name.startswith(joined) else joined + name
-    return joined
+        return self.program.read_name(op_name)[2]
 
 
 def _digest(module: Any, salt: str) -> str:

@@ -5,106 +5,86 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from hlotag import keys
-from hlotag.hlo.join import Joined
-from hlotag.hlo.module import HloModule, set_attributes
-from hlotag.hlo.opcodes import may_be
-from hlotag.hlo.origins import Origins
+from hlotag import _core, keys
+from hlotag.errors import HloError
+from hlotag.hlo import opcodes
 
-Entries = dict[str, str]
+Entries = Mapping[str, str]
 
 # What separates the components of a name, and merged names; and what would break a line.
 _NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
 
 
-def tags_of(entries: Mapping[str, str], patterns: tuple[str, ...] = ("*",)) -> Entries:
+def tags_of(entries: Entries, patterns: tuple[str, ...] = ("*",)) -> dict[str, str]:
     """The entries that are tags: whose keys nobody reserves, and match one of the patterns."""
     return {key: value for key, value in entries.items() if _is_tag(key, patterns)}
 
 
-def with_tags(op_name: str, tags: Mapping[str, str]) -> str:
-    """`op_name` with tags in front of its last component, so that profilers that group by scope group by them."""
-    if not tags:
-        return op_name
-    scope, slash, last = op_name.rpartition("/")
-    written = ",".join(f"{key}={value}" for key, value in sorted(tags.items()))
-    return f"{scope}{slash}{{{_NOT_IN_NAMES.sub('_', written)}}}/{last}"
-
-
-def restore(module: HloModule, joined: Joined, origins: Origins, patterns: tuple[str, ...] = ("*",)) -> int:
-    """Gives every instruction the tags of the operations that it came from.
+def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frames: bool) -> bytes:
+    """Gives every instruction the tags of the operations that it came from, and takes the numbers out of names.
 
     Args:
-      module: changed in place.
-      joined: what its instructions came from.
-      origins: the operations.
-      patterns: of the keys to put right; others stay as XLA left them.
+      module: a serialized `HloModuleProto`, as XLA's passes made it.
+      program: the numbered operations.
+      rules: asked once for instructions that are equal to them.
+      keeps_frames: makes XLA keep the ids of stack frames when it reads the module back into the one that it is from.
 
     Returns:
-      The number of instructions whose attributes changed.
+      The module, in which all else is as it was, byte for byte.
+
+    Raises:
+      HloError: it is no sound HLO module.
     """
-    restorer = _Restorer(origins, patterns)
-    num_changed = 0
-    for instruction, numbers, op_name, before in zip(
-        module.messages(), joined.ids, joined.op_names, joined.attributes, strict=True
-    ):
-        if not numbers:
-            continue
-        tags = restorer.tags_for(numbers)
-        if before == tags and (len(numbers) == 1 or not restorer.names_places):
-            continue
-        # XLA left the right ones, or none, of most.
-        is_simple = not before and not restorer.names_places
-        after = tags if is_simple else restorer.entries_for(instruction.opcode, op_name, numbers, before)
-        if after != before:
-            set_attributes(instruction, after)
-            num_changed += 1
-    return num_changed
+    try:
+        return program.restore(module, opcodes, rules, keeps_frames=keeps_frames)
+    except ValueError as error:
+        raise HloError(f"{len(module)} bytes are no sound HLO module: {error}") from None
 
 
-class _Restorer:
-    def __init__(self, origins: Origins, patterns: tuple[str, ...]):
-        self._origins = origins
-        # Most operations share the entries of few.
-        shared = dict(zip(map(id, origins.attributes), origins.attributes, strict=True))
-        distinct = {key: tags_of(entries, patterns) for key, entries in shared.items()}
-        self._tags = list(map(distinct.__getitem__, map(id, origins.attributes)))
-        self._written = {entry for entries in distinct.values() for entry in entries.items()}
-        self.names_places = any(_names_one_place(key) for key, _ in self._written)
-        self._merged: dict[tuple[int, ...], Entries] = {}
+class Rules:
+    """What entries instructions are to have.
 
-    def tags_for(self, numbers: tuple[int, ...]) -> Entries:
-        """The tags of all operations that an instruction came from; where they differ, the first one's."""
-        if len(numbers) == 1:
-            return self._tags[numbers[0]]
-        if (merged := self._merged.get(numbers)) is None:
-            merged = {key: value for number in reversed(numbers) for key, value in self._tags[number].items()}
-            self._merged[numbers] = merged
-        return merged
+    Args:
+      entries: those of the program's operations.
+      patterns: of the keys to put right; others stay as XLA left them.
+      labels: patterns of the keys that names show.
+    """
 
-    def entries_for(self, opcode: str, op_name: str, numbers: tuple[int, ...], before: Mapping[str, str]) -> Mapping[str, str]:
-        """What an instruction that came from `numbers` and that XLA left with `before` is to have."""
+    def __init__(self, entries: Sequence[Entries], patterns: tuple[str, ...], labels: tuple[str, ...] = ()):
+        self._tags = [tags_of(found, patterns) for found in entries]
+        self._written = {entry for tags in self._tags for entry in tags.items()}
+        self._labels = labels
+
+    def entries_for(self, before: Entries, own: Sequence[int], callers: Sequence[int], is_operation: bool) -> Entries:
+        """Those of an instruction.
+
+        Args:
+          before: that XLA left.
+          own: which entries the operations have that it came from; its own first.
+          callers: which entries the calls have that XLA inlined.
+          is_operation: whether it is what its operation computes, and not one that helps.
+        """
+        if all(self._tags[index] == before for index in own):
+            return before
         # XLA copies some of a call's entries to what it inlines.
-        callers = self._origins.callers_of(op_name)
-        from_callers = {entry for number in callers for entry in self._tags[number].items()}
+        from_callers = {entry for index in callers for entry in self._tags[index].items()}
         # A value that the program does not have is XLA's own, for instance of a combined collective.
         after = {k: v for k, v in before.items() if (k, v) not in self._written or (k, v) in from_callers}
-        is_operation = self._is_operation(opcode, op_name, numbers)
-        for number in reversed(numbers):
-            for key, value in self._tags[number].items():
+        for index in reversed(own):
+            for key, value in self._tags[index].items():
                 is_xlas = key in before and (key, before[key]) not in self._written
                 if not is_xlas and (is_operation or not _names_one_place(key)):
                     after[key] = value
         return after
 
-    def _is_operation(self, opcode: str, op_name: str, numbers: tuple[int, ...]) -> bool:
-        """Whether an instruction is what its operation computes, and not one that helps."""
-        if opcode == "constant":
-            return False
-        return numbers[0] in self._origins.ids_of(op_name) or may_be(self._origins.names[numbers[0]], opcode)
+    def label_for(self, entries: Entries) -> str:
+        """What names show of entries: profilers that group by scope group by it."""
+        tags = tags_of(entries, self._labels) if self._labels else {}
+        written = ",".join(f"{key}={value}" for key, value in sorted(tags.items()))
+        return f"{{{_NOT_IN_NAMES.sub('_', written)}}}" if tags else ""
 
 
 @functools.lru_cache(maxsize=256)

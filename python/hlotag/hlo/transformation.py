@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from hlotag import _compat
-from hlotag._collector import no_collection
 from hlotag.hlo.module import HloModule, of_executable
 
 _NAME = "hlotag"
 
-Transform = Callable[[HloModule], None]
+Transform = Callable[[bytes], bytes]
 # Compiles a module as the compilation in hand would.
 Compile = Callable[[Any], Any]
 
@@ -46,9 +45,17 @@ class Transformations:
         """Whether a module that was transformed still reuses the memory of donated arguments; jaxlib 0.10's does not."""
         return self._platforms.keeps_aliases
 
+    @property
+    def renumbers_frames(self) -> bool:
+        """Whether XLA numbers stack frames anew in a module that was transformed."""
+        return self._platforms.renumbers_frames
+
     @contextmanager
     def running(self, token: str, transform: Transform) -> Iterator[None]:
-        """While the block compiles a module with `token` in its names, `transform` gets what XLA made of it and changes it."""
+        """While the block compiles a module with `token` in its names, `transform` gets what XLA made of it.
+
+        What it gives takes its place.
+        """
         with self._lock:
             self._running.setdefault(token, []).append(transform)
         try:
@@ -66,14 +73,7 @@ class Transformations:
     def _on_module(self, serialized: bytes) -> bytes | None:
         with self._lock:
             transform = next((all_[0] for token, all_ in self._running.items() if is_numbered(serialized, token)), None)
-        if transform is None:
-            return None
-        with no_collection():
-            module = HloModule(serialized)
-            transform(module)
-            if self._platforms.renumbers_frames:
-                module.keep_frame_ids()
-            return module.to_bytes()
+        return None if transform is None else transform(serialized)
 
 
 def is_numbered(serialized: bytes, token: str) -> bool:
@@ -126,8 +126,9 @@ class _Platforms:
         """Compiles a small program, to see whether the callback is called, and what XLA does with the module it gives."""
         sources: dict[str, Any] = {}
 
-        def see(module: HloModule) -> None:
-            sources.update({i.name: i.source for i in module.instructions()})
+        def see(serialized: bytes) -> bytes:
+            sources.update({i.name: i.source for i in HloModule(serialized).instructions()})
+            return serialized
 
         with transformations.running(_PROBE_TOKEN, see):
             executable = compile_module(_compat.read_bytecode(_PROBE))

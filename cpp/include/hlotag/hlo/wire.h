@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protobuf's wire format, for reading few fields of many messages.
+// Protobuf's wire format, for reading and changing few fields of many messages.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,12 +24,18 @@ public:
   std::string_view bytes() const { return bytes_; }
   /// The values of a repeated field, packed or not.
   void appendNumbers(std::vector<int64_t> &numbers) const;
+  /// The field as it is written.
+  std::string_view raw() const { return raw_; }
 
 private:
-  std::string_view rest_, bytes_;
+  std::string_view rest_, bytes_, raw_;
   uint64_t number_ = 0;
   int field_ = 0;
   bool isPacked_ = false;
 };
+
+/// Write a field at the end of a message.
+void append(std::string &message, int field, std::string_view bytes);
+void append(std::string &message, int field, uint64_t number);
 
 } // namespace hlotag::wire

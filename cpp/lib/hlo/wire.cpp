@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wire.h"
+#include "hlotag/hlo/wire.h"
 
 #include <stdexcept>
 
@@ -15,11 +15,13 @@ static std::string_view take(std::string_view &data, uint64_t size) {
 
 static uint64_t takeVarint(std::string_view &data) {
   uint64_t value = 0;
-  for (int shift = 0; shift < 64; shift += 7) {
-    auto byte = uint8_t(take(data, 1)[0]);
-    value |= uint64_t(byte & 0x7F) << shift;
-    if (byte < 0x80)
+  for (size_t at = 0; at < data.size() && at < 10; ++at) {
+    auto byte = uint8_t(data[at]);
+    value |= uint64_t(byte & 0x7F) << 7 * at;
+    if (byte < 0x80) {
+      data.remove_prefix(at + 1);
       return value;
+    }
   }
   throw std::out_of_range("a number has no end");
 }
@@ -27,6 +29,7 @@ static uint64_t takeVarint(std::string_view &data) {
 bool wire::Message::next() {
   if (rest_.empty())
     return false;
+  std::string_view start = rest_;
   uint64_t tag = takeVarint(rest_);
   field_ = int(tag >> 3);
   number_ = 0;
@@ -49,6 +52,7 @@ bool wire::Message::next() {
   default:
     throw std::out_of_range("a field is of no known kind");
   }
+  raw_ = start.substr(0, start.size() - rest_.size());
   return true;
 }
 
@@ -57,4 +61,21 @@ void wire::Message::appendNumbers(std::vector<int64_t> &numbers) const {
     numbers.push_back(number());
   for (std::string_view packed = bytes_; !packed.empty();)
     numbers.push_back(int64_t(takeVarint(packed)));
+}
+
+static void appendVarint(std::string &message, uint64_t value) {
+  for (; value >= 0x80; value >>= 7)
+    message += char(value | 0x80);
+  message += char(value);
+}
+
+void wire::append(std::string &message, int field, std::string_view bytes) {
+  appendVarint(message, uint64_t(field) << 3 | 2);
+  appendVarint(message, bytes.size());
+  message += bytes;
+}
+
+void wire::append(std::string &message, int field, uint64_t number) {
+  appendVarint(message, uint64_t(field) << 3);
+  appendVarint(message, number);
 }

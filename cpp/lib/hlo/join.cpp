@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Which operations of the program an HLO instruction came from: by the numbers in names, and by
-// data flow where they fail. Here and not in Python since it asks about every instruction, and a
-// compilation waits for the answer; what it wants to know of few operations (entries,
-// dimensions, operands) it asks the objects in `hlotag.hlo`.
-#include "hlo_data_flow.h"
+#include "hlotag/hlo/join.h"
 
-namespace nb = nanobind;
-using namespace hlotag;
-using namespace hlotag::python;
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+namespace hlotag::hlo {
 
 namespace {
 
@@ -27,6 +24,76 @@ private:
   size_t list_ = 0;
 };
 
+/// A program as the join asks about it.
+class Operations {
+public:
+  Operations(const Program &program, Kinds &kinds) : program_(program), kinds_(kinds) {
+    for (const std::string &name : program.names)
+      kindOfName_.push_back(kinds.of(name));
+  }
+
+  size_t size() const { return program_.operations.size(); }
+  const Ids &results() const { return program_.results; }
+  const Ids &operands(int64_t number) const { return at(number).operands; }
+  const Entries &entries(int64_t number) const { return program_.entries[at(number).entries]; }
+  const Ids &dimensions(int64_t number) const { return program_.dimensions[at(number).dimensions]; }
+  const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
+  bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
+
+  /// Whether XLA makes instructions of this opcode from an operation, other than by moving.
+  bool becomes(int64_t number, size_t opcode) {
+    return kinds_.mayBe(kindOfName_[at(number).name], opcode);
+  }
+
+  /// Those of some operations that become `opcode`.
+  Ids select(const Ids &numbers, size_t opcode) {
+    Ids found;
+    for (int64_t number : numbers)
+      if (becomes(number, opcode))
+        found.push_back(number);
+    return found;
+  }
+
+  Ids helpers(int64_t number, size_t opcode) { return select(at(number).helpers, opcode); }
+
+  /// Those of the users that leave all elements in their order.
+  const Ids &relabellings(int64_t number) {
+    if (relabellings_.empty()) {
+      relabellings_.resize(size());
+      for (size_t user = 0; user < size(); ++user)
+        if (relabels(int64_t(user)))
+          for (int64_t operand : operands(int64_t(user)))
+            if (operand != kNone)
+              relabellings_.at(size_t(operand)).push_back(int64_t(user));
+    }
+    return relabellings_.at(size_t(number));
+  }
+
+  /// The operation that becomes `opcode`: this one, or the one whose result it and others before
+  /// it only move.
+  int64_t source(int64_t number, size_t opcode) {
+    for (int step = 0; step < 16; ++step) {
+      if (number == kNone || becomes(number, opcode))
+        return number;
+      if (!kinds_[kind(number).opcode].isMove)
+        return kNone;
+      const Ids &operands = this->operands(number);
+      number = operands.empty() ? kNone : operands[0];
+    }
+    return kNone;
+  }
+
+private:
+  const Program::Operation &at(int64_t number) const {
+    return program_.operations.at(size_t(number));
+  }
+
+  const Program &program_;
+  Kinds &kinds_;
+  std::vector<size_t> kindOfName_; // By name.
+  std::vector<Ids> relabellings_;
+};
+
 /// The product of dimensions.
 uint64_t numElements(const Ids &dimensions) {
   uint64_t number = 1;
@@ -37,14 +104,13 @@ uint64_t numElements(const Ids &dimensions) {
 
 class Join {
 public:
-  Join(std::string_view module, nb::handle program, nb::handle opcodes)
-      : kinds_(opcodes), module_(module, kinds_), program_(program, kinds_),
-        unique_(program_.size()), facts_(module_.instructions.size()),
-        order_(module_.usersFirst()) {}
+  Join(const Module &module, Kinds &kinds, const Program &program)
+      : module_(module), operations_(program, kinds), unique_(program.operations.size()),
+        facts_(module.instructions.size()), order_(module.usersFirst()) {}
 
-  nb::tuple run(const nb::callable &named) {
+  std::vector<Ids> run(const std::vector<analysis::NumberedName> &names) {
     for (size_t i : order_) {
-      facts_[i].ids = byName(i, toNumbers(named(i, module_.instructions[i].opName)));
+      facts_[i].ids = byName(i, names.at(i).numbers);
       facts_[i].isUnsure = !isEnough(i);
     }
     findUsers();
@@ -55,16 +121,11 @@ public:
     fillFusions();
     fillRegions();
     adoptNameless();
-    nb::list ids, names, attributes;
-    for (size_t i = 0; i < facts_.size(); ++i) {
-      nb::list numbers;
-      for (int64_t number : facts_[i].ids)
-        numbers.append(number);
-      ids.append(nb::tuple(numbers));
-      names.append(module_.instructions[i].opName);
-      attributes.append(module_.attributes(i));
-    }
-    return nb::make_tuple(ids, names, attributes);
+    std::vector<Ids> ids;
+    ids.reserve(facts_.size());
+    for (Facts &facts : facts_)
+      ids.push_back(std::move(facts.ids));
+    return ids;
   }
 
 private:
@@ -82,14 +143,14 @@ private:
 
   Ids byName(size_t i, Ids numbers) {
     // Of merged operations, those that it can be are its own; the others were folded into it.
-    Ids own = program_.select(numbers, opcode(i));
+    Ids own = operations_.select(numbers, opcode(i));
     if (!own.empty() || numbers.empty())
       return own;
     // An operand that is of the same equation has the name of its user; which of several it is,
     // the user's operands say.
     Ids helpers;
-    for (int64_t helper : program_.helpers(numbers[0], opcode(i)))
-      if (program_.kind(helper).opcode == opcode(i))
+    for (int64_t helper : operations_.helpers(numbers[0], opcode(i)))
+      if (operations_.kind(helper).opcode == opcode(i))
         helpers.push_back(helper);
     if (helpers.size() == 1)
       numbers[0] = helpers[0];
@@ -105,7 +166,7 @@ private:
     // neighbour's.
     const Ids &ids = facts_[i].ids;
     bool isTelling = kind.isMove || kind.isHeavy;
-    return !ids.empty() && (!isTelling || program_.becomes(ids[0], opcode(i)));
+    return !ids.empty() && (!isTelling || operations_.becomes(ids[0], opcode(i)));
   }
 
   void findUsers() {
@@ -122,13 +183,11 @@ private:
   }
 
   void findResults() {
-    Ids results = program_.results();
-    size_t root = module_.computations[module_.entry].root;
-    std::vector<size_t> values =
-        module_.kind(root).isTuple ? module_.instructions[root].operands : std::vector{root};
+    const Ids &results = operations_.results();
+    std::vector<size_t> values = module_.results();
     for (size_t i = 0; results.size() == values.size() && i < values.size(); ++i)
       if (results[i] != kNone)
-        facts_[module_.source(values[i])].results.push_back(results[i]);
+        facts_[values[i]].results.push_back(results[i]);
   }
 
   void followUsers(size_t i) {
@@ -152,7 +211,7 @@ private:
   /// Adds the operations that could compute an operand, by what uses it.
   void want(Ids &wanted, size_t user, size_t position) {
     const Facts &facts = facts_[user];
-    if (facts.ids.empty() || !program_.becomes(facts.ids[0], opcode(user))) {
+    if (facts.ids.empty() || !operations_.becomes(facts.ids[0], opcode(user))) {
       // It hands on what its own users want, and what it is named after.
       if (!module_.kind(user).isMove || position != 0)
         return;
@@ -161,8 +220,8 @@ private:
           unique_.add(wanted, number);
       return;
     }
-    for (int64_t number : program_.select(facts.ids, opcode(user))) {
-      const Ids &operands = program_.operands(number);
+    for (int64_t number : operations_.select(facts.ids, opcode(user))) {
+      const Ids &operands = operations_.operands(number);
       if (operands.size() == module_.instructions[user].operands.size() &&
           operands[position] != kNone)
         unique_.add(wanted, operands[position]);
@@ -177,7 +236,7 @@ private:
       Ids sources;
       unique_.start();
       for (int64_t number : *numbers)
-        if (int64_t source = program_.source(number, opcode(i)); source != kNone)
+        if (int64_t source = operations_.source(number, opcode(i)); source != kNone)
           unique_.add(sources, source);
       if (!sources.empty())
         return sources;
@@ -189,21 +248,19 @@ private:
   /// if it has any.
   Ids moved(size_t i) {
     const Ids &named = facts_[i].ids;
-    Ids wanted = program_.select(facts_[i].wanted, opcode(i));
+    Ids wanted = operations_.select(facts_[i].wanted, opcode(i));
     if (!wanted.empty()) {
       uint64_t size = numElements(module_.dimensions(i));
       wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
                                   [&](int64_t number) {
-                                    return numElements(program_.dimensions(number)) != size;
+                                    return numElements(operations_.dimensions(number)) != size;
                                   }),
                    wanted.end());
     }
-    Ids helpers = program_.helpers(named[0], opcode(i));
+    Ids helpers = operations_.helpers(named[0], opcode(i));
     helpers.resize(std::min<size_t>(helpers.size(), 1));
-    nb::object attributes = module_.attributes(i);
-    if (nb::len(attributes)) {
-      nb::object entries = attributes.attr("items")();
-      Ids users = relabels(i) ? relabelled(i, program_.relabellings(named[0])) : Ids();
+    if (Entries entries = module_.attributes(i); !entries.empty()) {
+      Ids users = relabels(i) ? relabelled(i, operations_.relabellings(named[0])) : Ids();
       for (const Ids *ids : std::initializer_list<const Ids *>{&wanted, &users, &helpers, &named})
         if (!ids->empty() && bears(entries, (*ids)[0]))
           return *ids;
@@ -212,9 +269,9 @@ private:
   }
 
   /// Whether an operation has entries, and all of them are among `entries`.
-  bool bears(const nb::object &entries, int64_t number) {
-    nb::object own = program_.entries(number);
-    return nb::len(own) && own.attr("items")() <= entries;
+  bool bears(const Entries &entries, int64_t number) {
+    const Entries &own = operations_.entries(number);
+    return !own.empty() && std::includes(entries.begin(), entries.end(), own.begin(), own.end());
   }
 
   /// Whether an instruction may leave all elements in their order.
@@ -222,13 +279,18 @@ private:
 
   /// The first operation whose result an instruction that relabels can be, by what it bears.
   Ids relabelled(size_t i, const Ids &candidates) {
-    nb::object entries = module_.attributes(i).attr("items")();
+    Entries entries = module_.attributes(i);
     Ids dimensions = module_.dimensions(i);
-    for (int64_t number : candidates)
-      if (program_.relabels(number) &&
-          !nb::cast<bool>(program_.entries(number).attr("items")().attr("isdisjoint")(entries)) &&
-          program_.dimensions(number) == dimensions)
+    auto isBorne = [&](const Entries::value_type &entry) {
+      auto found = entries.find(entry.first);
+      return found != entries.end() && found->second == entry.second;
+    };
+    for (int64_t number : candidates) {
+      const Entries &own = operations_.entries(number);
+      if (operations_.relabels(number) && std::any_of(own.begin(), own.end(), isBorne) &&
+          operations_.dimensions(number) == dimensions)
         return {number};
+    }
     return {};
   }
 
@@ -279,7 +341,7 @@ private:
         nameless.push_back(i);
     if (nameless.empty())
       return;
-    std::vector<bool> isPresent(program_.size());
+    std::vector<bool> isPresent(operations_.size());
     for (const Facts &facts : facts_)
       for (int64_t number : facts.ids)
         isPresent.at(size_t(number)) = true;
@@ -291,28 +353,43 @@ private:
       facts_[i].ids = relabelled(i, gone);
   }
 
-  Kinds kinds_;
-  Module module_;
-  Program program_;
+  const Module &module_;
+  Operations operations_;
   Unique unique_;
   std::vector<Facts> facts_;
   std::vector<size_t> order_;
 };
 
-nb::tuple join(const nb::bytes &module, nb::handle program, const nb::callable &named,
-               nb::handle opcodes) {
-  try {
-    return Join({module.c_str(), module.size()}, program, opcodes).run(named);
-  } catch (const std::out_of_range &) {
-    throw nb::value_error(
-        "its bytes end too early, or instructions refer to what it does not have");
+} // namespace
+
+std::vector<analysis::NumberedName> readNames(const Module &module, const Program &program) {
+  std::vector<analysis::NumberedName> names;
+  names.reserve(module.instructions.size());
+  for (const Module::Instruction &instruction : module.instructions)
+    names.push_back(analysis::readNumbers(instruction.opName, program.token));
+  return names;
+}
+
+std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program,
+                      const std::vector<analysis::NumberedName> &names) {
+  return Join(module, kinds, program).run(names);
+}
+
+void addEqual(std::vector<Ids> &ids, const Program &program) {
+  std::vector<bool> isPresent(program.operations.size());
+  for (const Ids &numbers : ids)
+    for (int64_t number : numbers)
+      isPresent[size_t(number)] = true;
+  std::vector<Ids> gone(program.operations.size()); // By value.
+  for (size_t number = 0; number < isPresent.size(); ++number)
+    if (!isPresent[number])
+      gone[program.operations[number].value].push_back(int64_t(number));
+  for (Ids &numbers : ids) {
+    if (numbers.empty())
+      continue;
+    const Ids &equal = gone[program.operations[size_t(numbers[0])].value];
+    numbers.insert(numbers.end(), equal.begin(), equal.end());
   }
 }
 
-} // namespace
-
-void python::bindHloJoin(nb::module_ &m) {
-  m.def("join", &join, nb::arg("module"), nb::arg("program"), nb::arg("named"), nb::arg("opcodes"),
-        "Gives for each instruction, in the module's order: the numbers of its operations, its "
-        "op_name, its frontend attributes.");
-}
+} // namespace hlotag::hlo

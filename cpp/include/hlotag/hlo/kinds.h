@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What operations and instructions do, by their names: a table of what `Opcodes` was asked.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hlotag::hlo {
+
+/// Knows opcodes of HLO, and names of operations.
+class Opcodes {
+public:
+  struct Traits {
+    std::string opcode; // What an operation is translated to; an opcode itself.
+    bool isMove, isRelabelling, isHeavy, isXlasOwn;
+  };
+
+  virtual Traits traitsOf(std::string_view name) = 0;
+  /// Whether XLA makes instructions of that opcode from an operation.
+  virtual bool mayBe(std::string_view name, std::string_view opcode) = 0;
+
+protected:
+  ~Opcodes() = default;
+};
+
+class Kinds {
+public:
+  struct Kind {
+    std::string name;
+    size_t opcode; // The kind that an operation is translated to; an opcode's own.
+    bool isMove, isRelabelling, isHeavy, isXlasOwn;
+    bool isFusion, isCall, isParameter, isElement, isTuple, isConstant;
+    bool isRelabelled, isCopied, isControl;
+    std::vector<signed char> mayBe; // By opcode; -1 where nobody asked.
+  };
+
+  explicit Kinds(Opcodes &opcodes) : opcodes_(opcodes) {}
+
+  const Kind &operator[](size_t kind) const { return kinds_[kind]; }
+  size_t of(std::string_view name);
+  bool mayBe(size_t name, size_t opcode);
+
+private:
+  Opcodes &opcodes_;
+  std::map<std::string, size_t, std::less<>> indices_;
+  std::vector<Kind> kinds_;
+};
+
+} // namespace hlotag::hlo

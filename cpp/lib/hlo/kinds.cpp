@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/kinds.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace hlotag::hlo {
+
+size_t Kinds::of(std::string_view name) {
+  auto known = indices_.find(name);
+  if (known != indices_.end())
+    return known->second;
+  size_t index = kinds_.size();
+  indices_.emplace(name, index);
+  auto isOne = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  Opcodes::Traits traits = opcodes_.traitsOf(name);
+  Kind kind{std::string(name),    index,          traits.isMove,
+            traits.isRelabelling, traits.isHeavy, traits.isXlasOwn};
+  kind.isFusion = isOne({"fusion"});
+  kind.isCall = isOne({"call"});
+  kind.isParameter = isOne({"parameter"});
+  kind.isElement = isOne({"get-tuple-element"});
+  kind.isTuple = isOne({"tuple"});
+  kind.isConstant = isOne({"constant"});
+  kind.isRelabelled = isOne({"bitcast", "reshape"});
+  kind.isCopied = isOne({"bitcast", "copy"});
+  kind.isControl = isOne({"fusion", "while", "conditional", "call"});
+  kinds_.push_back(std::move(kind));
+  size_t opcode = of(traits.opcode);
+  kinds_[index].opcode = opcode;
+  return index;
+}
+
+bool Kinds::mayBe(size_t name, size_t opcode) {
+  std::vector<signed char> &known = kinds_[name].mayBe;
+  if (known.size() <= opcode)
+    known.resize(kinds_.size(), -1);
+  if (known[opcode] < 0)
+    known[opcode] = opcodes_.mayBe(kinds_[name].name, kinds_[opcode].name);
+  return known[opcode];
+}
+
+} // namespace hlotag::hlo

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/module.h"
+
+#include "hlotag/hlo/wire.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace hlotag::hlo {
+
+/// What has an id.
+static size_t at(const ir::FlatMap<uint64_t, size_t> &byId, int64_t id) {
+  const size_t *found = byId.find(uint64_t(id));
+  if (!found)
+    throw std::out_of_range("an id");
+  return *found;
+}
+
+Module::Module(std::string_view data, Kinds &kinds) : kinds_(kinds) {
+  int64_t entry = 0;
+  for (wire::Message message(data); message.next();) {
+    if (message.field() == 3)
+      readComputation(message.bytes());
+    else if (message.field() == 6)
+      entry = message.number();
+  }
+  entry_ = at(byId_, entry);
+  findCallers();
+}
+
+void Module::readComputation(std::string_view data) {
+  size_t begin = instructions.size();
+  int64_t id = 0, root = 0;
+  ById byId;
+  for (wire::Message message(data); message.next();) {
+    if (message.field() == 2)
+      readInstruction(message.bytes(), byId);
+    else if (message.field() == 5)
+      id = message.number();
+    else if (message.field() == 6)
+      root = message.number();
+  }
+  *byId_.insert(uint64_t(id)).first = computations.size();
+  computations.push_back({begin, instructions.size(), at(byId, root), std::nullopt, std::nullopt});
+}
+
+void Module::readInstruction(std::string_view data, ById &byId) {
+  Instruction made{{}, {}, {}, 0, computations.size(), {}, {}, 0};
+  std::string_view opcode, metadata;
+  int64_t id = 0;
+  operands_.clear();
+  called_.clear();
+  for (wire::Message message(data); message.next();) {
+    switch (message.field()) {
+    case 2:
+      opcode = message.bytes();
+      break;
+    case 3:
+      made.shape = message.bytes();
+      break;
+    case 7:
+      metadata = message.bytes();
+      break;
+    case 9:  // parameter_number
+    case 13: // tuple_index
+      made.index = size_t(message.number());
+      break;
+    case 35:
+      id = message.number();
+      break;
+    case 36:
+      message.appendNumbers(operands_);
+      break;
+    case 38:
+      message.appendNumbers(called_);
+      break;
+    case 68:
+      made.attributes = message.bytes();
+      break;
+    default: // nothing that this asks for
+      break;
+    }
+  }
+  for (wire::Message message(metadata); message.next();)
+    if (message.field() == 2)
+      made.opName = message.bytes();
+  if (std::any_of(opcode.begin(), opcode.end(), [](char letter) { return letter < 0; }))
+    throw std::out_of_range("an opcode");
+  made.opcode = kinds_.of(opcode);
+  // Operands come before their users, and computations before their callers.
+  made.operands.reserve(operands_.size());
+  for (int64_t operand : operands_)
+    made.operands.push_back(at(byId, operand));
+  for (int64_t computation : called_)
+    made.called.push_back(at(byId_, computation));
+  *byId.insert(uint64_t(id)).first = instructions.size();
+  instructions.push_back(std::move(made));
+}
+
+void Module::findCallers() {
+  std::vector<int> numCalls(computations.size());
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const Kinds::Kind &kind = this->kind(i);
+    if (!kind.isFusion && !kind.isCall)
+      continue;
+    size_t callee = instructions[i].called.at(0);
+    if (kind.isFusion)
+      computations[callee].fusion = i;
+    else
+      computations[callee].onlyCall = ++numCalls[callee] == 1 ? std::optional(i) : std::nullopt;
+  }
+}
+
+Entries Module::attributes(size_t instruction) const {
+  Entries entries;
+  for (wire::Message map(instructions[instruction].attributes); map.next();) {
+    if (map.field() != 1)
+      continue;
+    std::string_view halves[2];
+    for (wire::Message entry(map.bytes()); entry.next();)
+      if (entry.field() == 1 || entry.field() == 2)
+        halves[entry.field() - 1] = entry.bytes();
+    entries[std::string(halves[0])] = halves[1];
+  }
+  return entries;
+}
+
+Ids Module::dimensions(size_t instruction) const {
+  Ids dimensions;
+  for (wire::Message shape(instructions[instruction].shape); shape.next();)
+    if (shape.field() == 3)
+      shape.appendNumbers(dimensions);
+  return dimensions;
+}
+
+size_t Module::source(size_t instruction, int depth) const {
+  if (depth == 1000)
+    throw std::out_of_range("tuples within tuples");
+  while (true) {
+    const Kinds::Kind &kind = this->kind(instruction);
+    const Computation &in = computations[instructions[instruction].computation];
+    std::optional<size_t> caller = in.onlyCall ? in.onlyCall : in.fusion;
+    if (kind.isParameter && caller) {
+      instruction = instructions[*caller].operands.at(instructions[instruction].index);
+    } else if (kind.isFusion || kind.isCall) {
+      instruction = computations[instructions[instruction].called[0]].root;
+    } else if (kind.isElement) {
+      size_t made = source(instructions[instruction].operands.at(0), depth + 1);
+      if (!this->kind(made).isTuple)
+        return instruction;
+      instruction = instructions[made].operands.at(instructions[instruction].index);
+    } else {
+      return instruction;
+    }
+  }
+}
+
+std::vector<size_t> Module::results() const {
+  size_t root = computations[entry_].root;
+  std::vector<size_t> results =
+      kind(root).isTuple ? instructions[root].operands : std::vector{root};
+  for (size_t &result : results)
+    result = source(result);
+  return results;
+}
+
+std::vector<size_t> Module::usersFirst() const {
+  std::vector<size_t> order;
+  std::vector<std::pair<size_t, size_t>> pending; // Computations, and how far they are done.
+  for (size_t c = computations.size(); c-- > 0;) {
+    if (computations[c].fusion)
+      continue;
+    pending.emplace_back(c, computations[c].end);
+    while (!pending.empty()) {
+      auto &[computation, next] = pending.back();
+      if (next == computations[computation].begin) {
+        pending.pop_back();
+        continue;
+      }
+      size_t i = --next;
+      order.push_back(i);
+      // A computation is that of one fusion.
+      if (!kind(i).isFusion)
+        continue;
+      size_t callee = instructions[i].called[0];
+      if (computations[callee].fusion == i)
+        pending.emplace_back(callee, computations[callee].end);
+    }
+  }
+  return order;
+}
+
+} // namespace hlotag::hlo

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/program.h"
+
+#include "hlotag/analysis/data_flow.h"
+#include "hlotag/ir/op_ids.h"
+
+#include <algorithm>
+
+namespace hlotag::hlo {
+
+namespace {
+
+/// Numbers what operations have in common, and makes a thing of each handle once.
+template <class Thing, class Make> class Table {
+public:
+  Table(std::vector<Thing> &things, Make make) : things_(things), make_(make) {}
+  template <class Handle> size_t operator[](Handle handle) {
+    auto [index, isNew] = known_.insert(handle.opaque());
+    if (isNew) {
+      *index = things_.size();
+      things_.push_back(make_(handle));
+    }
+    return *index;
+  }
+
+private:
+  std::vector<Thing> &things_;
+  Make make_;
+  ir::PointerMap<size_t> known_;
+};
+
+/// Those in the text of a type, `tensor<2x?xf32>`; none of others.
+Ids dimensionsIn(std::string_view type) {
+  constexpr std::string_view kTensor = "tensor<";
+  Ids dimensions;
+  if (type.substr(0, kTensor.size()) != kTensor)
+    return dimensions;
+  type.remove_prefix(kTensor.size());
+  for (size_t end;
+       (end = type.find_first_not_of("0123456789?")) != 0 && end != type.npos && type[end] == 'x';
+       type.remove_prefix(end + 1))
+    dimensions.push_back(type[0] == '?' ? -1 : std::stoll(std::string(type.substr(0, end))));
+  return dimensions;
+}
+
+/// The type of the first result, null if there is none.
+ir::Attribute typeOf(ir::Operation op) {
+  ir::Operation::Results results = op.results();
+  return results.empty() ? ir::Attribute() : capi::fn().mlirTypeAttrGet(results[0].type());
+}
+
+Ids numbersOf(const std::vector<analysis::DataFlow::Definition> &definitions) {
+  Ids numbers;
+  numbers.reserve(definitions.size());
+  for (const analysis::DataFlow::Definition &made : definitions)
+    numbers.push_back(made.op ? int64_t(*made.op) : kNone);
+  return numbers;
+}
+
+} // namespace
+
+Entries textEntries(ir::Attribute attribute) {
+  Entries found;
+  if (auto entries = ir::dynCast<ir::DictionaryAttr>(attribute))
+    for (ir::NamedAttribute entry : entries)
+      if (auto text = ir::dynCast<ir::StringAttr>(entry.value))
+        found[std::string(entry.name.str())] = text.value();
+  return found;
+}
+
+Program Program::ofOperations(MlirOperation module, std::string_view token, bool every) {
+  ir::OpList operations{ir::Operation(module)};
+  ir::OpIds ids(operations[0].op.context());
+  analysis::DataFlow flow(operations, ids);
+  std::vector<size_t> values = flow.values();
+  Program program;
+  program.token = token;
+  Table names(program.names, [](ir::Identifier name) { return std::string(name.str()); });
+  Table entries(program.entries, textEntries);
+  Table dimensions(program.dimensions,
+                   [](ir::Attribute type) { return type ? dimensionsIn(type.str()) : Ids(); });
+  ir::PointerMap<size_t> places;
+  for (size_t i = 0; i < flow.size(); ++i) {
+    auto [op, name, numNested, hasRegions] = operations[i + 1];
+    ir::Location location = op.location();
+    auto named = ir::dynCast<ir::NameLoc>(location);
+    auto [place, isNew] = places.insert((named ? named.child() : location).opaque());
+    if (isNew)
+      *place = places.size();
+    program.operations.push_back({names[name],
+                                  entries[op.attr(ir::kFrontendAttributes)],
+                                  dimensions[typeOf(op)],
+                                  numbersOf(flow.operands(i)),
+                                  *place,
+                                  values[i],
+                                  {}});
+  }
+  program.results = numbersOf(flow.results());
+  for (auto [helper, number] : analysis::numberNames(operations, ids, token, every))
+    program.operations[number].helpers.push_back(int64_t(helper));
+  return program;
+}
+
+Program Program::ofInstructions(const Module &module, const Kinds &kinds, const Ids &numbers) {
+  Program program;
+  auto numberOf = [&](size_t i) { return numbers.at(module.source(i)); };
+  for (size_t i = 0; i < module.instructions.size(); ++i) {
+    if (numbers.at(i) == kNone)
+      continue;
+    size_t number = program.operations.size();
+    program.operations.push_back({number, number, number, {}, number, number, {}});
+    program.names.push_back(kinds[module.instructions[i].opcode].name);
+    program.entries.push_back(module.attributes(i));
+    program.dimensions.push_back(module.dimensions(i));
+    for (size_t operand : module.instructions[i].operands)
+      program.operations[number].operands.push_back(numberOf(operand));
+  }
+  for (size_t result : module.results())
+    program.results.push_back(numberOf(result));
+  return program;
+}
+
+bool Program::areAtOnePlace(const Ids &numbers) const {
+  auto placeOf = [&](int64_t number) {
+    return size_t(number) < operations.size() ? operations[size_t(number)].place : size_t(-1);
+  };
+  return !numbers.empty() && std::all_of(numbers.begin(), numbers.end(), [&](int64_t number) {
+    return placeOf(number) == placeOf(numbers[0]);
+  });
+}
+
+} // namespace hlotag::hlo

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/restore.h"
+
+#include "hlotag/hlo/join.h"
+#include "hlotag/hlo/wire.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace hlotag::hlo {
+
+namespace {
+
+// Fields of XLA's messages.
+constexpr int kComputations = 3, kStackFrames = 17;    // HloModuleProto
+constexpr int kInstructions = 2;                       // HloComputationProto
+constexpr int kMetadata = 7, kFrontendAttributes = 68; // HloInstructionProto
+constexpr int kOpName = 2;                             // OpMetadata
+constexpr int kFrames = 4, kParent = 2;                // StackFrameIndexProto, StackFrame
+
+/// What becomes of an instruction; what is not there stays as it was.
+struct Change {
+  std::optional<std::string> opName;
+  const std::string *attributes = nullptr; // A message.
+};
+
+/// What the rules say of equal instructions.
+struct Decision {
+  std::optional<std::string> attributes;
+  std::string label;
+};
+
+std::string toMessage(const Entries &entries) {
+  std::string message, entry;
+  for (const auto &[key, value] : entries) {
+    entry.clear();
+    wire::append(entry, 1, key);
+    wire::append(entry, 2, value);
+    wire::append(message, 1, entry);
+  }
+  return message;
+}
+
+class Restorer {
+public:
+  Restorer(const Program &program, Kinds &kinds, Rules &rules)
+      : program_(program), kinds_(kinds), rules_(rules) {
+    for (const std::string &name : program.names)
+      kindOfName_.push_back(kinds.of(name));
+  }
+
+  Change change(const Module &module, size_t i, const Ids &ids,
+                const analysis::NumberedName &named) {
+    std::string_view opName = module.instructions[i].opName;
+    const Decision &decision = decide(module, i, ids, named);
+    std::string name = analysis::withoutNumbers(opName, program_.areAtOnePlace(named.numbers));
+    if (!decision.label.empty() && !name.empty())
+      name.insert(name.rfind('/') + 1, decision.label + '/');
+    Change change;
+    if (decision.attributes)
+      change.attributes = &*decision.attributes;
+    if (name != opName)
+      change.opName = std::move(name);
+    return change;
+  }
+
+private:
+  using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool>;
+
+  const Decision &decide(const Module &module, size_t i, const Ids &ids,
+                         const analysis::NumberedName &named) {
+    const Module::Instruction &instruction = module.instructions[i];
+    Key key{instruction.attributes, entriesOf(ids), entriesOf(named.callers),
+            !ids.empty() && isOwn(module.kind(i), instruction.opcode, ids[0], named)};
+    auto [known, isNew] = decisions_.try_emplace(std::move(key));
+    Decision &decision = known->second;
+    if (isNew) {
+      const auto &[before, own, callers, isOperation] = known->first;
+      Rules::Case asked{module.attributes(i), own, callers, isOperation};
+      Entries after = ids.empty() ? asked.before : rules_.entriesFor(asked);
+      if (after != asked.before)
+        decision.attributes = toMessage(after);
+      decision.label = rules_.labelFor(after);
+    }
+    return decision;
+  }
+
+  /// Whether an instruction is what its operation computes.
+  bool isOwn(const Kinds::Kind &kind, size_t opcode, int64_t number,
+             const analysis::NumberedName &named) {
+    const Ids &numbers = named.numbers;
+    return !kind.isConstant &&
+           (std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
+            kinds_.mayBe(kindOfName_[program_.operations[size_t(number)].name], opcode));
+  }
+
+  std::vector<size_t> entriesOf(const Ids &numbers) const {
+    std::vector<size_t> entries;
+    for (int64_t number : numbers)
+      entries.push_back(program_.operations.at(size_t(number)).entries);
+    return entries;
+  }
+
+  const Program &program_;
+  Kinds &kinds_;
+  Rules &rules_;
+  std::vector<size_t> kindOfName_;
+  std::map<Key, Decision> decisions_;
+};
+
+/// Each frame's parent is the one before it; ids count from 1, and 0 is none.
+std::string chained(std::string_view frames) {
+  std::string result, frame;
+  uint64_t parent = 0;
+  for (wire::Message field(frames); field.next();) {
+    if (field.field() != kFrames) {
+      result += field.raw();
+      continue;
+    }
+    frame.clear();
+    for (wire::Message part(field.bytes()); part.next();)
+      if (part.field() != kParent)
+        frame += part.raw();
+    wire::append(frame, kParent, parent++);
+    wire::append(result, kFrames, frame);
+  }
+  return result;
+}
+
+/// Writes a module with changes. Lengths come before what they are of, so each message is made
+/// first and then copied into the one around it.
+class Writer {
+public:
+  Writer(const std::vector<Change> &changes, bool keepsFrames)
+      : next_(changes.begin()), keepsFrames_(keepsFrames) {}
+
+  std::string write(std::string_view module) {
+    std::string result;
+    result.reserve(module.size());
+    for (wire::Message field(module); field.next();) {
+      if (field.field() == kComputations)
+        wire::append(result, kComputations, computation(field.bytes()));
+      else if (field.field() == kStackFrames && keepsFrames_)
+        wire::append(result, kStackFrames, chained(field.bytes()));
+      else
+        result += field.raw();
+    }
+    return result;
+  }
+
+private:
+  const std::string &computation(std::string_view message) {
+    computation_.clear();
+    for (wire::Message field(message); field.next();) {
+      const Change *change = field.field() == kInstructions ? &*next_++ : nullptr;
+      if (change && (change->opName || change->attributes))
+        wire::append(computation_, kInstructions, instruction(field.bytes(), *change));
+      else
+        computation_ += field.raw();
+    }
+    return computation_;
+  }
+
+  const std::string &instruction(std::string_view message, const Change &change) {
+    instruction_.clear();
+    for (wire::Message field(message); field.next();) {
+      if (field.field() == kMetadata && change.opName)
+        wire::append(instruction_, kMetadata, metadata(field.bytes(), *change.opName));
+      else if (field.field() != kFrontendAttributes || !change.attributes)
+        instruction_ += field.raw();
+    }
+    if (change.attributes)
+      wire::append(instruction_, kFrontendAttributes, *change.attributes);
+    return instruction_;
+  }
+
+  const std::string &metadata(std::string_view message, std::string_view opName) {
+    metadata_.clear();
+    for (wire::Message field(message); field.next();)
+      if (field.field() != kOpName)
+        metadata_ += field.raw();
+    wire::append(metadata_, kOpName, opName);
+    return metadata_;
+  }
+
+  std::vector<Change>::const_iterator next_;
+  bool keepsFrames_;
+  std::string computation_, instruction_, metadata_;
+};
+
+} // namespace
+
+std::string restore(std::string_view data, const Program &program, Opcodes &opcodes, Rules &rules,
+                    bool keepsFrames) {
+  Kinds kinds(opcodes);
+  Module module(data, kinds);
+  std::vector<analysis::NumberedName> names = readNames(module, program);
+  std::vector<Ids> ids = join(module, kinds, program, names);
+  addEqual(ids, program);
+  Restorer restorer(program, kinds, rules);
+  std::vector<Change> changes;
+  changes.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    changes.push_back(restorer.change(module, i, ids[i], names[i]));
+  return Writer(changes, keepsFrames).write(data);
+}
+
+} // namespace hlotag::hlo
