@@ -311,3 +311,16 @@ print(len(traces))
 """
     )
     assert finished.stdout == "1\n", finished.stderr
+
+
+def test_programs_that_donate_arguments_run_where_warnings_are_errors(run_python):
+    finished = run_python(
+        """
+import warnings
+import jax, jax.numpy as jnp, hlotag
+warnings.simplefilter("error")
+hlotag.enable(rules=[hlotag.Rule({"k": "v"}, op="*")])
+print(jax.jit(lambda x: x + 1, donate_argnums=0)(jnp.ones(4)).sum())
+"""
+    )
+    assert finished.stdout == "8.0\n", finished.stderr

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextvars
 import hashlib
+import logging
 import threading
 import warnings
 import weakref
@@ -172,7 +173,11 @@ def _warn_once(reason: str) -> None:
     if reason in _warned:
         return
     _warned.add(reason)
-    warnings.warn(f"hlotag: {reason}. `hlotag.enable(hlo=False)` says that this is known", TagDropped, stacklevel=3)
+    text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` says that this is known"
+    try:
+        warnings.warn(text, TagDropped, stacklevel=3)
+    except TagDropped:  # Where warnings are errors; but this is no mistake of the program's, and it runs without hlotag.
+        logging.getLogger("hlotag").warning(text)
 
 
 def _donates(module: Any) -> bool:
