@@ -186,6 +186,21 @@ def test_operands_come_before_their_users(serialized):
         join(HloModule(module.to_bytes()), origins)
 
 
+def test_text_that_is_not_utf8_stays_as_it_is(serialized):
+    origins, _ = _numbered(jax.grad(mlp), X, W, B)
+    number = next(o.id for o in origins if o.op == "stablehlo.tanh")
+    module = HloModule(serialized)
+    tanh = next(i for i in module.instructions() if i.opcode == "tanh")
+    tanh.attributes = {"theirs": "text"}
+    tanh.proto.metadata.op_name = f"\x01{origins.token}:{number}\x01/tanh"
+    spoiled = module.to_bytes().replace(b"text", b"t\xff\xfet")
+    rules = Rules([{"ours": "1"}] * len(origins.program.entries()), ("*",))
+    found = restored(spoiled, origins.program, rules, keeps_frames=False)
+    assert b"t\xff\xfet" in found
+    again = next(i for i in HloModule(found.replace(b"t\xff\xfet", b"text")).instructions() if i.opcode == "tanh")
+    assert (again.attributes, again.op_name) == ({"theirs": "text", "ours": "1"}, "tanh")
+
+
 def test_bytes_of_all_kinds_are_joined_or_refused(serialized):
     origins, _ = _numbered(jax.grad(mlp), X, W, B)
     rules = Rules(origins.program.entries(), ("*",))

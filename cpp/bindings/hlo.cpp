@@ -22,7 +22,13 @@ using hlo::Program;
 
 namespace {
 
-std::string toString(nb::handle text) { return std::string(nb::cast<std::string_view>(text)); }
+/// The reverse of `toStr`.
+std::string toString(nb::handle text) {
+  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes)
+    throw nb::python_error();
+  return {PyBytes_AsString(bytes.ptr()), size_t(PyBytes_Size(bytes.ptr()))};
+}
 
 nb::dict toDict(const hlo::Entries &entries) {
   nb::dict made;
