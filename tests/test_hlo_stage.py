@@ -324,3 +324,18 @@ print(jax.jit(lambda x: x + 1, donate_argnums=0)(jnp.ones(4)).sum())
 """
     )
     assert finished.stdout == "8.0\n", finished.stderr
+
+
+def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    def program(x):
+        with hlotag.tagged({"k": "interrupted"}):
+            return jnp.sin(x) * 2
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hlo_stage._Restoration, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            compiled(program, X)
+    assert entries(compiled(program, X), "multiply") == [{"k": "interrupted"}]

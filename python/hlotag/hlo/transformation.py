@@ -30,6 +30,7 @@ class Transformations:
         # Equal modules have equal tokens; compiled at the same time, each has its own entry, and any of them will do.
         self._running: dict[str, list[Transform]] = {}
         self._platforms = _Platforms(self._on_module)
+        self._interrupted = False
 
     def can_transform(self, backend: Any, compile_module: Compile) -> bool:
         """Whether XLA for `backend` calls transformations; asked by `compile_module`, once in a process.
@@ -65,15 +66,22 @@ class Transformations:
                 self._running[token].remove(transform)
                 if not self._running[token]:
                     del self._running[token]
+        if self._interrupted and threading.current_thread() is threading.main_thread():
+            self._interrupted = False
+            raise KeyboardInterrupt
 
     def clear(self) -> None:
         """Takes the callback out of XLA; it is registered again when it is needed."""
         self._platforms.clear()
 
     def _on_module(self, serialized: bytes) -> bytes | None:
-        with self._lock:
-            transform = next((all_[0] for token, all_ in self._running.items() if is_numbered(serialized, token)), None)
-        return None if transform is None else transform(serialized)
+        try:
+            with self._lock:
+                transform = next((all_[0] for token, all_ in self._running.items() if is_numbered(serialized, token)), None)
+            return None if transform is None else transform(serialized)
+        except KeyboardInterrupt:  # XLA would make an ordinary error of it.
+            self._interrupted = True
+            return None
 
 
 def is_numbered(serialized: bytes, token: str) -> bool:
