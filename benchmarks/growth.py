@@ -3,7 +3,7 @@
 
     python benchmarks/growth.py [--largest 1000000] [--svg FILE]
 
-Rows: the training step of the other benchmarks, in one function, repeated until it has that many operations. Columns:
+Rows: the training step of the other benchmarks, with layers until it has that many operations. Columns:
   walk        one C++ walk that sets one attribute on every StableHLO operation: the floor
   pipeline    what `hlotag.enable()` runs, on the module with its marks
   verifier    MLIR's, of the whole module
@@ -45,12 +45,13 @@ def reset_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def sizes(largest: int) -> Iterator[tuple[int, int]]:
-    """Layers, and how often they are repeated, for 1,000, 10,000, ... operations."""
-    yield SMALLEST, 1
-    once, twice = (scale.modules(scale.LAYERS, times)[1] for times in (1, 2))
+def sizes(largest: int) -> Iterator[int]:
+    """How many layers have 1,000, 10,000, ... operations."""
+    yield SMALLEST
+    few, many = scale.module(SMALLEST)[1], scale.module(scale.LAYERS)[1]
+    of_layer = (many - few) / (scale.LAYERS - SMALLEST)
     for exponent in range(4, round(math.log10(largest)) + 1):
-        yield scale.LAYERS, 1 + math.ceil((10**exponent - once) / (twice - once))
+        yield SMALLEST + math.ceil((10**exponent - few) / of_layer)
 
 
 def least(runs: int, prepare: Callable[[], Any], run: Callable[[Any], Any]) -> float:
@@ -64,8 +65,8 @@ def least(runs: int, prepare: Callable[[], Any], run: Callable[[Any], Any]) -> f
     return min(times)
 
 
-def row(layers: int, times: int, walk: Callable[[Any], int]) -> tuple[int, dict[str, float]]:
-    code, count = scale.modules(layers, times)
+def row(layers: int, walk: Callable[[Any], int]) -> tuple[int, dict[str, float]]:
+    code, count = scale.module(layers)
     text = pipeline_text(hlotag.DEFAULT_PIPELINE)
 
     def pipeline(module: Any) -> None:
@@ -123,8 +124,8 @@ def main() -> None:
     print(f"{'':12}" + "".join(f"{'ns/op' if name in COLUMNS[:3] else 'B/op':>12}" for name in COLUMNS))
     with tempfile.TemporaryDirectory() as folder, new_context(), scale.ir.Location.unknown():
         walk = build_bare_walk(Path(folder))
-        for layers, times in sizes(options.largest):
-            count, figures = row(layers, times, walk)
+        for layers in sizes(options.largest):
+            count, figures = row(layers, walk)
             rows.append((count, figures))
             shown = COLUMNS if count >= LARGE else COLUMNS[:3]
             cells = "".join(f"{figures[name]:>12.0f}" if name in shown else f"{'':12}" for name in COLUMNS)

@@ -36,6 +36,7 @@ public:
     data_ = data;
     capacity_ = uint32_t(capacity);
   }
+  void sort() { std::sort(data_, data_ + size_); }
   void push_back(Arena &arena, T value) {
     if (size_ == capacity_)
       reserve(arena, size_ == 0 ? 2 : size_t(size_) * 2);

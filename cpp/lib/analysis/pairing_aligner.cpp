@@ -83,6 +83,7 @@ void Aligner::addOutputs(NodeId host, ir::Block body, NodeIds &outputs) {
     outputs.push_back(arena_, graph_.nodes[maker].owner);
     addMakers(graph_.nodes[maker].owner, 0, outputs);
   }
+  outputs.sort(); // A training step has thousands.
 }
 
 /// The nodes that `derived` may stem from: of its scope and line, and differentiated once less.

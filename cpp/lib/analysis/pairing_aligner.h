@@ -67,9 +67,13 @@ private:
     bool isLinearized = false; // differentiated forward after it was transposed
     std::vector<Clues> clues;  // per node
     NodeId begin = 0, end = 0; // of the nodes it is paired with
-    NodeIds outputs;           // equations whose results those return
+    NodeIds outputs;           // equations whose results those return, in order
     float seedConfidence = 1;  // that cotangents of the outputs are handed in
     float hostConfidence = 1;  // that these are the nodes
+
+    bool hasOutput(NodeId equation) const {
+      return std::binary_search(outputs.begin(), outputs.end(), equation);
+    }
   };
   using Choice = std::vector<NodeId>; // per node of a chain
   using Bucket = NodeIds;

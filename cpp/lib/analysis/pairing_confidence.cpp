@@ -179,8 +179,8 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   if (std::max(linked, tied) > 0)
     return std::min(atMost, std::max(linked, tied));
   if (own.isFollowed && !hasRival)
-    return std::min(
-        atMost, chain.clues[at].sources.empty() && contains(chain.outputs, primal) ? 0.95f : 0.85f);
+    return std::min(atMost,
+                    chain.clues[at].sources.empty() && chain.hasOutput(primal) ? 0.95f : 0.85f);
   return hasRival ? 0.6f : 0.75f;
 }
 

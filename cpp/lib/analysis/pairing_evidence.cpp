@@ -321,7 +321,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       }
     }
   }
-  if (clues.sources.empty() && contains(chain.outputs, primal)) {
+  if (clues.sources.empty() && chain.hasOutput(primal)) {
     links = std::max(links, 0.8f);
     if (clues.isSeeded && support.types == 2) {
       support.isLinked = true;

@@ -34,7 +34,7 @@ void Aligner::addMakers(NodeId equation, int depth, NodeIds &makers) {
       if (maker == kNone)
         return;
       NodeId owner = graph_.nodes[maker].owner;
-      if (owner == equation || contains(makers, owner) || makers.size() >= kMaxMakers)
+      if (owner == equation || makers.size() >= kMaxMakers || contains(makers, owner))
         return;
       makers.push_back(arena_, owner);
       // Batching brings operands into shape at the place of the equation.
