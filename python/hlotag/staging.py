@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, get_args
@@ -18,14 +16,14 @@ from hlotag.marks import as_text
 from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
 from hlotag.reproducer import with_reproducer
 from hlotag.rules import Rule, with_rules
-from hlotag.state import OnError, Stage, active, context
+from hlotag.state import OnError, Stage, active, context, unique
 from hlotag.tags import note_removals, tag_equations, with_policies
 
 # What makes a marked module one that JAX could have written, with the tags that the program itself sets.
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
 
-# Held while a stage is made or the process-wide one changes, so that each is made once, and hooks taken and given back once.
+# Held while the process-wide stage changes, so that hooks are taken and given back once.
 _switching = threading.Lock()
 
 
@@ -135,10 +133,6 @@ def under(new: Stage | None) -> Iterator[None]:
         _hooks.release()
 
 
-# One object for equal stages, as JAX's caches tell them apart by identity.
-_made: weakref.WeakValueDictionary[tuple, Stage] = weakref.WeakValueDictionary()
-
-
 def _make(
     pipeline: str,
     rules: Sequence[Rule],
@@ -168,8 +162,7 @@ def _make(
         op_names=_patterns("op_names", op_names, "a list of keys"),
         on_error=on_error,
     )
-    with _switching:
-        return _made.setdefault(dataclasses.astuple(new), new)
+    return unique(new)
 
 
 def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:

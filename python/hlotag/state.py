@@ -7,7 +7,9 @@ another's, and toggling back finds what was there before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+import weakref
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 import jax
@@ -19,7 +21,7 @@ OnError = Literal["raise", "warn"]
 class Stage:
     """What runs on every module that JAX lowers: all that changes the result, and so a key of JAX's caches.
 
-    Equal stages are one object (`staging.enable` sees to it): JAX looks its caches up for every operation that is traced.
+    Told apart by identity, as JAX looks its caches up for every operation that is traced: `unique` gives one object for equals.
 
     Attributes:
       pipeline: pass pipeline in MLIR's syntax, the rules included.
@@ -38,6 +40,16 @@ class Stage:
     hlo: tuple[str, ...] = ("*",)
     op_names: tuple[str, ...] = ()
     on_error: OnError = "raise"
+
+
+_unique: weakref.WeakValueDictionary[tuple, Stage] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def unique(stage: Stage) -> Stage:
+    """The stage that all equal ones are, as long as anybody, JAX's caches among them, has it."""
+    with _lock:
+        return _unique.setdefault(astuple(stage), stage)
 
 
 # None outside of any stage, and within `stage(None)`.

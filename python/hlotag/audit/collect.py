@@ -24,7 +24,7 @@ from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.origins import directly_in
 from hlotag.pipeline import BYTECODE_MAGIC, nesting_depth, parse_module, run_passes, to_bytecode
 from hlotag.staging import under
-from hlotag.state import active
+from hlotag.state import active, unique
 
 # By instruction, the operations that it is named after.
 Names = dict[Instruction, tuple[int, ...]]
@@ -68,7 +68,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     if not callable(fun):
         raise TypeError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
     now = active()
-    with under(now and dataclasses.replace(now, debug_origins=True)), step("lowering"):
+    with under(now and unique(dataclasses.replace(now, debug_origins=True))), step("lowering"):
         lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
     return audit_lowered(lowered, xla_passes=xla_passes)
 
