@@ -80,8 +80,8 @@ SECTIONS = [
         "--scale",
         "--scale --times 2 --only autodiff",
         "Ten thousand operations and a million, pass by pass",
-        "All passes are linear in the instructions they execute, to a few percent. `hlotag-propagate-autodiff` waits for\n"
-        "memory: what a backward operation stems from is as far away as the program is long.",
+        "`hlotag-propagate-autodiff` goes from each backward operation to what it stems from, which is as far away as the\n"
+        "program is long: in the large module, outside of the processor's caches.",
     ),
     Section(
         "tags",

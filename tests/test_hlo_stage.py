@@ -339,3 +339,21 @@ def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             compiled(program, X)
     assert entries(compiled(program, X), "multiply") == [{"k": "interrupted"}]
+
+
+def test_an_interrupt_is_not_kept_for_a_later_compilation():
+    """It is raised where it was, even if the compilation fails for another reason besides."""
+    transformations = hlo_stage._transformations
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    def compile_and_fail():
+        with transformations.running("a", interrupted):
+            transformations._on_module(b"\x01a:0\x01")
+            raise RuntimeError("XLA does not compile it")
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_and_fail()
+    with transformations.running("b", lambda module: module):
+        pass

@@ -138,7 +138,8 @@ std::shared_ptr<Group> groupOf(nb::handle equation) {
 
 /// Those that JAX has not dropped, in the order they were made.
 nb::list equationsIn(const Group &group) {
-  std::vector<const Equation *> found;
+  // Copied, and before any object is made: that may collect garbage, and traces with it.
+  std::vector<std::pair<uint64_t, nb::object>> found;
   auto isBefore = [](const Equation &equation, uint64_t number) {
     return equation.number < number;
   };
@@ -147,13 +148,13 @@ nb::list equationsIn(const Group &group) {
     auto at = std::lower_bound(all.begin(), all.end(), group.begin, isBefore);
     for (; at != all.end() && at->number < group.end; ++at)
       if (group.encloses(at->group.get()))
-        found.push_back(&*at);
+        found.emplace_back(at->number, at->reference);
   }
   std::sort(found.begin(), found.end(),
-            [](const Equation *a, const Equation *b) { return a->number < b->number; });
+            [](const auto &a, const auto &b) { return a.first < b.first; });
   nb::list equations;
-  for (const Equation *one : found)
-    if (nb::object equation = one->reference(); !equation.is_none())
+  for (const auto &[number, reference] : found)
+    if (nb::object equation = reference(); !equation.is_none())
       equations.append(equation);
   return equations;
 }

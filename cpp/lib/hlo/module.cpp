@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/module.h"
 
+#include "fields.h"
 #include "hlotag/hlo/wire.h"
 
 #include <algorithm>
@@ -20,9 +21,9 @@ static size_t at(const ir::FlatMap<uint64_t, size_t> &byId, int64_t id) {
 Module::Module(std::string_view data, Kinds &kinds) : kinds_(kinds) {
   int64_t entry = 0;
   for (wire::Message message(data); message.next();) {
-    if (message.field() == 3)
+    if (message.field() == fields::module::kComputations)
       readComputation(message.bytes());
-    else if (message.field() == 6)
+    else if (message.field() == fields::module::kEntryId)
       entry = message.number();
   }
   entry_ = at(byId_, entry);
@@ -34,11 +35,11 @@ void Module::readComputation(std::string_view data) {
   int64_t id = 0, root = 0;
   ById byId;
   for (wire::Message message(data); message.next();) {
-    if (message.field() == 2)
+    if (message.field() == fields::computation::kInstructions)
       readInstruction(message.bytes(), byId);
-    else if (message.field() == 5)
+    else if (message.field() == fields::computation::kId)
       id = message.number();
-    else if (message.field() == 6)
+    else if (message.field() == fields::computation::kRootId)
       root = message.number();
   }
   *byId_.insert(uint64_t(id)).first = computations.size();
@@ -53,29 +54,29 @@ void Module::readInstruction(std::string_view data, ById &byId) {
   called_.clear();
   for (wire::Message message(data); message.next();) {
     switch (message.field()) {
-    case 2:
+    case fields::instruction::kOpcode:
       opcode = message.bytes();
       break;
-    case 3:
+    case fields::instruction::kShape:
       made.shape = message.bytes();
       break;
-    case 7:
+    case fields::instruction::kMetadata:
       metadata = message.bytes();
       break;
-    case 9:  // parameter_number
-    case 13: // tuple_index
+    case fields::instruction::kParameterNumber:
+    case fields::instruction::kTupleIndex:
       made.index = size_t(message.number());
       break;
-    case 35:
+    case fields::instruction::kId:
       id = message.number();
       break;
-    case 36:
+    case fields::instruction::kOperandIds:
       message.appendNumbers(operands_);
       break;
-    case 38:
+    case fields::instruction::kCalledIds:
       message.appendNumbers(called_);
       break;
-    case 68:
+    case fields::instruction::kFrontendAttributes:
       made.attributes = message.bytes();
       break;
     default: // nothing that this asks for
@@ -83,7 +84,7 @@ void Module::readInstruction(std::string_view data, ById &byId) {
     }
   }
   for (wire::Message message(metadata); message.next();)
-    if (message.field() == 2)
+    if (message.field() == fields::metadata::kOpName)
       made.opName = message.bytes();
   if (std::any_of(opcode.begin(), opcode.end(), [](char letter) { return letter < 0; }))
     throw std::out_of_range("an opcode");
@@ -115,13 +116,16 @@ void Module::findCallers() {
 Entries Module::attributes(size_t instruction) const {
   Entries entries;
   for (wire::Message map(instructions[instruction].attributes); map.next();) {
-    if (map.field() != 1)
+    if (map.field() != fields::attributes::kMap)
       continue;
-    std::string_view halves[2];
-    for (wire::Message entry(map.bytes()); entry.next();)
-      if (entry.field() == 1 || entry.field() == 2)
-        halves[entry.field() - 1] = entry.bytes();
-    entries[std::string(halves[0])] = halves[1];
+    std::string_view key, value;
+    for (wire::Message entry(map.bytes()); entry.next();) {
+      if (entry.field() == fields::entry::kKey)
+        key = entry.bytes();
+      else if (entry.field() == fields::entry::kValue)
+        value = entry.bytes();
+    }
+    entries[std::string(key)] = value;
   }
   return entries;
 }
@@ -129,7 +133,7 @@ Entries Module::attributes(size_t instruction) const {
 Ids Module::dimensions(size_t instruction) const {
   Ids dimensions;
   for (wire::Message shape(instructions[instruction].shape); shape.next();)
-    if (shape.field() == 3)
+    if (shape.field() == fields::shape::kDimensions)
       shape.appendNumbers(dimensions);
   return dimensions;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/restore.h"
 
+#include "fields.h"
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/wire.h"
 
@@ -12,13 +13,6 @@
 namespace hlotag::hlo {
 
 namespace {
-
-// Fields of XLA's messages.
-constexpr int kComputations = 3, kStackFrames = 17;    // HloModuleProto
-constexpr int kInstructions = 2;                       // HloComputationProto
-constexpr int kMetadata = 7, kFrontendAttributes = 68; // HloInstructionProto
-constexpr int kOpName = 2;                             // OpMetadata
-constexpr int kFrames = 4, kParent = 2;                // StackFrameIndexProto, StackFrame
 
 /// What becomes of an instruction; what is not there stays as it was.
 struct Change {
@@ -36,9 +30,9 @@ std::string toMessage(const Entries &entries) {
   std::string message, entry;
   for (const auto &[key, value] : entries) {
     entry.clear();
-    wire::append(entry, 1, key);
-    wire::append(entry, 2, value);
-    wire::append(message, 1, entry);
+    wire::append(entry, fields::entry::kKey, key);
+    wire::append(entry, fields::entry::kValue, value);
+    wire::append(message, fields::attributes::kMap, entry);
   }
   return message;
 }
@@ -115,16 +109,16 @@ std::string chained(std::string_view frames) {
   std::string result, frame;
   uint64_t parent = 0;
   for (wire::Message field(frames); field.next();) {
-    if (field.field() != kFrames) {
+    if (field.field() != fields::frames::kFrames) {
       result += field.raw();
       continue;
     }
     frame.clear();
     for (wire::Message part(field.bytes()); part.next();)
-      if (part.field() != kParent)
+      if (part.field() != fields::frames::kParent)
         frame += part.raw();
-    wire::append(frame, kParent, parent++);
-    wire::append(result, kFrames, frame);
+    wire::append(frame, fields::frames::kParent, parent++);
+    wire::append(result, fields::frames::kFrames, frame);
   }
   return result;
 }
@@ -140,10 +134,10 @@ public:
     std::string result;
     result.reserve(module.size());
     for (wire::Message field(module); field.next();) {
-      if (field.field() == kComputations)
-        wire::append(result, kComputations, computation(field.bytes()));
-      else if (field.field() == kStackFrames && keepsFrames_)
-        wire::append(result, kStackFrames, chained(field.bytes()));
+      if (field.field() == fields::module::kComputations)
+        wire::append(result, fields::module::kComputations, computation(field.bytes()));
+      else if (field.field() == fields::module::kStackFrames && keepsFrames_)
+        wire::append(result, fields::module::kStackFrames, chained(field.bytes()));
       else
         result += field.raw();
     }
@@ -154,9 +148,11 @@ private:
   const std::string &computation(std::string_view message) {
     computation_.clear();
     for (wire::Message field(message); field.next();) {
-      const Change *change = field.field() == kInstructions ? &*next_++ : nullptr;
+      const Change *change =
+          field.field() == fields::computation::kInstructions ? &*next_++ : nullptr;
       if (change && (change->opName || change->attributes))
-        wire::append(computation_, kInstructions, instruction(field.bytes(), *change));
+        wire::append(computation_, fields::computation::kInstructions,
+                     instruction(field.bytes(), *change));
       else
         computation_ += field.raw();
     }
@@ -166,22 +162,23 @@ private:
   const std::string &instruction(std::string_view message, const Change &change) {
     instruction_.clear();
     for (wire::Message field(message); field.next();) {
-      if (field.field() == kMetadata && change.opName)
-        wire::append(instruction_, kMetadata, metadata(field.bytes(), *change.opName));
-      else if (field.field() != kFrontendAttributes || !change.attributes)
+      if (field.field() == fields::instruction::kMetadata && change.opName)
+        wire::append(instruction_, fields::instruction::kMetadata,
+                     metadata(field.bytes(), *change.opName));
+      else if (field.field() != fields::instruction::kFrontendAttributes || !change.attributes)
         instruction_ += field.raw();
     }
     if (change.attributes)
-      wire::append(instruction_, kFrontendAttributes, *change.attributes);
+      wire::append(instruction_, fields::instruction::kFrontendAttributes, *change.attributes);
     return instruction_;
   }
 
   const std::string &metadata(std::string_view message, std::string_view opName) {
     metadata_.clear();
     for (wire::Message field(message); field.next();)
-      if (field.field() != kOpName)
+      if (field.field() != fields::metadata::kOpName)
         metadata_ += field.raw();
-    wire::append(metadata_, kOpName, opName);
+    wire::append(metadata_, fields::metadata::kOpName, opName);
     return metadata_;
   }
 

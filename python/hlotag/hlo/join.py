@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from hlotag import _core
 from hlotag.errors import HloError
@@ -49,10 +50,8 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
 
 
 def _joined(module: HloModule, program: _core.Program, named: Sequence[Ids] | None) -> dict[Instruction, Ids]:
-    try:
+    with _must_be_sound(module):
         return dict(zip(module.instructions(), program.join(module.to_bytes(), opcodes, named), strict=True))
-    except ValueError as error:
-        raise HloError(f"{module.name} is no sound HLO module: {error}") from None
 
 
 def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
@@ -68,10 +67,8 @@ def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
     Raises:
       HloError: instructions refer to what the module does not have.
     """
-    try:
+    with _must_be_sound(module):
         return _core.program_of_instructions(module.to_bytes(), opcodes, numbers)
-    except ValueError as error:
-        raise HloError(f"{module.name} is no sound HLO module: {error}") from None
 
 
 def data_flow(module: HloModule) -> dict[Instruction, Instruction]:
@@ -87,8 +84,14 @@ def data_flow(module: HloModule) -> dict[Instruction, Instruction]:
       HloError: instructions refer to what the module does not have.
     """
     instructions = list(module.instructions())
-    try:
+    with _must_be_sound(module):
         found = _core.sources(module.to_bytes(), opcodes)
+    return dict(zip(instructions, map(instructions.__getitem__, found), strict=True))
+
+
+@contextmanager
+def _must_be_sound(module: HloModule) -> Iterator[None]:
+    try:
+        yield
     except ValueError as error:
         raise HloError(f"{module.name} is no sound HLO module: {error}") from None
-    return dict(zip(instructions, map(instructions.__getitem__, found), strict=True))

@@ -66,9 +66,9 @@ class Transformations:
                 self._running[token].remove(transform)
                 if not self._running[token]:
                     del self._running[token]
-        if self._interrupted and threading.current_thread() is threading.main_thread():
-            self._interrupted = False
-            raise KeyboardInterrupt
+            if self._interrupted and threading.current_thread() is threading.main_thread():
+                self._interrupted = False
+                raise KeyboardInterrupt
 
     def clear(self) -> None:
         """Takes the callback out of XLA; it is registered again when it is needed."""

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers of fields in XLA's messages (xla/service/hlo.proto, xla/xla_data.proto).
+#pragma once
+
+namespace hlotag::hlo::fields {
+
+namespace module { // HloModuleProto
+inline constexpr int kComputations = 3, kEntryId = 6, kStackFrames = 17;
+}
+namespace computation { // HloComputationProto
+inline constexpr int kInstructions = 2, kId = 5, kRootId = 6;
+}
+namespace instruction { // HloInstructionProto
+inline constexpr int kOpcode = 2, kShape = 3, kMetadata = 7, kParameterNumber = 9, kTupleIndex = 13,
+                     kId = 35, kOperandIds = 36, kCalledIds = 38, kFrontendAttributes = 68;
+}
+namespace metadata { // OpMetadata
+inline constexpr int kOpName = 2;
+}
+namespace attributes { // FrontendAttributes
+inline constexpr int kMap = 1;
+}
+namespace entry { // of a map
+inline constexpr int kKey = 1, kValue = 2;
+}
+namespace shape { // ShapeProto
+inline constexpr int kDimensions = 3;
+}
+namespace frames { // StackFrameIndexProto, and StackFrame in it
+inline constexpr int kFrames = 4, kParent = 2;
+}
+
+} // namespace hlotag::hlo::fields
