@@ -26,6 +26,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 # By the file that a function is in, and by its name; the first that fits.
 KINDS = {
@@ -42,8 +43,23 @@ CASES = ("bare walk", "default pipeline", "default pipeline, no tags", "hlotag-r
 SWITCH = """\
 #include <valgrind/callgrind.h>
 extern "C" __attribute__((visibility("default"))) void start() { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
+extern "C" __attribute__((visibility("default"))) void pause() { CALLGRIND_TOGGLE_COLLECT; CALLGRIND_DUMP_STATS; }
+extern "C" __attribute__((visibility("default"))) void resume() { CALLGRIND_TOGGLE_COLLECT; }
 extern "C" __attribute__((visibility("default"))) void stop() { CALLGRIND_DUMP_STATS; CALLGRIND_STOP_INSTRUMENTATION; }
 """
+
+
+def has_valgrind() -> bool:
+    return shutil.which("valgrind") is not None and Path("/usr/include/valgrind/callgrind.h").exists()
+
+
+def under_valgrind(folder: Path, script: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess:
+    """Runs a script that is given the library of `SWITCH` besides, as `--count`; counts are written to `folder`/out.*"""
+    switch, output = folder / "switch.so", folder / "out"
+    subprocess.run(["c++", "-O1", "-shared", "-fPIC", "-x", "c++", "-", "-o", switch], input=SWITCH, text=True, check=True)
+    flags = ("--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={output}", "--vex-guest-chase=yes")
+    command = ["valgrind", *flags, sys.executable, script, *arguments, "--count", str(switch)]
+    return subprocess.run(command, text=True, check=False, **options)
 
 
 def count(layers: int, switch: str) -> None:
@@ -121,18 +137,8 @@ def spent(path: Path) -> Counter[str]:
 def measure(layers: int) -> tuple[int, list[Counter[str]]]:
     """The number of operations, and the instructions by function of each case."""
     with tempfile.TemporaryDirectory() as folder:
-        switch, output = Path(folder) / "switch.so", Path(folder) / "out"
-        subprocess.run(["c++", "-O1", "-shared", "-fPIC", "-x", "c++", "-", "-o", switch], input=SWITCH, text=True, check=True)
-        command = [
-            "valgrind",
-            "--tool=callgrind",
-            "--instr-atstart=no",
-            f"--callgrind-out-file={output}",
-            "--vex-guest-chase=yes",
-        ]
-        command += [sys.executable, __file__, "--layers", str(layers), "--count", str(switch)]
         environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONMALLOC": "malloc"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = under_valgrind(Path(folder), __file__, "--layers", str(layers), env=environment, capture_output=True)
         found = re.search(r"operations (\d+)", done.stdout)
         if done.returncode or found is None:
             raise SystemExit(f"callgrind ended with {done.returncode}:\n{done.stderr[-3000:]}")
@@ -149,7 +155,7 @@ def main() -> None:
     if options.count:
         count(options.layers, options.count)
         return
-    if shutil.which("valgrind") is None or not Path("/usr/include/valgrind/callgrind.h").exists():
+    if not has_valgrind():
         print("no valgrind here (apt-get install valgrind)")
         return
     operations, cases = measure(options.layers)

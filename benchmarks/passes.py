@@ -170,7 +170,7 @@ def main() -> None:
     options = arguments.parse_args()
     if options.scale:
         _host.ensure()
-        scale.report(scale.LAYERS, options.times, 1, options.only)
+        scale.report(scale.LAYERS, options.times, options.only)
         return
     if options.child:
         print(json.dumps(dict(rows(options.layers, options.repeat))))

@@ -6,7 +6,7 @@
 Rows:
   cached call          a call of a compiled function, with `hlotag.enable()` and without, in turns
   trace, lower         of a transformer training step, with tags in it, by JAX alone and with the stage on, in turns; processor
-                       time. hlotag's share, in runs of their own, is the time in its marks and passes
+                       time. hlotag's share, in runs of their own, is the time in value tags, in marks and in passes
   compile              the module with all tags beside the same module without any, and then with the HLO stage besides; processor
                        time, median ratios of neighbours
   import               `import jax`, and `import jax, hlotag; hlotag.enable()` beside it, in fresh processes; processor time
@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from unittest import mock
@@ -36,6 +37,10 @@ from train_module import trace
 import hlotag
 from hlotag import _compat, hlo_stage, marks, staging
 from hlotag.pipeline import run_passes
+from hlotag.tags import tag_equations
+
+Clock = Callable[[], float]
+Spent = dict[str, tuple[float, ...]]  # of each part of hlotag: the amount, and its share of all
 
 
 def timed(run) -> float:
@@ -64,23 +69,23 @@ def cached_calls(repeat: int) -> tuple[float, float]:
 
 
 @contextmanager
-def stopwatch():
-    """Adds up, in the list it gives, the processor time in hlotag's part of lowering."""
-    spent: list[float] = []
+def stopwatch(clock: Clock):
+    """Adds up, in the counter it gives, what hlotag's parts of tracing and lowering take: value tags, marks and passes."""
+    spent = Counter({"tags": 0, "marks": 0, "passes": 0})
 
-    def clocked(function):
+    def clocked(part, function):
         def run(*args, **kwargs):
-            start = time.process_time()
+            start = clock()
             try:
                 return function(*args, **kwargs)
             finally:
-                spent.append(time.process_time() - start)
+                spent[part] += clock() - start
 
         return run
 
     def clocked_rows(function):
         # JAX asks for one equation at a time; a clock that is read for each would take as long as making it.
-        listed = clocked(lambda *args: list(function(*args)))
+        listed = clocked("marks", lambda *args: list(function(*args)))
 
         def run(equations, *args):
             for start in range(0, len(equations), 64):
@@ -90,53 +95,55 @@ def stopwatch():
 
     with (
         mock.patch.object(_compat, "marked_equations", clocked_rows(_compat.marked_equations)),
-        mock.patch.object(marks, "attach_table", clocked(marks.attach_table)),
-        mock.patch.object(staging, "run_passes", clocked(run_passes)),
-        mock.patch.object(hlo_stage, "prepare", clocked(hlo_stage.prepare)),
+        mock.patch.object(staging, "tag_equations", clocked("tags", tag_equations)),
+        mock.patch.object(marks, "attach_table", clocked("marks", marks.attach_table)),
+        mock.patch.object(staging, "run_passes", clocked("passes", run_passes)),
+        mock.patch.object(hlo_stage, "prepare", clocked("passes", hlo_stage.prepare)),
     ):
         yield spent
 
 
-def lowering(layers: int, repeat: int) -> tuple[dict[str, tuple[float, float]], float, float]:
-    """Of tracing and of lowering: seconds with the stage off, and the same plus the median difference of neighbours with it on.
+def lowering(layers: int, repeat: int, clock: Clock = time.process_time) -> tuple[dict[str, tuple[float, float]], Spent]:
+    """Of tracing and of lowering, with the stage off and on, and of hlotag's parts, with their shares: what the clock says.
 
-    Then the median seconds of hlotag's part, and of its share.
+    With it off, that is the median; with it on, that and the median difference of neighbours.
     """
 
     def once(stage: Callable[[], AbstractContextManager]) -> tuple[float, float]:
         jax.clear_caches()
         gc.collect()
         with stage():
-            start = time.process_time()
+            start = clock()
             traced = trace(layers)
-            middle = time.process_time()
+            middle = clock()
             traced.lower()
-            return middle - start, time.process_time() - middle
+            return middle - start, clock() - middle
 
-    def with_clock() -> tuple[float, float]:
-        with stopwatch() as spent:
+    def with_stopwatch() -> Spent:
+        with stopwatch(clock) as spent:
             total = sum(once(hlotag.stage))
-        return sum(spent), sum(spent) / total
+        return {part: (amount, amount / total) for part, amount in spent.items()}
 
     once(hlotag.stage)
-    pairs, clocked = [], []
+    pairs, parts = [], []
     for turn in range(repeat):
         # Not `stage(None)`, within which hlotag's hooks are in JAX all the same.
         variants = [nullcontext, hlotag.stage][:: 1 if turn % 2 else -1]
         times = {variant: once(variant) for variant in variants}
         pairs.append((times[nullcontext], times[hlotag.stage]))
-        clocked.append(with_clock())
+        parts.append(with_stopwatch())
 
     def row(part) -> tuple[float, float]:
         off = statistics.median(part(off) for off, _ in pairs)
         return off, off + statistics.median(part(on) - part(off) for off, on in pairs)
 
     rows = {"trace": row(lambda times: times[0]), "lower": row(lambda times: times[1]), "trace + lower": row(sum)}
-    return rows, *(statistics.median(column) for column in zip(*clocked, strict=True))
+    medians = {part: tuple(map(statistics.median, zip(*(spent[part] for spent in parts), strict=True))) for part in parts[0]}
+    return rows, medians
 
 
-def compiling(layers: int, repeat: int) -> tuple[float, float, float]:
-    """Processor time of compiling the step without any tag; and with all of them, without and with the HLO stage.
+def compiling(layers: int, repeat: int, clock: Clock = time.process_time) -> tuple[float, float, float]:
+    """What the clock says of compiling the step without any tag; and with all of them, without and with the HLO stage.
 
     The last two are the first times the median ratio of neighbours: the machine's speed drifts by more than they differ.
     """
@@ -146,9 +153,9 @@ def compiling(layers: int, repeat: int) -> tuple[float, float, float]:
         with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{last}", hlo=hlo):
             jax.clear_caches()
             lowered = trace(layers).lower()
-            start = time.process_time()
+            start = clock()
             lowered.compile()
-            return time.process_time() - start
+            return clock() - start
 
     for variant in variants:
         once(*variant)
@@ -201,10 +208,11 @@ def main() -> None:
         print(f"{name:34}{off * scale:>8.2f} {unit}{on * scale:>8.2f} {unit}{on / off:>11.3f}{(on - off) * scale:>+10.2f} {unit}")
 
     row("cached call", *cached_calls(repeat), "us")
-    lowered, spent, share = lowering(options.layers, repeat)
+    lowered, spent = lowering(options.layers, repeat)
     for name, (off, on) in lowered.items():
         row(f"{name}, {options.layers} layers", off, on)
-    print(f"{'  in marks and passes':34}{'':11}{spent * 1e3:>8.2f} ms{share:>10.2%} of trace + lower")
+    for part, (seconds, share) in spent.items():
+        print(f"{'  in ' + part:34}{'':11}{seconds * 1e3:>8.2f} ms{share:>10.2%} of trace + lower")
     none, tags, both = compiling(options.compile_layers, repeat)
     row(f"compile, {options.compile_layers} layers", none, tags)
     row("  with the HLO stage", none, both)

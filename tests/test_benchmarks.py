@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import re
@@ -58,6 +59,49 @@ def test_instructions_belong_to_the_function_that_they_are_in(counts, tmp_path):
         "/x/libjax_common.so: mlir::StringAttr::get(mlir::MLIRContext*)": 60,
     }
     assert [counts.kind_of(function) for function in spent] == ["own", "C API", "unique"]
+
+
+@pytest.fixture
+def instructions(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("instructions")
+
+
+def test_callgrinds_total_is_read(instructions, tmp_path):
+    (tmp_path / "out").write_text(CALLGRIND)
+    assert instructions.total_of(tmp_path / "out") == 120
+
+
+def test_the_kernel_understands_which_counter_is_meant(instructions):
+    software, time_on_a_processor = 1, 1  # It needs no counter of the processor's.
+    try:
+        clock = instructions.processor_clock(software, time_on_a_processor)
+    except OSError as error:
+        if error.errno not in {None, errno.EACCES, errno.EPERM, errno.ENOSYS}:  # It may be refused, but not as a wrong argument.
+            raise
+    else:
+        before = clock()
+        assert 0 < before < clock()
+
+
+def test_without_counters_and_valgrind_instructions_are_not_counted(instructions, monkeypatch, capsys):
+    def none() -> None:
+        raise OSError("no counters")
+
+    monkeypatch.setattr(instructions, "processor_clock", none)
+    monkeypatch.setattr(importlib.import_module("counts"), "has_valgrind", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["instructions.py"])
+    instructions.main()
+    assert re.match(r"Did not run: .*\(no counters\)", capsys.readouterr().out, re.DOTALL)
+
+
+def test_instructions_are_counted_of_all_that_the_table_has():
+    code = "import instructions, scale, time; scale.LAYERS = 1; instructions.report(time.process_time_ns, 1, 1, 2)"
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "HLOTAG_HOST": "", "PYTHONPATH": str(BENCHMARKS)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name in ("trace", "lower", r"trace \+ lower", "  in tags", "  in marks", "  in passes", "compile", "default pipeline"):
+        assert re.search(rf"^{name}\b.* \d+\.\d+%?$", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_growth(tmp_path):
