@@ -9,6 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.export
+import jax.numpy as jnp
 import pytest
 
 import hlotag
@@ -113,6 +116,23 @@ def test_wrong_input_is_an_error_in_words(line, status, message, capsys, folder)
     assert message in said.err
     assert "Traceback" not in said.err and "Errno" not in said.err
     assert sorted(path.name for path in folder.iterdir()) == ["folder", "module.mlir"]
+
+
+def test_the_artifact_of_an_export_is_read_like_a_module(capsys):
+    exported = jax.export.export(jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), a="1")))(jnp.ones(4))
+    Path("artifact").write_bytes(exported.mlir_module_serialized)
+    assert main(["opt", "artifact"]) == 0
+    assert re.search(r'stablehlo\.sine .*a = "1"', capsys.readouterr().out)
+    assert main(["audit", "artifact"]) == 0
+    assert re.search(r"a=1 .* kept|kept\n.*\na=1 ", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", ["opt --hlotag-strip", "audit"])
+def test_entries_that_are_no_dictionary_are_an_error_at_their_line(command, capsys):
+    Path("module.mlir").write_text(MODULE.replace('{a = "1"}', '"a"'))
+    assert status_of(["hlotag", *command.split(), "module.mlir"]) in (1, 2)
+    said = capsys.readouterr().err
+    assert re.search(r"module\.mlir:2.*must be a dictionary", said)
 
 
 # jaxlib's bindings end the process when they are asked for a location's name that is not UTF-8.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """run_passes on what JAX hands out: a `Lowered` that compiles and runs, an `Exported` that is saved, loaded and called."""
 
+import dataclasses
 import re
 
 import jax
@@ -11,6 +12,7 @@ from jax import export
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import hlotag
+from hlotag.errors import ParseError
 
 TAG = 'hlotag-attach{rules="[{op = \\"dot_general\\", attrs = {group = \\"mlp\\"}}]"}'
 
@@ -140,6 +142,22 @@ def test_gradient_of_an_export_goes_through_the_passes(arguments):
     loaded = export.deserialize(hlotag.run_passes(exported, TAG).serialize(vjp_order=1))
     assert tagged_dots(loaded.vjp().mlir_module())
     np.testing.assert_array_equal(jax.grad(loaded.call)(w), jax.grad(exported.call)(w))
+
+
+def test_the_artifact_of_an_export(arguments):
+    exported = export.export(jax.jit(program), platforms=["cpu", "tpu"])(*arguments)
+    artifact = hlotag.run_passes(exported.mlir_module_serialized, TAG)
+    assert artifact == hlotag.run_passes(exported, TAG).mlir_module_serialized
+    changed = dataclasses.replace(exported, mlir_module_serialized=artifact)
+    assert tagged_dots(changed.mlir_module())
+    np.testing.assert_array_equal(changed.call(*arguments), exported.call(*arguments))
+
+
+def test_an_artifact_that_is_cut_off(arguments, capfd):
+    artifact = export.export(jax.jit(program))(*arguments).mlir_module_serialized
+    with pytest.raises(ParseError, match=r"(?s)error: attempting to parse .* was written for StableHLO \d"):
+        hlotag.run_passes(artifact[:-50], TAG)
+    assert capfd.readouterr().err == ""
 
 
 def test_other_objects_are_refused():

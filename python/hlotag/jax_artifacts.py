@@ -11,8 +11,21 @@ from typing import Any
 
 from hlotag.errors import Diagnostic, PassError
 
-# An artifact begins like any MLIR bytecode: the magic number, a version and who wrote it.
+# A portable artifact begins like any MLIR bytecode: the magic number, a version and who wrote it.
 _ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.]+)\x00")
+
+
+def artifact_version(source: bytes) -> str | None:
+    """Whether bytes are a portable artifact, as `jax.export` writes them: their operations are VHLO's, and not yet StableHLO's.
+
+    Args:
+        source: Any bytes.
+
+    Returns:
+        The version of StableHLO that they were written for; None if they are something else.
+    """
+    found = _ARTIFACT_VERSION.match(source)
+    return found["version"].decode() if found else None
 
 
 def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | None:
@@ -56,8 +69,7 @@ def _run_on_exported(exported: Any, run: Callable[[Any], None]) -> Any:
     module = _compat.read_artifact(serialized)
     _run_checked(module, run)
     # In the version that it was written in: who could read the export before can still read it.
-    found = _ARTIFACT_VERSION.match(serialized)
-    changed = _compat.write_artifact(module, found["version"].decode() if found else None)
+    changed = _compat.write_artifact(module, artifact_version(serialized))
     # The gradient is made from the program and not from this module, so the passes have to be run on it as well.
     with_gradient = _compat.exported_gradient_through(exported, lambda gradient: _run_on_exported(gradient, run))
     return dataclasses.replace(with_gradient, mlir_module_serialized=changed)

@@ -102,7 +102,8 @@ def run_passes(
         module: An `ir.Module` (of `jax.extend.mlir`), which is changed in place; the text of one; or its MLIR bytecode. Text
             and bytecode are read with the dialects that JAX uses. As with jaxlib's own pass manager, Python objects for
             operations inside an `ir.Module` must not be used after passes that may delete those operations. Or what JAX made
-            of a program: a `jax.stages.Lowered` or a `jax.export.Exported`; it stays as it is.
+            of a program: a `jax.stages.Lowered` or a `jax.export.Exported`; it stays as it is. Bytecode may be the portable
+            artifact of an export.
         pipeline: Passes in MLIR's syntax, `"hlotag-strip{keys=a,b},canonicalize"`, or several such texts to run one after
             another. Passes that jaxlib registers can be mixed in.
         verify: Whether to verify the module afterwards.
@@ -139,7 +140,7 @@ def run_passes(
         parsed = parse_module(module)
         _run_or_raise(parsed, text, options)
         if isinstance(module, bytes):
-            return to_bytecode(parsed)
+            return _written_like(module, parsed)
         return with_room(nesting_depth(module), lambda: str(parsed.operation.get_asm(enable_debug_info=_has_locations(module))))
 
 
@@ -233,7 +234,7 @@ def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
     """Reads a module in the current context.
 
     Args:
-        source: Text or MLIR bytecode.
+        source: Text, MLIR bytecode or a portable artifact.
         filename: What error messages call it.
 
     Returns:
@@ -253,7 +254,7 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
     """Reads a module in the current context.
 
     Args:
-        source: Text or MLIR bytecode.
+        source: Text, MLIR bytecode or a portable artifact.
 
     Returns:
         The module, or None if it cannot be read; and what was reported about it.
@@ -267,13 +268,48 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
     depth = nesting_depth(source)
     if depth > MAX_DEPTH:
         return None, [Diagnostic("error", f"it is nested {depth} deep; hlotag reads text up to {MAX_DEPTH}")]
-    context = ir.Context.current
+    context: Any = ir.Context.current
+    if isinstance(source, bytes) and (version := jax_artifacts.artifact_version(source)):
+        return with_room(depth, lambda: _parse_artifact(source, version, context))
     try:
         return with_room(depth, lambda: ir.Module.parse(source, context)), []
     except ir.MLIRError as error:
         # The parser always says something; should it not, the exception does.
         reported = [_from_mlir(info) for info in error.error_diagnostics]
         return None, reported or [Diagnostic("error", str(error))]
+
+
+def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[ir.Module | None, list[Diagnostic]]:
+    from jaxlib.mlir.dialects import stablehlo
+
+    reported: list[Diagnostic] = []
+
+    def report(diagnostic: Any) -> bool:
+        reported.append(_from_mlir(diagnostic))
+        return True
+
+    handler: Any = context.attach_diagnostic_handler(report)
+    try:
+        return stablehlo.deserialize_portable_artifact(context, source), []
+    except ValueError:
+        advice = (
+            f"the portable artifact cannot be read: it was written for StableHLO {version}, and this jaxlib reads up to "
+            f"{stablehlo.get_current_version()}; it is cut off or damaged, or was made by a newer jaxlib. Export it again, for "
+            "an older version if need be."
+        )
+        return None, [*reported, Diagnostic("error", advice)]
+    finally:
+        handler.detach()
+
+
+def _written_like(source: bytes, module: ir.Module) -> bytes:
+    """The module as bytecode of the kind that `source` is."""
+    version = jax_artifacts.artifact_version(source)
+    if version is None:
+        return to_bytecode(module)
+    from hlotag import _compat
+
+    return _compat.write_artifact(module, version)
 
 
 def copy_of(module: ir.Module) -> ir.Module:

@@ -74,7 +74,6 @@ with explained():
         process_of_job,
         put_on_device,
         register_hlo_module_transformation,
-        stablehlo_version,
         transformation_platform,
     )
     from hlotag._compat.tracing import (

@@ -27,7 +27,6 @@ CompiledMemoryStats, Token = _jax.CompiledMemoryStats, _jax.Token
 DeviceAssignment, DeviceList = _jax.DeviceAssignment, _jax.DeviceList
 HloModule, XlaComputation, Shape = _hlo.HloModule, _hlo.XlaComputation, _hlo.Shape
 HostBufferSemantics = _jax.HostBufferSemantics
-stablehlo_version = hlo.get_current_version
 parse_hlo = _hlo.hlo_module_from_text
 hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
 make_cpu_client = xla_client.make_cpu_client

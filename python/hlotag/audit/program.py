@@ -56,7 +56,8 @@ def read(module: Any, filename: str = "") -> Program:
         What is in it.
 
     Raises:
-        ParseError: It has text that is not UTF-8; jaxlib's bindings would end the process on some of it.
+        ParseError: It has text that is not UTF-8, on some of which jaxlib's bindings would end the process; or entries that are
+            no dictionary.
     """
     from jaxlib.mlir import ir
 
@@ -89,6 +90,8 @@ def read(module: Any, filename: str = "") -> Program:
         number_of_op = len(ops)
         ops.append(Op(number_of_op, operation.name, scope, function, phase, file, line, _operands(operation, ids, calls)))
         if FRONTEND in operation.attributes:
+            if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
+                raise ParseError(f"{file or filename}:{line}: {FRONTEND!r} of {operation.name} must be a dictionary")
             tags[number_of_op] = _tags(operation, ir)
     name = ir.StringAttr(module.operation.attributes["sym_name"]).value if "sym_name" in module.operation.attributes else "module"
     return Program(name, ops, tags, op_of, origins)

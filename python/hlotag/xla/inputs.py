@@ -30,7 +30,7 @@ PYTHON_CALLBACK = re.compile(r"xla_(?:ffi_)?(?:partitioned_)?python_\w+_callback
 """The custom calls by which a program calls functions of Python's."""
 
 _BYTECODE = b"ML\xefR"
-_PORTABLE = b"StableHLO_v"  # Who wrote the bytecode: portable artifacts need another reader than plain bytecode.
+_PORTABLE = b"StableHLO_v"  # in what `jax.export` writes
 _COMMENTS = r"(?:\s|//[^\n]*\n|/\*.*?\*/)*"
 _HLO_TEXT = re.compile(_COMMENTS + r"(?:HloModule|ENTRY)\b", re.DOTALL)
 _HLO_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\bparameter\((?P<number>\d+)\)|[{}]', re.DOTALL)
@@ -199,7 +199,8 @@ def _check_parameter_numbers(text: str) -> None:
 
 def _read_bytes(data: bytes) -> Program:
     if data.startswith(_BYTECODE):
-        return _read_bytecode(data)
+        with _compat.ir_context():
+            return _of_module(parse_module(data, "<MLIR bytecode>"))
     text = _as_text(data)
     if text is not None:
         return _read_text(text)
@@ -211,22 +212,6 @@ def _read_bytes(data: bytes) -> Program:
     if _PORTABLE in data and not _parts(data):
         raise ParseError("these bytes look like a serialized jax.export.Exported; give jax.export.deserialize(...) of them")
     return _read_hlo_proto(_hlo_module_in(data))
-
-
-def _read_bytecode(data: bytes) -> Program:
-    producer = data[len(_BYTECODE) :].split(b"\0", 1)[0]
-    if _PORTABLE not in producer:
-        with _compat.ir_context():
-            return _of_module(parse_module(data, "<MLIR bytecode>"))
-    try:
-        return _of_module(_compat.read_artifact(data))
-    except (ir.MLIRError, ValueError, JaxRuntimeError) as error:
-        version = producer[producer.index(_PORTABLE) + len(_PORTABLE) :].decode(errors="replace")
-        raise ParseError(
-            f"the portable artifact cannot be read: {str(error).strip()}\n"
-            f"It was written for StableHLO {version}, and this jaxlib reads up to {_compat.stablehlo_version()}: it is cut "
-            "off or damaged, or was made by a newer jaxlib. Export it again, for an older version if need be."
-        ) from None
 
 
 def _as_text(data: bytes) -> str | None:
