@@ -24,8 +24,10 @@ bool isCollective(ir::Identifier opName) {
   return std::find(std::begin(names), std::end(names), opName.str()) != std::end(names);
 }
 
-std::string quoted(Operation op) { return "'" + std::string(op.name().str()) + "'"; }
-std::string quotedAt(Operation op) { return quoted(op) + " at " + ir::render(op.location()); }
+std::string quoted(Operation op) { return ir::concat({"'", op.name().str(), "'"}); }
+std::string quotedAt(Operation op) {
+  return ir::concat({quoted(op), " at ", ir::render(op.location())});
+}
 
 } // namespace
 
@@ -248,20 +250,21 @@ Groups::Conflict Groups::Graph::describeGap(const Component &component) const {
   Place dependent =
       firstDependent(component, [&](Place place) { return place == outside; }, isMember).first;
   return {op(outside),
-          quoted(op(outside)) + " is not in the " + nameOf(component[0]) +
-              ", but depends on it, and " + quotedAt(op(dependent)) +
-              ", which is in it, depends on this operation. XLA's schedulers refuse groups with "
-              "such gaps: tag this operation too, or give the later part of the group another id"};
+          ir::concat({quoted(op(outside)), " is not in the ", nameOf(component[0]),
+                      ", but depends on it, and ", quotedAt(op(dependent)),
+                      ", which is in it, depends on this operation. XLA's schedulers refuse groups "
+                      "with such gaps: tag this operation too, or give the later part of the group "
+                      "another id"})};
 }
 
 Groups::Conflict Groups::Graph::describeDependence(const Component &component) const {
   auto isMember = [&](Place place) { return this->isMember(place); };
   auto [dependent, source] = firstDependent(component, isMember, isMember);
   return {op(dependent),
-          quoted(op(dependent)) + " is in the " + nameOf(dependent) + ", but depends on " +
-              quotedAt(op(source)) +
-              ", which is in it too. XLA launches a group at once, and refuses one whose members "
-              "are not independent: give this operation another key"};
+          ir::concat({quoted(op(dependent)), " is in the ", nameOf(dependent), ", but depends on ",
+                      quotedAt(op(source)),
+                      ", which is in it too. XLA launches a group at once, and refuses one whose "
+                      "members are not independent: give this operation another key"})};
 }
 
 Groups::Conflict Groups::Graph::describeCycle(const Component &component) const {
@@ -278,22 +281,23 @@ Groups::Conflict Groups::Graph::describeCycle(const Component &component) const 
     names += (i == 0 ? "" : i + 1 == groups.size() ? " and " : ", ") + groups_[groups[i]].str();
   bool isScheduling = kind_ == Kind::Scheduling;
   return {op(firstOf[1]),
-          quoted(op(firstOf[1])) + " is where a cycle shows: the " +
-              (isScheduling ? "scheduling" : "collective") + " groups " + names +
-              " depend on each other, so none can be " +
-              (isScheduling ? "scheduled as a whole. XLA's schedulers refuse them: give what comes "
-                              "after the other group another id"
-                            : "launched at once. XLA refuses them: give what comes after the other "
-                              "group another key")};
+          ir::concat({quoted(op(firstOf[1])), " is where a cycle shows: the ",
+                      isScheduling ? "scheduling" : "collective", " groups ", names,
+                      " depend on each other, so none can be ",
+                      isScheduling
+                          ? "scheduled as a whole. XLA's schedulers refuse them: give what comes "
+                            "after the other group another id"
+                          : "launched at once. XLA refuses them: give what comes after the other "
+                            "group another key"})};
 }
 
 std::string Groups::Graph::adviceOnCalls(const Component &component) const {
   std::unordered_set<const void *> ops;
   for (Place place : component)
     if (isMember(place) && !ops.insert(op(place).opaque()).second)
-      return ". " + quotedAt(op(place)) +
-             " is in a function that is called more than once, and XLA inlines calls: tag the "
-             "calls instead, each with another value";
+      return ir::concat({". ", quotedAt(op(place)),
+                         " is in a function that is called more than once, and XLA inlines calls: "
+                         "tag the calls instead, each with another value"});
   return {};
 }
 
@@ -318,11 +322,12 @@ void Groups::checkOrder(const InlinedBlock &block, std::vector<Conflict> &confli
     const Seen &seen = *groups.find(group.opaque());
     if (seen.with && seen.without)
       conflicts.push_back(
-          {seen.without, quoted(seen.without) + " is in the scheduling group " + group.str() +
-                             " without '" + std::string(kGroupOrder) + "', which " +
-                             quotedAt(seen.with) +
-                             " in the same group has. XLA's scheduler aborts the process unless "
-                             "all members have it or none: tag the group as a whole"});
+          {seen.without,
+           ir::concat({quoted(seen.without), " is in the scheduling group ", group.str(),
+                       " without '", kGroupOrder, "', which ", quotedAt(seen.with),
+                       " in the same group has. XLA's scheduler aborts the process "
+                       "unless all members have it or none: tag the group as a "
+                       "whole"})});
   }
 }
 

@@ -57,8 +57,8 @@ public:
   Rule read() {
     ir::DictionaryAttr fields = ir::dynCast<ir::DictionaryAttr>(attr_);
     if (!fields)
-      throw RuleError("rule " + std::to_string(number_) + " must be a dictionary, but is " +
-                      attr_.str());
+      throw RuleError(ir::concat(
+          {"rule ", std::to_string(number_), " must be a dictionary, but is ", attr_.str()}));
     Rule rule{number_, {}, textWithoutPlace(fields), {}, {}, {}, {}, Phase::Both, {}, {}};
     bool hasGrad = false;
     for (ir::NamedAttribute field : fields) {
@@ -77,9 +77,10 @@ public:
         rule.grad = entries(field.value);
         hasGrad = true;
       } else {
-        throw RuleError("rule " + std::to_string(number_) + " has an unknown field '" +
-                        std::string(field_) +
-                        "'; fields are op, scope, source, function, phase, attrs, grad");
+        throw RuleError(
+            ir::concat({"rule ", std::to_string(number_), " has an unknown field '", field_,
+                        "'; fields are op, scope, source, function, phase, attrs, "
+                        "grad"}));
       }
     }
     field_ = "attrs";
@@ -93,8 +94,8 @@ public:
 
 private:
   [[noreturn]] void fail(const std::string &what) {
-    throw RuleError("rule " + std::to_string(number_) + ": field '" + std::string(field_) + "' " +
-                    what);
+    throw RuleError(
+        ir::concat({"rule ", std::to_string(number_), ": field '", field_, "' ", what}));
   }
 
   std::string textWithoutPlace(ir::DictionaryAttr fields) const {
@@ -138,11 +139,11 @@ private:
     for (ir::NamedAttribute entry : result) {
       std::string key(entry.name.str());
       if (ir::isReservedKey(key))
-        fail("has the key '" + key + "', which is reserved");
+        fail(ir::concat({"has the key '", key, "', which is reserved"}));
       if (!ir::isa<ir::StringAttr>(entry.value) &&
           !capi::fn().mlirAttributeIsABool(entry.value.raw()))
-        fail("has the value " + entry.value.str() + " for '" + key +
-             "': it must be a string or a bool");
+        fail(ir::concat({"has the value ", entry.value.str(), " for '", key,
+                         "': it must be a string or a bool"}));
     }
     return result;
   }

@@ -42,7 +42,7 @@ DictionaryAttr TagWriter::dictionary(Operation op, std::string_view name) {
   if (DictionaryAttr entries = dynCast<DictionaryAttr>(attr))
     return entries;
   throw IRError(op.location().raw(),
-                "attribute '" + std::string(name) + "' must be a dictionary, but is " + attr.str());
+                concat({"attribute '", name, "' must be a dictionary, but is ", attr.str()}));
 }
 
 bool TagWriter::anyAttached(const OpList &operations) {
@@ -111,12 +111,13 @@ DictionaryAttr TagWriter::record(const Reason &reason) {
   if (!reason.step.empty())
     say("step", reason.step);
   if (reason.from)
-    say("from", std::string(reason.from.name().str()) + " at " + render(reason.from.location()));
+    say("from", concat({reason.from.name().str(), " at ", render(reason.from.location())}));
   if (reason.confidence) {
     // Digits of our own: those of the C library depend on the locale.
     long percent = std::lround(*reason.confidence * 100);
     std::string digits = std::to_string(percent % 100);
-    say("confidence", std::to_string(percent / 100) + (digits.size() < 2 ? ".0" : ".") + digits);
+    say("confidence",
+        concat({std::to_string(percent / 100), digits.size() < 2 ? ".0" : ".", digits}));
   }
   return DictionaryAttr::get(rewriter_.context(), fields);
 }

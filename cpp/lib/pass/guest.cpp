@@ -25,8 +25,8 @@ std::unique_ptr<OptionBase> makeOption(OptionList &owner, const GuestSpec::Optio
   T initial{};
   if (!detail::parseValue(option.initial, initial) ||
       (!choices.empty() && !detail::isChoice(initial, choices)))
-    throw std::invalid_argument("'" + option.initial + "' is not a value of type " + option.type +
-                                " for the option '" + option.name + "'");
+    throw std::invalid_argument(ir::concat({"'", option.initial, "' is not a value of type ",
+                                            option.type, " for the option '", option.name, "'"}));
   return std::make_unique<Option<T>>(owner, option.name, option.description, initial, choices);
 }
 
@@ -85,8 +85,8 @@ void GuestPass::addOption(const GuestSpec::OptionSpec &option) {
   else if (option.type.find('|') != std::string::npos)
     owned_.push_back(makeOption<std::string>(options(), option, splitChoices(option.type)));
   else
-    throw std::invalid_argument("the option '" + option.name + "' has the unknown type '" +
-                                option.type + "'");
+    throw std::invalid_argument(
+        ir::concat({"the option '", option.name, "' has the unknown type '", option.type, "'"}));
 }
 
 std::unique_ptr<Pass> GuestPass::clone() const {

@@ -26,8 +26,8 @@ std::string showPlace(std::string_view text, size_t offset) {
   constexpr size_t margin = 60;
   size_t column = offset - start;
   size_t skip = column > margin ? column - margin : 0;
-  return "  " + std::string(line.substr(skip, 2 * margin)) + "\n  " +
-         std::string(column - skip, ' ') + "^";
+  return ir::concat(
+      {"  ", line.substr(skip, 2 * margin), "\n  ", std::string(column - skip, ' '), "^"});
 }
 
 std::string join(const std::vector<std::string> &words, const char *separator = ", ") {
@@ -40,7 +40,7 @@ std::string join(const std::vector<std::string> &words, const char *separator = 
 std::string describeOptions(const Pass &pass) {
   std::vector<std::string> known;
   for (const OptionBase *option : pass.options())
-    known.push_back(std::string(option->name()) + " (" + option->type() + ")");
+    known.push_back(ir::concat({option->name(), " (", option->type(), ")"}));
   return known.empty() ? "it has no options" : "its options: " + join(known);
 }
 
@@ -134,7 +134,7 @@ private:
     if (!pass)
       fail(unknownPass(name), start);
     if (at_ < end && text_[at_] == '(')
-      fail("'" + std::string(name) + "' is a pass; options are written in '{...}'", at_);
+      fail(ir::concat({"'", name, "' is a pass; options are written in '{...}'"}), at_);
     if (at_ < end && text_[at_] == '{') {
       size_t close = skipBalanced(at_);
       parseOptions(*pass, at_ + 1, close - 1);
@@ -152,9 +152,9 @@ private:
     for (const auto &pass : allPasses())
       known.emplace_back(pass->info().argument);
     std::vector<std::string> near = nearest(name, known);
-    std::string text = "unknown pass '" + std::string(name) + "'";
-    return near.empty() ? text + "; the passes: " + join(known)
-                        : text + "; did you mean " + join(near, " or ") + "?";
+    return near.empty()
+               ? ir::concat({"unknown pass '", name, "'; the passes: ", join(known)})
+               : ir::concat({"unknown pass '", name, "'; did you mean ", join(near, " or "), "?"});
   }
 
   /// Our passes work on the whole module: refuse them inside `func.func(...)` and the like.
@@ -248,16 +248,15 @@ private:
 
   void setOption(Pass &pass, std::string_view key, size_t keyAt, std::string_view value,
                  size_t valueAt) const {
-    std::string where = " of " + std::string(pass.info().argument) + "; " + describeOptions(pass);
+    std::string where = ir::concat({" of ", pass.info().argument, "; ", describeOptions(pass)});
     OptionBase *option = pass.findOption(key);
     if (!option)
-      fail("unknown option '" + std::string(key) + "'" + where, keyAt);
+      fail(ir::concat({"unknown option '", key, "'", where}), keyAt);
     if (keyAt == valueAt && option->type() != "bool")
-      fail("option '" + std::string(key) + "' needs a value of type " + option->type() + where,
-           keyAt);
+      fail(ir::concat({"option '", key, "' needs a value of type ", option->type(), where}), keyAt);
     if (!option->parse(value))
-      fail("'" + std::string(value) + "' is not a value of type " + option->type() +
-               " for the option '" + std::string(key) + "'" + where,
+      fail(ir::concat({"'", value, "' is not a value of type ", option->type(), " for the option '",
+                       key, "'", where}),
            valueAt);
   }
 
@@ -268,8 +267,8 @@ private:
 } // namespace
 
 PipelineError::PipelineError(const std::string &reason, std::string_view text, size_t offset)
-    : std::runtime_error("at offset " + std::to_string(offset) + ": " + reason + "\n" +
-                         showPlace(text, offset)) {}
+    : std::runtime_error(ir::concat(
+          {"at offset ", std::to_string(offset), ": ", reason, "\n", showPlace(text, offset)})) {}
 
 std::string PipelineElement::name() const {
   if (pass)

@@ -122,25 +122,25 @@ public:
       } else if (name == "offset") {
         policy.offset = integer(name, field.value);
       } else {
-        fail("has an unknown field '" + std::string(name) +
-             "'; fields are key, derived, offset, suffix");
+        fail(ir::concat(
+            {"has an unknown field '", name, "'; fields are key, derived, offset, suffix"}));
       }
     }
     check(key, hasDerived, policy);
     if (!policies.emplace(key, policy).second)
-      fail("is the second for the key '" + key + "'");
+      fail(ir::concat({"is the second for the key '", key, "'"}));
   }
 
 private:
   [[noreturn]] void fail(const std::string &what) {
-    throw PolicyError("policy " + std::to_string(number_) + " " + what);
+    throw PolicyError(ir::concat({"policy ", std::to_string(number_), " ", what}));
   }
 
   void check(const std::string &key, bool hasDerived, Policy &policy) {
     if (key.empty())
       fail("needs a 'key'");
     if (ir::isReservedKey(key))
-      fail("is for the key '" + key + "', which is reserved");
+      fail(ir::concat({"is for the key '", key, "', which is reserved"}));
     if (!hasDerived)
       fail("needs 'derived': \"drop\", \"same\" or \"retag\"");
     bool renames = policy.offset || policy.suffix;
@@ -156,8 +156,8 @@ private:
   std::string string(std::string_view field, ir::Attribute attr) {
     auto text = ir::dynCast<ir::StringAttr>(attr);
     if (!text)
-      fail("has the field '" + std::string(field) + "', which must be a string, but is " +
-           attr.str());
+      fail(
+          ir::concat({"has the field '", field, "', which must be a string, but is ", attr.str()}));
     return std::string(text.value());
   }
 
@@ -166,7 +166,7 @@ private:
     std::string text = attr.str();
     std::optional<int64_t> value = parseInteger(text.substr(0, text.find(' ')));
     if (!value)
-      fail("has the field '" + std::string(field) + "', which must be an integer, but is " + text);
+      fail(ir::concat({"has the field '", field, "', which must be an integer, but is ", text}));
     return *value;
   }
 
@@ -354,15 +354,16 @@ ir::Attribute Applier::derive(ir::Operation op, ir::NamedAttribute entry, const 
     return entry.value;
   std::optional<std::string> other = rename(id, policy);
   if (!other) {
-    (void)ctx_.emitError(op, "cannot retag '" + key + "' = " + entry.value.str() +
-                                 ": it is no integer that 'offset' can be added to, and the "
-                                 "policy has no 'suffix'");
+    (void)ctx_.emitError(op, ir::concat({"cannot retag '", key, "' = ", entry.value.str(),
+                                         ": it is no integer that 'offset' can be added to, and "
+                                         "the policy has no 'suffix'"}));
     return entry.value;
   }
   auto [former, isNew] = renamed_.try_emplace({key, *other}, id);
   if (forwardIds_.count({key, *other}) || backwardIds_.count({key, *other}) || former->second != id)
-    (void)ctx_.emitError(op, "cannot retag '" + key + "' = " + entry.value.str() + ": the id '" +
-                                 *other + "' is in use; choose another 'offset' or 'suffix'");
+    (void)ctx_.emitError(op,
+                         ir::concat({"cannot retag '", key, "' = ", entry.value.str(), ": the id '",
+                                     *other, "' is in use; choose another 'offset' or 'suffix'"}));
   return ir::StringAttr::get(ctx_.context(), *other + value.substr(id.size()));
 }
 
@@ -370,8 +371,9 @@ size_t Applier::noteChange(ir::Operation op, ir::NamedAttribute entry, ir::Attri
   auto [slot, isNew] =
       changeOf_.try_emplace({entry.name.opaque(), entry.value.opaque()}, changes_.size());
   if (isNew) {
-    std::string what = "'" + std::string(entry.name.str()) + "' = " + entry.value.str();
-    changes_.push_back({op, to ? "retagged " + what + " to " + to.str() : "dropped " + what, 0});
+    std::string what = ir::concat({"'", entry.name.str(), "' = ", entry.value.str()});
+    changes_.push_back(
+        {op, to ? ir::concat({"retagged ", what, " to ", to.str()}) : "dropped " + what, 0});
   }
   return slot->second;
 }

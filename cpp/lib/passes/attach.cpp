@@ -256,9 +256,9 @@ void Attacher::reportConflicts(ir::Operation op, const Rule &winner,
       std::string key(entry.name.str());
       if (!reported_.insert({loser.number, winner.number, key}).second)
         continue;
-      ctx_.emitWarning(op, winner.name() + " sets '" + key + "' to " + entry.value.str() +
-                               " where " + loser.name() + " sets it to " + other.str() +
-                               "; the later rule wins");
+      ctx_.emitWarning(
+          op, ir::concat({winner.name(), " sets '", key, "' to ", entry.value.str(), " where ",
+                          loser.name(), " sets it to ", other.str(), "; the later rule wins"}));
     }
   }
 }
@@ -266,8 +266,9 @@ void Attacher::reportConflicts(ir::Operation op, const Rule &winner,
 LogicalResult Attach::run(PassContext &ctx) {
   // TOML and the policies of keys are Python's, which puts the file's rules in `rules`.
   if (!rulesFile_->empty())
-    return ctx.emitError(ctx.module(), "the option 'rules-file' (" + *rulesFile_ +
-                                           ") is for hlotag-opt and Python; here, give 'rules'");
+    return ctx.emitError(ctx.module(),
+                         ir::concat({"the option 'rules-file' (", *rulesFile_,
+                                     ") is for hlotag-opt and Python; here, give 'rules'"}));
   std::vector<Rule> rules;
   try {
     rules = analysis::parseRules(ctx.context(), *rules_);

@@ -281,13 +281,17 @@ std::string Outliner::symbolFor(const Group &group) {
 void Outliner::refuse(const Group &group, const Placement &placement) {
   std::string count = std::to_string(group.members.size());
   std::string dependent(placement.dependent().name().str());
-  std::string message = "cannot outline the " + count + " operations with " + describe(group);
+  std::string message =
+      ir::concat({"cannot outline the ", count, " operations with ", describe(group)});
   if (placement.obstacle() == Placement::Obstacle::Value)
-    message += ": this operation is none of them, but depends on them and is needed by '" +
-               dependent + "', which is one";
+    message +=
+        ir::concat({": this operation is none of them, but depends on them and is needed by '",
+                    dependent, "', which is one"});
   else
-    message += ": this operation is none of them, and the order of side effects puts it before '" +
-               dependent + "', which is one, and after another one";
+    message +=
+        ir::concat({": this operation is none of them, and the order of side effects puts it "
+                    "before '",
+                    dependent, "', which is one, and after another one"});
   if (warns_)
     ctx_.emitWarning(placement.outside(), message + "; they stay as they are");
   else

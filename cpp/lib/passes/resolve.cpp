@@ -218,9 +218,9 @@ ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<size_t> &marks,
   ir::DictionaryAttr entries;
   for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
     if (*mark >= tags_.size())
-      throw BadMark("mark 'hlotag#" + std::to_string(*mark) + "' has no entry in '" +
-                    std::string(ctx_.ids().tags.str()) + "', which has " +
-                    std::to_string(tags_.size()));
+      throw BadMark(
+          ir::concat({"mark 'hlotag#", std::to_string(*mark), "' has no entry in '",
+                      ctx_.ids().tags.str(), "', which has ", std::to_string(tags_.size())}));
     entries = ctx_.tags().merge(entries, tags_[*mark].*phase);
   }
   return entries;
@@ -253,8 +253,8 @@ private:
     auto entry = ir::dynCast<ir::DictionaryAttr>(attr);
     bool isPair = entry && entry.size() == 2 && entry.lookup("forward") && entry.lookup("derived");
     if (!isPair)
-      return fail("must hold dictionaries with 'forward' and 'derived', but " + where + " is " +
-                  attr.str());
+      return fail(ir::concat({"must hold dictionaries with 'forward' and 'derived', but ", where,
+                              " is ", attr.str()}));
     if (!readEntries(entry.lookup("forward"), where + ".forward", tag.forward) ||
         !readEntries(entry.lookup("derived"), where + ".derived", tag.derived))
       return false;
@@ -273,11 +273,12 @@ private:
   bool readEntries(ir::Attribute attr, const std::string &where, ir::DictionaryAttr &entries) {
     entries = ir::dynCast<ir::DictionaryAttr>(attr);
     if (!entries)
-      return fail("must hold dictionaries of strings, but " + where + " is " + attr.str());
+      return fail(
+          ir::concat({"must hold dictionaries of strings, but ", where, " is ", attr.str()}));
     for (ir::NamedAttribute entry : entries)
       if (!ir::isa<ir::StringAttr>(entry.value) && !ir::isUnset(entry.value))
-        return fail("must hold strings, but " + where + "." + std::string(entry.name.str()) +
-                    " is " + entry.value.str());
+        return fail(ir::concat(
+            {"must hold strings, but ", where, ".", entry.name.str(), " is ", entry.value.str()}));
     return true;
   }
 
@@ -341,7 +342,7 @@ private:
     try {
       return &locations_.resolve(loc);
     } catch (const BadMark &bad) {
-      (void)ctx_.emitError(op, "'" + std::string(op.name().str()) + "' " + bad.what());
+      (void)ctx_.emitError(op, ir::concat({"'", op.name().str(), "' ", bad.what()}));
       ++numBad_;
       return nullptr;
     }

@@ -131,13 +131,14 @@ template <class Map> std::string objectOf(const Map &map) {
 }
 
 std::string toJson(const ValueStats &value) {
-  return "{\"ops\": " + toJson(value.numOps) + ", \"kinds\": " + objectOf(value.kinds) +
-         ", \"phases\": " + objectOf(value.phases) +
-         ", \"functions\": " + objectOf(value.functions) + "}";
+  return ir::concat({"{\"ops\": ", toJson(value.numOps), ", \"kinds\": ", objectOf(value.kinds),
+                     ", \"phases\": ", objectOf(value.phases),
+                     ", \"functions\": ", objectOf(value.functions), "}"});
 }
 
 std::string toJson(const KeyStats &key) {
-  return "{\"ops\": " + toJson(key.numOps) + ", \"values\": " + objectOf(key.values) + "}";
+  return ir::concat(
+      {"{\"ops\": ", toJson(key.numOps), ", \"values\": ", objectOf(key.values), "}"});
 }
 
 /// Operations that are alike are counted together, so that text is handled once for all of them.
@@ -150,9 +151,9 @@ public:
     std::map<std::string, KeyStats, std::less<>> keys;
     for (const auto &[kind, count] : counts_)
       add(kind, count, keys);
-    return "{\"ops\": " + toJson(numOps_) + ", \"tagged\": " + toJson(numTagged_) +
-           ", \"untagged\": " + toJson(numOps_ - numTagged_) +
-           ", \"functions\": " + toJson(numFunctions_) + ", \"keys\": " + objectOf(keys) + "}";
+    return ir::concat({"{\"ops\": ", toJson(numOps_), ", \"tagged\": ", toJson(numTagged_),
+                       ", \"untagged\": ", toJson(numOps_ - numTagged_), ", \"functions\": ",
+                       toJson(numFunctions_), ", \"keys\": ", objectOf(keys), "}"});
   }
 
 private:

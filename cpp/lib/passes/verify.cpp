@@ -109,7 +109,7 @@ private:
       ctx_.emitWarning(op, message);
   }
   void fail(ir::Operation op, const std::string &message) {
-    report(op, "'" + std::string(op.name().str()) + "' " + message, /*isError=*/true);
+    report(op, ir::concat({"'", op.name().str(), "' ", message}), /*isError=*/true);
   }
 
   void visit(const ir::OpList::Entry &entry);
@@ -191,7 +191,7 @@ const Verifier::Checked &Verifier::check(ir::Operation op, ir::Attribute attr) {
     return *checked;
   *checked = checkUncached(attr);
   if (!checked->mistake.empty())
-    report(op, "'" + std::string(op.name().str()) + "' " + checked->mistake,
+    report(op, ir::concat({"'", op.name().str(), "' ", checked->mistake}),
            checked->isError || !warns_);
   return *checked;
 }
@@ -200,9 +200,9 @@ void Verifier::checkAttached(ir::Operation op) {
   (void)ir::TagWriter::dictionary(op, analysis::kDerived); // throws if it is none
   for (ir::NamedAttribute entry : ctx_.tags().getAttached(op))
     if (ir::isReservedKey(entry.name.str()))
-      fail(op, "got '" + std::string(entry.name.str()) + "' = " + entry.value.str() +
-                   " from a rule; the key is reserved for JAX, Shardy, XLA or hlotag, choose "
-                   "another name");
+      fail(op, ir::concat({"got '", entry.name.str(), "' = ", entry.value.str(),
+                           " from a rule; the key is reserved for JAX, Shardy, XLA or hlotag, "
+                           "choose another name"}));
 }
 
 void Verifier::checkGroups() {
@@ -231,26 +231,25 @@ std::string Verifier::mistakeIn(ir::NamedAttribute entry) {
       return {};
     mistake = ", which is not legal; " + illegal;
   }
-  return "key '" + key + "' in '" + std::string(ctx_.ids().frontendAttributes.str()) +
-         "' has the value " + entry.value.str() + mistake +
-         ". Correct it where it is written, or remove it by hlotag-strip{keys=" + key + "}";
+  return ir::concat({"key '", key, "' in '", ctx_.ids().frontendAttributes.str(),
+                     "' has the value ", entry.value.str(), mistake,
+                     ". Correct it where it is written, or remove it by hlotag-strip{keys=", key,
+                     "}"});
 }
 
 Verifier::Checked Verifier::checkUncached(ir::Attribute attr) {
-  std::string name = "'" + std::string(ctx_.ids().frontendAttributes.str()) + "'";
+  std::string_view name = ctx_.ids().frontendAttributes.str();
   ir::DictionaryAttr entries = ir::dynCast<ir::DictionaryAttr>(attr);
   if (!entries)
-    return {name + " must be a dictionary, but is " + attr.str(), /*isError=*/true, {}};
+    return {ir::concat({"'", name, "' must be a dictionary, but is ", attr.str()}), true, {}};
   Checked checked;
   std::vector<ir::NamedAttribute> kept;
   for (ir::NamedAttribute entry : entries) {
     std::string key(entry.name.str());
-    if (ir::startsWith(key, ir::kReservedPrefix)) {
-      std::string mistake = "key '";
-      mistake.append(key).append("' in ").append(name);
-      mistake.append(": the prefix 'hlotag.' is reserved");
-      return {mistake, /*isError=*/true, {}};
-    }
+    if (ir::startsWith(key, ir::kReservedPrefix))
+      return {ir::concat({"key '", key, "' in '", name, "': the prefix 'hlotag.' is reserved"}),
+              /*isError=*/true,
+              {}};
     if (ir::isUnset(entry.value))
       continue;
     checked.isInGroup |= key == analysis::kSchedulingGroup || key == analysis::kCollectiveGroup;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@ namespace hlotag::ir {
 
 inline MlirStringRef toRef(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view toView(MlirStringRef ref) { return {ref.data, ref.length}; }
+
+/// Texts one after the other. A chain of `+` is several times as much machine code.
+std::string concat(std::initializer_list<std::string_view> parts);
 
 /// A callback for the C API's printers; `userData` is a `std::string *`.
 inline void appendToString(MlirStringRef chunk, void *userData) {
