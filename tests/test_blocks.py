@@ -85,3 +85,18 @@ def test_a_decorated_method_is_bound():
     with hlotag.stage():
         assert entries(lambda x: Model()(x)) == [("stablehlo.sine", {"k": "w"})]
     assert Model.apply.__doc__ == "Doc."
+
+
+def test_what_runs_after_the_call_cannot_be_decorated():
+    def generator(x):
+        yield x
+
+    async def coroutine(x):
+        return x
+
+    async def asynchronous_generator(x):
+        yield x
+
+    for function in (generator, coroutine, asynchronous_generator):
+        with pytest.raises(hlotag.TagError, match=rf"{function.__name__} is a generator or coroutine function.*inside of it"):
+            hlotag.tagged({"k": "v"})(function)

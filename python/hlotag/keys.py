@@ -357,8 +357,12 @@ def check_value(name: str, text: str) -> None:
       text: the value as text.
 
     Raises:
-      TagError: the key is known and the value is not legal.
+      TagError: the key is known and the value is not legal, or MLIR, whose text is UTF-8, cannot write one of them.
     """
+    try:
+        (name + text).encode()
+    except UnicodeEncodeError as error:
+        raise TagError(f"key {name!r}, value {text!r}: it is not text that UTF-8 can write: {error.reason}") from None
     key = lookup(name)
     if key is None or key.values is None or key.values.allow(text):
         return

@@ -8,6 +8,7 @@ its equations are traced in; a value tag is written into the contexts of the equ
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -80,11 +81,14 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
       tasks it must be left before the next `await`.
 
     Raises:
-      TagError: as for `tag`.
+      TagError: as for `tag`; or what is decorated is a generator or coroutine function, whose body runs after the call.
       ScopeError: on entering it, while another asyncio task holds one open.
     """
     metadata = as_metadata(attrs, removable=True)
     return Block(metadata, _phases(metadata, grad))
+
+
+_RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 class Block:
@@ -114,6 +118,11 @@ class Block:
 
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, run within this block. Methods of a jitted one, such as `.lower`, are too."""
+        if any(runs_later(function) for runs_later in _RUN_LATER):
+            raise TagError(
+                f"{getattr(function, '__qualname__', function)} is a generator or coroutine function: its body runs after the "
+                "call, and the block would have been left; write `with hlotag.tagged(...):` inside of it"
+            )
         return _Tagged(function, self)
 
 
