@@ -215,6 +215,17 @@ def test_rules_are_part_of_the_key():
     assert values == [["1"], ["2"]]
 
 
+def test_rules_may_be_read_only_once():
+    with hlotag.stage(rules=(Rule({"k": "v"}, op=op) for op in ("sine", "cosine"))):
+        assert tagged(jax.jit(lambda x: jnp.sin(x) + jnp.cos(x)).lower(X)) == 2
+
+
+@pytest.mark.parametrize("rules", [Rule({"k": "v"}, op="sine"), 3, "rules.toml"])
+def test_what_is_no_list_of_rules_is_refused(rules):
+    with pytest.raises(hlotag.TagError, match=r"rules must be .*hlotag\.Rule objects, got (Rule|int|str)"):
+        hlotag.enable(rules=rules)
+
+
 def test_scopes_nest_and_end_with_exceptions():
     assert hlotag.active() is None
     with hlotag.stage() as outer:

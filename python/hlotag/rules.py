@@ -7,7 +7,7 @@ They work on programs that are not the user's to edit, and on modules that come 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,15 +88,18 @@ class Rule:
         return f"{{at = {_quote(self._at)}, {self._text[1:]}" if self._at else self._text
 
 
-def as_option(rules: Sequence[Rule]) -> str:
+def as_option(rules: Iterable[Rule]) -> str:
     """The value of `hlotag-attach`'s option `rules` for these rules: an MLIR array attribute."""
+    if not isinstance(rules, Iterable):
+        raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
+    rules = tuple(rules)
     for rule in rules:
         if not isinstance(rule, Rule):
             raise TagError(f"rules must be hlotag.Rule objects, got {type(rule).__name__}; hlotag.load_rules reads a file")
     return "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"
 
 
-def with_rules(pipeline: str, rules: Sequence[Rule]) -> str:
+def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
     """`pipeline` with these rules given to its `hlotag-attach`, after any that its text already gives.
 
     Raises:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, get_args
 
@@ -29,7 +29,7 @@ _switching = threading.Lock()
 
 def enable(
     pipeline: str = DEFAULT_PIPELINE,
-    rules: Sequence[Rule] = (),
+    rules: Iterable[Rule] = (),
     *,
     hlo: bool | Iterable[str] = True,
     op_names: Iterable[str] = (),
@@ -74,7 +74,7 @@ def disable() -> None:
 @contextmanager
 def stage(
     pipeline: str | None = DEFAULT_PIPELINE,
-    rules: Sequence[Rule] = (),
+    rules: Iterable[Rule] = (),
     *,
     hlo: bool | Iterable[str] = True,
     op_names: Iterable[str] = (),
@@ -135,7 +135,7 @@ def under(new: Stage | None) -> Iterator[None]:
 
 def _make(
     pipeline: str,
-    rules: Sequence[Rule],
+    rules: Iterable[Rule],
     *,
     hlo: bool | Iterable[str],
     op_names: Iterable[str],
