@@ -162,10 +162,11 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
     known: dict[int, tuple[Any, Any]] = {}  # The equations of one operation share a few contexts; by id, kept alive.
 
     def retagged(context: Any) -> Any:
-        if id(context) not in known:
+        key = id(context)  # Once: where something listens to Python's audit events, it hears of each.
+        if key not in known:
             old = {k: v for k, v in (context.xla_metadata or {}).items() if k.removeprefix(GRAD) not in added}
-            known[id(context)] = (context, _compat.with_metadata(context, old | added))
-        return known[id(context)][1]
+            known[key] = (context, _compat.with_metadata(context, old | added))
+        return known[key][1]
 
     for equation in equations:
         if _compat.is_recipe(equation):
