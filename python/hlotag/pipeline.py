@@ -401,7 +401,7 @@ def _has_locations(text: str) -> bool:
 
 def _from_mlir(info: Any) -> Diagnostic:
     """Copies an `ir.DiagnosticInfo` of jaxlib's."""
-    location = str(info.location)
+    location = str(info.location).replace("loc(unknown)", "")
     place = _FILE_LOCATION.fullmatch(location)
     return Diagnostic(
         severity=info.severity.name.lower(),
