@@ -15,28 +15,30 @@ using namespace ir;
 void aliasParameters(PairingGraph &graph, Provenance &provenance) {
   for (const FunctionNodes &function : graph.functions) {
     const std::vector<Operation> &calls = provenance.callsOf(function.function);
-    NodeId call = calls.size() == 1 ? graph.nodeOf(calls[0]) : kNone;
+    NodeId call = calls.size() == 1 ? graph.nodeOfCall(calls[0]) : kNone;
     if (call == kNone || graph.nodes[call].order->isDerived)
       continue;
-    for (Value argument : function.function.regions()[0].firstBlock().arguments())
-      graph.setAlias(argument, graph.canonical(calls[0].operands()[argument.number()]));
+    size_t number = 0;
+    for (ValueId argument : graph.values().arguments(function.body))
+      graph.values().setAlias(argument, graph.operands(call)[number++]);
   }
 }
 
 /// Inside a backward function, an argument is the forward value that the caller hands over.
-void aliasArguments(PairingGraph &graph, const Node &forward, const Node &backward,
-                    const FunctionNodes &from, const FunctionNodes &to) {
-  Block forwardBody = from.function.regions()[0].firstBlock();
-  for (Value argument : to.function.regions()[0].firstBlock().arguments()) {
-    Value given = graph.canonical(backward.op.operands()[argument.number()]);
-    if (given.isResult() && given.definingOp() == forward.op) {
-      if (Value yielded = forwardBody.yielded(given.number()))
-        graph.setAlias(argument, graph.canonical(yielded));
+void aliasArguments(PairingGraph &graph, NodeId forward, NodeId backward, const FunctionNodes &from,
+                    const FunctionNodes &to) {
+  ValueGraph &values = graph.values();
+  for (ValueId argument : values.arguments(to.body)) {
+    ValueId given = values.canonical(graph.operands(backward)[values.number(argument)]);
+    if (values.maker(given) == forward) {
+      if (ValueId yielded = values.yielded(from.body, values.number(given)); yielded != kNone)
+        values.setAlias(argument, yielded);
       continue;
     }
-    for (intptr_t i = 0; i < forward.op.operands().size(); ++i)
-      if (graph.canonical(forward.op.operands()[i]) == given) {
-        graph.setAlias(argument, graph.canonical(forwardBody.arguments()[i]));
+    Span<ValueId> operands = graph.operands(forward);
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (values.canonical(operands[i]) == given) {
+        values.setAlias(argument, values.arguments(from.body)[i]);
         break;
       }
   }
@@ -53,7 +55,7 @@ void adoptCallees(PairingGraph &graph, Provenance &provenance,
     NodeId primal = kNone;
     float confidence = 1.0f;
     for (Operation call : calls) {
-      NodeId id = graph.nodeOf(call);
+      NodeId id = graph.nodeOfCall(call);
       if (id == kNone || !graph.nodes[id].origin->transposed ||
           (primal != kNone && primal != graph.nodes[id].primal)) {
         primal = kNone;
@@ -139,7 +141,7 @@ std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance)
       if (!from || from == callee)
         continue;
       seen.insert(callee);
-      aliasArguments(graph, graph.nodes[node.primal], node, *from, *callee);
+      aliasArguments(graph, node.primal, id, *from, *callee);
       jobs.push_back({from, callee, id});
     }
   };

@@ -42,7 +42,7 @@ static uint64_t bucketKey(KeyId key, TextId order) { return uint64_t(key) << 32 
 
 Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const FunctionNodes &backward,
                  NodeId call)
-    : graph_(graph), forward_(forward), backward_(backward), call_(call) {
+    : graph_(graph), values_(graph.values()), forward_(forward), backward_(backward), call_(call) {
   for (NodeId id = forward.begin; id < forward.end; ++id) {
     const Node &node = graph.nodes[id];
     if (node.owner != id || node.follows != kNone)
@@ -51,34 +51,26 @@ Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const Functi
     if (!node.order->isDerived || isAcross())
       buckets_.insert(uint64_t(node.key) << 32).first->push_back(arena_, id);
   }
-  addOutputs(call_ == kNone ? kNone : graph_.nodes[call_].primal,
-             forward.function.regions()[0].firstBlock(), outputs_);
+  addOutputs(call_ == kNone ? kNone : graph_.nodes[call_].primal, forward.body, outputs_);
 }
 
 /// The equations that make what `body` hands to the forward code around `host`, the operation that
 /// runs it. What only the backward pass uses is a residual.
-void Aligner::addOutputs(NodeId host, ir::Block body, NodeIds &outputs) {
-  auto isUsed = [&](intptr_t number) {
-    for (ir::OpOperand use : graph_.nodes[host].op.results()[number].uses()) {
-      NodeId user = graph_.nodeOf(use.owner());
-      if (user == kNone || !graph_.nodes[user].origin->transposed)
+void Aligner::addOutputs(NodeId host, RegionId body, NodeIds &outputs) {
+  auto isUsed = [&](uint32_t number) {
+    for (const Use &use : values_.uses(graph_.results(host)[number]))
+      if (use.user == kNone || !graph_.nodes[use.user].origin->transposed)
         return true;
-    }
     return false;
   };
-  ir::Operation end = body.terminator();
-  if (!end)
-    return;
   bool isLoop = host != kNone && graph_.nodes[host].name == graph_.ids().whileOp;
-  intptr_t number = -1;
-  for (ir::Value result : end.operands()) {
-    ++number;
-    NodeId maker = graph_.definition(result);
+  for (const Yield &yield : values_.yields(body)) {
+    NodeId maker = graph_.definition(yield.value);
     // A loop puts a slice into a stack; what it carries to the next iteration is used there.
     bool isStacked = isLoop && maker != kNone && isPlumbing(graph_.nodes[maker]);
-    if (isStacked && graph_.nodes[maker].op.operands().size() > 1)
-      maker = graph_.definition(graph_.nodes[maker].op.operands()[1]);
-    if (maker == kNone || (host != kNone && (!isLoop || isStacked) && !isUsed(number)))
+    if (isStacked && graph_.operands(maker).size() > 1)
+      maker = graph_.definition(graph_.operands(maker)[1]);
+    if (maker == kNone || (host != kNone && (!isLoop || isStacked) && !isUsed(yield.number)))
       continue;
     outputs.push_back(arena_, graph_.nodes[maker].owner);
     addMakers(graph_.nodes[maker].owner, 0, outputs);
@@ -130,7 +122,7 @@ std::vector<Aligner::Chain> Aligner::makeChains() {
       continue;
     isOpen = false;
     std::string_view letters = graph_.provenance().text(node.order->letters);
-    size_t region = node.parent == kNone ? 0 : graph_.regionOf(node.op);
+    size_t region = values_.region(node.region).number;
     transposed[{letters.size(), letters, node.parent + 1, region}].nodes.push_back(id);
   }
   // A lower order comes first: higher ones are derived from it. So do regions around others.
@@ -304,8 +296,8 @@ void Aligner::bound(Chain &chain) {
   // No pair inside of a function is surer than that of its call.
   chain.seedConfidence = chain.hostConfidence =
       call_ == kNone ? 1.0f : graph_.nodes[call_].confidence;
-  ir::Operation first = graph_.nodes[chain.nodes.front()].op;
-  NodeId parent = graph_.nodes[chain.nodes.front()].parent;
+  const Node &first = graph_.nodes[chain.nodes.front()];
+  NodeId parent = first.parent;
   if (chain.kind == Kind::Recomputed || parent == kNone)
     return;
   chain.outputs = {};
@@ -316,30 +308,15 @@ void Aligner::bound(Chain &chain) {
   chain.end = graph_.nodes[primal].last + 1;
   chain.seedConfidence = chain.hostConfidence =
       std::min(chain.hostConfidence, graph_.nodes[parent].confidence);
-  auto number = intptr_t(PairingGraph::regionOf(first));
-  if (number < graph_.nodes[primal].op.regions().size())
-    addOutputs(primal, graph_.nodes[primal].op.regions()[number].firstBlock(), chain.outputs);
-}
-
-/// Starts to fetch what clues of later nodes are found in: they and what they work on are far
-/// apart.
-void Aligner::prefetch(const Chain &chain, size_t at) {
-  constexpr size_t kAhead = 4;
-  if (at + 2 * kAhead < chain.nodes.size()) {
-    const Node &node = graph_.nodes[chain.nodes[at + 2 * kAhead]];
-    ir::prefetch(&node);
-    ir::prefetch(node.op.opaque());
-  }
-  if (at + kAhead < chain.nodes.size())
-    for (ir::Value operand : graph_.nodes[chain.nodes[at + kAhead]].op.operands())
-      ir::prefetch(operand.opaque());
+  RegionId body = graph_.regionOf(primal, values_.region(first.region).number);
+  if (body != kNone)
+    addOutputs(primal, body, chain.outputs);
 }
 
 void Aligner::align(Chain &chain) {
   bound(chain);
   chain.clues.reserve(chain.nodes.size());
   for (size_t at = 0; at < chain.nodes.size(); ++at) {
-    prefetch(chain, at);
     graph_.nodes[chain.nodes[at]].place = uint32_t(at);
     chain.clues.push_back(cluesFor(chain.nodes[at]));
   }
@@ -373,10 +350,9 @@ void Aligner::run() {
     node.primal = main.primal;
     node.confidence = main.confidence;
     // A fourth power is written as the square of a square is, which two equations may be.
-    ir::Operation square = main.op;
-    bool isSquared = square.name() == node.name && square.operands().size() == 2 &&
-                     square.operands()[0] == square.operands()[1] &&
-                     square.operands()[0].definingOp() == node.op;
+    Span<ValueId> factors = graph_.operands(node.follows);
+    bool isSquared = main.name == node.name && factors.size() == 2 && factors[0] == factors[1] &&
+                     values_.maker(factors[0]) == id;
     if (isSquared)
       node.confidence = std::min(node.confidence, 0.85f);
   }

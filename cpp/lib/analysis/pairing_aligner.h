@@ -24,8 +24,8 @@ struct Clues {
   const NodeIds *bucket = nullptr; ///< what is at its place: candidates
   NodeIds sources;                 ///< derived operations that made its cotangents
   NodeIds sinks;                   ///< derived operations that use what it makes
-  Values residuals;                ///< what else it works on, but for constants
-  Values given;                    ///< residuals or cotangents
+  ValueIds residuals;              ///< what else it works on, but for constants
+  ValueIds given;                  ///< residuals or cotangents
   NodeIds users;                   ///< equations that make or use a residual
   NodeIds helps;                   ///< equations that recomputed residuals it uses belong to
   float certainty = 1;             ///< of those and of recomputed residuals
@@ -88,40 +88,39 @@ private:
 
   // Recomputed operations
   void matchRecomputed();
-  bool mayRepeat(const Node &node, const Node &other);
-  void seeUsers(Node &node);
-  bool worksOnValues(const Node &node);
-  bool worksOnItsOwn(const Node &node, NodeId equation);
-  NodeId similarUser(const Node &node);
+  bool mayRepeat(NodeId id, NodeId other);
+  void seeUsers(NodeId id);
+  bool worksOnValues(NodeId id);
+  bool worksOnItsOwn(NodeId id, NodeId equation);
+  NodeId similarUser(NodeId id);
 
   // Evidence
   Clues cluesFor(NodeId id);
-  bool isSeed(const Node &node, ir::Value value, NodeId source);
+  bool isSeed(const Node &node, ValueId value, NodeId source) const;
   void addOnce(NodeIds &ids, NodeId id) {
     if (!contains(ids, id))
       ids.push_back(arena_, id);
   }
-  void addUsers(ir::Value residual, KeyId key, NodeIds &users);
+  void addUsers(ValueId residual, KeyId key, NodeIds &users);
   bool broadcastsOperand(NodeId equation);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
   float fitOf(const Chain &chain, TextId primal, TextId derived);
   bool isAnyAlike(const Types &a, const Types &b, size_t numBatched);
   int typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus);
-  bool isForwardParameter(ir::Value argument) const;
-  bool isTied(ir::Value value, NodeId equation);
+  bool isForwardParameter(ValueId argument) const;
+  bool isTied(ValueId value, NodeId equation);
   NodeIds makersFor(NodeId equation);
   void addMakers(NodeId equation, int depth, NodeIds &makers);
   bool feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId cotangent);
-  bool worksOn(NodeId equation, ir::Value value);
+  bool worksOn(NodeId equation, ValueId value);
   bool worksOnSumsOf(NodeId equation);
   NodeId sumOwner(NodeId sum, const Clues &clues, bool &isSure);
 
   // Alignment
   std::vector<Chain> makeChains();
   void bound(Chain &chain);
-  void addOutputs(NodeId host, ir::Block body, NodeIds &outputs);
+  void addOutputs(NodeId host, RegionId body, NodeIds &outputs);
   void align(Chain &chain);
-  void prefetch(const Chain &chain, size_t at);
   Choice heaviest(const Chain &chain, const Choice &anchors, bool onlyTied);
   std::vector<std::pair<NodeId, NodeId>> brackets(const Chain &chain, const Choice &anchors) const;
   void settle(const Chain &chain, const Choice &choice);
@@ -138,16 +137,17 @@ private:
   void adoptPlumbing();
   void adoptHelpers(const Chain &chain);
   bool adoptHelper(const Chain &chain, size_t at);
-  bool isBroadcastByUser(const Node &node, const Clues &clues) const;
+  bool isBroadcastByUser(NodeId id, const Clues &clues) const;
   NodeId onlySink(const Node &node, const Clues &clues) const;
 
   PairingGraph &graph_;
+  ValueGraph &values_;
   const FunctionNodes &forward_, &backward_;
   NodeId call_;
   Arena arena_;
   ir::FlatMap<uint64_t, Bucket> buckets_;   // by key and order; by key alone for all
   ir::FlatMap<NodeId, NodeIds> makers_;     // by equation
-  ir::FlatMap<NodeId, Values> touched_;     // by equation
+  ir::FlatMap<NodeId, ValueIds> touched_;   // by equation
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
   NodeIds outputs_; ///< equations whose results the forward function returns
 };

@@ -153,7 +153,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   if (chain.kind == Kind::Recomputed)
     return hasRival || atMost < 1.0f ||
                    (chain.clues[at].numBatched > 0 && graph_.isShaping(node)) ||
-                   !worksOnItsOwn(node, primal)
+                   !worksOnItsOwn(chain.nodes[at], primal)
                ? 0.85f
                : 0.97f;
   if (!own.isTied && graph_.nodes[primal].name == graph_.ids().funcCall &&

@@ -15,17 +15,17 @@ constexpr float kBroadcastFit = 1.2f; // of the sum that an operand leaves that 
 } // namespace
 
 /// The equations of that place that make or use `residual`.
-void Aligner::addUsers(Value residual, KeyId key, NodeIds &users) {
+void Aligner::addUsers(ValueId residual, KeyId key, NodeIds &users) {
   auto add = [&](NodeId id) {
     if (id != kNone && graph_.nodes[graph_.nodes[id].owner].key == key)
       addOnce(users, graph_.nodes[id].owner);
   };
-  add(graph_.nodeOf(residual.definingOp()));
+  add(values_.maker(residual));
   size_t count = 0;
-  for (OpOperand use : residual.uses()) {
+  for (const Use &use : values_.uses(residual)) {
     if (++count > kMaxUses)
       break;
-    add(graph_.nodeOf(use.owner()));
+    add(use.user);
   }
 }
 
@@ -34,7 +34,7 @@ Clues Aligner::cluesFor(NodeId id) {
   const Node &node = graph_.nodes[id];
   Clues clues;
   clues.bucket = &bucketOf(node);
-  std::vector<Value> given;
+  std::vector<ValueId> given;
   clues.hasCotangent = node.hasRegions; // a region takes its values from around it
   clues.numBatched = uint32_t(node.order->numBatched);
   auto isSameLevel = [&](NodeId other) {
@@ -42,19 +42,19 @@ Clues Aligner::cluesFor(NodeId id) {
     return maker.origin->transposed && maker.origin->rematted == node.origin->rematted &&
            maker.order->level == node.order->level;
   };
-  auto see = [&](Value raw) {
-    Value value = graph_.canonical(raw);
-    NodeId source = graph_.nodeOf(value.definingOp());
+  auto see = [&](ValueId raw) {
+    ValueId value = values_.canonical(raw);
+    NodeId source = values_.maker(value);
     clues.hasCotangent |= source == kNone || isSameLevel(source);
     if (source != kNone && graph_.nodes[source].follows == id) {
       value = graph_.root(value); // broadcast for this operation
-      source = graph_.nodeOf(value.definingOp());
+      source = values_.maker(value);
     }
-    if (source != kNone && isSameLevel(source) && graph_.isZero(graph_.nodes[source]))
+    if (source != kNone && isSameLevel(source) && graph_.isZero(source))
       return; // made for this operation
     // Batching brings residuals into shape too.
     if (source != kNone && isSameLevel(source) && graph_.isShaping(graph_.nodes[source]))
-      if (NodeId maker = graph_.nodeOf(graph_.root(value).definingOp());
+      if (NodeId maker = values_.maker(graph_.root(value));
           maker != kNone && graph_.nodes[maker].order->letters == node.order->base) {
         value = graph_.root(value);
         source = maker;
@@ -69,11 +69,11 @@ Clues Aligner::cluesFor(NodeId id) {
       return;
     }
     addUsers(value, node.key, clues.users);
-    if (Value made = graph_.inBranchOf(node.op, graph_.root(value)); made != value) {
+    if (ValueId made = graph_.inBranchOf(node, graph_.root(value)); made != value) {
       addUsers(made, node.key, clues.users);
       value = made;
     }
-    source = graph_.nodeOf(value.definingOp());
+    source = values_.maker(value);
     if (source != kNone && graph_.nodes[source].origin->rematted &&
         graph_.nodes[source].primal != kNone) {
       const Node &copy = graph_.nodes[source];
@@ -81,7 +81,8 @@ Clues Aligner::cluesFor(NodeId id) {
       clues.certainty = std::min(clues.certainty, copy.confidence);
       if (copy.owner == source && copy.primitive == original.primitive &&
           copy.makes == original.makes)
-        clues.residuals.push_back(arena_, graph_.root(original.op.results()[value.number()]));
+        clues.residuals.push_back(arena_,
+                                  graph_.root(graph_.results(copy.primal)[values_.number(value)]));
       else
         clues.helps.push_back(arena_, copy.primal);
     } else if (source != kNone && !isSameLevel(source)) {
@@ -89,21 +90,21 @@ Clues Aligner::cluesFor(NodeId id) {
       if (graph_.nodes[source].isApart)
         clues.certainty = std::min(clues.certainty, 0.85f);
     } else if (source == kNone &&
-               (value.isBlockArgument() ? isForwardParameter(value) : raw.isBlockArgument()))
+               (values_.isArgument(value) ? isForwardParameter(value) : values_.isArgument(raw)))
       given.push_back(value);
   };
   graph_.forEachInput(id, see);
   for (NodeId helped : clues.helps)
     addOnce(clues.users, helped);
   // What is handed to the program may be the first cotangent.
-  Values &known = clues.sources.empty() ? clues.given : clues.residuals;
-  for (Value value : given)
+  ValueIds &known = clues.sources.empty() ? clues.given : clues.residuals;
+  for (ValueId value : given)
     known.push_back(arena_, value);
-  clues.isZero = graph_.isZero(node);
-  for (Value result : node.op.results()) {
+  clues.isZero = graph_.isZero(id);
+  for (ValueId result : graph_.results(id)) {
     size_t count = 0;
-    for (OpOperand use : result.uses()) {
-      NodeId sink = graph_.nodeOf(use.owner());
+    for (const Use &use : values_.uses(result)) {
+      NodeId sink = use.user;
       if (++count > kMaxUses)
         break;
       if (sink != kNone && isSameLevel(sink))
@@ -116,29 +117,26 @@ Clues Aligner::cluesFor(NodeId id) {
 
 /// Whether `value`, made by `source` if that is a node, is a cotangent that the function or region
 /// around `node` is handed.
-bool Aligner::isSeed(const Node &node, Value value, NodeId source) {
+bool Aligner::isSeed(const Node &node, ValueId value, NodeId source) const {
   NodeId host = node.parent;
-  if (source == kNone && value.isBlockArgument()) {
-    Block owner = value.ownerBlock();
-    return host == kNone ? isAcross() && owner == backward_.function.regions()[0].firstBlock()
-                         : owner == node.op.block();
+  if (source == kNone && values_.isArgument(value)) {
+    RegionId owner = values_.regionOf(value);
+    return host == kNone ? isAcross() && owner == backward_.body : owner == node.region;
   }
   if (source == kNone || host == kNone || !graph_.nodes[source].origin->transposed)
     return false;
   return source < host || graph_.hostOf(graph_.nodes[source]) == host;
 }
 
-bool Aligner::isForwardParameter(Value argument) const {
-  Block owner = argument.ownerBlock();
-  if (owner == backward_.function.regions()[0].firstBlock())
-    return !isAcross();
-  return owner.parentOp().name() == graph_.ids().func;
+bool Aligner::isForwardParameter(ValueId argument) const {
+  RegionId owner = values_.regionOf(argument);
+  return owner == backward_.body ? !isAcross() : values_.region(owner).host == kNone;
 }
 
 /// Whether `equation` works on `value`, or made it for its derivative.
-bool Aligner::isTied(Value value, NodeId equation) {
+bool Aligner::isTied(ValueId value, NodeId equation) {
   auto [found, isNew] = touched_.insert(equation);
-  Values &touched = *found;
+  ValueIds &touched = *found;
   if (isNew) {
     const Node &node = graph_.nodes[equation];
     Traits traits = graph_.traits(node);
@@ -147,10 +145,10 @@ bool Aligner::isTied(Value value, NodeId equation) {
       NodeId main = graph_.nodes[id].follows == kNone ? id : graph_.nodes[id].follows;
       if (traits.usesOperand && (main == equation || graph_.nodes[main].tangentOf == equation))
         graph_.forEachInput(id,
-                            [&](Value input) { touched.push_back(arena_, graph_.root(input)); });
+                            [&](ValueId input) { touched.push_back(arena_, graph_.root(input)); });
       bool isResult = id == equation || graph_.nodes[id].tangentOf == equation;
       if (!isResult || usesResult)
-        for (Value result : graph_.nodes[id].op.results())
+        for (ValueId result : graph_.results(id))
           touched.push_back(arena_, graph_.root(result));
     }
   }
@@ -213,8 +211,7 @@ bool Aligner::broadcastsOperand(NodeId equation) {
     const Node &node = graph_.nodes[member];
     if (node.follows != equation || !graph_.isShaping(node))
       continue;
-    Value value = graph_.canonical(node.op.operands()[0]);
-    if (value.isBlockArgument() || graph_.nodeOf(value.definingOp()) != kNone)
+    if (!values_.isConstant(values_.canonical(graph_.operands(member)[0])))
       return true;
   }
   return false;
@@ -228,8 +225,8 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   Traits traits = graph_.traits(from);
   float fit = support.fit = fitOf(chain, from.primitive, to.primitive);
   if (fit == 0 && clues.hasCotangent && from.isOrphan && traits.isMostlyResidual) {
-    for (Value residual : clues.residuals)
-      if (graph_.nodeOf(residual.definingOp()) == primal)
+    for (ValueId residual : clues.residuals)
+      if (values_.maker(residual) == primal)
         fit = 1.0f;
   }
   if (fit == 0 && chain.kind == Kind::Transposed)
@@ -250,7 +247,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   bool isFree = chain.kind == Kind::Recomputed ||
                 graph_.provenance().text(to.order->level) != "t" || traits.usesAnything;
   float ties = 0;
-  for (Value residual : clues.residuals) {
+  for (ValueId residual : clues.residuals) {
     if (isTied(residual, primal))
       ++support.numTied;
     else if (!isFree)
@@ -258,7 +255,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   }
   if (support.numTied > 0)
     ties = 1.0f + float(support.numTied) / float(clues.residuals.size());
-  for (Value value : clues.given)
+  for (ValueId value : clues.given)
     if (isTied(value, primal))
       ties = 2.0f;
   for (NodeId helped : clues.helps) {
@@ -268,12 +265,12 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       return support;
   }
   support.isTied = ties > 0;
-  if (to.constant && from.constant) {
+  if (to.constant != kNone && from.constant != kNone) {
     fit += from.constant == to.constant ? 2.0f : -0.8f;
     support.isTied |= from.constant == to.constant;
-  } else if (from.constant && chain.kind == Kind::Transposed && to.name == from.name) {
+  } else if (from.constant != kNone && chain.kind == Kind::Transposed && to.name == from.name) {
     fit -= 1.0f; // multiplying by a constant transposes to the same
-  } else if (to.constant && chain.kind == Kind::Transposed) {
+  } else if (to.constant != kNone && chain.kind == Kind::Transposed) {
     fit -= 0.5f;
   }
   float bonus = 0;

@@ -19,10 +19,11 @@ PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
   convert_ = Identifier::get(context, "stablehlo.convert");
   customCall_ = Identifier::get(context, "stablehlo.custom_call");
   nodes.reserve(operations.size());
-  nodeByOp_.reserve(operations.size());
+  values_.reserve(operations.size());
   for (size_t index = 0; index < operations.size(); ++index)
     if (operations[index].name == ids_.func)
       addFunction(operations, index);
+  values_.seal();
   for (std::vector<NodeId> &scratch : scratch_)
     scratch.assign(nodes.size(), kNone);
   lastOfKey_.resize(keys_.size());
@@ -35,77 +36,98 @@ PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
 }
 
 void PairingGraph::addFunction(const OpList &operations, size_t index) {
-  FunctionNodes &range =
-      functions.emplace_back(FunctionNodes{operations[index].op, NodeId(nodes.size()), 0});
+  FunctionNodes &range = functions.emplace_back();
+  range.function = operations[index].op;
+  range.begin = NodeId(nodes.size());
+  range.body = values_.addRegion(range.function.regions()[0].firstBlock(), kNone, 0);
   *functionByOp_.insert(range.function.opaque()).first = uint32_t(functions.size() - 1);
   struct Open {
-    NodeId id;
+    NodeId host;
     size_t end;
+    RegionId region;
   };
-  std::vector<Open> open; // what the operation is in a region of
+  std::vector<Open> open{{kNone, operations.after(index), range.body}}; // what the operation is in
   auto close = [&](size_t at) {
-    for (; !open.empty() && open.back().end <= at; open.pop_back())
-      nodes[open.back().id].last = NodeId(nodes.size() - 1);
+    for (; open.back().end <= at && open.size() > 1; open.pop_back()) {
+      nodes[open.back().host].last = NodeId(nodes.size() - 1);
+      aliasYielded(open.back().host);
+    }
   };
-  size_t end = operations.after(index);
-  for (size_t at = index + 1; at < end;) {
+  for (size_t at = index + 1; at < open.front().end;) {
     close(at);
     operations.prefetch(at);
     const OpList::Entry &entry = operations[at];
     size_t after = operations.after(at);
-    if (entry.name == ids_.constant)
-      addConstant(entry.op);
-    else if (!ids_.isNeverTagged(entry.name)) {
-      NodeId id = addNode(entry, open.empty() ? kNone : open.back().id);
+    auto &[host, end, region] = open.back();
+    if (entry.name == ids_.constant) {
+      values_.addConstant(entry.op);
+    } else if (isTerminator(entry.name)) {
+      values_.addYields(region, entry.op);
+      if (after < end && host != kNone &&
+          regionOf(host, values_.region(region).number + 1) != kNone)
+        ++region;
+    } else if (!ids_.isNeverTagged(entry.name)) {
+      NodeId id = addNode(entry, region);
       if (isControlFlow(entry.name)) {
-        open.push_back({id, after});
+        open.push_back({id, after, regionOf(id, 0)});
         after = at + 1;
       }
     }
     at = after;
   }
-  close(end);
+  close(open.front().end);
   range.end = NodeId(nodes.size());
   findCaptured(range);
 }
 
-/// Equal constants are one value, so that recomputed operations have equal operands.
-void PairingGraph::addConstant(Operation op) {
-  Value result = op.results()[0];
-  auto [first, isNew] = constants_.insert(op.attr("value").opaque());
-  if (isNew)
-    *first = result;
-  else
-    setAlias(result, *first);
-}
-
-NodeId PairingGraph::addNode(const OpList::Entry &entry, NodeId parent) {
+NodeId PairingGraph::addNode(const OpList::Entry &entry, RegionId region) {
   NodeId id = NodeId(nodes.size());
   Node &node = nodes.emplace_back();
   node.op = entry.op;
   node.name = entry.name;
   node.hasRegions = entry.hasRegions;
-  node.parent = parent;
+  node.region = region;
+  node.parent = values_.region(region).host;
   node.owner = node.last = id;
-  node.origin =
-      &provenance_.of(node.op, parent == kNone ? functions.back().function : nodes[parent].op);
+  node.origin = &provenance_.of(node.op, node.parent == kNone ? functions.back().function
+                                                              : nodes[node.parent].op);
   node.order = orderOf(node.origin->transforms);
   node.primitive = node.origin->primitive;
   uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
   auto number = KeyId(keys_.size());
   auto [known, isNew] = keys_.insert(key);
   node.key = *known = isNew ? number : *known;
-  auto operands = node.op.operands();
-  auto results = node.op.results();
-  node.takes.reserve(arena, size_t(operands.size()));
-  for (Value operand : operands)
-    node.takes.push_back(arena, operand.type().ptr);
-  node.makes.reserve(arena, size_t(results.size()));
-  for (Value result : results)
-    node.makes.push_back(arena, result.type().ptr);
-  *nodeByOp_.insert(node.op.opaque()).first = id;
-  addAliases(node);
+  values_.addOperands(node.op.operands());
+  node.takes.reserve(arena, operands(id).size());
+  for (ValueId operand : operands(id))
+    node.takes.push_back(arena, values_.typeOf(operand));
+  ValueRange made = values_.addResults(node.op.results(), id);
+  node.firstResult = made[0];
+  node.makes.reserve(arena, made.size());
+  for (ValueId result : made)
+    node.makes.push_back(arena, values_.typeOf(result));
+  if (node.name == ids_.funcCall)
+    *calls_.insert(node.op.opaque()).first = id;
+  if (isControlFlow(node.name))
+    addRegions(id);
+  addAliases(id);
   return id;
+}
+
+void PairingGraph::addRegions(NodeId host) {
+  uint32_t number = 0;
+  for (Region region : nodes[host].op.regions()) {
+    RegionId id = values_.addRegion(region.firstBlock(), host, number);
+    if (number++ == 0)
+      *regions_.insert(host).first = id;
+  }
+}
+
+RegionId PairingGraph::regionOf(NodeId host, size_t number) const {
+  const RegionId *first = regions_.find(host);
+  RegionId region = first ? *first + RegionId(number) : kNone;
+  return first && region < values_.numRegions() && values_.region(region).host == host ? region
+                                                                                       : kNone;
 }
 
 bool PairingGraph::isControlFlow(Identifier name) const {
@@ -114,101 +136,102 @@ bool PairingGraph::isControlFlow(Identifier name) const {
 }
 
 /// What is the same value as another.
-void PairingGraph::addAliases(const Node &node) {
-  Operation op = node.op;
+void PairingGraph::addAliases(NodeId id) {
+  const Node &node = nodes[id];
   if (node.name == barrier_)
-    for (Value result : op.results())
-      aliasToOperand(result, op);
+    for (ValueId result : results(id))
+      aliasToOperand(result, id);
   if (node.name == ids_.whileOp)
-    aliasInvariants(op);
+    aliasInvariants(id);
   else if (node.name == ids_.funcCall || node.name == dynamicSlice_)
-    aliasUnstacked(node);
+    aliasUnstacked(id);
   else if (!node.takes.empty() && provenance_.text(node.primitive) == "squeeze" &&
-           aliases_.find(op.operands()[0].opaque()))
-    setAlias(op.results()[0], canonical(op.operands()[0]));
-  if (node.name != manualComputation_)
-    return;
-  Block body = op.regions()[0].firstBlock();
-  for (Value argument : body.arguments())
-    aliasToOperand(argument, op);
-  for (Value result : op.results())
-    if (Value yielded = body.yielded(result.number()))
-      setAlias(result, yielded);
+           values_.isCopy(operands(id)[0]))
+    values_.setAlias(node.firstResult, operands(id)[0]);
+  else if (node.name == manualComputation_)
+    for (ValueId argument : values_.arguments(regionOf(id, 0)))
+      aliasToOperand(argument, id);
 }
 
 /// What regions use from outside goes up from the innermost operation to all around it.
 void PairingGraph::findCaptured(const FunctionNodes &range) {
   constexpr size_t kMaxCaptured = 64;
-  auto capture = [&](NodeId region, Value value) {
-    Operation maker = value.isResult() ? value.definingOp() : value.ownerBlock().parentOp();
-    NodeId defined = nodeOf(maker);
-    bool isInside =
-        defined != kNone && (defined > region || (defined == region && !value.isResult()));
-    bool isConstant = value.isResult() && defined == kNone;
-    Values &captured = *captured_.insert(region).first;
-    if (isInside || isConstant || captured.size() >= kMaxCaptured)
+  auto capture = [&](NodeId host, ValueId value) {
+    bool isArgument = values_.isArgument(value);
+    NodeId defined =
+        isArgument ? values_.region(values_.regionOf(value)).host : values_.maker(value);
+    bool isInside = defined != kNone && (defined > host || (defined == host && isArgument));
+    ValueIds &captured = *captured_.insert(host).first;
+    if (isInside || values_.isConstant(value) || captured.size() >= kMaxCaptured)
       return;
     if (std::find(captured.begin(), captured.end(), value) != captured.end())
       return;
     captured.push_back(arena, value);
-    nodes[region].takes.push_back(arena, value.type().ptr);
+    nodes[host].takes.push_back(arena, values_.typeOf(value));
   };
   for (NodeId id = range.end; id-- > range.begin;) {
     if (nodes[id].last > id)
-      for (Region region : nodes[id].op.regions())
-        if (Operation end = region.firstBlock().terminator())
-          for (Value yielded : end.operands())
-            capture(id, yielded);
+      for (size_t number = 0; regionOf(id, number) != kNone; ++number)
+        for (const Yield &yield : values_.yields(regionOf(id, number)))
+          capture(id, yield.value);
     if (NodeId parent = nodes[id].parent; parent != kNone)
-      forEachInput(id, [&](Value value) { capture(parent, value); });
+      forEachInput(id, [&](ValueId value) { capture(parent, value); });
   }
 }
 
-/// `value` is a copy of the operand of `op` that has its number.
-void PairingGraph::aliasToOperand(Value value, Operation op) {
-  if (value.number() < op.operands().size())
-    setAlias(value, canonical(op.operands()[value.number()]));
+/// `value` is a copy of the operand of the node that has its number.
+void PairingGraph::aliasToOperand(ValueId value, NodeId id) {
+  if (values_.number(value) < operands(id).size())
+    values_.setAlias(value, operands(id)[values_.number(value)]);
+}
+
+/// A manual computation gives what its body does.
+void PairingGraph::aliasYielded(NodeId host) {
+  if (nodes[host].name == manualComputation_)
+    for (const Yield &yield : values_.yields(regionOf(host, 0)))
+      if (yield.number < results(host).size())
+        values_.setAlias(results(host)[yield.number], yield.value);
 }
 
 /// What a loop hands on unchanged is what it was given.
-void PairingGraph::aliasInvariants(Operation loop) {
-  if (loop.regions().size() < 2)
+void PairingGraph::aliasInvariants(NodeId loop) {
+  constexpr size_t kBody = 1;
+  if (regionOf(loop, kBody) == kNone)
     return;
-  for (Region region : loop.regions())
-    for (Value argument : region.firstBlock().arguments()) {
-      intptr_t number = argument.number();
-      Block body = loop.regions()[1].firstBlock();
-      if (body.yielded(number) == body.arguments()[number])
+  Block body = values_.region(regionOf(loop, kBody)).block; // not looked at yet
+  for (size_t number = 0; regionOf(loop, number) != kNone; ++number)
+    for (ValueId argument : values_.arguments(regionOf(loop, number))) {
+      intptr_t place = values_.number(argument);
+      if (body.yielded(place) == body.arguments()[place])
         aliasToOperand(argument, loop);
     }
 }
 
 /// The forward loop of a scan stacks residuals, `stack[i] = x`; in the backward loop, `stack[i]`
 /// is that `x`.
-void PairingGraph::aliasUnstacked(const Node &node) {
-  Operation op = node.op;
-  if (op.operands().size() < 2 || op.results().size() != 1)
+void PairingGraph::aliasUnstacked(NodeId id) {
+  if (operands(id).size() < 2 || results(id).size() != 1)
     return;
-  Value stack = canonical(op.operands()[0]);
-  Operation loop = stack.definingOp();
-  if (!loop || loop.name() != ids_.whileOp) {
+  ValueId slice = nodes[id].firstResult;
+  ValueId stack = values_.canonical(operands(id)[0]);
+  NodeId loop = values_.maker(stack);
+  if (loop == kNone || nodes[loop].name != ids_.whileOp) {
     // What a scan slices is the same in the forward and in the backward loop.
-    if (hostOf(node) == kNone)
+    if (hostOf(nodes[id]) == kNone)
       return;
-    Value slice = op.results()[0];
-    auto [first, isNew] = slices_.try_emplace({stack.opaque(), slice.type().ptr}, slice);
+    auto [first, isNew] = slices_.try_emplace({stack, nodes[id].makes[0]}, slice);
     if (!isNew)
-      setAlias(slice, first->second);
+      values_.setAlias(slice, first->second);
     return;
   }
-  Block body = loop.regions().size() > 1 ? loop.regions()[1].firstBlock() : Block();
-  Value last = body.yielded(stack.number());
-  Operation update = last ? last.definingOp() : Operation();
-  if (!update || update.operands().size() < 3)
+  RegionId body = regionOf(loop, 1);
+  ValueId last = body == kNone ? kNone : values_.yielded(body, values_.number(stack));
+  NodeId update = last == kNone ? kNone : values_.maker(last);
+  if (update == kNone || operands(update).size() < 3)
     return;
-  Value carried = body.arguments()[stack.number()];
-  if (update.operands()[0] == carried)
-    setAlias(op.results()[0], canonical(update.operands()[1]));
+  ValueId carried = values_.arguments(body)[values_.number(stack)];
+  if (operands(update)[0] == carried)
+    values_.setAlias(slice, operands(update)[1]);
 }
 
 const Traits &PairingGraph::traits(const Node &node) {
@@ -220,39 +243,28 @@ const Traits &PairingGraph::traits(const Node &node) {
   return *traits;
 }
 
-NodeId PairingGraph::nodeOf(Operation op) {
-  NodeId *found = op ? nodeByOp_.find(op.opaque()) : nullptr;
+NodeId PairingGraph::nodeOfCall(Operation call) {
+  NodeId *found = calls_.find(call.opaque());
   return found ? *found : kNone;
 }
 
-NodeId PairingGraph::definition(Value value) { return nodeOf(canonical(value).definingOp()); }
-
-Value PairingGraph::canonical(Value value) {
-  // Aliases of arguments are learnt after those of what they are handed on as.
-  for (MlirValue *alias = aliases_.find(value.opaque()); alias;
-       alias = aliases_.find(value.opaque()))
-    value = Value(*alias);
-  return value;
-}
-
-Value PairingGraph::root(Value value) {
-  value = canonical(value);
+ValueId PairingGraph::root(ValueId value) const {
+  value = values_.canonical(value);
   for (int step = 0; step < 4; ++step) {
-    Operation maker = value.definingOp();
-    if (!maker || !isShapingName(maker.name()) || maker.operands().empty())
+    NodeId maker = values_.maker(value);
+    if (maker == kNone || !isShapingName(nodes[maker].name) || operands(maker).empty())
       break;
-    value = canonical(maker.operands()[0]);
+    value = values_.canonical(operands(maker)[0]);
   }
   return value;
 }
 
-bool PairingGraph::isZero(const Node &node) {
-  if (node.name != broadcast_)
+bool PairingGraph::isZero(NodeId id) {
+  if (nodes[id].name != broadcast_)
     return false;
-  Operation maker = canonical(node.op.operands()[0]).definingOp();
-  if (!maker || maker.name() != ids_.constant)
+  Attribute value = values_.constant(values_.canonical(operands(id)[0]));
+  if (!value)
     return false;
-  Attribute value = maker.attr("value");
   auto [known, isNew] = isZero_.insert(value.opaque());
   if (isNew) {
     std::string text = value.str();
@@ -284,28 +296,19 @@ NodeId PairingGraph::hostOf(const Node &node) {
   return parent;
 }
 
-size_t PairingGraph::regionOf(Operation op) {
-  size_t number = 0;
-  for (Region region : op.parent().regions()) {
-    if (region.firstBlock() == op.block())
-      break;
-    ++number;
-  }
-  return number;
-}
-
-Value PairingGraph::inBranchOf(Operation op, Value value) {
-  Operation maker = value.definingOp();
-  if (!maker || (maker.name() != ids_.caseOp && maker.name() != ids_.ifOp))
+ValueId PairingGraph::inBranchOf(const Node &node, ValueId value) const {
+  NodeId maker = values_.maker(value);
+  if (maker == kNone || (nodes[maker].name != ids_.caseOp && nodes[maker].name != ids_.ifOp))
     return value;
-  for (Operation child = op, parent = op.parent(); parent && parent.name() != ids_.func;
-       child = parent, parent = parent.parent()) {
-    if (parent.name() != maker.name() || parent.regions().size() != maker.regions().size() ||
-        nodes[nodeOf(parent)].key != nodes[nodeOf(maker)].key)
+  RegionId region = node.region;
+  for (NodeId parent = node.parent; parent != kNone;
+       region = nodes[parent].region, parent = nodes[parent].parent) {
+    if (nodes[parent].name != nodes[maker].name || nodes[parent].key != nodes[maker].key ||
+        nodes[parent].op.regions().size() != nodes[maker].op.regions().size())
       continue;
-    Block branch = maker.regions()[intptr_t(regionOf(child))].firstBlock();
-    Value yielded = branch.yielded(value.number());
-    return yielded ? root(yielded) : value;
+    RegionId branch = regionOf(maker, values_.region(region).number);
+    ValueId yielded = values_.yielded(branch, values_.number(value));
+    return yielded == kNone ? value : root(yielded);
   }
   return value;
 }
@@ -335,11 +338,6 @@ const Order *PairingGraph::orderOf(TextId transforms) {
   return &order;
 }
 
-void PairingGraph::setAlias(Value copy, Value original) {
-  if (!(canonical(original) == canonical(copy)))
-    *aliases_.insert(copy.opaque()).first = canonical(original).raw();
-}
-
 const FunctionNodes *PairingGraph::functionOf(const Node &call) {
   if (call.name != ids_.funcCall)
     return nullptr;
@@ -349,7 +347,7 @@ const FunctionNodes *PairingGraph::functionOf(const Node &call) {
   return index ? &functions[*index] : nullptr;
 }
 
-NodeRange PairingGraph::membersOf(NodeId equation) {
+Span<NodeId> PairingGraph::membersOf(NodeId equation) {
   if (members_.empty()) { // grouped by owner, in order
     membersBegin_.assign(nodes.size() + 2, 0);
     for (const Node &node : nodes)
@@ -379,8 +377,8 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
     if (nodes[id + 1].origin != node.origin || node.makes.size() != 1 ||
         isMainOp(node.name, provenance_.text(node.origin->primitive)))
       continue;
-    for (OpOperand use : node.op.results()[0].uses()) {
-      NodeId user = nodeOf(use.owner());
+    for (const Use &use : values_.uses(node.firstResult)) {
+      NodeId user = use.user;
       // A kernel that works on what another makes is another equation of the same primitive.
       bool isAnother = user != kNone && node.name == customCall_ && nodes[user].name == customCall_;
       if (user != kNone && user > id && nodes[user].origin == node.origin && !isAnother) {
@@ -393,15 +391,15 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
     if (NodeId next = nodes[id].follows; next != kNone && nodes[next].follows != kNone)
       nodes[id].follows = nodes[next].follows;
   for (NodeId id = range.begin; id < range.end; ++id) {
-    if (nodes[id].follows == kNone || nodes[id].op.operands().size() != 1)
+    if (nodes[id].follows == kNone || operands(id).size() != 1)
       continue;
     nodes[nodes[id].follows].takes.push_back(arena, nodes[id].takes[0]);
-    Value value = canonical(nodes[id].op.operands()[0]);
-    Operation maker = value.definingOp();
-    if (maker && maker.name() == broadcast_)
-      maker = canonical(maker.operands()[0]).definingOp();
-    if (maker && maker.name() == ids_.constant)
-      nodes[nodes[id].follows].constant = maker.attr("value").opaque();
+    ValueId value = values_.canonical(operands(id)[0]);
+    NodeId maker = values_.maker(value);
+    if (maker != kNone && nodes[maker].name == broadcast_)
+      value = values_.canonical(operands(maker)[0]);
+    if (values_.constant(value))
+      nodes[nodes[id].follows].constant = value;
   }
 }
 
@@ -441,16 +439,12 @@ void PairingGraph::findShaped(const FunctionNodes &range) {
     Node &node = nodes[id];
     if (node.owner != id || node.follows != kNone || !isShaping(node) || node.name == convert_)
       continue;
-    NodeId maker = nodeOf(node.op.operands()[0].definingOp());
+    NodeId maker = values_.maker(operands(id)[0]);
     if (maker == kNone || nodes[maker].origin != node.origin || node.name != nodes[maker].name)
       continue;
-    NodeId user = kNone;
-    size_t count = 0;
-    for (OpOperand use : node.op.results()[0].uses()) {
-      user = nodeOf(use.owner());
-      ++count;
-    }
-    if (count != 1 || user == kNone || nodes[user].key != node.key)
+    Span<Use> uses = values_.uses(node.firstResult);
+    NodeId user = uses.size() == 1 ? uses[0].user : kNone;
+    if (user == kNone || nodes[user].key != node.key)
       continue;
     node.owner = nodes[user].follows == kNone ? user : nodes[user].follows;
     node.isShape = true;

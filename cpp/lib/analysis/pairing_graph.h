@@ -6,6 +6,7 @@
 #include "arena_list.h"
 #include "hlotag/analysis/provenance.h"
 #include "pairing_rules.h"
+#include "pairing_values.h"
 
 #include <map>
 #include <optional>
@@ -14,13 +15,11 @@
 
 namespace hlotag::analysis {
 
-using NodeId = uint32_t;
 using KeyId = uint32_t;
-inline constexpr NodeId kNone = ~NodeId(0);
 
 using NodeIds = ArenaList<NodeId>;
 using Types = ArenaList<const void *>;
-using Values = ArenaList<ir::Value>;
+using ValueIds = ArenaList<ValueId>;
 
 /// How differentiation was nested to make an operation: `t` (transposed) and `j` (jvp) letters,
 /// outermost first. `jtj` is forward mode over a backward pass.
@@ -53,10 +52,12 @@ struct alignas(64) Node {
   bool isOrphan = false;   ///< only the backward pass uses it: its equation may be dead code
   bool isApart = false;    ///< a residual that may be another equation's, or none
 
-  Types takes;                    ///< of the equation's operands, before broadcasting too
-  Types makes;                    ///< of its results
-  const void *constant = nullptr; ///< a constant it combines its other operand with, if any
-  NodeId parent = kNone;    ///< the operation that it is in a region of; none: in the function
+  Types takes; ///< of the equation's operands, before broadcasting too
+  Types makes; ///< of its results
+  ValueId firstResult = kNone;
+  ValueId constant = kNone; ///< a constant it combines its other operand with, if any
+  RegionId region = kNone;  ///< that it is in
+  NodeId parent = kNone;    ///< the operation whose region that is; none: in the function
   NodeId last = 0;          ///< the last node nested in it; itself if there is none
   NodeId tangentOf = kNone; ///< forward mode: the operation that this is the tangent of
   uint32_t place = 0;       ///< backward operations: where it is in its chain
@@ -64,15 +65,10 @@ struct alignas(64) Node {
 };
 static_assert(sizeof(void *) != 8 || sizeof(Node) == 128);
 
-struct NodeRange {
-  const NodeId *first, *last;
-  const NodeId *begin() const { return first; }
-  const NodeId *end() const { return last; }
-};
-
 /// The nodes of a function, in order.
 struct FunctionNodes {
   ir::Operation function;
+  RegionId body = kNone;
   NodeId begin = 0, end = 0;
 };
 
@@ -90,20 +86,21 @@ public:
 
   Provenance &provenance() { return provenance_; }
   const ir::OpIds &ids() const { return ids_; }
+  ValueGraph &values() { return values_; }
+  const ValueGraph &values() const { return values_; }
   const Traits &traits(const Node &node);
-  NodeId nodeOf(ir::Operation op);
+  NodeId nodeOfCall(ir::Operation call);
+  Span<ValueId> operands(NodeId id) const { return values_.operands(id); }
+  ValueRange results(NodeId id) const { return {nodes[id].firstResult, nodes[id].makes.size()}; }
+  /// The region `number` of a loop or conditional; kNone if there is none.
+  RegionId regionOf(NodeId host, size_t number) const;
   /// The node that makes `value`, looking through what only passes a value on; or kNone.
-  NodeId definition(ir::Value value);
-  /// `value`, or what it is a copy of.
-  ir::Value canonical(ir::Value value);
+  NodeId definition(ValueId value) const { return values_.maker(values_.canonical(value)); }
   /// The value that `value` is a copy of in another shape, as batching makes them.
-  ir::Value root(ir::Value value);
-  /// `value`, or what a conditional that made it gives in the branch that `op` is in: a conditional
-  /// in a backward pass has the branches of the one in the forward pass.
-  ir::Value inBranchOf(ir::Operation op, ir::Value value);
-  /// The number of the region of its parent that `op` is in.
-  static size_t regionOf(ir::Operation op);
-  void setAlias(ir::Value copy, ir::Value original);
+  ValueId root(ValueId value) const;
+  /// `value`, or what a conditional that made it gives in the branch that `node` is in: a
+  /// conditional in a backward pass has the branches of the one in the forward pass.
+  ValueId inBranchOf(const Node &node, ValueId value) const;
   /// Whether an operation only gives its operand another shape or type.
   bool isShaping(const Node &node) const { return isShapingName(node.name) && !node.takes.empty(); }
   /// The attributes that say what `node` computes: those of other dialects are notes, and copies of
@@ -112,33 +109,36 @@ public:
   bool hasUnitDimension(const void *type);
   /// Whether two types are equal, or one is the other with up to so many dimensions more.
   bool isAlike(const void *a, const void *b, size_t numBatched);
-  /// Whether `node` broadcasts a zero.
-  bool isZero(const Node &node);
+  /// Whether a node broadcasts a zero.
+  bool isZero(NodeId id);
   /// The operation that `node` was written out for, as a part of its region; or kNone.
   NodeId hostOf(const Node &node);
   const FunctionNodes *functionOf(const Node &call);
   /// Calls `visit` with what the operation works on: its operands, and what its regions use.
   template <class Visit> void forEachInput(NodeId id, Visit visit) {
-    for (ir::Value operand : nodes[id].op.operands())
+    for (ValueId operand : operands(id))
       visit(operand);
     if (!nodes[id].hasRegions)
       return;
-    if (const Values *known = captured_.find(id))
-      for (ir::Value value : Values(*known)) // `visit` may add to others
+    if (const ValueIds *known = captured_.find(id))
+      for (ValueId value : ValueIds(*known)) // `visit` may add to others
         visit(value);
   }
   /// An equation with its residuals and helpers.
-  NodeRange membersOf(NodeId equation);
+  Span<NodeId> membersOf(NodeId equation);
 
 private:
   void addFunction(const ir::OpList &operations, size_t index);
-  void addConstant(ir::Operation op);
-  NodeId addNode(const ir::OpList::Entry &entry, NodeId parent);
+  NodeId addNode(const ir::OpList::Entry &entry, RegionId region);
   bool isShapingName(ir::Identifier name) const {
     return name == broadcast_ || name == reshape_ || name == transpose_ || name == convert_;
   }
   bool isControlFlow(ir::Identifier name) const;
-  void addAliases(const Node &node);
+  bool isTerminator(ir::Identifier name) const {
+    return name == ids_.stablehloReturn || name == ids_.funcReturn || name == ids_.sdyReturn;
+  }
+  void addRegions(NodeId host);
+  void addAliases(NodeId id);
   void findCaptured(const FunctionNodes &range);
   void findFollowers(const FunctionNodes &range);
   /// Whether there are any. `residualOf`: what each node may be a residual of, or kNone.
@@ -147,15 +147,16 @@ private:
   void findExpanded(const FunctionNodes &range);
   void findShaped(const FunctionNodes &range);
   const Order *orderOf(TextId transforms);
-  void aliasToOperand(ir::Value value, ir::Operation op);
-  void aliasInvariants(ir::Operation loop);
-  void aliasUnstacked(const Node &node);
+  void aliasToOperand(ValueId value, NodeId id);
+  void aliasYielded(NodeId host);
+  void aliasInvariants(NodeId loop);
+  void aliasUnstacked(NodeId id);
   const std::vector<std::string> &shape(const void *type);
   bool isApart(NodeId id, const std::vector<NodeId> &previous);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node, NodeId equation);
-  bool isResidualStack(const Node &update);
-  bool isResidualUse(ir::OpOperand use, NodeId node, NodeId equation, int depth);
+  bool isResidualStack(NodeId update);
+  bool isResidualUse(const Use &use, NodeId node, NodeId equation, int depth);
 
   Provenance &provenance_;
   ir::OpIds ids_;
@@ -166,14 +167,14 @@ private:
   std::vector<NodeId> scratch_[3];             // by node
   std::vector<NodeId> lastOfKey_;              // of a function; scratch, too
   std::vector<NodeId> members_, membersBegin_; // by owner; where those of a node begin
-  ir::PointerMap<NodeId> nodeByOp_;
-  ir::PointerMap<MlirValue> aliases_;
-  ir::PointerMap<ir::Value> constants_;                               // by value: the first of each
-  ir::PointerMap<std::vector<std::string>> shapes_;                   // by type
-  ir::PointerMap<bool> isZero_;                                       // by attribute
-  std::map<std::pair<const void *, const void *>, ir::Value> slices_; // by stack and type
+  ValueGraph values_;
+  ir::PointerMap<NodeId> calls_;                    // by operation
+  ir::FlatMap<NodeId, RegionId> regions_;           // the first one of loops and conditionals
+  ir::PointerMap<std::vector<std::string>> shapes_; // by type
+  ir::PointerMap<bool> isZero_;                     // by attribute
+  std::map<std::pair<ValueId, const void *>, ValueId> slices_; // by stack and type
   ir::PointerMap<uint32_t> functionByOp_;
-  ir::FlatMap<NodeId, Values> captured_;      // what regions use from outside of it, up to a limit
+  ir::FlatMap<NodeId, ValueIds> captured_;    // what regions use from outside of it, up to a limit
   ir::FlatMap<uint64_t, unsigned> residuals_; // by two primitives
   ir::FlatMap<uint64_t, KeyId> keys_;
 };

@@ -49,11 +49,12 @@ NodeId Aligner::onlySink(const Node &node, const Clues &clues) const {
 
 /// Whether `node` gives a cotangent a dimension that whatever uses it broadcasts implicitly. A
 /// cotangent has the shape of its value: only batching leaves out a dimension there.
-bool Aligner::isBroadcastByUser(const Node &node, const Clues &clues) const {
+bool Aligner::isBroadcastByUser(NodeId id, const Clues &clues) const {
+  const Node &node = graph_.nodes[id];
   if (clues.numBatched == 0 || !graph_.isShaping(node))
     return false;
-  for (OpOperand use : node.op.results()[0].uses()) {
-    NodeId user = graph_.nodeOf(use.owner());
+  for (const Use &use : values_.uses(node.firstResult)) {
+    NodeId user = use.user;
     if (user == kNone || graph_.nodes[user].follows == kNone ||
         !graph_.isShaping(graph_.nodes[user]))
       return false;
@@ -72,7 +73,8 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
     return false;
   NodeIds possible;
   float confidence = 1.0f;
-  if (NodeId sink = isBroadcastByUser(node, clues) ? onlySink(node, clues) : kNone; sink != kNone) {
+  if (NodeId sink = isBroadcastByUser(chain.nodes[at], clues) ? onlySink(node, clues) : kNone;
+      sink != kNone) {
     node.primal = sink;
     node.confidence = mostFor(node);
     for (NodeId user : clues.sinks)
@@ -95,7 +97,7 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   bool isOfSink = clues.sources.empty() && sink != kNone &&
                   ((clues.isZero && chain.kind == Kind::Transposed) ||
                    std::any_of(clues.residuals.begin(), clues.residuals.end(),
-                               [&](ir::Value r) { return isTied(r, sink); }));
+                               [&](ValueId r) { return isTied(r, sink); }));
   isOfSink |= possible.size() == 1 && possible[0] == sink;
   if (sink != kNone && (isOfSink || clues.sources.empty()))
     for (NodeId user : clues.sinks)

@@ -29,7 +29,7 @@ void Aligner::addMakers(NodeId equation, int depth, NodeIds &makers) {
     // The cotangent of what is broadcast for an addition is a sum.
     if (depth > 0 && graph_.nodes[id].follows != kNone && graph_.isShaping(graph_.nodes[id]))
       continue;
-    graph_.forEachInput(id, [&](Value input) {
+    graph_.forEachInput(id, [&](ValueId input) {
       NodeId maker = graph_.definition(input);
       if (maker == kNone)
         return;
@@ -57,14 +57,14 @@ bool Aligner::feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId
     if (place >= chain.nodes.size() || chain.nodes[place] != cotangent)
       return true;
     const Clues &clues = chain.clues[place];
-    for (Value residual : clues.residuals) {
-      NodeId maker = graph_.nodeOf(residual.definingOp());
+    for (ValueId residual : clues.residuals) {
+      NodeId maker = values_.maker(residual);
       if (maker == kNone || graph_.nodes[maker].owner != equation)
         continue;
       for (NodeId member : graph_.membersOf(consumer))
-        for (Value operand : graph_.nodes[member].op.operands())
-          if (graph_.nodes[member].owner == consumer && !(graph_.root(operand) == residual) &&
-              graph_.nodeOf(graph_.root(operand).definingOp()) != kNone)
+        for (ValueId operand : graph_.operands(member))
+          if (graph_.nodes[member].owner == consumer && graph_.root(operand) != residual &&
+              values_.maker(graph_.root(operand)) != kNone)
             return false;
       return true;
     }
@@ -79,10 +79,10 @@ bool Aligner::feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId
   return true;
 }
 
-bool Aligner::worksOn(NodeId equation, Value value) {
+bool Aligner::worksOn(NodeId equation, ValueId value) {
   bool found = false;
   for (NodeId member : graph_.membersOf(equation))
-    graph_.forEachInput(member, [&](Value input) { found |= graph_.canonical(input) == value; });
+    graph_.forEachInput(member, [&](ValueId input) { found |= values_.canonical(input) == value; });
   return found;
 }
 
@@ -93,10 +93,10 @@ bool Aligner::worksOnSumsOf(NodeId equation) {
     if (graph_.traits(graph_.nodes[maker]).passesCotangent)
       added.push_back(maker);
   for (NodeId addition : added)
-    for (Value operand : graph_.nodes[addition].op.operands()) {
-      Value value = graph_.canonical(operand);
-      if (!value.isBlockArgument() && graph_.nodeOf(value.definingOp()) == kNone)
-        continue; // a constant
+    for (ValueId operand : graph_.operands(addition)) {
+      ValueId value = values_.canonical(operand);
+      if (values_.isConstant(value))
+        continue;
       if (worksOn(equation, value))
         return true;
       for (NodeId other : added)
@@ -132,9 +132,8 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
   isSure = bool(sum.origin->source);
   // An addition of which only one operand has a tangent is left out by JAX.
   size_t uses = 0;
-  for (Value result : graph_.nodes[last].op.results())
-    for (OpOperand use : result.uses())
-      uses += use.owner() ? 1 : 0;
+  for (ValueId result : graph_.results(last))
+    uses += values_.uses(result).size();
   NodeId addition = kNone;
   for (NodeId maker : makersFor(latest))
     if (isHere(maker) && graph_.traits(graph_.nodes[maker]).passesCotangent) {
@@ -151,10 +150,10 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
         graph_.provenance().text(copy.primitive) != "convert_element_type")
       continue;
     isSure = false;
-    Value original = graph_.canonical(copy.op.operands()[0]);
+    ValueId original = values_.canonical(graph_.operands(maker)[0]);
     for (NodeId source : clues.sources) {
       NodeId other = graph_.nodes[source].primal;
-      if (source == last || other == kNone || worksOn(other, copy.op.results()[0]))
+      if (source == last || other == kNone || worksOn(other, copy.firstResult))
         continue;
       NodeIds makers = makersFor(other);
       if (worksOn(other, original) || std::any_of(makers.begin(), makers.end(),
@@ -169,7 +168,8 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
 /// a loop computes anew with the same result, and not its backward code.
 NodeId Aligner::hoisted(const Chain &chain, size_t at) {
   const Node &node = graph_.nodes[chain.nodes[at]];
-  bool isInLoop = call_ != kNone && graph_.nodes[call_].op.parent().name() == graph_.ids().whileOp;
+  NodeId host = call_ == kNone ? kNone : graph_.nodes[call_].parent;
+  bool isInLoop = host != kNone && graph_.nodes[host].name == graph_.ids().whileOp;
   if (!isInLoop || chain.kind == Kind::Recomputed)
     return kNone;
   for (NodeId source : chain.clues[at].sources) {

@@ -16,22 +16,28 @@ namespace {
 struct Signature {
   const void *name;
   KeyId key;
-  TextId called;                   ///< the primitive of a call, whose copies may call copies
-  std::vector<const void *> parts; ///< attributes and operands
+  TextId called; ///< the primitive of a call, whose copies may call copies
+  std::vector<ValueId> operands;
+  std::vector<const void *> attributes;
   bool operator<(const Signature &o) const {
-    return std::tie(key, name, called, parts) < std::tie(o.key, o.name, o.called, o.parts);
+    return std::tie(key, name, called, operands, attributes) <
+           std::tie(o.key, o.name, o.called, o.operands, o.attributes);
   }
 };
 
 /// Whether it belongs to its owner for sure, and is no equation of its own or another's.
 bool isSurelyOwned(const Node &node) { return !node.isShape && !node.isApart; }
 
-Signature signatureOf(PairingGraph &graph, const Node &node) {
+Signature signatureOf(PairingGraph &graph, NodeId id) {
+  const Node &node = graph.nodes[id];
   bool isCall = node.name == graph.ids().funcCall;
-  Signature signature{node.name.opaque(), node.key, isCall ? node.origin->primitive : 0,
+  Signature signature{node.name.opaque(),
+                      node.key,
+                      isCall ? node.origin->primitive : 0,
+                      {},
                       graph.attributesOf(node)};
-  for (Value operand : node.op.operands())
-    signature.parts.push_back(graph.canonical(operand).opaque());
+  for (ValueId operand : graph.operands(id))
+    signature.operands.push_back(graph.values().canonical(operand));
   return signature;
 }
 
@@ -42,6 +48,11 @@ Signature signatureOf(PairingGraph &graph, const Node &node) {
 void Aligner::matchRecomputed() {
   auto atMost = [&](const Node &node) {
     return std::min(mostFor(node), call_ == kNone ? 1.0f : graph_.nodes[call_].confidence);
+  };
+  auto aliasResults = [&](NodeId copy, NodeId original) {
+    size_t count = std::min(graph_.results(copy).size(), graph_.results(original).size());
+    for (size_t i = 0; i < count; ++i)
+      values_.setAlias(graph_.results(copy)[i], graph_.results(original)[i]);
   };
   std::vector<NodeId> recomputed;
   std::set<KeyId> keys;
@@ -60,47 +71,41 @@ void Aligner::matchRecomputed() {
     if (!isForward(node) || !keys.count(node.key))
       continue;
     ++runs[{node.name.opaque(), node.key}];
-    auto [first, isNew] = computed.emplace(signatureOf(graph_, node), id);
+    auto [first, isNew] = computed.emplace(signatureOf(graph_, id), id);
     if (isNew)
       continue;
     // What was computed twice is one value: nothing tells a copy of one from a copy of the other.
     if (node.follows == kNone && node.owner != graph_.nodes[first->second].owner)
       for (NodeId same : {node.owner, graph_.nodes[first->second].owner})
         graph_.nodes[same].isRepeated = true;
-    ir::Operation same = graph_.nodes[first->second].op;
-    for (Value result : node.op.results())
-      if (result.number() < same.results().size())
-        graph_.setAlias(result, graph_.canonical(same.results()[result.number()]));
+    aliasResults(id, first->second);
   }
   std::unordered_map<NodeId, float>
       sameValue; // how sure it is that a copy has the original's value
   for (NodeId id : recomputed) {
     Node &node = graph_.nodes[id];
-    auto found = computed.find(signatureOf(graph_, node));
+    auto found = computed.find(signatureOf(graph_, id));
     bool isFound = found != computed.end();
-    NodeId original = isFound ? found->second : similarUser(node);
+    NodeId original = isFound ? found->second : similarUser(id);
     // A function that is called again may also return residuals, after its results.
     bool isCall = graph_.functionOf(node) != nullptr;
     if (original == kNone ||
-        (!isCall && graph_.nodes[original].op.results().size() != node.op.results().size()))
+        (!isCall && graph_.results(original).size() != graph_.results(id).size()))
       continue;
     node.primal = graph_.nodes[original].owner;
     bool isOnly = runs[{node.name.opaque(), node.key}] == 1;
     float &isSame = sameValue[id] = isFound ? 1.0f : isOnly ? 0.97f : 0.85f;
     // It is no surer than what it works on.
-    for (Value operand : node.op.operands())
-      if (NodeId maker = graph_.nodeOf(operand.definingOp());
+    for (ValueId operand : graph_.operands(id))
+      if (NodeId maker = values_.maker(operand);
           maker != kNone && graph_.nodes[maker].origin->rematted)
         isSame = std::min(isSame, sameValue.count(maker) ? sameValue[maker] : 0.0f);
-    bool isOne = worksOnValues(node) && isSurelyOwned(graph_.nodes[original]);
+    bool isOne = worksOnValues(id) && isSurelyOwned(graph_.nodes[original]);
     node.confidence = std::min({atMost(node), isSame, isOne ? 1.0f : 0.85f});
     isExact = true;
     if (node.follows == kNone)
       ++copies[originals[id] = original], lastCopy[original] = id;
-    intptr_t count = graph_.nodes[original].op.results().size();
-    for (Value result : node.op.results())
-      if (result.number() < count)
-        graph_.setAlias(result, graph_.nodes[original].op.results()[result.number()]);
+    aliasResults(id, original);
   }
   // An equation may compute as a residual what another one computes as its result: of two copies
   // of one operation, that which only serves the backward pass is the residual.
@@ -116,8 +121,8 @@ void Aligner::matchRecomputed() {
     node.confidence = 0;
   }
   for (size_t i = recomputed.size(); i-- > 0;)
-    if (Node &node = graph_.nodes[recomputed[i]]; originals.count(recomputed[i]))
-      seeUsers(node);
+    if (originals.count(recomputed[i]))
+      seeUsers(recomputed[i]);
   // What is left, where copies can be recognized, are residuals of equations that were copied.
   for (NodeId id : recomputed) {
     Node &node = graph_.nodes[id];
@@ -133,38 +138,41 @@ void Aligner::matchRecomputed() {
   }
 }
 
-/// Whether each operand of the recomputed `node` is that of `other`, as far as that is known: what
-/// was recomputed itself and not recognized may be anything.
-bool Aligner::mayRepeat(const Node &node, const Node &other) {
-  if (node.op.operands().size() != other.op.operands().size() ||
-      graph_.attributesOf(node) != graph_.attributesOf(other))
+/// Whether each operand of the recomputed node `id` is that of `other`, as far as that is known:
+/// what was recomputed itself and not recognized may be anything.
+bool Aligner::mayRepeat(NodeId id, NodeId other) {
+  Span<ValueId> operands = graph_.operands(id), others = graph_.operands(other);
+  if (operands.size() != others.size() ||
+      graph_.attributesOf(graph_.nodes[id]) != graph_.attributesOf(graph_.nodes[other]))
     return false;
-  for (intptr_t i = 0; i < node.op.operands().size(); ++i) {
-    Value own = graph_.canonical(node.op.operands()[i]);
-    NodeId maker = graph_.nodeOf(own.definingOp());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    ValueId own = values_.canonical(operands[i]);
+    NodeId maker = values_.maker(own);
     bool isUnknown = maker != kNone && graph_.nodes[maker].origin->rematted;
-    if (!isUnknown && !(own == graph_.canonical(other.op.operands()[i])))
+    if (!isUnknown && own != values_.canonical(others[i]))
       return false;
   }
   return true;
 }
 
-/// What a copy works on is a copy of what its original works on: makes a recomputed `node` as sure
+/// What a copy works on is a copy of what its original works on: makes a recomputed node as sure
 /// as an operation that uses it.
-void Aligner::seeUsers(Node &node) {
-  if (node.confidence >= kCertain || node.owner != graph_.nodeOf(node.op))
+void Aligner::seeUsers(NodeId id) {
+  Node &node = graph_.nodes[id];
+  if (node.confidence >= kCertain || node.owner != id)
     return;
-  for (Value result : node.op.results())
-    for (OpOperand use : result.uses()) {
-      NodeId user = graph_.nodeOf(use.owner());
-      if (user == kNone || !graph_.nodes[user].origin->rematted ||
-          graph_.nodes[user].confidence < kCertain)
+  for (ValueId result : graph_.results(id))
+    for (const Use &use : values_.uses(result)) {
+      if (use.user == kNone)
         continue;
-      const Node &copy = graph_.nodes[user];
-      Operation original = graph_.nodes[copy.primal].op;
-      if (copy.name != original.name() || copy.op.operands().size() != original.operands().size())
+      const Node &copy = graph_.nodes[use.user];
+      if (!copy.origin->rematted || copy.confidence < kCertain)
         continue;
-      NodeId maker = graph_.nodeOf(original.operands()[use.number()].definingOp());
+      Span<ValueId> originals = graph_.operands(copy.primal);
+      if (copy.name != graph_.nodes[copy.primal].name ||
+          graph_.operands(use.user).size() != originals.size())
+        continue;
+      NodeId maker = values_.maker(originals[use.number]);
       if (maker == kNone || graph_.nodes[maker].name != node.name ||
           graph_.nodes[maker].origin->primitive != node.origin->primitive ||
           graph_.nodes[maker].key != node.key || graph_.nodes[maker].owner != maker)
@@ -175,60 +183,58 @@ void Aligner::seeUsers(Node &node) {
     }
 }
 
-/// Whether `node` works on anything but constants: those prove nothing.
-bool Aligner::worksOnValues(const Node &node) {
-  for (Value raw : node.op.operands()) {
-    Value value = graph_.canonical(raw);
-    if (value.isBlockArgument() || graph_.nodeOf(value.definingOp()) != kNone)
-      return true;
-  }
-  return false;
+/// Whether a node works on anything but constants: those prove nothing.
+bool Aligner::worksOnValues(NodeId id) {
+  Span<ValueId> operands = graph_.operands(id);
+  return std::any_of(operands.begin(), operands.end(), [&](ValueId operand) {
+    return !values_.isConstant(values_.canonical(operand));
+  });
 }
 
-/// Whether what the recomputed `node` works on says that it belongs to `equation`: it is what the
-/// equation works on itself, or made of that.
-bool Aligner::worksOnItsOwn(const Node &node, NodeId equation) {
-  const Node &original = graph_.nodes[equation];
-  bool isCopy = node.name == original.name;
-  if (isCopy && !mayRepeat(node, original))
+/// Whether what the recomputed node `id` works on says that it belongs to `equation`: it is what
+/// the equation works on itself, or made of that.
+bool Aligner::worksOnItsOwn(NodeId id, NodeId equation) {
+  bool isCopy = graph_.nodes[id].name == graph_.nodes[equation].name;
+  if (isCopy && !mayRepeat(id, equation))
     return false;
-  for (Value raw : node.op.operands()) {
-    Value value = graph_.canonical(raw);
-    NodeId maker = graph_.nodeOf(value.definingOp());
+  for (ValueId operand : graph_.operands(id)) {
+    ValueId value = values_.canonical(operand);
+    NodeId maker = values_.maker(value);
     if (maker != kNone && graph_.nodes[maker].origin->rematted) {
       const Node &copy = graph_.nodes[maker];
       if (copy.primal != kNone && copy.confidence >= kCertain &&
           (copy.primal == equation || contains(makersFor(equation), copy.primal)))
         return true;
-    } else if ((maker != kNone || value.isBlockArgument()) && worksOn(equation, value)) {
+    } else if (!values_.isConstant(value) && worksOn(equation, value)) {
       return true;
     }
   }
   return false;
 }
 
-/// The one forward node that does the same as `node` at the same place with one of its operands,
+/// The one forward node that does the same as node `id` at the same place with one of its operands,
 /// if the others cannot be compared; or kNone.
-NodeId Aligner::similarUser(const Node &node) {
+NodeId Aligner::similarUser(NodeId id) {
+  const Node &node = graph_.nodes[id];
   NodeId similar = kNone;
-  for (Value raw : node.op.operands()) {
-    Value value = graph_.canonical(raw);
-    NodeId maker = graph_.nodeOf(value.definingOp());
+  for (ValueId operand : graph_.operands(id)) {
+    ValueId value = values_.canonical(operand);
+    NodeId maker = values_.maker(value);
     if (maker == kNone || !isForward(graph_.nodes[maker]) || graph_.nodes[maker].follows != kNone)
       continue;
     size_t count = 0;
-    for (OpOperand use : value.uses()) {
-      NodeId user = graph_.nodeOf(use.owner());
-      if (++count > kMaxUses || user == kNone || user == similar)
+    for (const Use &use : values_.uses(value)) {
+      if (++count > kMaxUses || use.user == kNone || use.user == similar)
         continue;
-      const Node &other = graph_.nodes[user];
+      const Node &other = graph_.nodes[use.user];
       if (!isForward(other) || other.key != node.key || other.name != node.name ||
           other.origin->primitive != node.origin->primitive || other.constant != node.constant ||
-          graph_.canonical(node.op.operands()[use.number()]) != value || !mayRepeat(node, other))
+          use.number >= graph_.operands(id).size() ||
+          values_.canonical(graph_.operands(id)[use.number]) != value || !mayRepeat(id, use.user))
         continue;
       if (similar != kNone)
         return kNone;
-      similar = user;
+      similar = use.user;
     }
   }
   return similar;

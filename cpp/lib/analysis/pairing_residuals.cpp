@@ -15,32 +15,33 @@ static constexpr int kMaxSteps = 16; // from a residual back to its equation
 /// Whether nothing but backward operations, other residuals and tangents of the equation uses what
 /// the node makes.
 bool PairingGraph::isOnlyResidual(NodeId id, NodeId equation) {
-  for (Value result : nodes[id].op.results())
-    for (OpOperand use : result.uses())
+  for (ValueId result : results(id))
+    for (const Use &use : values_.uses(result))
       if (!isResidualUse(use, id, equation, 0))
         return false;
   return true;
 }
 
 /// Whether `update` puts something into a stack of its loop that only the backward pass uses.
-bool PairingGraph::isResidualStack(const Node &update) {
-  NodeId loop = hostOf(update);
-  if (loop == kNone || nodes[loop].name != ids_.whileOp || update.op.results().size() != 1)
+bool PairingGraph::isResidualStack(NodeId update) {
+  NodeId loop = hostOf(nodes[update]);
+  if (loop == kNone || nodes[loop].name != ids_.whileOp || results(update).size() != 1)
     return false;
-  for (OpOperand use : update.op.results()[0].uses()) {
-    if (nodeOf(use.owner()) != kNone || use.owner().parent() != nodes[loop].op)
+  for (const Use &use : values_.uses(nodes[update].firstResult)) {
+    if (use.user != kNone)
       return false;
-    for (OpOperand outer : nodes[loop].op.results()[use.number()].uses())
-      if (NodeId user = nodeOf(outer.owner()); user == kNone || !nodes[user].origin->transposed)
+    const Yield &yield = values_.yield(use);
+    if (values_.region(yield.region).host != loop)
+      return false;
+    for (const Use &outer : values_.uses(results(loop)[yield.number]))
+      if (outer.user == kNone || !nodes[outer.user].origin->transposed)
         return false;
   }
   return true;
 }
 
-bool PairingGraph::isResidualUse(OpOperand use, NodeId id, NodeId equation, int depth) {
-  Operation owner = use.owner();
-  NodeId user = nodeOf(owner);
-  if (user != kNone) {
+bool PairingGraph::isResidualUse(const Use &use, NodeId id, NodeId equation, int depth) {
+  if (NodeId user = use.user; user != kNone) {
     const Node &other = nodes[user];
     if (other.origin->transposed && !other.origin->rematted)
       return true;
@@ -52,24 +53,29 @@ bool PairingGraph::isResidualUse(OpOperand use, NodeId id, NodeId equation, int 
     // What a loop stacks may be a residual, and what it hands to the next iteration is none.
     if (provenance_.text(other.origin->primitive).find("dynamic_update") == std::string_view::npos)
       return false;
-    return depth > 0 || isResidualStack(other);
+    return depth > 0 || isResidualStack(user);
   }
   // A terminator: see what becomes of the value outside.
-  Operation parent = owner.parent();
-  if (!parent || parent.name() == ids_.whileOp || depth > 2)
+  const Yield &yield = values_.yield(use);
+  NodeId host = values_.region(yield.region).host;
+  if (depth > 2 || (host != kNone && nodes[host].name == ids_.whileOp))
     return false;
-  auto allResidual = [&](Operation outer) {
-    if (intptr_t(use.number()) >= outer.results().size())
+  auto allResidual = [&](NodeId outer) {
+    if (yield.number >= results(outer).size())
       return true;
-    for (OpOperand next : outer.results()[use.number()].uses())
+    for (const Use &next : values_.uses(results(outer)[yield.number]))
       if (!isResidualUse(next, id, equation, depth + 1))
         return false;
     return true;
   };
-  if (parent.name() != ids_.func)
-    return allResidual(parent);
-  const std::vector<Operation> &calls = provenance_.callsOf(parent);
-  return !calls.empty() && std::all_of(calls.begin(), calls.end(), allResidual);
+  if (host != kNone)
+    return allResidual(host);
+  const std::vector<Operation> &calls =
+      provenance_.callsOf(values_.region(yield.region).block.parentOp());
+  return !calls.empty() && std::all_of(calls.begin(), calls.end(), [&](Operation call) {
+    NodeId caller = nodeOfCall(call);
+    return caller != kNone && allResidual(caller);
+  });
 }
 
 /// Whether the later node may be a residual of `equation`: what it works on must be what the
@@ -82,17 +88,17 @@ bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<N
   unsigned from = *found;
   if (!from)
     return false;
-  for (Value raw : nodes[later].op.operands()) {
-    Value value = root(raw);
-    NodeId maker = nodeOf(value.definingOp());
+  for (ValueId operand : operands(later)) {
+    ValueId value = root(operand);
+    NodeId maker = values_.maker(value);
     if ((from & kOfResult) && maker == equation)
       return true;
     if ((from & kOfHelper) && maker != kNone && maker > equation && maker < later &&
         owners[maker] == equation)
       return true;
     if (from & kOfOperand)
-      for (Value operand : nodes[equation].op.operands())
-        if (root(operand) == value)
+      for (ValueId other : operands(equation))
+        if (root(other) == value)
           return true;
   }
   return false;
@@ -113,7 +119,7 @@ bool PairingGraph::isApart(NodeId id, const std::vector<NodeId> &previous) {
     return true;
   // A rule that may compute anything says nothing of what works on the result.
   bool isUser = false;
-  for (Value operand : node.op.operands())
+  for (ValueId operand : operands(id))
     isUser |= definition(root(operand)) == node.owner;
   return isUser && usesAnything(provenance_.text(nodes[node.owner].primitive));
 }

@@ -17,7 +17,7 @@ using namespace ir;
 
 namespace {
 
-constexpr intptr_t kMaxOperands = 64;
+constexpr size_t kMaxOperands = 64;
 constexpr int kMaxSteps = 16; // back to the operation that a tangent belongs to
 constexpr int kMaxDepth = 4;  // of additions that a tangent passes unchanged
 
@@ -26,7 +26,7 @@ public:
   /// `residualOf`: what each node would be a residual of, or kNone.
   TangentFinder(PairingGraph &graph, const FunctionNodes &range,
                 const std::vector<NodeId> &residualOf)
-      : graph_(graph), range_(range), residualOf_(residualOf) {}
+      : graph_(graph), values_(graph.values()), range_(range), residualOf_(residualOf) {}
   /// Whether there are any.
   bool run();
 
@@ -39,18 +39,18 @@ private:
     return id != kNone && id >= range_.begin && id < range_.end && isTwice_[at(id)];
   }
   /// What made `value`, if that was differentiated twice.
-  NodeId maker(Value value) {
+  NodeId maker(ValueId value) {
     NodeId id = graph_.definition(value);
     return isIn(id) ? id : kNone;
   }
   std::string_view primitiveOf(NodeId id);
   Linearity linearity(NodeId id);
-  bool mayBeTangent(Value value);
-  bool isConstant(Value value);
+  bool mayBeTangent(ValueId value);
+  bool isConstant(ValueId value);
 
   bool findTwice();
   void paint(NodeId id, Color color);
-  void paintPrimal(Value value);
+  void paintPrimal(ValueId value);
   void spread();
   void infer(NodeId id);
   void paintDerivatives();
@@ -61,21 +61,22 @@ private:
   NodeId primalOf(NodeId tangent);
   NodeId shapedFor(NodeId id);
   NodeId primalOfTerms(NodeId sum);
-  bool isLinearized(const Node &tangent, const Node &primal);
+  bool isLinearized(NodeId tangent, NodeId primal);
   bool isDerivative(NodeId tangent, NodeId primal);
-  bool isTangentOf(Value tangent, Value value, int depth = 0);
-  bool isMirrored(Value tangent, Value value);
-  bool isOf(Value value, NodeId primal);
+  bool isTangentOf(ValueId tangent, ValueId value, int depth = 0);
+  bool isMirrored(ValueId tangent, ValueId value);
+  bool isOf(ValueId value, NodeId primal);
 
   PairingGraph &graph_;
+  const ValueGraph &values_;
   const FunctionNodes &range_;
   const std::vector<NodeId> &residualOf_;
   std::vector<char> isTwice_; // differentiated twice and not transposed
   std::vector<Color> colors_;
   std::vector<NodeId> previous_; // the one before at the same place
   std::vector<NodeId> pending_;
-  ir::PointerMap<bool> isPrimal_;  // of values that others made
-  ir::PointerMap<Value> tangents_; // of those
+  ir::FlatMap<ValueId, bool> isPrimal_;    // of values that others made
+  ir::FlatMap<ValueId, ValueId> tangents_; // of those
   bool isConsistent_ = true;
 };
 
@@ -88,16 +89,16 @@ Linearity TangentFinder::linearity(NodeId id) {
   return graph_.isShaping(node(id)) ? Linearity::Sum : linearityOf(primitiveOf(id));
 }
 
-bool TangentFinder::isConstant(Value value) {
+bool TangentFinder::isConstant(ValueId value) {
   value = graph_.root(value);
-  return value.isResult() && graph_.nodeOf(value.definingOp()) == kNone;
+  return values_.isConstant(value);
 }
 
-bool TangentFinder::mayBeTangent(Value value) {
+bool TangentFinder::mayBeTangent(ValueId value) {
   NodeId made = maker(value);
   if (made != kNone)
     return colors_[at(made)] != Primal;
-  return !isConstant(value) && !isPrimal_.find(graph_.root(value).opaque());
+  return !isConstant(value) && !isPrimal_.find(graph_.root(value));
 }
 
 /// Whether there are any operations that were differentiated twice.
@@ -112,7 +113,7 @@ bool TangentFinder::findTwice() {
     if (own.origin->rematted || graph_.provenance().text(own.order->letters) != "jj")
       continue;
     // Results of a call or loop are primal or tangent each.
-    bool isOne = own.makes.size() == 1 && own.op.operands().size() <= kMaxOperands &&
+    bool isOne = own.makes.size() == 1 && graph_.operands(id).size() <= kMaxOperands &&
                  own.last == id && !graph_.functionOf(own);
     if (!isOne)
       continue;
@@ -148,16 +149,16 @@ void TangentFinder::paint(NodeId id, Color color) {
     return;
   known = color;
   pending_.push_back(id);
-  for (OpOperand use : node(id).op.results()[0].uses())
-    if (NodeId user = graph_.nodeOf(use.owner()); isIn(user))
-      pending_.push_back(user);
+  for (const Use &use : values_.uses(node(id).firstResult))
+    if (isIn(use.user))
+      pending_.push_back(use.user);
 }
 
-void TangentFinder::paintPrimal(Value value) {
+void TangentFinder::paintPrimal(ValueId value) {
   if (NodeId made = maker(value); made != kNone)
     paint(made, Primal);
   else
-    isPrimal_.insert(graph_.root(value).opaque());
+    isPrimal_.insert(graph_.root(value));
 }
 
 void TangentFinder::spread() {
@@ -171,17 +172,17 @@ void TangentFinder::spread() {
 /// Paints an operation after what it works on, and that after the operation.
 void TangentFinder::infer(NodeId id) {
   Linearity kind = linearity(id);
-  Operation op = node(id).op;
+  Span<ValueId> operands = graph_.operands(id);
   bool isSum = kind == Linearity::Sum;
-  bool allPrimal = !op.operands().empty();
+  bool allPrimal = !operands.empty();
   std::vector<NodeId> linear; // what may be tangents
   size_t numOpen = 0;         // of those
-  for (intptr_t number = 0; number < op.operands().size(); ++number) {
-    Value operand = op.operands()[number];
+  for (size_t number = 0; number < operands.size(); ++number) {
+    ValueId operand = operands[number];
     NodeId made = maker(operand);
     bool isPrimal = made == kNone ? isConstant(operand) : colors_[at(made)] == Primal;
     allPrimal &= isPrimal;
-    if (isSum && !graph_.isShaping(node(id)) && !isLinearIn(primitiveOf(id), number)) {
+    if (isSum && !graph_.isShaping(node(id)) && !isLinearIn(primitiveOf(id), intptr_t(number))) {
       paintPrimal(operand);
       continue;
     }
@@ -197,7 +198,7 @@ void TangentFinder::infer(NodeId id) {
   if (allPrimal)
     paint(id, Primal);
   if (colors_[at(id)] == Primal)
-    for (Value operand : op.operands())
+    for (ValueId operand : operands)
       paintPrimal(operand);
   if (colors_[at(id)] != Tangent)
     return;
@@ -223,15 +224,14 @@ void TangentFinder::paintDerivatives() {
   for (NodeId id = range_.begin; id < range_.end && isConsistent_; ++id) {
     if (!isIn(id) || colors_[at(id)] != Unknown || linearity(id) != Linearity::Product)
       continue;
-    Operation op = node(id).op;
-    if (op.operands().size() != 2)
+    Span<ValueId> operands = graph_.operands(id);
+    if (operands.size() != 2)
       continue;
-    Value a = op.operands()[0], b = op.operands()[1];
+    ValueId a = operands[0], b = operands[1];
     forEachBefore(id, [&](NodeId primal) {
-      Operation original = node(primal).op;
-      if (linearity(primal) != Linearity::None || original.operands().size() != 1)
+      if (linearity(primal) != Linearity::None || graph_.operands(primal).size() != 1)
         return false;
-      Value operand = original.operands()[0];
+      ValueId operand = graph_.operands(primal)[0];
       bool isTangent = (isMirrored(a, operand) && isOf(b, primal)) ||
                        (isMirrored(b, operand) && isOf(a, primal));
       if (isTangent)
@@ -243,18 +243,18 @@ void TangentFinder::paintDerivatives() {
 }
 
 /// Whether `tangent` is made as `value` is, at its place.
-bool TangentFinder::isMirrored(Value tangent, Value value) {
+bool TangentFinder::isMirrored(ValueId tangent, ValueId value) {
   NodeId made = maker(graph_.root(tangent)), original = maker(graph_.root(value));
   if (made == kNone || original == kNone || made <= original || colors_[at(made)] == Primal ||
       colors_[at(original)] == Tangent)
     return false;
   const Node &copy = node(made), &first = node(original);
-  if (copy.origin != first.origin || copy.name != first.name ||
-      copy.op.operands().size() != first.op.operands().size())
+  Span<ValueId> operands = graph_.operands(made), others = graph_.operands(original);
+  if (copy.origin != first.origin || copy.name != first.name || operands.size() != others.size())
     return false;
-  bool isShared = copy.op.operands().size() == 1;
-  for (intptr_t i = 0; i < copy.op.operands().size(); ++i)
-    isShared |= graph_.root(copy.op.operands()[i]) == graph_.root(first.op.operands()[i]);
+  bool isShared = operands.size() == 1;
+  for (size_t i = 0; i < operands.size(); ++i)
+    isShared |= graph_.root(operands[i]) == graph_.root(others[i]);
   return isShared;
 }
 
@@ -266,11 +266,11 @@ NodeId TangentFinder::equationOf(NodeId id) const {
 }
 
 /// Whether the derivative of `primal` uses `value`.
-bool TangentFinder::isOf(Value value, NodeId primal) {
+bool TangentFinder::isOf(ValueId value, NodeId primal) {
   value = graph_.root(value);
-  NodeId made = graph_.nodeOf(value.definingOp());
+  NodeId made = values_.maker(value);
   if (usesOperand(primitiveOf(primal)))
-    for (Value operand : node(primal).op.operands())
+    for (ValueId operand : graph_.operands(primal))
       if (graph_.root(operand) == value)
         return true;
   if (made == primal)
@@ -307,8 +307,8 @@ NodeId TangentFinder::shapedFor(NodeId id) {
   NodeId primal = kNone;
   if (!graph_.isShaping(node(id)))
     return kNone;
-  for (OpOperand use : node(id).op.results()[0].uses()) {
-    NodeId user = graph_.nodeOf(use.owner());
+  for (const Use &use : values_.uses(node(id).firstResult)) {
+    NodeId user = use.user;
     if (!isIn(user) || node(user).key != node(id).key || node(user).tangentOf == kNone ||
         (primal != kNone && primal != node(user).tangentOf))
       return kNone;
@@ -326,7 +326,7 @@ NodeId TangentFinder::primalOf(NodeId tangent) {
   bool isSure = true;
   forEachBefore(tangent, [&](NodeId primal) {
     if (colors_[at(primal)] == Tangent || node(primal).owner != primal ||
-        !(isLinearized(node(tangent), node(primal)) || isDerivative(tangent, primal)))
+        !(isLinearized(tangent, primal) || isDerivative(tangent, primal)))
       return false;
     isSure = found == kNone || equationOf(found) == equationOf(primal);
     found = found == kNone ? primal : found;
@@ -335,11 +335,11 @@ NodeId TangentFinder::primalOf(NodeId tangent) {
   if (found == kNone || !isSure)
     return kNone;
   // A value has one tangent.
-  auto own = node(tangent).op.operands(), original = node(found).op.operands();
-  for (intptr_t i = 0; i < own.size() && own.size() == original.size(); ++i) {
-    Value seed = graph_.root(own[i]), value = graph_.root(original[i]);
+  Span<ValueId> own = graph_.operands(tangent), original = graph_.operands(found);
+  for (size_t i = 0; i < own.size() && own.size() == original.size(); ++i) {
+    ValueId seed = graph_.root(own[i]), value = graph_.root(original[i]);
     if (maker(seed) == kNone && !(seed == value) && isTangentOf(own[i], original[i]))
-      *tangents_.insert(value.opaque()).first = seed;
+      *tangents_.insert(value).first = seed;
   }
   return found;
 }
@@ -347,7 +347,7 @@ NodeId TangentFinder::primalOf(NodeId tangent) {
 /// The terms of a tangent belong to one operation.
 NodeId TangentFinder::primalOfTerms(NodeId sum) {
   NodeId common = kNone;
-  for (Value operand : node(sum).op.operands()) {
+  for (ValueId operand : graph_.operands(sum)) {
     NodeId term = maker(graph_.root(operand));
     NodeId primal = term == kNone ? kNone : node(term).tangentOf;
     if (primal == kNone || (common != kNone && primal != common) ||
@@ -359,8 +359,9 @@ NodeId TangentFinder::primalOfTerms(NodeId sum) {
 }
 
 /// Whether `tangent` does with the tangents of some operands what `primal` does with those.
-bool TangentFinder::isLinearized(const Node &tangent, const Node &primal) {
-  auto own = tangent.op.operands(), original = primal.op.operands();
+bool TangentFinder::isLinearized(NodeId tangentId, NodeId primalId) {
+  const Node &tangent = node(tangentId), &primal = node(primalId);
+  Span<ValueId> own = graph_.operands(tangentId), original = graph_.operands(primalId);
   std::string_view name = graph_.provenance().text(tangent.primitive);
   if (name == "neg" && graph_.provenance().text(primal.primitive) == "sub" && original.size() == 2)
     return isTangentOf(own[0], original[1]);
@@ -369,7 +370,7 @@ bool TangentFinder::isLinearized(const Node &tangent, const Node &primal) {
                   graph_.attributesOf(tangent) != graph_.attributesOf(primal)))
     return false;
   bool isAny = false;
-  for (intptr_t i = 0; i < own.size(); ++i) {
+  for (size_t i = 0; i < own.size(); ++i) {
     bool isTangent = isTangentOf(own[i], original[i]);
     isAny |= isTangent;
     if (!isTangent && !(graph_.root(own[i]) == graph_.root(original[i])))
@@ -386,11 +387,11 @@ bool TangentFinder::isDerivative(NodeId tangent, NodeId primal) {
     return false;
   bool isStep = false, isMixed = false; // it works on such a step, and on values
   bool isAny = false;
-  for (Value operand : node(tangent).op.operands()) {
+  for (ValueId operand : graph_.operands(tangent)) {
     NodeId made = maker(graph_.root(operand));
     bool isOwn = made != kNone && node(made).tangentOf == primal;
     bool isTangent = isOwn;
-    for (Value original : node(primal).op.operands())
+    for (ValueId original : graph_.operands(primal))
       isTangent = isTangent || isTangentOf(operand, original);
     bool isValue = !isTangent && isOf(operand, primal);
     if (!isTangent && !isValue && !isConstant(operand))
@@ -403,14 +404,14 @@ bool TangentFinder::isDerivative(NodeId tangent, NodeId primal) {
 }
 
 /// Whether `tangent` is that of `value`, as far as that is known: others may have made both.
-bool TangentFinder::isTangentOf(Value tangent, Value value, int depth) {
+bool TangentFinder::isTangentOf(ValueId tangent, ValueId value, int depth) {
   if (isConstant(tangent) || isConstant(value))
     return false;
   NodeId made = maker(graph_.root(tangent)), original = maker(graph_.root(value));
   if (made == kNone && original == kNone) {
-    Value *known = tangents_.find(graph_.root(value).opaque());
+    ValueId *known = tangents_.find(graph_.root(value));
     return known ? *known == graph_.root(tangent)
-                 : graph_.isAlike(tangent.type().ptr, value.type().ptr, 1);
+                 : graph_.isAlike(values_.typeOf(tangent), values_.typeOf(value), 1);
   }
   if (original == kNone)
     return false;
@@ -420,7 +421,7 @@ bool TangentFinder::isTangentOf(Value tangent, Value value, int depth) {
   // A term without a tangent adds nothing.
   if (depth == kMaxDepth || !passesCotangent(primitiveOf(original)))
     return false;
-  for (Value operand : node(original).op.operands())
+  for (ValueId operand : graph_.operands(original))
     if (isTangentOf(tangent, operand, depth + 1))
       return true;
   return false;

@@ -103,7 +103,7 @@ static Location framesOfEquation(Location trace) {
 }
 
 Provenance::Named Provenance::parse(Location loc, bool isCall) {
-  std::vector<std::string_view> names; // innermost first
+  std::vector<Identifier> names; // innermost first
   FileLoc source;
   Location trace;
   std::vector<Location> pending{loc};
@@ -120,7 +120,7 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
       // `"mul:"("jit(f)/mul"(...))` is a hint for profilers and says nothing new.
       bool isHint = !text.empty() && text.back() == ':' && dynCast<NameLoc>(name.child());
       if (!isHint && (at == loc || !isFrame(name)))
-        names.push_back(text);
+        names.push_back(name.name());
     } else if (CallSiteLoc call = dynCast<CallSiteLoc>(at)) {
       // The callers of a frame are frames and have nothing to add.
       NameLoc callee = dynCast<NameLoc>(call.callee());
@@ -141,23 +141,15 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
     }
   }
 
-  std::string joined;
-  for (auto name = names.rbegin(); name != names.rend(); ++name)
-    joined.append(joined.empty() ? "" : "/").append(*name);
-  // JAX names the call of a cached lowering by scopes alone.
-  if (isCall && names.size() == 1 && !endsInCall(joined))
-    joined += '/';
-  NamePath path = parseName(joined);
-  std::string scope;
-  for (const std::string &element : path.scopes)
-    scope.append(scope.empty() ? "" : "/").append(element);
-
-  Named result;
-  result.head = intern(path.head);
+  Path path = isCall || names.size() != 1 ? pathOf(names, isCall) : pathOf(names[0]);
+  Named result{{}, path.head};
   Origin &origin = result.origin;
-  origin.scope = origin.localScope = intern(scope);
-  origin.transforms = intern(path.transforms);
-  origin.primitive = intern(path.primitive);
+  origin.scope = origin.localScope = path.scope;
+  origin.transforms = path.transforms;
+  origin.primitive = path.primitive;
+  origin.transposed = path.transposed;
+  origin.checkpointed = path.checkpointed;
+  origin.rematted = path.rematted;
   origin.source = source;
   if (source && trace) {
     Location equation = framesOfEquation(trace);
@@ -166,10 +158,31 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
   }
   if (source)
     origin.sourceKey = file(source).key;
-  origin.transposed = path.isTransposed();
-  origin.checkpointed = path.checkpointed;
-  origin.rematted = path.rematted;
   return result;
+}
+
+/// Equations of one scope and primitive have one name, on several lines.
+const Provenance::Path &Provenance::pathOf(Identifier name) {
+  auto [path, isNew] = paths_.insert(name.opaque());
+  if (isNew)
+    *path = pathOf({name}, /*isCall=*/false);
+  return *path;
+}
+
+Provenance::Path Provenance::pathOf(const std::vector<Identifier> &names, bool isCall) {
+  std::string joined;
+  for (auto name = names.rbegin(); name != names.rend(); ++name)
+    joined.append(joined.empty() ? "" : "/").append(name->str());
+  // JAX names the call of a cached lowering by scopes alone.
+  if (isCall && names.size() == 1 && !endsInCall(joined))
+    joined += '/';
+  NamePath path = parseName(joined);
+  std::string scope;
+  for (const std::string &element : path.scopes)
+    scope.append(scope.empty() ? "" : "/").append(element);
+  return {intern(path.head),      intern(scope),       intern(path.transforms),
+          intern(path.primitive), path.isTransposed(), path.checkpointed,
+          path.rematted};
 }
 
 // --- Composition ---------------------------------------------------------------------------------

@@ -74,6 +74,11 @@ private:
     Origin origin;
     TextId head = 0;
   };
+  /// What a name says.
+  struct Path {
+    TextId head = 0, scope = 0, transforms = 0, primitive = 0;
+    bool transposed = false, checkpointed = false, rematted = false;
+  };
   struct File {
     uint32_t key = 0;
     bool isRange = false; ///< it has an end
@@ -102,6 +107,8 @@ private:
 
   const Named &named(ir::Location loc, bool isCall = false);
   Named parse(ir::Location loc, bool isCall);
+  const Path &pathOf(ir::Identifier name);
+  Path pathOf(const std::vector<ir::Identifier> &names, bool isCall);
   const File &file(ir::FileLoc loc);
   bool isFrame(ir::NameLoc name);
   const Origin &composed(const Context *context, const Named &name);
@@ -124,6 +131,7 @@ private:
 
   std::deque<Named> names_;
   ir::PointerMap<const Named *> namedByLocation_, namedCalls_;
+  ir::PointerMap<Path> paths_;
   ir::PointerMap<File> files_;
 
   std::unordered_set<Context, Hash> contexts_;
