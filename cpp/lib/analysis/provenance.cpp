@@ -110,16 +110,18 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
   while (!pending.empty()) {
     Location at = pending.back();
     pending.pop_back();
-    if (!trace && !dynCast<NameLoc>(at))
+    NameLoc name = dynCast<NameLoc>(at);
+    bool isFrameOnly = name && at != loc && isFrame(name); // of a stack of one
+    if (!trace && (!name || isFrameOnly))
       trace = at;
     if (FileLoc position = dynCast<FileLoc>(at)) {
       source = source ? source : position;
-    } else if (NameLoc name = dynCast<NameLoc>(at)) {
+    } else if (name) {
       pending.push_back(name.child());
       std::string_view text = name.name().str();
       // `"mul:"("jit(f)/mul"(...))` is a hint for profilers and says nothing new.
       bool isHint = !text.empty() && text.back() == ':' && dynCast<NameLoc>(name.child());
-      if (!isHint && (at == loc || !isFrame(name)))
+      if (!isHint && !isFrameOnly)
         names.push_back(name.name());
     } else if (CallSiteLoc call = dynCast<CallSiteLoc>(at)) {
       // The callers of a frame are frames and have nothing to add.
