@@ -249,12 +249,13 @@ Groups::Conflict Groups::Graph::describeGap(const Component &component) const {
   Place outside = *std::find_if_not(component.begin(), component.end(), isMember);
   Place dependent =
       firstDependent(component, [&](Place place) { return place == outside; }, isMember).first;
-  return {op(outside),
-          ir::concat({quoted(op(outside)), " is not in the ", nameOf(component[0]),
-                      ", but depends on it, and ", quotedAt(op(dependent)),
-                      ", which is in it, depends on this operation. XLA's schedulers refuse groups "
-                      "with such gaps: tag this operation too, or give the later part of the group "
-                      "another id"})};
+  return {
+      op(outside),
+      ir::concat({quoted(op(outside)), " is not in the ", nameOf(component[0]),
+                  ", but depends on it, and ", quotedAt(op(dependent)),
+                  (", which is in it, depends on this operation. XLA's schedulers refuse groups "
+                   "with such gaps: tag this operation too, or give the later part of the group "
+                   "another id")})};
 }
 
 Groups::Conflict Groups::Graph::describeDependence(const Component &component) const {
@@ -263,8 +264,8 @@ Groups::Conflict Groups::Graph::describeDependence(const Component &component) c
   return {op(dependent),
           ir::concat({quoted(op(dependent)), " is in the ", nameOf(dependent), ", but depends on ",
                       quotedAt(op(source)),
-                      ", which is in it too. XLA launches a group at once, and refuses one whose "
-                      "members are not independent: give this operation another key"})};
+                      (", which is in it too. XLA launches a group at once, and refuses one whose "
+                       "members are not independent: give this operation another key")})};
 }
 
 Groups::Conflict Groups::Graph::describeCycle(const Component &component) const {
@@ -325,9 +326,9 @@ void Groups::checkOrder(const InlinedBlock &block, std::vector<Conflict> &confli
           {seen.without,
            ir::concat({quoted(seen.without), " is in the scheduling group ", group.str(),
                        " without '", kGroupOrder, "', which ", quotedAt(seen.with),
-                       " in the same group has. XLA's scheduler aborts the process "
-                       "unless all members have it or none: tag the group as a "
-                       "whole"})});
+                       (" in the same group has. XLA's scheduler aborts the process "
+                        "unless all members have it or none: tag the group as a "
+                        "whole")})});
   }
 }
 

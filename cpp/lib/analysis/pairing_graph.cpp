@@ -366,6 +366,8 @@ Span<NodeId> PairingGraph::membersOf(NodeId equation) {
 static bool isMainOp(Identifier op, std::string_view primitive) {
   std::string_view name = op.str();
   name.remove_prefix(std::min(name.size(), name.find('.') + 1));
+  if (primitive == "unstack") // of slices
+    return name == "reshape";
   return primitive.size() < 3 || name.substr(0, 3) == primitive.substr(0, 3) || name == "call";
 }
 

@@ -79,8 +79,7 @@ public:
       } else {
         throw RuleError(
             ir::concat({"rule ", std::to_string(number_), " has an unknown field '", field_,
-                        "'; fields are op, scope, source, function, phase, attrs, "
-                        "grad"}));
+                        "'; fields are op, scope, source, function, phase, attrs, grad"}));
       }
     }
     field_ = "attrs";

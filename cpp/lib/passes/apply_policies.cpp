@@ -355,8 +355,8 @@ ir::Attribute Applier::derive(ir::Operation op, ir::NamedAttribute entry, const 
   std::optional<std::string> other = rename(id, policy);
   if (!other) {
     (void)ctx_.emitError(op, ir::concat({"cannot retag '", key, "' = ", entry.value.str(),
-                                         ": it is no integer that 'offset' can be added to, and "
-                                         "the policy has no 'suffix'"}));
+                                         (": it is no integer that 'offset' can be added to, and "
+                                          "the policy has no 'suffix'")}));
     return entry.value;
   }
   auto [former, isNew] = renamed_.try_emplace({key, *other}, id);

@@ -201,8 +201,8 @@ void Verifier::checkAttached(ir::Operation op) {
   for (ir::NamedAttribute entry : ctx_.tags().getAttached(op))
     if (ir::isReservedKey(entry.name.str()))
       fail(op, ir::concat({"got '", entry.name.str(), "' = ", entry.value.str(),
-                           " from a rule; the key is reserved for JAX, Shardy, XLA or hlotag, "
-                           "choose another name"}));
+                           (" from a rule; the key is reserved for JAX, Shardy, XLA or hlotag, "
+                            "choose another name")}));
 }
 
 void Verifier::checkGroups() {
