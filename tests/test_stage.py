@@ -220,6 +220,11 @@ def test_rules_may_be_read_only_once():
         assert tagged(jax.jit(lambda x: jnp.sin(x) + jnp.cos(x)).lower(X)) == 2
 
 
+def test_a_pattern_that_is_no_text_is_refused():
+    with pytest.raises(hlotag.TagError, match=r"rule field 'scope': '\\ud800' .*surrogates"):
+        Rule({"k": "v"}, scope="\ud800")
+
+
 @pytest.mark.parametrize("rules", [Rule({"k": "v"}, op="sine"), 3, "rules.toml"])
 def test_what_is_no_list_of_rules_is_refused(rules):
     with pytest.raises(hlotag.TagError, match=r"rules must be .*hlotag\.Rule objects, got (Rule|int|str)"):
@@ -397,7 +402,7 @@ def test_a_failing_pass_raises_from_the_call_and_nothing_is_cached():
 
 @pytest.mark.parametrize(
     ("pipeline", "message"),
-    [("hlotag-resolv", "hlotag-resolve"), ("hlotag-strip{kez=a}", "keys"), (3, "string"), ("hlotag-strip{", "")],
+    [("hlotag-resolv", "hlotag-resolve"), ("hlotag-strip{kez=a}", "keys"), (3, "string"), ("hlotag-strip{", "not closed")],
 )
 def test_a_bad_pipeline_is_refused_when_it_is_given(pipeline, message):
     with pytest.raises(hlotag.PipelineError, match=message):

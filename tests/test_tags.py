@@ -357,8 +357,8 @@ def test_any_string_is_a_key(staged, key):
         ({3: "v"}, "3.*int"),
         ({"hlotag.x": "v"}, "reserved"),
         ("k", "mapping.*str"),
-        ({"k": "\ud800"}, r"'k', value '\\ud800'.*surrogates"),
-        ({"\ud800": "v"}, r"'\\ud800', value 'v'.*surrogates"),
+        ({"k": "\ud800"}, r"'k': '\\ud800'.*surrogates"),
+        ({"\ud800": "v"}, r"key: '\\ud800'.*surrogates"),
     ],
 )
 def test_what_cannot_be_a_tag_is_refused_where_it_is_written(attrs, message):

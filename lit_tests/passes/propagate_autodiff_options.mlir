@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: hlotag-opt %s --hlotag-propagate-autodiff="seeds=attached" | FileCheck %s --check-prefix=ATTACHED
 // RUN: hlotag-opt %s --hlotag-propagate-autodiff | FileCheck %s --check-prefix=ALL
+// RUN: not hlotag-opt %s --hlotag-propagate-autodiff="min-confidence=90" 2>&1 | FileCheck %s --check-prefix=RANGE
+// RUN: not hlotag-opt %s --hlotag-propagate-autodiff="min-confidence=-0.5" 2>&1 | FileCheck %s --check-prefix=RANGE
+// RANGE: error: the option 'min-confidence' must be from 0 to 1
 
 // ATTACHED-LABEL: func.func @derived
 // ALL-LABEL: func.func @derived

@@ -349,6 +349,22 @@ def check(name: str, text: str) -> None:
     check_value(name, text)
 
 
+def check_text(what: str, text: str) -> None:
+    """Checks that MLIR, whose text is UTF-8, can write `text`.
+
+    Args:
+      what: what the error calls it.
+      text: the text.
+
+    Raises:
+      TagError: it has half of a character, as names of files that are no UTF-8 have.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise TagError(f"{what}: {text!r} is not text that UTF-8 can write: {error.reason}") from None
+
+
 def check_value(name: str, text: str) -> None:
     """`check` without the question whether the key is reserved, for tags written by JAX's own API.
 
@@ -357,12 +373,10 @@ def check_value(name: str, text: str) -> None:
       text: the value as text.
 
     Raises:
-      TagError: the key is known and the value is not legal, or MLIR, whose text is UTF-8, cannot write one of them.
+      TagError: the key is known and the value is not legal; or as for `check_text`.
     """
-    try:
-        (name + text).encode()
-    except UnicodeEncodeError as error:
-        raise TagError(f"key {name!r}, value {text!r}: it is not text that UTF-8 can write: {error.reason}") from None
+    check_text("key", name)
+    check_text(f"value of key {name!r}", text)
     key = lookup(name)
     if key is None or key.values is None or key.values.allow(text):
         return

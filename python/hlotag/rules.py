@@ -57,6 +57,7 @@ class Rule:
         for name, pattern in patterns.items():
             if not isinstance(pattern, str) or not pattern:
                 raise TagError(f"rule field {name!r} must be a non-empty string, got {pattern!r}")
+            keys.check_text(f"rule field {name!r}", pattern)
         if self.phase not in _PHASES:
             raise TagError(f"rule field 'phase' must be one of {', '.join(_PHASES)}, got {self.phase!r}")
         if not self.attrs:

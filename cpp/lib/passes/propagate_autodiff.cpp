@@ -75,6 +75,9 @@ analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
 }
 
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
+  bool isConfidence = *minConfidence_ >= 0 && *minConfidence_ <= 1; // not a number is none
+  if (!isConfidence)
+    return ctx.emitError(ctx.module(), "the option 'min-confidence' must be from 0 to 1");
   if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.operations()))
     return success();
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
