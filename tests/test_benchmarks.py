@@ -45,12 +45,14 @@ totals: 120
 
 
 @pytest.fixture
-def counts(monkeypatch):
+def benchmark(monkeypatch):
+    """Imports one of them by its name."""
     monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("counts")
+    return importlib.import_module
 
 
-def test_instructions_belong_to_the_function_that_they_are_in(counts, tmp_path):
+def test_instructions_belong_to_the_function_that_they_are_in(benchmark, tmp_path):
+    counts = benchmark("counts")
     (tmp_path / "out").write_text(CALLGRIND)
     spent = counts.spent(tmp_path / "out")
     assert dict(spent) == {
@@ -61,18 +63,14 @@ def test_instructions_belong_to_the_function_that_they_are_in(counts, tmp_path):
     assert [counts.kind_of(function) for function in spent] == ["own", "C API", "unique"]
 
 
-@pytest.fixture
-def instructions(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("instructions")
-
-
-def test_callgrinds_total_is_read(instructions, tmp_path):
+def test_callgrinds_total_is_read(benchmark, tmp_path):
+    instructions = benchmark("instructions")
     (tmp_path / "out").write_text(CALLGRIND)
     assert instructions.total_of(tmp_path / "out") == 120
 
 
-def test_the_kernel_understands_which_counter_is_meant(instructions):
+def test_the_kernel_understands_which_counter_is_meant(benchmark):
+    instructions = benchmark("instructions")
     software, time_on_a_processor = 1, 1  # It needs no counter of the processor's.
     try:
         clock = instructions.processor_clock(software, time_on_a_processor)
@@ -84,12 +82,14 @@ def test_the_kernel_understands_which_counter_is_meant(instructions):
         assert 0 < before < clock()
 
 
-def test_without_counters_and_valgrind_instructions_are_not_counted(instructions, monkeypatch, capsys):
+def test_without_counters_and_valgrind_instructions_are_not_counted(benchmark, monkeypatch, capsys):
+    instructions = benchmark("instructions")
+
     def none() -> None:
         raise OSError("no counters")
 
     monkeypatch.setattr(instructions, "processor_clock", none)
-    monkeypatch.setattr(importlib.import_module("counts"), "has_valgrind", lambda: False)
+    monkeypatch.setattr(benchmark("counts"), "has_valgrind", lambda: False)
     monkeypatch.setattr(sys, "argv", ["instructions.py"])
     instructions.main()
     assert re.match(r"Did not run: .*\(no counters\)", capsys.readouterr().out, re.DOTALL)

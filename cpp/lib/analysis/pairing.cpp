@@ -18,9 +18,9 @@ void aliasParameters(PairingGraph &graph, Provenance &provenance) {
     NodeId call = calls.size() == 1 ? graph.nodeOfCall(calls[0]) : kNone;
     if (call == kNone || graph.nodes[call].order->isDerived)
       continue;
-    size_t number = 0;
-    for (ValueId argument : graph.values().arguments(function.body))
-      graph.values().setAlias(argument, graph.operands(call)[number++]);
+    ValueGraph &values = graph.values();
+    for (ValueId argument : values.arguments(function.body))
+      values.setAlias(argument, graph.operands(call)[values.number(argument)]);
   }
 }
 

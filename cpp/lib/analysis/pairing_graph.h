@@ -87,7 +87,6 @@ public:
   Provenance &provenance() { return provenance_; }
   const ir::OpIds &ids() const { return ids_; }
   ValueGraph &values() { return values_; }
-  const ValueGraph &values() const { return values_; }
   const Traits &traits(const Node &node);
   NodeId nodeOfCall(ir::Operation call);
   Span<ValueId> operands(NodeId id) const { return values_.operands(id); }

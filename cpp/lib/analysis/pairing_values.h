@@ -140,8 +140,6 @@ public:
     if (canonical(original) != canonical(copy))
       values_[copy].original = canonical(original);
   }
-  /// The number of a value; one that nothing was added for is taken for constant.
-  ValueId idOf(ir::Value value);
 
 private:
   struct Value {
@@ -153,6 +151,8 @@ private:
   };
 
   ValueId add(ir::Value value, NodeId maker, uint32_t number, RegionId region);
+  /// The number of a value; one that nothing was added for is taken for constant.
+  ValueId idOf(ir::Value value);
 
   std::vector<Value> values_;
   std::vector<ValueId> operands_;
