@@ -281,7 +281,7 @@ NB_MODULE(_core, m) {
       "name_path",
       [](std::string_view name) {
         analysis::NamePath path = analysis::parseName(name);
-        return nb::make_tuple(path.scopes, path.isTransposed());
+        return nb::make_tuple(path.scope(), path.isTransposed());
       },
       nb::arg("name"), "The scopes in a name of JAX's, and whether it is of a backward pass.");
   m.def("provenance", &provenance, nb::arg("module"),

@@ -63,6 +63,13 @@ void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
 
 } // namespace
 
+std::string NamePath::scope() const {
+  std::string joined;
+  for (const std::string &element : scopes)
+    joined.append(joined.empty() ? "" : "/").append(element);
+  return joined;
+}
+
 std::vector<std::string_view> splitName(std::string_view name) {
   std::vector<size_t> open;    // unclosed '(' so far
   std::vector<size_t> slashes; // not known to be enclosed

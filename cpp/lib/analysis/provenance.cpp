@@ -179,11 +179,8 @@ Provenance::Path Provenance::pathOf(const std::vector<Identifier> &names, bool i
   if (isCall && names.size() == 1 && !endsInCall(joined))
     joined += '/';
   NamePath path = parseName(joined);
-  std::string scope;
-  for (const std::string &element : path.scopes)
-    scope.append(scope.empty() ? "" : "/").append(element);
-  return {intern(path.head),      intern(scope),       intern(path.transforms),
-          intern(path.primitive), path.isTransposed(), path.checkpointed,
+  return {intern(path.head),      intern(path.scope()), intern(path.transforms),
+          intern(path.primitive), path.isTransposed(),  path.checkpointed,
           path.rematted};
 }
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from hlotag.audit import equal
 from hlotag.audit.matching import Matching
-from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
 from hlotag.hlo.join import data_flow
 from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of
 
@@ -62,7 +62,7 @@ class Findings:
 
 def classify(
     ops: Sequence[Op],
-    tags: Mapping[int, Sequence[tuple[str, str, Step]]],
+    tags: Mapping[int, Ways],
     captures: Sequence[Capture],
     live: Callable[[], set[int]],
     *,
@@ -72,7 +72,7 @@ def classify(
 
     Args:
         ops: The operations.
-        tags: Keys, values and how they came, by operation.
+        tags: Keys and values by operation, each with how it came; what became of it is appended.
         captures: The HLO modules, in the order in which XLA had them.
         live: Finds the operations that the program needs; called if some tagged one is gone.
         has_program: Whether the tags are those of a program; if not, the first capture is where they are.
@@ -80,37 +80,33 @@ def classify(
     Returns:
         What became of the tags.
     """
-    entries = {number: [(key, value) for key, value, _ in found] for number, found in tags.items()}
-    steps = {(number, key): [step] for number, found in tags.items() for key, _, step in found}
     findings = Findings([], [], {})
     previous: Callable[[], _View] | None = None
     for capture in captures:
 
         @functools.cache
         def view_of(capture: Capture = capture) -> _View:
-            return _View(capture, Matching(ops, capture.named, capture.joined), entries)
+            return _View(capture, Matching(ops, capture.named, capture.joined), tags)
 
         if previous is not None or has_program:  # Without a program, the first module is asked only for what is gone.
-            _follow(view_of(), entries, steps, previous, live)
+            _follow(view_of(), tags, previous, live)
             findings.strays, findings.main = view_of().strays(ops), view_of().matching.main
         previous = view_of
     findings.tags = [
-        Tag(key, value, ops[number], tuple(steps[number, key])) for number, found in entries.items() for key, value in found
+        Tag(key, value, ops[number], tuple(way)) for number, ways in tags.items() for (key, value), way in ways.items()
     ]
     return findings
 
 
 def _follow(
     view: _View,
-    entries: Mapping[int, Sequence[tuple[str, str]]],
-    steps: Mapping[tuple[int, str], list[Step]],
+    tags: Mapping[int, Ways],
     previous: Callable[[], _View] | None,
     live: Callable[[], set[int]],
 ) -> None:
     """Appends to each tag's way what became of it in a view."""
-    for number, found in entries.items():
-        for key, value in found:
-            way = steps[number, key]
+    for number, ways in tags.items():
+        for (key, value), way in ways.items():
             if way[-1].state not in _GONE:
                 way.append(view.step(number, key, value, previous, live))
 
@@ -134,10 +130,8 @@ def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Se
     for place, (_, named) in enumerate(passes):
         found: Counter[tuple[int, str]] = Counter()
         for instruction, numbers in named.items():
-            if not numbers or not instruction.proto.HasField("frontend_attributes"):
-                continue
-            attributes = instruction.attributes
-            for number in numbers:
+            attributes = instruction.attributes if numbers else {}
+            for number in numbers if attributes else ():
                 for key, value in attributes.items():
                     tag = open_.get((number, key))
                     if tag is not None and value == tag.value:
@@ -156,7 +150,7 @@ def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Se
         after = last_seen[tag_id] + 1
         return passes[after][0] if after < len(passes) else ""
 
-    return [replace(tag, steps=(*tag.steps[:-1], replace(tag.steps[-1], by=name))) if (name := by(tag)) else tag for tag in tags]
+    return [tag._replace(steps=(*tag.steps[:-1], tag.steps[-1]._replace(by=name))) if (name := by(tag)) else tag for tag in tags]
 
 
 _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
@@ -165,11 +159,11 @@ _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
 class _View:
     """One capture, and who bears what in it."""
 
-    def __init__(self, capture: Capture, matching: Matching, entries: Mapping[int, Sequence[tuple[str, str]]]) -> None:
+    def __init__(self, capture: Capture, matching: Matching, tags: Mapping[int, Ways]) -> None:
         self.stage, self.module, self.restored = capture.stage, capture.module, capture.restored
         self.matching = matching
-        self.attributes = {i: i.attributes for i in capture.module.instructions() if i.proto.HasField("frontend_attributes")}
-        self._entries = entries
+        self.attributes = {i: found for i in capture.module.instructions() if (found := i.attributes)}
+        self._tags = tags
         self._classes: equal.Classes | None = None
         self._flow: Mapping[Any, Any] | None = None
         self._strays = self._find_strays(capture)
@@ -177,8 +171,10 @@ class _View:
 
     def bears(self, instruction: Any, key: str, value: str) -> bool:
         """Whether the tag is there; XLA joins the values of what it combines by commas."""
-        found = self.attributes.get(instruction, {}).get(key)
-        return found is not None and (found == value or value in found.split(","))
+        attributes = self.attributes.get(instruction)
+        if attributes is None or (found := attributes.get(key)) is None:
+            return False
+        return found == value or value in found.split(",")
 
     def step(self, number: int, key: str, value: str, previous: Callable[[], _View] | None, live: Callable[[], set[int]]) -> Step:
         main = self.matching.main.get(number, [])
@@ -196,9 +192,9 @@ class _View:
 
     def _there(self, number: int, key: str, main: list[Any], bearing: list[Any]) -> Step:
         names = _each(bearing)
-        if any(key in self.restored.get(i.name, ()) for i in bearing):
+        if self.restored and any(key in self.restored.get(i.name, ()) for i in bearing):
             return Step(self.stage, TagState.RESTORED, "hlotag's HLO stage", instructions=names)
-        if self._copies(bearing) < self._copies(main):
+        if len(bearing) < len(main) and self._copies(bearing) < self._copies(main):
             return Step(self.stage, TagState.LOST, detail=f"on {len(bearing)} of {len(main)} instructions", instructions=names)
         shared = {
             owner
@@ -209,8 +205,8 @@ class _View:
         }
         if shared:
             return Step(self.stage, TagState.MERGED, detail=f"with {len(shared)} more", instructions=names)
-        if self._copies(bearing) > 1:
-            return Step(self.stage, TagState.DUPLICATED, detail=f"{self._copies(bearing)} times", instructions=names)
+        if (copies := self._copies(bearing)) > 1:
+            return Step(self.stage, TagState.DUPLICATED, detail=f"{copies} times", instructions=names)
         return Step(self.stage, TagState.KEPT, instructions=names)
 
     @staticmethod
@@ -260,15 +256,16 @@ class _View:
 
     def _find_strays(self, capture: Capture) -> list[tuple[Any, str, str]]:
         """Tags on instructions none of whose operations has them."""
-        tagged = {entry for found in self._entries.values() for entry in found}
+        tagged = {entry for ways in self._tags.values() for entry in ways}
+        relations = [related for related in (self.matching.owners, capture.callers, capture.stands_for) if related]
         found = []
         for instruction, attributes in self.attributes.items():
             if kind_of(instruction.opcode) == Kind.GLUE or instruction.opcode in RELABELLING:
                 continue
-            relations = (self.matching.owners, capture.callers, capture.stands_for)
             owners = [owner for related in relations for owner in related.get(instruction, ())]
-            for entry in attributes.items():
-                if owners and entry in tagged and not any(entry in self._entries.get(owner, ()) for owner in owners):
+            own = {entry for owner in owners for entry in self._tags.get(owner, ())}
+            for entry in attributes.items() if owners else ():
+                if entry in tagged and entry not in own:
                     found.append((instruction, *entry))
         return found
 
@@ -279,7 +276,7 @@ class _View:
             named = names.get(instruction, ())
 
             def misses(number: int, entry: tuple[str, str] = (key, value)) -> bool:
-                return entry in self._entries.get(number, ()) and number not in self.matching.main
+                return entry in self._tags.get(number, ()) and number not in self.matching.main
 
             # Named after whom it was taken from, most often; else it is a neighbour's, and XLA folds into operands.
             near = (*named, *(n for number in named for n in self.matching.near(number, _NEAR)))
@@ -299,7 +296,7 @@ class _View:
 
 
 def _each(instructions: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(i.name for i in instructions)
+    return tuple([i.name for i in instructions])
 
 
 def _names(instructions: Sequence[Any]) -> str:

@@ -214,11 +214,11 @@ def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[s
 
         found = classify.classify(read.ops, read.tags, captures, find_live)
         tags_found = classify.with_passes(found.tags, [*passes, ("", captures[-1].named)])
-    ops = [dataclasses.replace(op, instructions=tuple(i.name for i in found.main.get(op.id, ()))) for op in read.ops]
+    ops = [op._replace(instructions=tuple(i.name for i in found.main.get(op.id, ()))) for op in read.ops]
     return Audit(
         name=read.name,
         ops=ops,
-        tags=[dataclasses.replace(tag, op=ops[tag.op.id]) for tag in tags_found],
+        tags=[tag._replace(op=ops[tag.op.id]) for tag in tags_found],
         strays=found.strays,
         dropped=tags.dropped(),
         platform=platform,

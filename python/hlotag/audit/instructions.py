@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from hlotag import _core
-from hlotag.audit.model import Op, Stage, Step, TagState
+from hlotag.audit.model import Op, Stage, Step, TagState, Ways
 from hlotag.hlo.join import program_of
-from hlotag.hlo.module import HloModule, Instruction
+from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.restore import tags_of
 
@@ -23,37 +23,37 @@ class Instructions:
 
     Attributes:
         ops: One for each instruction that is more than glue or has tags.
-        tags: Keys, values and how they came, by operation.
+        tags: Keys and values with how they came, by operation.
     """
 
     def __init__(self, module: HloModule) -> None:
         self._module = module
         self._ids: dict[Instruction, int] = {}
         self.ops: list[Op] = []
-        self.tags: dict[int, list[tuple[str, str, Step]]] = {}
-        places: dict[str, tuple[str, str]] = {}
-        tags_in: dict[int, Mapping[str, str]] = {}  # Equal attributes are one object, which the module keeps.
-        for instruction in module.instructions():
-            attributes = instruction.attributes
-            if (tags := tags_in.get(id(attributes))) is None:
-                tags = tags_in[id(attributes)] = tags_of(attributes)
+        self.tags: dict[int, Ways] = {}
+        self._places: dict[str, tuple[str, str]] = {}
+        for computation in module.computations.values():
+            self._add(computation)
+
+    def _add(self, computation: Computation) -> None:
+        numbers: dict[int, int] = {}  # By the instruction's id.
+        for instruction in computation.instructions:
+            tags = tags_of(instruction.attributes)
             if not tags and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
             name = instruction.op_name
-            if name not in places:
-                scopes, backward = _core.name_path(name)
-                places[name] = "/".join(scopes), "backward" if backward else "forward"
-            scope, phase = places[name]
+            if name not in self._places:
+                scope, backward = _core.name_path(name)
+                self._places[name] = scope, "backward" if backward else "forward"
+            scope, phase = self._places[name]
             file, line = instruction.source or ("", 0)
-            number = self._ids[instruction] = len(self.ops)
-            operands = tuple(self._ids[o] for o in instruction.operands if o in self._ids)
+            number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
+            operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])
             names = (instruction.name,)
-            self.ops.append(
-                Op(number, instruction.opcode, scope, instruction.computation.name, phase, file, line, operands, names)
-            )
+            self.ops.append(Op(number, instruction.opcode, scope, computation.name, phase, file, line, operands, names))
             if tags:
                 step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=names)
-                self.tags[number] = [(key, value, step) for key, value in tags.items()]
+                self.tags[number] = {entry: [step] for entry in tags.items()}
 
     @cached_property
     def program(self) -> _core.Program:
@@ -89,19 +89,23 @@ class Lineage:
         Returns:
             The new `named`.
         """
-        by_name = {i.name: (i, numbers) for i, numbers in self.named.items()}
-        by_metadata: dict[str, dict[int, str]] = {}
-        for instruction, numbers in self.named.items():
-            for number in numbers if instruction.op_name else ():
-                by_metadata.setdefault(instruction.op_name, {})[number] = instruction.opcode
-        self.ambiguous = []
+        by_name = {i.name: i for i in self.named}
         named: dict[Any, tuple[int, ...]] = {}
+        renamed = []
         for instruction in module.instructions():
-            same, numbers = by_name.get(instruction.name, (None, ()))
+            same = by_name.get(instruction.name)
             if same is not None and same.opcode == instruction.opcode:
-                named[instruction] = numbers
+                named[instruction] = self.named[same]
             else:
-                named[instruction] = self._by_metadata(instruction, by_metadata)
+                named[instruction] = ()
+                renamed.append(instruction)
+        by_metadata: dict[str, dict[int, str]] = {i.op_name: {} for i in renamed if i.op_name}
+        for instruction, numbers in self.named.items() if by_metadata else ():
+            for number in numbers if instruction.op_name in by_metadata else ():
+                by_metadata[instruction.op_name][number] = instruction.opcode
+        self.ambiguous = []
+        for instruction in renamed:
+            named[instruction] = self._by_metadata(instruction, by_metadata)
         self.named = named
         return named
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -95,8 +95,7 @@ class Stage(enum.StrEnum):
     OPTIMIZED = "optimized HLO"
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(NamedTuple):
     """An operation of the module that XLA is given; where only HLO is at hand, an instruction of the first module.
 
     Attributes:
@@ -127,8 +126,7 @@ class Op:
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A tag at one stage.
 
     Attributes:
@@ -148,8 +146,11 @@ class Step:
     instructions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+# The tags of an operation: keys and values, and each one's way so far.
+Ways = dict[tuple[str, str], list[Step]]
+
+
+class Tag(NamedTuple):
     """A key and value on an operation, and its way through the stages.
 
     Attributes:
@@ -181,8 +182,7 @@ class Tag:
         return f"{self.key}={self.value} on {self.op.name}{place}: {self.state.label}"
 
 
-@dataclass(frozen=True, slots=True)
-class Stray:
+class Stray(NamedTuple):
     """A tag on an instruction that stands for operations without it.
 
     Attributes:

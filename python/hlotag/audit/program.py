@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hlotag.audit.model import Op, Stage, Step, TagState
+from hlotag.audit.model import Op, Stage, Step, TagState, Ways
 from hlotag.errors import ParseError
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
@@ -33,14 +33,14 @@ class Program:
     Attributes:
         name: The module's.
         ops: Its operations, by id.
-        tags: Keys, values and how they came, by the operation's id.
+        tags: Keys and values with how they came, by the operation's id.
         op_of: From the number that `Origins` gave an operation to its id.
         origins: The numbering; it has the module.
     """
 
     name: str
     ops: list[Op]
-    tags: dict[int, list[tuple[str, str, Step]]]
+    tags: dict[int, Ways]
     op_of: dict[int, int]
     origins: Origins
 
@@ -77,7 +77,7 @@ def read(module: Any, filename: str = "") -> Program:
             op_of[number] = ids[operation] = len(ids)
     calls = _Calls(origins.operations)
     ops: list[Op] = []
-    tags: dict[int, list[tuple[str, str, Step]]] = {}
+    tags: dict[int, Ways] = {}
     function = ""
     for number, (operation, place) in enumerate(zip(origins.operations, places, strict=True)):
         if operation.name == "func.func":
@@ -155,7 +155,7 @@ def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, 
     return tuple(found)
 
 
-def _tags(operation: Any, ir: Any) -> list[tuple[str, str, Step]]:
+def _tags(operation: Any, ir: Any) -> Ways:
     records = {}
     if RECORDS in operation.attributes:
         records = {entry.name: entry.attr for entry in ir.DictAttr(operation.attributes[RECORDS])}
@@ -166,7 +166,7 @@ def _tags(operation: Any, ir: Any) -> list[tuple[str, str, Step]]:
             texts[entry.name] = entry.attr.value_bytes.decode() if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
         except UnicodeDecodeError as error:
             raise ParseError(f"{entry.name!r} of {operation.name} has a value that is not UTF-8: {error}") from None
-    return [(key, value, _step(records.get(key), ir)) for key, value in tags_of(texts).items()]
+    return {(key, value): [_step(records.get(key), ir)] for key, value in tags_of(texts).items()}
 
 
 def _step(record: Any, ir: Any) -> Step:

@@ -24,7 +24,7 @@ class Instruction:
 
     Attributes:
       proto: the `HloInstructionProto`; what is set on it is in the module that is written.
-      opcode: as in HLO text.
+      name, opcode: as in HLO text, without "%".
       op_name: of `OpMetadata`: JAX's scope and primitive, "" if XLA has none.
       id: unique within its computation.
       operand_ids: ids of the operands, in the same computation.
@@ -32,11 +32,12 @@ class Instruction:
       computation: that the instruction is in.
     """
 
-    __slots__ = ("called_ids", "computation", "id", "op_name", "opcode", "operand_ids", "proto")
+    __slots__ = ("called_ids", "computation", "id", "name", "op_name", "opcode", "operand_ids", "proto")
 
     def __init__(self, instruction: Any, computation: Computation):
         self.proto = instruction
         self.computation = computation
+        self.name: str = instruction.name
         self.opcode: str = instruction.opcode
         self.op_name: str = instruction.metadata.op_name
         self.id: int = instruction.id
@@ -45,11 +46,6 @@ class Instruction:
 
     def __repr__(self) -> str:
         return f"<{self.opcode} {self.name}>"
-
-    @property
-    def name(self) -> str:
-        """As in HLO text, without "%"."""
-        return self.proto.name
 
     @property
     def attributes(self) -> Mapping[str, str]:
@@ -136,6 +132,7 @@ class HloModule:
         self.proto = _proto().read(module) if isinstance(module, bytes) else module
         self.name: str = self.proto.name
         self._known_attributes: dict[bytes, Mapping[str, str]] = {}  # By how protobuf writes them.
+        self._places: dict[int, tuple[str, int] | None] = {}  # By stack frame.
 
     def __repr__(self) -> str:
         return f"<HLO module {self.name}>"
@@ -178,11 +175,17 @@ class HloModule:
         """(file, line) that an `OpMetadata` names, directly or by a stack frame."""
         if metadata.source_file:
             return metadata.source_file, metadata.source_line
+        frame: int = metadata.stack_frame_id
+        if frame not in self._places:
+            self._places[frame] = self._place_of(frame)
+        return self._places[frame]
+
+    def _place_of(self, frame: int) -> tuple[str, int] | None:
         index = self.proto.stack_frame_index
         # Ids count from 1; 0 is none.
-        if not 0 < metadata.stack_frame_id <= len(index.stack_frames):
+        if not 0 < frame <= len(index.stack_frames):
             return None
-        place = index.file_locations[index.stack_frames[metadata.stack_frame_id - 1].file_location_id - 1]
+        place = index.file_locations[index.stack_frames[frame - 1].file_location_id - 1]
         return index.file_names[place.file_name_id - 1], place.line
 
 

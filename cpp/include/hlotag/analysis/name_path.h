@@ -23,6 +23,8 @@ struct NamePath {
   bool checkpointed = false; ///< inside a function under `jax.checkpoint`, as transposed
   bool rematted = false;     ///< a forward operation computed again
 
+  /// The scopes as they are written.
+  std::string scope() const;
   bool isTransposed() const { return transforms.find('t') != std::string::npos; }
 };
 

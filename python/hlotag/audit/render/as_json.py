@@ -49,7 +49,7 @@ def as_dict(audit: Audit) -> dict[str, Any]:
 
 
 def _fields(of: Op | Step) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in of.__slots__}
+    return of._asdict()
 
 
 def _tag(tag: Tag) -> dict[str, Any]:
