@@ -73,6 +73,7 @@ struct Equation {
   PyObject *address;    // who has it now may be another
   nb::object reference; // weak, and the one that JAX itself has
   std::shared_ptr<Group> group;
+  nb::object traceback; // where JAX has that of another equation; else null
   uint64_t number;
 };
 
@@ -116,24 +117,53 @@ Trace &recordsOf(nb::handle trace) {
   return found->second;
 }
 
+// JAX's `source_info_util._source_info_context` and `Traceback.get_traceback`.
+PyObject *sourceContext, *getTraceback;
+
+/// What JAX evaluates (the rules for the equation of a jaxpr, and the user's code in them) has the
+/// traceback of that equation.
+nb::object tracebackIfReplaced() {
+  if (nb::getattr(nb::handle(sourceContext).attr("context"), "traceback").is_none())
+    return {};
+  return nb::handle(getTraceback)();
+}
+
 void record(nb::handle trace, nb::handle equation) {
   if (!Open::innermost)
     return;
   const std::shared_ptr<Group> &group = Open::innermost->group();
   nb::object reference = weakReference(equation, nullptr);
-  recordsOf(trace).equations.push_back({equation.ptr(), std::move(reference), group, made++});
+  nb::object traceback = tracebackIfReplaced();
+  recordsOf(trace).equations.push_back(
+      {equation.ptr(), std::move(reference), group, std::move(traceback), made++});
 }
 
-/// The group that an equation was recorded in; null if none was open then.
-std::shared_ptr<Group> groupOf(nb::handle equation) {
+/// Null if no group was open.
+const Equation *recordOf(nb::handle equation) {
   for (const auto &[address, trace] : traces()) {
     // From the end, which is where a tag usually finds it.
     const auto &equations = trace.equations;
     for (auto at = equations.rbegin(); at != equations.rend(); ++at)
       if (at->address == equation.ptr() && at->reference().is(equation))
-        return at->group;
+        return &*at;
   }
   return nullptr;
+}
+
+/// Those of a trace that JAX has not dropped, in the order they were made.
+nb::list recordedIn(nb::handle trace) {
+  auto found = traces().find(trace.ptr());
+  if (found == traces().end())
+    return {};
+  // Copied, and before any object is made: that may collect garbage, and traces with it.
+  std::vector<nb::object> references;
+  for (const Equation &equation : found->second.equations)
+    references.push_back(equation.reference);
+  nb::list equations;
+  for (const nb::object &reference : references)
+    if (nb::object equation = reference(); !equation.is_none())
+      equations.append(equation);
+  return equations;
 }
 
 /// Those that JAX has not dropped, in the order they were made.
@@ -177,7 +207,7 @@ PyObject *callOriginal(PyObject *original, PyObject *self, Arguments arguments, 
 }
 
 // What was there before, of the one place in the process where each is wrapped.
-PyObject *bind, *bindWithTrace, *makeEqn;
+PyObject *bind, *bindWithTrace, *makeEqn, *newEqnRecipe;
 
 PyObject *inGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   Open open;
@@ -204,6 +234,23 @@ PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObje
   return result.release().ptr();
 }
 
+/// Recipes are tuples, to which nothing refers weakly: their tracers are recorded.
+PyObject *recordedRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
+  nb::object recipe = nb::steal(PyObject_Vectorcall(newEqnRecipe, arguments, count, names));
+  if (!recipe)
+    return nullptr;
+  try {
+    for (nb::handle reference : recipe.attr("out_tracer_refs")) {
+      nb::object tracer = reference();
+      record(tracer.attr("_trace"), tracer);
+    }
+  } catch (nb::python_error &error) {
+    error.restore();
+    return nullptr;
+  }
+  return recipe.release().ptr();
+}
+
 PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
                                              PyObject *)) noexcept {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
@@ -218,6 +265,10 @@ PyMethodDef bindWithTraceMethod = {
 PyMethodDef makeEqnMethod = {
     "make_eqn", asFunction(recorded), anyArguments,
     "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
+
+PyMethodDef newEqnRecipeFunction = {
+    "new_eqn_recipe", asFunction(recordedRecipe), anyArguments,
+    "new_eqn_recipe(*args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
 
 /// A method of the class `owner` that takes the place of `given`.
 nb::object wrap(PyObject *&original, PyMethodDef &method, nb::handle owner, nb::handle given) {
@@ -246,7 +297,36 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
       "recorded",
       [](nb::handle owner, nb::handle given) { return wrap(makeEqn, makeEqnMethod, owner, given); },
       "`DynamicJaxprTrace.make_eqn`, its equations recorded in the innermost open group.");
-  m.def("group_of", &groupOf, nb::arg("equation"), "None if no group was open.");
+  m.def(
+      "recorded_recipe",
+      [](nb::handle given) {
+        nb::object before = nb::steal(std::exchange(newEqnRecipe, given.inc_ref().ptr()));
+        return nb::steal(PyCFunction_New(&newEqnRecipeFunction, nullptr));
+      },
+      "`new_eqn_recipe`, the tracers of its recipes recorded as equations are.");
+  m.def(
+      "group_of",
+      [](nb::handle equation) {
+        const Equation *record = recordOf(equation);
+        return record ? record->group : nullptr;
+      },
+      nb::arg("equation"), "None if no group was open.");
+  m.def(
+      "traceback_of",
+      [](nb::handle equation) {
+        const Equation *record = recordOf(equation);
+        return record && record->traceback ? record->traceback : nb::none();
+      },
+      nb::arg("equation"), "Where it was made, if it has another equation's traceback; else None.");
+  m.def(
+      "take_tracebacks",
+      [](nb::handle context, nb::handle get) {
+        sourceContext = context.inc_ref().ptr();
+        getTraceback = get.inc_ref().ptr();
+      },
+      "How to find where an equation is made, and whether JAX looks; before anything is recorded.");
+  m.def("recorded_in", &recordedIn, nb::arg("trace"),
+        "What was recorded of a trace and JAX has not dropped, in the order it was made.");
   m.def("open_group", &Open::innermostGroup, "The innermost one that has equations so far.");
   m.def(
       "recorded_equations",

@@ -19,7 +19,18 @@ from types import CodeType
 from typing import Any
 
 from hlotag import _compat
-from hlotag._core import Group, group_of, in_group, in_some_group, open_group, recorded
+from hlotag._core import (
+    Group,
+    group_of,
+    in_group,
+    in_some_group,
+    open_group,
+    recorded,
+    recorded_in,
+    recorded_recipe,
+    take_tracebacks,
+    traceback_of,
+)
 
 
 def equations_of(value: Any) -> list[Any]:
@@ -41,15 +52,15 @@ def equations_of(value: Any) -> list[Any]:
         enclosing.add(caller)
         caller = caller.parent
     group = _group_of(equation, enclosing)
-    if group is None:  # Made before hlotag was enabled, or by the older partial evaluation.
+    if group is None:  # Made before hlotag was enabled.
         return [equation]
     groups = [group]
-    for part, before, since in _compat.equations_around(value):
+    for part, before, since in _compat.equations_around(value, recorded_in):
         # A call that does nothing to its operand (`conj` of real numbers) has an equation in the trace of tangents only.
         start = _group_of(part, enclosing)
         if start is None or start not in groups:  # The tangent of an operand, handed through.
             continue
-        call = _compat.library_call(part)
+        call = _compat.library_call(part, traceback_of(part))
         if call is None:
             continue
         found = [
@@ -86,7 +97,7 @@ def _same_call(
         other_group = _group_of(other, enclosing)
         if other_group is last:
             continue
-        there = _compat.library_call(other)
+        there = _compat.library_call(other, traceback_of(other))
         if other_group is None or there is None or here[0] != there[0]:
             break
         if _is_further(here[1], there[1]) is not later and not _are_rounds(here[1], there[1], value[1]):
@@ -129,4 +140,9 @@ def _loops(code: CodeType) -> tuple[range, ...]:
     return tuple(range(x.argval, x.offset + 1) for x in jumps)
 
 
-PATCHES = (*_compat.bind_patches(in_group, in_some_group), _compat.equation_patch(recorded))
+take_tracebacks(*_compat.traceback_sources())
+PATCHES = (
+    *_compat.bind_patches(in_group, in_some_group),
+    _compat.equation_patch(recorded),
+    _compat.recipe_patch(recorded_recipe),
+)

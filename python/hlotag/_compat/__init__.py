@@ -28,6 +28,7 @@ with explained():
         export_patch,
         jaxpr_patches,
         lowering_patch,
+        recipe_patch,
         traced_patch,
         value_tag_patch,
     )
@@ -91,6 +92,7 @@ with explained():
         restore_ambient_metadata,
         retag_recipe,
         swap_ambient_metadata,
+        traceback_sources,
         user_frame,
         with_metadata,
     )

@@ -92,6 +92,17 @@ def equation_patch(wrap: Callable[[type, Callable], Callable]) -> Patch:
     return Patch(pe.DynamicJaxprTrace, "make_eqn", partial(wrap, pe.DynamicJaxprTrace))
 
 
+def recipe_patch(wrap: Callable[[Callable], Callable]) -> Patch:
+    """Wraps `new_eqn_recipe`, which makes every equation of the older partial evaluation.
+
+    JAX differentiates rules of `custom_jvp` by it, and transposes by it what `linear_transpose` is given: code of the user.
+
+    Args:
+      wrap: from the function to what takes its place.
+    """
+    return Patch(pe, "new_eqn_recipe", wrap)
+
+
 def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
     """Intercepts JAX's own value tag, `set_xla_metadata(x, ...)`, however user code imported it.
 

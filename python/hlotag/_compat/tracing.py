@@ -18,6 +18,7 @@ from jax._src import config, core, source_info_util, xla_metadata, xla_metadata_
 from jax._src.interpreters import ad
 from jax._src.interpreters import partial_eval as pe
 from jax.experimental import xla_metadata as _public
+from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 
 Metadata = Mapping[str, Any]
 
@@ -115,8 +116,7 @@ def _held_by(tracer: Any) -> Iterator[Any]:
 
 def _is_made_here(tracer: Any) -> bool:
     """Whether the equation of a jaxpr's tracer was made under all the transformations that the calling code is under."""
-    equation = tracer.recipe if is_recipe(tracer) else tracer.parent
-    stack = equation.source_info.name_stack.stack
+    stack = _source_of(tracer if is_recipe(tracer) else tracer.parent).name_stack.stack
     here, there = ([x for x in names if isinstance(x, source_info_util.Transform)] for names in (_name_stack(), stack))
     return there[: len(here)] == here
 
@@ -126,14 +126,30 @@ def is_recipe(equation: Any) -> bool:
     return isinstance(equation, pe.JaxprTracer)
 
 
-def library_call(equation: Any) -> tuple[Any, tuple] | None:
+def _source_of(equation: Any) -> Any:
+    return (equation.recipe if is_recipe(equation) else equation).source_info
+
+
+def traceback_sources() -> tuple[Any, Callable[[], Any]]:
+    """What has a `context.traceback` while JAX gives new equations that of another, and what gives where the calling code is.
+
+    JAX evaluates the equations of a jaxpr so, and with them the rules that the user wrote for a function called there.
+    """
+    return source_info_util._source_info_context, _jax.Traceback.get_traceback
+
+
+def library_call(equation: Any, made_at: Any | None) -> tuple[Any, tuple] | None:
     """Where in the program, and where in the library that it called, an equation was bound.
+
+    Args:
+      equation: of `equation_behind`.
+      made_at: the traceback of where it was made, if it has another.
 
     Returns:
       The frames down to the innermost one of user code, to be compared; and those from there to the bind, as (code, instruction),
       outermost first. None if the equation has no such frames.
     """
-    traceback = equation.source_info.traceback
+    traceback = made_at or _source_of(equation).traceback
     if traceback is None:
         return None
     codes, instructions = traceback.raw_frames()  # innermost first
@@ -152,28 +168,33 @@ def library_call(equation: Any) -> tuple[Any, tuple] | None:
     return (codes[frame:], instructions[frame:]), tuple(inside)[::-1]
 
 
-def equations_around(value: Any) -> Iterator[tuple[Any, Iterator[Any], Iterator[Any]]]:
+def equations_around(value: Any, recorded_in: Callable[[Any], list[Any]]) -> Iterator[tuple[Any, Iterator[Any], Iterator[Any]]]:
     """In each trace that has a part of `value` (the primal one first, and those of tangents): what it made before and after.
+
+    Args:
+      value: an array or tracer.
+      recorded_in: the equations of a trace of the older partial evaluation, which itself keeps none.
 
     Yields:
       The equation behind that part, the equations before it, nearest first, and those since. Equations that JAX dropped as dead
       code are left out.
     """
     for tracer in _jaxpr_tracers(value):
-        equations = tracer._trace.frame.tracing_eqns
+        behind = equation_behind(tracer)
+        equations = recorded_in(tracer._trace) if is_recipe(behind) else tracer._trace.frame.tracing_eqns
         # From the end, which is where a tag usually finds it: a search from the start would make tracing quadratic.
         last = len(equations) - 1
-        at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is tracer.parent), None)
+        at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is behind), None)
         if at is not None:
-            yield tracer.parent, _live(equations, range(at - 1, -1, -1)), _live(equations, range(at + 1, last + 1))
+            yield behind, _live(equations, range(at - 1, -1, -1)), _live(equations, range(at + 1, last + 1))
 
 
 def _jaxpr_tracers(value: Any) -> Iterator[Any]:
     """All tracers of jaxprs that `value` consists of and that an equation made."""
-    if isinstance(value, pe.DynamicJaxprTracer):
-        if value.parent is not None:
+    if isinstance(value, (pe.DynamicJaxprTracer, pe.JaxprTracer)):
+        if _jaxpr_tracer(value) is not None:
             yield value
-    elif isinstance(value, core.Tracer) and not isinstance(value, pe.JaxprTracer):
+    elif isinstance(value, core.Tracer):
         for held in _held_by(value):
             yield from _jaxpr_tracers(held)
 
@@ -191,10 +212,21 @@ def _dereferenced(equation: Any) -> Any:
 def retag_recipe(tracer: Any, update: Callable[[Any], Any]) -> None:
     """Gives the equation behind a partial-evaluation tracer the context `update(old context)`."""
     recipe = tracer.recipe
-    new = recipe._replace(ctx=update(recipe.ctx))
+    new = recipe._replace(ctx=update(recipe.ctx), params=_retagged_if_inlined(recipe.params, update))
     for ref in recipe.out_tracer_refs:
         if (out := ref()) is not None:
             out.recipe = new
+
+
+def _retagged_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -> dict[str, Any]:
+    """A recipe's parameters: when JAX evaluates it, the equations of an inlined `jit` take its place, and its context is lost."""
+    inline = params.get("inline")  # True in 0.10.2, and since then one of an enumeration.
+    if getattr(inline, "name", inline) not in (True, "JAX_EARLY"):
+        return params
+    jaxpr = params["jaxpr"]
+    inner = getattr(jaxpr, "jaxpr", jaxpr)  # In 0.12 jaxprs have their own constants, and are their own `jaxpr`.
+    retagged = inner.replace(eqns=[equation.replace(ctx=update(equation.ctx)) for equation in inner.eqns])
+    return params | {"jaxpr": retagged if inner is jaxpr else jaxpr.replace(jaxpr=retagged)}
 
 
 def is_tracing() -> bool:
