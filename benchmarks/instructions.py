@@ -2,6 +2,7 @@
 """What hlotag costs in instructions that are executed, which do not depend on what else the machine does, as times do.
 
     python benchmarks/instructions.py [--layers 24] [--compile-layers 1] [--times 10]
+    python benchmarks/instructions.py --programs mlp shard_map rnn mix [--runs 3]
 
 The processor counts them where it has counters that a process may read (Linux, rarely in a virtual machine); elsewhere valgrind's
 callgrind does, in a quarter of an hour instead of one minute. Where there is neither, it says so and ends.
@@ -12,6 +13,10 @@ Rows, each once and after a run for its caches:
   compile            the module with all tags, by XLA alone and with the HLO stage
   passes             instructions an operation, in a module of 10,000 operations and in one that is as many times larger as
                      `--times` says; without MLIR's verifier
+
+With `--programs`, of `tests/hlo_programs.py`, only their compilations are counted, in one thread: with JAX alone, with the
+StableHLO stage and with both. It is the least of `--runs`, since some runs of the same program take XLA 2% more; how far those of
+one kind are apart at most is in the last column.
 """
 
 from __future__ import annotations
@@ -111,16 +116,43 @@ def report(clock: Clock, layers: int, compile_layers: int, times: int) -> None:
         print(f"{name:34}{small:>12.0f}{large:>12.0f}{large / small:>12.3f}", flush=True)
 
 
+def report_programs(clock: Clock, programs: list[str], runs: int) -> None:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # XLA starts as many threads as there are processors to run them.
+    import hlo_stage
+    import jax
+
+    print(f"jax {jax.__version__}, Python {platform.python_version()}; millions of instructions\n")
+    print(f"{'compile':16}{'JAX':>12}{'+ StableHLO':>12}{'+ HLO':>12}{'StableHLO / JAX':>18}{'HLO / StableHLO':>18}{'apart':>8}")
+    variants = ({"pipeline": None}, {}, {"hlo": True})
+    for name in programs:
+        for variant in variants:
+            hlo_stage.compiled(name, **variant)
+        rounds = [[hlo_stage.compiled(name, **variant, clock=clock)[1] for variant in variants] for _ in range(runs)]
+        counts = list(zip(*rounds, strict=True))
+        alone, tags, both = map(min, counts)
+        apart = max((max(count) - min(count)) / min(count) for count in counts)
+        figures = "".join(f"{count / 1e6:>12.1f}" for count in (alone, tags, both))
+        print(f"{name:16}{figures}{tags / alone:>18.4f}{both / tags:>18.4f}{apart:>8.2%}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=24)
     parser.add_argument("--compile-layers", type=int, default=1, help="0: nothing is compiled, which takes valgrind longest")
     parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--programs", nargs="+")
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--count", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    sizes = options.layers, options.compile_layers, options.times
+
+    def report_asked(clock: Clock) -> None:
+        if options.programs:
+            report_programs(clock, options.programs, options.runs)
+        else:
+            report(clock, options.layers, options.compile_layers, options.times)
+
     if options.count:
-        report(callgrind_clock(options.count), *sizes)
+        report_asked(callgrind_clock(options.count))
         return
     import counts
 
@@ -131,7 +163,7 @@ def main() -> None:
             print(NOWHERE.format(reason=error))
             return
     else:
-        report(clock, *sizes)
+        report_asked(clock)
         return
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0"}
