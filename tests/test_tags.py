@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import jet, xla_metadata
 
 import hlotag
@@ -415,6 +416,37 @@ def test_an_operation_that_only_has_a_tangent(staged, set_xla_metadata):
         return jax.jvp(lambda x: set_xla_metadata(twice_as_steep(x), k="v"), (x,), (x - 1.0,))
 
     assert names(f) == ["broadcast_in_dim", "multiply"]
+
+
+LOWERED_TO_NOTHING = {
+    "jnp.copy": jnp.copy,
+    "jnp.array": jnp.array,
+    "jax.device_put": jax.device_put,
+    "jax.device_put to a device": lambda y: jax.device_put(y, jax.devices()[0]),
+    "jax.device_put of several": lambda y: jax.device_put((jnp.ones(3), y))[1],
+    "stop_gradient": lax.stop_gradient,
+    "checkpoint_name": lambda y: checkpoint_name(y, "y"),
+    "x ** 1": lambda y: lax.integer_pow(y, 1),
+    "several": lambda y: jnp.copy(checkpoint_name(jax.device_put(y), "y")),
+}
+
+
+@pytest.mark.parametrize("case", LOWERED_TO_NOTHING)
+def test_what_lowers_to_nothing_hands_the_tag_to_what_made_its_operand(case, staged, set_xla_metadata):
+    same = LOWERED_TO_NOTHING[case]
+    assert names(lambda x, w: jnp.cos(set_xla_metadata(same(jnp.sin(x)), k="v")) @ w) == ["sine"]
+    grad = jax.grad(lambda x, w: (set_xla_metadata(same(jnp.sin(x * 2.0)), k="v") * jnp.sin(x)).sum())
+    if case != "stop_gradient":
+        assert {"sine", "cosine", "multiply"} == set(names(grad))
+    with pytest.warns(hlotag.TagDropped):
+        assert names(lambda x, w: set_xla_metadata(same(x), k="v") @ w) == []
+
+
+def test_a_transfer_to_another_memory_is_an_operation(staged, set_xla_metadata):
+    there = jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
+    f = lambda x, w: jnp.cos(set_xla_metadata(jax.device_put(jnp.sin(x), there), k="v"))
+    lowered = jax.jit(f).trace(X, W).lower(lowering_platforms=("cuda",))
+    assert [op.name for op in ops_of(lowered) if "k" in op.entries] == ["sdy.sharding_constraint", "stablehlo.custom_call"]
 
 
 def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):

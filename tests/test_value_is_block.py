@@ -243,6 +243,15 @@ def operand_of_calls_that_do_nothing(tag):
     return f
 
 
+def copied(tag):
+    """Copies lower to nothing."""
+
+    def f(x, w, b):
+        return (tag(lambda y: jnp.copy(jnp.tanh(y)), x @ w) * b).sum()
+
+    return f
+
+
 def whole_attention(tag):
     attend = jax.jit(attention, static_argnums=())
 
@@ -273,6 +282,7 @@ MAKERS = [
     backward_rule_in_a_loop,
     transposed_function,
     operand_of_calls_that_do_nothing,
+    copied,
     whole_attention,
 ]
 

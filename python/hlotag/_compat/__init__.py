@@ -89,6 +89,7 @@ with explained():
         jax_metadata_call,
         jax_value_tag,
         library_call,
+        operand_handed_on,
         restore_ambient_metadata,
         retag_recipe,
         swap_ambient_metadata,

@@ -86,6 +86,38 @@ def equation_behind(value: Any) -> Any | None:
     return tracer.parent if isinstance(tracer, pe.DynamicJaxprTracer) else tracer
 
 
+# By the names of their primitives, operations whose results are their operands to lowering, which makes nothing of them.
+_NOTHING = frozenset(
+    {"copy", "device_put", "name", "preduced", "pvary", "reduced_vary_cast", "stop_gradient", "vary_unreduced_cast"}
+)
+
+
+def operand_handed_on(value: Any) -> Any | None:
+    """The operand that `value` is when it is lowered; None where the operation behind it lowers to something, or there is none.
+
+    JAX has no list of them: their lowering rules return what they are given.
+    """
+    tracer = _jaxpr_tracer(value)
+    if tracer is None:
+        return None
+    equation = tracer.recipe if is_recipe(tracer) else tracer.parent
+    name, params = equation.primitive.name, equation.params
+    if name not in _NOTHING and not (name == "integer_pow" and params["y"] == 1):
+        return None
+    if is_recipe(tracer):
+        place = next(n for n, made in enumerate(equation.out_tracer_refs) if made() is tracer)
+    else:
+        place = next(n for n, made in enumerate(equation.outvars) if made is tracer.val)
+    # To another memory it is an operation, where the backend has several.
+    if name == "device_put" and _has_memory(params["devices"][place]):
+        return None
+    return equation.in_tracers[place]
+
+
+def _has_memory(device: Any) -> bool:
+    return isinstance(device, core.MemorySpace) or getattr(device, "memory_kind", None) is not None
+
+
 def _jaxpr_tracer(value: Any) -> Any | None:
     """The tracer that stands for `value` in a jaxpr, below all other transformations; None if no equation made it."""
     if isinstance(value, pe.DynamicJaxprTracer):
