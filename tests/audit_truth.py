@@ -119,11 +119,20 @@ def determinant(x, w, b):
     return jnp.linalg.slogdet(x.T @ x + w.T @ w)[1]
 
 
+def repeated(x, w, b):
+    """The same loop twice, and what is computed of both."""
+
+    def solve():
+        return lax.scan(lambda y, row: (jnp.sin(y + row) * jnp.cos(row) + jnp.tanh(y), None), b, x)[0]
+
+    return jnp.exp(solve()) + x @ w, jnp.exp(solve()) * 2.0
+
+
 def programs() -> dict[str, Any]:
     names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
     scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
     gradients = {title: jax.grad(function, (0, 1, 2)) for title, function in scalars.items()}
-    others = {function.__name__: function for function in (solver, quantised, hoisted, normalized, determinant)}
+    others = {function.__name__: function for function in (solver, quantised, hoisted, normalized, determinant, repeated)}
     return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}
 
 

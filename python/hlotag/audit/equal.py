@@ -9,9 +9,7 @@ from hlotag.hlo.opcodes import Kind, kind_of
 
 # What two equal instructions may differ in.
 _OWN = ("name", "id", "metadata", "frontend_attributes", "operand_ids", "called_computation_ids")
-_NEVER = frozenset(
-    {"parameter", "custom-call", "rng", "rng-bit-generator", "infeed", "outfeed", "send", "recv", "while", "all-reduce"}
-)
+_NEVER = frozenset({"parameter", "custom-call", "rng", "rng-bit-generator", "infeed", "outfeed", "send", "recv", "all-reduce"})
 
 
 class Classes:
@@ -24,7 +22,11 @@ class Classes:
     """
 
     def __init__(self, module: Any) -> None:
-        self._bodies = {computation.id: _text_of(computation) for computation in module.computations.values()}
+        self._bodies: dict[int, int] = {}  # Equal where computations do the same; callees come first.
+        known_bodies: dict[tuple, int] = {}
+        for computation in module.computations.values():
+            if computation is not module.entry:
+                self._bodies[computation.id] = known_bodies.setdefault(self._body(computation), len(known_bodies))
         self._classes: dict[Any, set[int]] = {}
         self._members: dict[int, list[Any]] = {}
         called = {i.called_ids[0] for i in module.instructions() if i.opcode == "call"}
@@ -65,10 +67,18 @@ class Classes:
             numbers[instruction.id] = number
         return numbers[computation.root.id]
 
+    def _body(self, computation: Any) -> tuple:
+        """What a computation does, comparable: its instructions by their places."""
+        places = {instruction.id: place for place, instruction in enumerate(computation.instructions)}
+        return tuple((_essence(i), tuple(places[o] for o in i.operand_ids), self._called(i)) for i in computation.instructions)
+
+    def _called(self, instruction: Any) -> tuple[int, ...]:
+        return tuple(self._bodies[i] for i in instruction.called_ids)
+
     def _key(self, instruction: Any, operands: tuple[int, ...]) -> tuple:
         if instruction.opcode in _NEVER:
             return (instruction, len(self._members))
-        return (instruction.opcode, operands, tuple(self._bodies[i] for i in instruction.called_ids), _essence(instruction))
+        return (instruction.opcode, operands, self._called(instruction), _essence(instruction))
 
 
 def _only_adds_ones(instruction: Any) -> bool:
@@ -96,11 +106,3 @@ def _essence(instruction: Any) -> bytes:
         copy.shape.element_type = kind
         copy.shape.dimensions.extend(_sizes(instruction))
     return copy.SerializeToString(deterministic=True)
-
-
-def _text_of(computation: Any) -> tuple:
-    """What a computation does, comparable: its instructions by their places."""
-    places = {instruction.id: place for place, instruction in enumerate(computation.instructions)}
-    if len(places) > 16:  # Only reducers and comparators are ever equal in practice.
-        return (computation.id,)
-    return tuple((_essence(i), tuple(places[o] for o in i.operand_ids), i.called_ids) for i in computation.instructions)
