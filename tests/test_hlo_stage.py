@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.extend import xla
 
+import hlo_programs
 import hlotag
 from hlotag import _core, _host, hlo_stage
 from hlotag.hlo.module import of_executable
@@ -38,6 +40,37 @@ def entries(executable, opcode):
 def test_a_tag_that_xla_drops_is_restored(hlo, found):
     # StableHLO's export to HLO drops the attributes of chlo operations.
     assert entries(compiled(tagged_square, X, hlo=hlo), "multiply") == [found]
+
+
+CHLO = {
+    "square": jnp.square,
+    "top_k": lambda x: lax.top_k(x, 3)[0],
+    "erf": lax.erf,
+    "erfc": lax.erfc,
+    "erf_inv": lax.erf_inv,
+    "sinh": jnp.sinh,
+    "cosh": jnp.cosh,
+    "acos": jnp.arccos,
+    "asinh": jnp.arcsinh,
+    "atanh": jnp.arctanh,
+    "digamma": lax.digamma,
+    "next_after": lambda x: jnp.nextafter(x, 1.0),
+    "bessel_i1e": lax.bessel_i1e,
+}
+
+
+@pytest.mark.parametrize("name", CHLO)
+def test_all_that_an_operation_of_chlo_is_expanded_to_has_its_tag(name):
+    def tagged(x):
+        with hlotag.tagged({"k": "v"}):
+            return CHLO[name](x)
+
+    x = np.linspace(-0.9, 0.9, 16, dtype=np.float32)
+    with hlotag.stage():
+        lowered = jax.jit(tagged).lower(x)
+    assert f"chlo.{name}" in lowered.as_text()
+    instructions = [i for m in of_executable(lowered.compile()) for i in m.instructions() if not hlo_programs.is_xlas_own(i)]
+    assert instructions and [i for i in instructions if i.attributes != {"k": "v"}] == []
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,7 @@ def may_be(name: str, opcode: str) -> bool:
     return kind_of(own) >= Kind.POINTWISE
 
 
+@functools.cache
 def traits(name: str) -> tuple[str, bool, bool, bool, bool]:
     """What `hlotag._core.join` asks of a name.
 
