@@ -128,11 +128,18 @@ def repeated(x, w, b):
     return jnp.exp(solve()) + x @ w, jnp.exp(solve()) * 2.0
 
 
+def one_place(x, w, b):
+    """Scatters to one place, which become updates of a slice and what checks the bounds."""
+    return x.at[:, 1].set(2.0) @ w.at[1].add(b), x.at[jnp.argmax(b)].set(b)
+
+
 def programs() -> dict[str, Any]:
     names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
     scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
     gradients = {title: jax.grad(function, (0, 1, 2)) for title, function in scalars.items()}
-    others = {function.__name__: function for function in (solver, quantised, hoisted, normalized, determinant, repeated)}
+    others = {
+        function.__name__: function for function in (solver, quantised, hoisted, normalized, determinant, repeated, one_place)
+    }
     return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}
 
 

@@ -100,6 +100,8 @@ _REWRITTEN = {
     "linear-algebra": {"linear-algebra", "while", "custom-call", "contraction"},
     "reduce-scatter": {"reduce-scatter", "all-reduce"},
 }
+# What one that takes a single place is rewritten to.
+_OF_ONE_PLACE = {"gather": "dynamic-slice", "scatter": "dynamic-update-slice"}
 
 
 @functools.cache
@@ -157,7 +159,7 @@ def may_be(name: str, opcode: str) -> bool:
         group = _HEAVY.get(own, "")
         return _HEAVY[_base(opcode)] in _REWRITTEN.get(group, {group})
     if kind == Kind.LAYOUT:
-        return kind_of(own) == Kind.LAYOUT and opcode != "iota"
+        return opcode == _OF_ONE_PLACE.get(own) or (kind_of(own) == Kind.LAYOUT and opcode != "iota")
     return kind_of(own) >= Kind.POINTWISE
 
 
