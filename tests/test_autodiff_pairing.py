@@ -88,6 +88,7 @@ ONCE_WRONG_CASES = [
     ("jax.image.resize({0}, (8, 8), 'linear')", "loop", "each"),
     ("jax.scipy.special.factorial({0} @ {0}.T + 2.0 * jnp.eye(4))", "jit", "second_gradient"),
     ("jax.random.choice(KEY, {0})", "checkpoint", "of_batch"),
+    ("jax.scipy.linalg.convolution_matrix({0}, 1)", "scan", "of_batch"),
 ]
 
 on_its_devices = [name for name in PROGRAMS if name not in DEVICES_NEEDED]

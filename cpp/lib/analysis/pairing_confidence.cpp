@@ -138,8 +138,13 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
         other.isInner && !other.isClosed && (own.types < 2 || (!own.isTied && other.fit >= kFit));
     hasLinkedRival |= other.isLinked || isMoved || isNext;
   }
-  for (NodeId member : graph_.membersOf(primal))
-    hasLinkedRival |= graph_.nodes[member].isShape && mayStemFromShape(chain, at, member);
+  for (NodeId member : graph_.membersOf(primal)) {
+    if (!graph_.nodes[member].isShape || !mayStemFromShape(chain, at, member))
+      continue;
+    hasLinkedRival = true;
+    if (rivals.size() < kMaxRivals)
+      rivals.push_back(graph_.arena, member);
+  }
   float atMost = std::min(mostFor(node), chain.hostConfidence);
   if (hasTwin || hasBetterTied || hasBetterFit)
     atMost = std::min(atMost, 0.85f);
@@ -173,7 +178,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
                           own.isLinked || own.isInner ? own.linkConfidence : 0.0f);
   if (rivals.size() < kMaxRivals) {
     node.agreed = std::min(atMost, proved);
-    if (hasRival || graph_.rivals.find(chain.nodes[at]))
+    if (!rivals.empty() || graph_.rivals.find(chain.nodes[at]))
       *graph_.rivals.insert(chain.nodes[at]).first = rivals;
   }
   if (std::max(linked, tied) > 0)
