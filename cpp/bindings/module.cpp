@@ -3,6 +3,7 @@
 // hlotag._core: what Python sees of the C++ side. No logic lives here.
 #include "hlo.h"
 #include "host/host.h"
+#include "marked_equations.h"
 #include "python_pass.h"
 #include "trace_groups.h"
 
@@ -292,4 +293,5 @@ NB_MODULE(_core, m) {
   python::bindPythonPasses(m);
   python::bindHlo(m);
   python::bindTraceGroups(m);
+  python::bindMarkedEquations(m);
 }

@@ -14,6 +14,7 @@ from jax._src.core import JaxprEqn
 from jax._src.source_info_util import NameStack, SourceInfo
 
 from hlotag._compat.tracing import VALUE_TAG, with_metadata
+from hlotag._core import MarkedEquations
 
 
 class JaxprView:
@@ -86,43 +87,17 @@ class EquationMark:
 def marked_equations(
     equations: Sequence[Any], mark_of: Callable[[Any], EquationMark | None], on_value_tag: Callable[[], None]
 ) -> Iterator[Any]:
-    """Marks equations, in one piece, since this runs for every equation that is lowered.
+    """Marks equations.
 
     Args:
       equations: those of a jaxpr, which stay as they are.
       mark_of: the mark of a context, if those that have it are to be marked.
       on_value_tag: called for each value tag of JAX's own.
 
-    Yields:
-      Each equation, or a marked copy, which is good until the next one is asked for.
+    Returns:
+      Gives each equation, or a marked copy, which is good until the next one is asked for.
     """
-    context = mark = source = stack = None
-    info = SourceInfo(None, NameStack())
     # `jaxpr_subcomp` keeps none, so one is changed for each instead of making as many: that takes half the time, and brings no
     # work for the garbage collector.
-    marked = JaxprEqn([], [], VALUE_TAG, {}, frozenset(), info, None)
-    for equation in equations:
-        if equation.primitive is VALUE_TAG:
-            on_value_tag()
-        # Neighbours often have the same context, source and name stack: what was made for one does for the next. Objects are
-        # compared, for equal ones need not be alike: a scope called `jvp` equals the transformation.
-        if equation.ctx is not context:
-            context = equation.ctx
-            mark = mark_of(context)
-            source = stack = None
-        if mark is None:
-            yield equation
-            continue
-        if equation.source_info is not source:
-            source = equation.source_info
-            if source.name_stack.stack is not stack:
-                stack = source.name_stack.stack
-                info.name_stack = NameStack(stack + mark.element)
-            info.traceback = source.traceback
-            marked.ctx = mark.context
-        marked.invars = equation.invars
-        marked.outvars = equation.outvars
-        marked.primitive = equation.primitive
-        marked.params = equation.params
-        marked.effects = equation.effects
-        yield marked
+    marked = JaxprEqn([], [], VALUE_TAG, {}, frozenset(), SourceInfo(None, NameStack()), None)
+    return MarkedEquations(iter(equations), marked, VALUE_TAG, mark_of, on_value_tag)
