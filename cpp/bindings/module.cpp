@@ -3,6 +3,7 @@
 // hlotag._core: what Python sees of the C++ side. No logic lives here.
 #include "hlo.h"
 #include "host/host.h"
+#include "library_call.h"
 #include "marked_equations.h"
 #include "python_pass.h"
 #include "trace_groups.h"
@@ -293,5 +294,6 @@ NB_MODULE(_core, m) {
   python::bindPythonPasses(m);
   python::bindHlo(m);
   python::bindTraceGroups(m);
+  python::bindLibraryCall(m);
   python::bindMarkedEquations(m);
 }

@@ -2,6 +2,7 @@
 """The C++ extension. `cpp/bindings/module.cpp` defines what is declared here."""
 
 from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
 from typing import Any
 
 __file__: str
@@ -53,6 +54,9 @@ def traceback_of(equation: Any) -> Any | None: ...
 def take_tracebacks(context: Any, get: Callable[[], Any]) -> None: ...
 def open_group() -> Group | None: ...
 def recorded_equations() -> int: ...
+def library_call(
+    codes: list[CodeType], instructions: list[int], bind_code: CodeType, is_user_filename: Callable[[str], bool]
+) -> tuple[tuple[list[CodeType], list[int]], tuple[tuple[CodeType, int], ...]] | None: ...
 
 class MarkedEquations:
     def __init__(

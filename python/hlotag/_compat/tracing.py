@@ -20,6 +20,8 @@ from jax._src.interpreters import partial_eval as pe
 from jax.experimental import xla_metadata as _public
 from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 
+from hlotag import _core
+
 Metadata = Mapping[str, Any]
 
 # The primitive of JAX's own value tag, which has no public name.
@@ -185,19 +187,7 @@ def library_call(equation: Any, made_at: Any | None) -> tuple[Any, tuple] | None
     if traceback is None:
         return None
     codes, instructions = traceback.raw_frames()  # innermost first
-    bind = None
-    for frame, code in enumerate(codes):
-        # A bind may run user code, which binds in turn: the innermost user frame and the first bind below it.
-        if source_info_util.is_user_filename(code.co_filename):
-            break
-        if code is _BIND_CODE:
-            bind = frame
-    else:
-        return None
-    if bind is None:
-        return None
-    inside = zip(codes[bind + 1 : frame], instructions[bind + 1 : frame], strict=True)
-    return (codes[frame:], instructions[frame:]), tuple(inside)[::-1]
+    return _core.library_call(codes, instructions, _BIND_CODE, source_info_util.is_user_filename)
 
 
 def equations_around(value: Any, recorded_in: Callable[[Any], list[Any]]) -> Iterator[tuple[Any, Iterator[Any], Iterator[Any]]]:
