@@ -56,7 +56,7 @@ void adoptCallees(PairingGraph &graph, Provenance &provenance,
     float confidence = 1.0f;
     for (Operation call : calls) {
       NodeId id = graph.nodeOfCall(call);
-      if (id == kNone || !graph.nodes[id].origin->transposed ||
+      if (id == kNone || !graph.nodes[id].isTransposed ||
           (primal != kNone && primal != graph.nodes[id].primal)) {
         primal = kNone;
         break;
@@ -86,7 +86,7 @@ void addRivals(const PairingGraph &graph, NodeId id, Pair &pair) {
   for (NodeId rival : rivals ? *rivals : NodeIds()) {
     if (graph.nodes[rival].order->isDerived)
       return pair.rivals.clear();
-    pair.rivals.push_back(graph.nodes[rival].op);
+    pair.rivals.push_back(graph.opOf(graph.nodes[rival]));
   }
   pair.agreed = agreed;
 }
@@ -126,12 +126,12 @@ std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance)
     if (provenance.callsOf(function.function).empty())
       jobs.push_back({&function, &function, kNone});
   auto enqueue = [&](const Job &job) {
-    for (NodeId id = job.backward->begin; id < job.backward->end; ++id) {
+    for (NodeId id : job.backward->calls) {
       const Node &node = graph.nodes[id];
       const FunctionNodes *callee = graph.functionOf(node);
       if (!callee || seen.count(callee))
         continue;
-      if (!node.origin->transposed) {
+      if (!node.isTransposed) {
         seen.insert(callee);
         jobs.push_back({callee, callee, kNone});
         continue;
@@ -153,31 +153,31 @@ std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance)
   }
   adoptCallees(graph, provenance, seen);
   std::vector<Pair> pairs;
-  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+  auto addPairs = [&](NodeId id) {
     const Node &node = graph.nodes[id];
     // What was derived from a derived operation stems from what that was derived from.
     NodeId primal = node.primal;
     float confidence = node.confidence;
     while (primal != kNone && graph.nodes[primal].order->isDerived &&
-           !graph.nodes[primal].origin->rematted) {
+           !graph.nodes[primal].isRematted) {
       confidence = std::min(confidence, graph.nodes[primal].confidence);
       primal = graph.nodes[primal].primal;
     }
     if (primal == kNone)
-      continue;
-    std::vector<Operation> derived{node.op};
+      return;
+    std::vector<Operation> derived{graph.opOf(node)};
     // The body of a reduction goes with it; that of a loop was paired itself.
     bool isControlFlow =
         node.last != id || node.name == graph.ids().whileOp || node.name == graph.ids().caseOp;
     if (node.hasRegions && !isControlFlow)
-      for (Region region : node.op.regions())
+      for (Region region : derived[0].regions())
         for (Operation op : region.firstBlock().operations())
           derived.push_back(op);
-    if (node.origin->rematted)
-      addCopiedBody(node.op, graph.nodes[primal].op, confidence, pairs);
+    if (node.isRematted)
+      addCopiedBody(derived[0], graph.opOf(graph.nodes[primal]), confidence, pairs);
     auto add = [&](NodeId source) {
       for (Operation op : derived)
-        pairs.push_back({op, graph.nodes[source].op, confidence});
+        pairs.push_back({op, graph.opOf(graph.nodes[source]), confidence});
     };
     add(primal);
     if (primal == node.primal)
@@ -190,7 +190,10 @@ std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance)
     for (NodeId host = graph.hostOf(graph.nodes[primal]); host != kNone;
          host = graph.hostOf(graph.nodes[host]))
       add(host);
-  }
+  };
+  for (const FunctionNodes &function : graph.functions)
+    for (NodeId id : function.derived)
+      addPairs(id);
   return pairs;
 }
 

@@ -59,7 +59,7 @@ Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const Functi
 void Aligner::addOutputs(NodeId host, RegionId body, NodeIds &outputs) {
   auto isUsed = [&](uint32_t number) {
     for (const Use &use : values_.uses(graph_.results(host)[number]))
-      if (use.user == kNone || !graph_.nodes[use.user].origin->transposed)
+      if (use.user == kNone || !graph_.nodes[use.user].isTransposed)
         return true;
     return false;
   };
@@ -83,7 +83,7 @@ const Aligner::Bucket &Aligner::bucketOf(const Node &derived) const {
   static const Bucket none;
   if (const Bucket *found = buckets_.find(bucketKey(derived.key, derived.order->base)))
     return *found;
-  if (!derived.origin->checkpointed && !derived.origin->rematted && !isAcross())
+  if (!derived.isCheckpointed && !derived.isRematted && !isAcross())
     return none;
   const Bucket *found = buckets_.find(uint64_t(derived.key) << 32);
   return found ? *found : none;
@@ -92,26 +92,26 @@ const Aligner::Bucket &Aligner::bucketOf(const Node &derived) const {
 /// Frames must agree, but with jax.checkpoint, which loses some.
 bool Aligner::isCandidate(const Node &derived, const Bucket &bucket, NodeId primal) const {
   const Node &from = graph_.nodes[primal];
-  if (!derived.origin->trace || from.origin->trace == derived.origin->trace)
+  if (!derived.trace || from.trace == derived.trace)
     return true;
-  return derived.origin->checkpointed || derived.origin->rematted || !from.origin->trace ||
+  return derived.isCheckpointed || derived.isRematted || !from.trace ||
          (isAcross() && bucket.size() == 1);
 }
 
 /// One chain per region and kind of derived code. Each stretch of recomputed operations is a chain
 /// of its own.
 std::vector<Aligner::Chain> Aligner::makeChains() {
-  for (NodeId id = backward_.begin; id < backward_.end; ++id)
-    if (graph_.nodes[id].origin->transposed && graph_.functionOf(graph_.nodes[id]))
+  for (NodeId id : backward_.calls)
+    if (graph_.nodes[id].isTransposed && graph_.functionOf(graph_.nodes[id]))
       derivedCalls_.insert(graph_.nodes[id].primitive);
   std::map<std::tuple<size_t, std::string_view, NodeId, size_t>, Chain> transposed;
   std::vector<Chain> chains;
   bool isOpen = false; // the last chain of recomputed operations
-  for (NodeId id = backward_.begin; id < backward_.end; ++id) {
+  for (NodeId id : backward_.derived) {
     const Node &node = graph_.nodes[id];
-    if (!node.origin->transposed || node.follows != kNone)
+    if (!node.isTransposed || node.follows != kNone)
       continue;
-    if (node.origin->rematted) {
+    if (node.isRematted) {
       if (!isOpen)
         chains.push_back({{}, Kind::Recomputed, true});
       chains.back().nodes.push_back(id);
@@ -123,7 +123,7 @@ std::vector<Aligner::Chain> Aligner::makeChains() {
     isOpen = false;
     std::string_view letters = graph_.provenance().text(node.order->letters);
     size_t region = values_.region(node.region).number;
-    transposed[{letters.size(), letters, node.parent + 1, region}].nodes.push_back(id);
+    transposed[{letters.size(), letters, graph_.parentOf(node) + 1, region}].nodes.push_back(id);
   }
   // A lower order comes first: higher ones are derived from it. So do regions around others.
   for (auto &[order, chain] : transposed) {
@@ -297,7 +297,7 @@ void Aligner::bound(Chain &chain) {
   chain.seedConfidence = chain.hostConfidence =
       call_ == kNone ? 1.0f : graph_.nodes[call_].confidence;
   const Node &first = graph_.nodes[chain.nodes.front()];
-  NodeId parent = first.parent;
+  NodeId parent = graph_.parentOf(first);
   if (chain.kind == Kind::Recomputed || parent == kNone)
     return;
   chain.outputs = {};
@@ -342,9 +342,9 @@ void Aligner::run() {
   for (Chain &chain : makeChains())
     align(chain);
   adoptPlumbing();
-  for (NodeId id = backward_.begin; id < backward_.end; ++id) {
+  for (NodeId id : backward_.followers) {
     Node &node = graph_.nodes[id];
-    if (node.follows == kNone || !node.origin->transposed)
+    if (!node.isTransposed)
       continue;
     const Node &main = graph_.nodes[node.follows];
     node.primal = main.primal;

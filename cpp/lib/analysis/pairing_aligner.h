@@ -79,7 +79,7 @@ private:
   using Bucket = NodeIds;
 
   // Candidates
-  bool isForward(const Node &node) const { return !node.origin->transposed; }
+  bool isForward(const Node &node) const { return !node.isTransposed; }
   bool isAcross() const { return &forward_ != &backward_; }
   const Bucket &bucketOf(const Node &derived) const;
   bool isCandidate(const Node &derived, const Bucket &bucket, NodeId primal) const;

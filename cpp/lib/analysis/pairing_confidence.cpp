@@ -26,7 +26,7 @@ float Aligner::mostFor(const Node &node) const {
     return 0.85f;
   // What was batched before it was transposed is in the forward pass too, but for jax.checkpoint,
   // which adds to that.
-  bool isCopied = node.origin->checkpointed || node.origin->rematted;
+  bool isCopied = node.isCheckpointed || node.isRematted;
   if (node.primal != kNone && !isCopied &&
       !endsWith(graph_.provenance().text(graph_.nodes[node.primal].origin->transforms),
                 graph_.provenance().text(node.order->inner)))
@@ -35,7 +35,7 @@ float Aligner::mostFor(const Node &node) const {
   std::string_view letters = graph_.provenance().text(node.order->letters);
   if (level == "t" && letters.find_last_of('t') == 0)
     return 1.0f;
-  return node.origin->checkpointed || node.origin->rematted ? 0.85f : 0.95f;
+  return node.isCheckpointed || node.isRematted ? 0.85f : 0.95f;
 }
 
 /// Whether `derived` could stem from another equation at its place, as in a loop or in what the
@@ -55,7 +55,7 @@ bool Aligner::isMixed(const Chain &chain, const Node &derived) {
 /// the two a derived operation is paired with.
 bool Aligner::haveOneOrigin(NodeId a, NodeId b) const {
   auto originOf = [&](NodeId id) {
-    while (id != kNone && graph_.nodes[id].order->isDerived && !graph_.nodes[id].origin->rematted)
+    while (id != kNone && graph_.nodes[id].order->isDerived && !graph_.nodes[id].isRematted)
       id = graph_.nodes[id].confidence < kCertain ? kNone : graph_.nodes[id].primal;
     return id;
   };
@@ -152,8 +152,9 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   // outside does not tell them apart.
   if (graph_.isHigherOrder && isAcross() && (!node.origin->source || isMixed(chain, node)))
     atMost = std::min(atMost, 0.85f);
-  bool isInCopy = node.parent != kNone && graph_.nodes[node.parent].origin->rematted;
-  if (isInCopy && graph_.nodes[node.parent].confidence < kCertain)
+  NodeId parent = graph_.parentOf(node);
+  bool isInCopy = parent != kNone && graph_.nodes[parent].isRematted;
+  if (isInCopy && graph_.nodes[parent].confidence < kCertain)
     atMost = std::min(atMost, 0.85f);
   if (chain.kind == Kind::Recomputed)
     return hasRival || atMost < 1.0f ||
@@ -165,7 +166,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
       node.name != graph_.ids().funcCall)
     atMost = std::min(atMost, 0.85f);
   // jax.checkpoint loses the frames that tell runs of a line apart.
-  bool isLoose = node.origin->checkpointed && chain.clues[at].numBatched > 0 && !own.isTied;
+  bool isLoose = node.isCheckpointed && chain.clues[at].numBatched > 0 && !own.isTied;
   if (!chain.clues[at].hasCotangent || (isLoose && isMixed(chain, node)))
     atMost = std::min(atMost, 0.85f);
   float linked = (own.isLinked || own.isInner) && !hasLinkedRival ? own.linkConfidence : 0.0f;

@@ -39,7 +39,7 @@ Clues Aligner::cluesFor(NodeId id) {
   clues.numBatched = uint32_t(node.order->numBatched);
   auto isSameLevel = [&](NodeId other) {
     const Node &maker = graph_.nodes[other];
-    return maker.origin->transposed && maker.origin->rematted == node.origin->rematted &&
+    return maker.isTransposed && maker.isRematted == node.isRematted &&
            maker.order->level == node.order->level;
   };
   auto see = [&](ValueId raw) {
@@ -74,7 +74,7 @@ Clues Aligner::cluesFor(NodeId id) {
       value = made;
     }
     source = values_.maker(value);
-    if (source != kNone && graph_.nodes[source].origin->rematted &&
+    if (source != kNone && graph_.nodes[source].isRematted &&
         graph_.nodes[source].primal != kNone) {
       const Node &copy = graph_.nodes[source];
       const Node &original = graph_.nodes[copy.primal];
@@ -118,12 +118,12 @@ Clues Aligner::cluesFor(NodeId id) {
 /// Whether `value`, made by `source` if that is a node, is a cotangent that the function or region
 /// around `node` is handed.
 bool Aligner::isSeed(const Node &node, ValueId value, NodeId source) const {
-  NodeId host = node.parent;
+  NodeId host = graph_.parentOf(node);
   if (source == kNone && values_.isArgument(value)) {
     RegionId owner = values_.regionOf(value);
     return host == kNone ? isAcross() && owner == backward_.body : owner == node.region;
   }
-  if (source == kNone || host == kNone || !graph_.nodes[source].origin->transposed)
+  if (source == kNone || host == kNone || !graph_.nodes[source].isTransposed)
     return false;
   return source < host || graph_.hostOf(graph_.nodes[source]) == host;
 }

@@ -8,7 +8,7 @@ namespace hlotag::analysis {
 using namespace ir;
 
 PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
-    : provenance_(provenance), ids_(operations[0].op.context()) {
+    : operations_(operations), provenance_(provenance), ids_(operations[0].op.context()) {
   MlirContext context = operations[0].op.context();
   barrier_ = Identifier::get(context, "stablehlo.optimization_barrier");
   manualComputation_ = Identifier::get(context, "sdy.manual_computation");
@@ -27,7 +27,7 @@ PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
   for (std::vector<NodeId> &scratch : scratch_)
     scratch.assign(nodes.size(), kNone);
   lastOfKey_.resize(keys_.size());
-  for (const FunctionNodes &range : functions) {
+  for (FunctionNodes &range : functions) {
     findFollowers(range);
     findExpanded(range);
     findShaped(range);
@@ -47,6 +47,7 @@ void PairingGraph::addFunction(const OpList &operations, size_t index) {
     RegionId region;
   };
   std::vector<Open> open{{kNone, operations.after(index), range.body}}; // what the operation is in
+  std::vector<NodeId> loops; // and conditionals that are in no other
   auto close = [&](size_t at) {
     for (; open.back().end <= at && open.size() > 1; open.pop_back()) {
       nodes[open.back().host].last = NodeId(nodes.size() - 1);
@@ -67,8 +68,10 @@ void PairingGraph::addFunction(const OpList &operations, size_t index) {
           regionOf(host, values_.region(region).number + 1) != kNone)
         ++region;
     } else if (!ids_.isNeverTagged(entry.name)) {
-      NodeId id = addNode(entry, region);
+      NodeId id = addNode(at, region);
       if (isControlFlow(entry.name)) {
+        if (host == kNone)
+          loops.push_back(id);
         open.push_back({id, after, regionOf(id, 0)});
         after = at + 1;
       }
@@ -77,46 +80,70 @@ void PairingGraph::addFunction(const OpList &operations, size_t index) {
   }
   close(open.front().end);
   range.end = NodeId(nodes.size());
-  findCaptured(range);
+  findCaptured(loops);
 }
 
-NodeId PairingGraph::addNode(const OpList::Entry &entry, RegionId region) {
+NodeId PairingGraph::addNode(size_t entry, RegionId region) {
   NodeId id = NodeId(nodes.size());
   Node &node = nodes.emplace_back();
-  node.op = entry.op;
-  node.name = entry.name;
-  node.hasRegions = entry.hasRegions;
+  Operation op = operations_[entry].op;
+  node.name = operations_[entry].name;
+  node.hasRegions = operations_[entry].hasRegions;
+  node.entry = uint32_t(entry);
   node.region = region;
-  node.parent = values_.region(region).host;
   node.owner = node.last = id;
-  node.origin = &provenance_.of(node.op, node.parent == kNone ? functions.back().function
-                                                              : nodes[node.parent].op);
+  NodeId parent = parentOf(node);
+  node.origin =
+      &provenance_.of(op, parent == kNone ? functions.back().function : opOf(nodes[parent]));
+  node.trace = node.origin->trace;
+  node.isTransposed = node.origin->transposed;
+  node.isCheckpointed = node.origin->checkpointed;
+  node.isRematted = node.origin->rematted;
   node.order = orderOf(node.origin->transforms);
   node.primitive = node.origin->primitive;
   uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;
   auto number = KeyId(keys_.size());
   auto [known, isNew] = keys_.insert(key);
   node.key = *known = isNew ? number : *known;
-  values_.addOperands(node.op.operands());
+  values_.addOperands(op.operands());
   node.takes.reserve(arena, operands(id).size());
   for (ValueId operand : operands(id))
     node.takes.push_back(arena, values_.typeOf(operand));
-  ValueRange made = values_.addResults(node.op.results(), id);
+  ValueRange made = values_.addResults(op.results(), id);
   node.firstResult = made[0];
   node.makes.reserve(arena, made.size());
   for (ValueId result : made)
     node.makes.push_back(arena, values_.typeOf(result));
   if (node.name == ids_.funcCall)
-    *calls_.insert(node.op.opaque()).first = id;
+    *calls_.insert(op.opaque()).first = id;
   if (isControlFlow(node.name))
     addRegions(id);
   addAliases(id);
+  list(id);
   return id;
+}
+
+void PairingGraph::list(NodeId id) {
+  FunctionNodes &range = functions.back();
+  const Node &node = nodes[id];
+  if (node.isTransposed || node.isRematted)
+    range.derived.push_back(id);
+  if (node.name == ids_.funcCall)
+    range.calls.push_back(id);
+  if (node.origin->expanded)
+    range.expanded.push_back(id);
+  if (id > range.begin && nodes[id - 1].origin == node.origin)
+    range.continued.push_back(id - 1);
+  if (isShaping(node) && node.name != convert_) {
+    NodeId maker = values_.maker(operands(id)[0]);
+    if (maker != kNone && nodes[maker].origin == node.origin && nodes[maker].name == node.name)
+      range.reshaped.push_back(id);
+  }
 }
 
 void PairingGraph::addRegions(NodeId host) {
   uint32_t number = 0;
-  for (Region region : nodes[host].op.regions()) {
+  for (Region region : opOf(nodes[host]).regions()) {
     RegionId id = values_.addRegion(region.firstBlock(), host, number);
     if (number++ == 0)
       *regions_.insert(host).first = id;
@@ -154,7 +181,7 @@ void PairingGraph::addAliases(NodeId id) {
 }
 
 /// What regions use from outside goes up from the innermost operation to all around it.
-void PairingGraph::findCaptured(const FunctionNodes &range) {
+void PairingGraph::findCaptured(const std::vector<NodeId> &loops) {
   constexpr size_t kMaxCaptured = 64;
   auto capture = [&](NodeId host, ValueId value) {
     bool isArgument = values_.isArgument(value);
@@ -169,14 +196,15 @@ void PairingGraph::findCaptured(const FunctionNodes &range) {
     captured.push_back(arena, value);
     nodes[host].takes.push_back(arena, values_.typeOf(value));
   };
-  for (NodeId id = range.end; id-- > range.begin;) {
-    if (nodes[id].last > id)
-      for (size_t number = 0; regionOf(id, number) != kNone; ++number)
-        for (const Yield &yield : values_.yields(regionOf(id, number)))
-          capture(id, yield.value);
-    if (NodeId parent = nodes[id].parent; parent != kNone)
-      forEachInput(id, [&](ValueId value) { capture(parent, value); });
-  }
+  for (size_t at = loops.size(); at-- > 0;)
+    for (NodeId id = nodes[loops[at]].last + 1; id-- > loops[at];) {
+      if (nodes[id].last > id)
+        for (size_t number = 0; regionOf(id, number) != kNone; ++number)
+          for (const Yield &yield : values_.yields(regionOf(id, number)))
+            capture(id, yield.value);
+      if (NodeId parent = parentOf(nodes[id]); parent != kNone)
+        forEachInput(id, [&](ValueId value) { capture(parent, value); });
+    }
 }
 
 /// `value` is a copy of the operand of the node that has its number.
@@ -280,7 +308,7 @@ std::vector<const void *> PairingGraph::attributesOf(const Node &node) const {
   std::vector<const void *> attributes;
   if (node.name == ids_.funcCall)
     return attributes;
-  for (NamedAttribute attribute : node.op.attributes())
+  for (NamedAttribute attribute : opOf(node).attributes())
     if (attribute.name.str().find('.') == std::string_view::npos) {
       attributes.push_back(attribute.name.opaque());
       attributes.push_back(attribute.value.opaque());
@@ -289,9 +317,9 @@ std::vector<const void *> PairingGraph::attributesOf(const Node &node) const {
 }
 
 NodeId PairingGraph::hostOf(const Node &node) {
-  NodeId parent = node.parent;
+  NodeId parent = parentOf(node);
   if (parent == kNone || !node.origin->expanded ||
-      nodes[parent].origin->trace != node.origin->trace)
+      nodes[parent].trace != node.trace)
     return kNone;
   return parent;
 }
@@ -301,10 +329,10 @@ ValueId PairingGraph::inBranchOf(const Node &node, ValueId value) const {
   if (maker == kNone || (nodes[maker].name != ids_.caseOp && nodes[maker].name != ids_.ifOp))
     return value;
   RegionId region = node.region;
-  for (NodeId parent = node.parent; parent != kNone;
-       region = nodes[parent].region, parent = nodes[parent].parent) {
+  for (NodeId parent = parentOf(node); parent != kNone;
+       region = nodes[parent].region, parent = parentOf(nodes[parent])) {
     if (nodes[parent].name != nodes[maker].name || nodes[parent].key != nodes[maker].key ||
-        nodes[parent].op.regions().size() != nodes[maker].op.regions().size())
+        opOf(nodes[parent]).regions().size() != opOf(nodes[maker]).regions().size())
       continue;
     RegionId branch = regionOf(maker, values_.region(region).number);
     ValueId yielded = values_.yielded(branch, values_.number(value));
@@ -325,6 +353,7 @@ const Order *PairingGraph::orderOf(TextId transforms) {
     order.numBatched += transform == 'v';
   }
   order.letters = provenance_.intern(letters);
+  hasTwice |= letters == "jj";
   size_t first = letters.find('t');
   if (first == std::string::npos)
     return &order;
@@ -341,7 +370,7 @@ const Order *PairingGraph::orderOf(TextId transforms) {
 const FunctionNodes *PairingGraph::functionOf(const Node &call) {
   if (call.name != ids_.funcCall)
     return nullptr;
-  FlatSymbolRefAttr callee = call.op.attrOf<FlatSymbolRefAttr>("callee");
+  FlatSymbolRefAttr callee = opOf(call).attrOf<FlatSymbolRefAttr>("callee");
   Operation function = callee ? provenance_.function(callee.value()) : Operation();
   uint32_t *index = function ? functionByOp_.find(function.opaque()) : nullptr;
   return index ? &functions[*index] : nullptr;
@@ -373,10 +402,10 @@ static bool isMainOp(Identifier op, std::string_view primitive) {
 
 /// One equation may lower to several operations, the last of which makes its result: implicit
 /// broadcasts come before it, at the same location.
-void PairingGraph::findFollowers(const FunctionNodes &range) {
-  for (NodeId id = range.begin; id + 1 < range.end; ++id) {
+void PairingGraph::findFollowers(FunctionNodes &range) {
+  for (NodeId id : range.continued) {
     Node &node = nodes[id];
-    if (nodes[id + 1].origin != node.origin || node.makes.size() != 1 ||
+    if (node.makes.size() != 1 ||
         isMainOp(node.name, provenance_.text(node.origin->primitive)))
       continue;
     for (const Use &use : values_.uses(node.firstResult)) {
@@ -385,15 +414,16 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
       bool isAnother = user != kNone && node.name == customCall_ && nodes[user].name == customCall_;
       if (user != kNone && user > id && nodes[user].origin == node.origin && !isAnother) {
         node.follows = user;
+        range.followers.push_back(id);
         break;
       }
     }
   }
-  for (NodeId id = range.end; id-- > range.begin;)
-    if (NodeId next = nodes[id].follows; next != kNone && nodes[next].follows != kNone)
-      nodes[id].follows = nodes[next].follows;
-  for (NodeId id = range.begin; id < range.end; ++id) {
-    if (nodes[id].follows == kNone || operands(id).size() != 1)
+  for (auto id = range.followers.rbegin(); id != range.followers.rend(); ++id)
+    if (NodeId next = nodes[*id].follows; nodes[next].follows != kNone)
+      nodes[*id].follows = nodes[next].follows;
+  for (NodeId id : range.followers) {
+    if (operands(id).size() != 1)
       continue;
     nodes[nodes[id].follows].takes.push_back(arena, nodes[id].takes[0]);
     ValueId value = values_.canonical(operands(id)[0]);
@@ -407,16 +437,15 @@ void PairingGraph::findFollowers(const FunctionNodes &range) {
 
 /// Equations like `logistic` are written out as others, which have one location but for the name.
 void PairingGraph::findExpanded(const FunctionNodes &range) {
-  for (NodeId begin = range.begin; begin < range.end;) {
+  NodeId end = range.begin;
+  for (NodeId begin : range.expanded) {
     const Node &first = nodes[begin];
-    NodeId end = begin + 1;
-    if (!first.origin->expanded || first.hasRegions || functionOf(first)) {
-      begin = end;
+    if (begin < end || first.hasRegions || functionOf(first))
       continue;
-    }
+    end = begin + 1;
     while (end < range.end && nodes[end].origin->expanded && nodes[end].key == first.key &&
-           nodes[end].origin->trace == first.origin->trace && nodes[end].order == first.order &&
-           nodes[end].parent == first.parent && !nodes[end].hasRegions && !functionOf(nodes[end]) &&
+           nodes[end].trace == first.trace && nodes[end].order == first.order &&
+           parentOf(nodes[end]) == parentOf(first) && !nodes[end].hasRegions && !functionOf(nodes[end]) &&
            nodes[end].origin->primitive != first.origin->primitive)
       ++end;
     std::string names;
@@ -430,19 +459,15 @@ void PairingGraph::findExpanded(const FunctionNodes &range) {
       main = begin; // unknown: left alone
     for (NodeId id = begin; id < end && main != begin; ++id)
       nodes[id].owner = main;
-    begin = end;
   }
 }
 
 /// Batching brings an operand into shape with the location of what made it, if that was a change of
 /// shape too.
 void PairingGraph::findShaped(const FunctionNodes &range) {
-  for (NodeId id = range.begin; id < range.end; ++id) {
+  for (NodeId id : range.reshaped) {
     Node &node = nodes[id];
-    if (node.owner != id || node.follows != kNone || !isShaping(node) || node.name == convert_)
-      continue;
-    NodeId maker = values_.maker(operands(id)[0]);
-    if (maker == kNone || nodes[maker].origin != node.origin || node.name != nodes[maker].name)
+    if (node.owner != id || node.follows != kNone)
       continue;
     Span<Use> uses = values_.uses(node.firstResult);
     NodeId user = uses.size() == 1 ? uses[0].user : kNone;

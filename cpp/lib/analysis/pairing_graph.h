@@ -36,40 +36,48 @@ struct Order {
 /// An operation that may be paired: no terminator, nothing inside a reducer or comparator. Two
 /// cache lines; what is looked at most is in the first.
 struct alignas(64) Node {
-  ir::Operation op;
-  ir::Identifier name; ///< that of `op`
-  const Origin *origin = nullptr;
+  ir::Identifier name;
   const Order *order = nullptr;
+  const void *trace = nullptr; ///< as in the origin
   TextId primitive = 0;   ///< that of the origin, or the one it was written out for
   KeyId key = 0;          ///< scope (relative to the function) and source line
   NodeId owner = kNone;   ///< the forward operation whose residual this is; itself if it is none
   NodeId follows = kNone; ///< the later operation of the same lowered equation that this serves
   NodeId primal = kNone;  ///< backward operations: what it was paired with
   float confidence = 0;
+  NodeId last = 0;    ///< the last node nested in it; itself if there is none
+  uint32_t entry = 0; ///< in the list of operations
   bool hasRegions = false;
   bool isRepeated = false; ///< another equation computes the same, and one of them again
   bool isShape = false;    ///< it only seems to bring what its owner works on into shape
   bool isOrphan = false;   ///< only the backward pass uses it: its equation may be dead code
   bool isApart = false;    ///< a residual that may be another equation's, or none
+  bool isTransposed = false, isCheckpointed = false, isRematted = false; ///< as in the origin
 
+  const Origin *origin = nullptr;
   Types takes; ///< of the equation's operands, before broadcasting too
   Types makes; ///< of its results
   ValueId firstResult = kNone;
   ValueId constant = kNone; ///< a constant it combines its other operand with, if any
   RegionId region = kNone;  ///< that it is in
-  NodeId parent = kNone;    ///< the operation whose region that is; none: in the function
-  NodeId last = 0;          ///< the last node nested in it; itself if there is none
   NodeId tangentOf = kNone; ///< forward mode: the operation that this is the tangent of
   uint32_t place = 0;       ///< backward operations: where it is in its chain
   float agreed = 0;         ///< how sure it is that it stems from that or from a rival
 };
 static_assert(sizeof(void *) != 8 || sizeof(Node) == 128);
 
-/// The nodes of a function, in order.
+/// The nodes of a function, in order. Most steps concern few of them, which are listed: to go
+/// through all of a large module takes longer than what is done with them.
 struct FunctionNodes {
   ir::Operation function;
   RegionId body = kNone;
   NodeId begin = 0, end = 0;
+  std::vector<NodeId> derived;   ///< transposed or recomputed
+  std::vector<NodeId> calls;     ///< of functions
+  std::vector<NodeId> continued; ///< the next node has the same origin
+  std::vector<NodeId> followers; ///< of those, what follows() another
+  std::vector<NodeId> expanded;  ///< their origin says so
+  std::vector<NodeId> reshaped;  ///< they change a shape, as what makes their operand does
 };
 
 class PairingGraph {
@@ -80,6 +88,7 @@ public:
   std::vector<Node> nodes;
   std::vector<FunctionNodes> functions;
   bool isHigherOrder = false; ///< something was derived from backward operations
+  bool hasTwice = false;      ///< something was differentiated forward, twice
   /// By the primitives of a pair; see pairing_rules.h.
   ir::FlatMap<uint64_t, float> fits;
   ir::FlatMap<NodeId, NodeIds> rivals; ///< what else a node may stem from
@@ -88,6 +97,9 @@ public:
   const ir::OpIds &ids() const { return ids_; }
   ValueGraph &values() { return values_; }
   const Traits &traits(const Node &node);
+  ir::Operation opOf(const Node &node) const { return operations_[node.entry].op; }
+  /// The operation in whose region `node` is; kNone: it is in the function.
+  NodeId parentOf(const Node &node) const { return values_.region(node.region).host; }
   NodeId nodeOfCall(ir::Operation call);
   Span<ValueId> operands(NodeId id) const { return values_.operands(id); }
   ValueRange results(NodeId id) const { return {nodes[id].firstResult, nodes[id].makes.size()}; }
@@ -128,7 +140,7 @@ public:
 
 private:
   void addFunction(const ir::OpList &operations, size_t index);
-  NodeId addNode(const ir::OpList::Entry &entry, RegionId region);
+  NodeId addNode(size_t entry, RegionId region);
   bool isShapingName(ir::Identifier name) const {
     return name == broadcast_ || name == reshape_ || name == transpose_ || name == convert_;
   }
@@ -138,8 +150,9 @@ private:
   }
   void addRegions(NodeId host);
   void addAliases(NodeId id);
-  void findCaptured(const FunctionNodes &range);
-  void findFollowers(const FunctionNodes &range);
+  void list(NodeId id);
+  void findCaptured(const std::vector<NodeId> &loops);
+  void findFollowers(FunctionNodes &range);
   /// Whether there are any. `residualOf`: what each node may be a residual of, or kNone.
   bool findTangents(const FunctionNodes &range, const std::vector<NodeId> &residualOf);
   void findOwners(const FunctionNodes &range);
@@ -157,6 +170,7 @@ private:
   bool isResidualStack(NodeId update);
   bool isResidualUse(const Use &use, NodeId node, NodeId equation, int depth);
 
+  const ir::OpList &operations_;
   Provenance &provenance_;
   ir::OpIds ids_;
   ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_, reshape_, transpose_,

@@ -11,15 +11,17 @@ using namespace ir;
 
 /// What drives a backward loop or fits arguments of a region (counter, slices) has its line.
 bool Aligner::isPlumbing(const Node &node) const {
+  if (graph_.hostOf(node) == kNone)
+    return false;
   std::string_view primitive = graph_.provenance().text(node.origin->primitive);
-  return graph_.hostOf(node) != kNone && primitive != "closed_call" && primitive != "while" &&
+  return primitive != "closed_call" && primitive != "while" &&
          primitive != "cond";
 }
 
 void Aligner::adoptPlumbing() {
-  for (NodeId id = backward_.begin; id < backward_.end; ++id) {
+  for (NodeId id : backward_.derived) {
     Node &node = graph_.nodes[id];
-    if (node.primal != kNone || !node.origin->transposed)
+    if (node.primal != kNone || !node.isTransposed)
       continue;
     NodeId host = isPlumbing(node) ? graph_.hostOf(node) : kNone;
     // A loop's slices may be in the function that its body calls.
@@ -39,7 +41,7 @@ NodeId Aligner::onlySink(const Node &node, const Clues &clues) const {
   NodeId only = kNone;
   for (NodeId sink : clues.sinks) {
     const Node &user = graph_.nodes[sink];
-    if (user.key != node.key || user.origin->trace != node.origin->trace || user.primal == kNone ||
+    if (user.key != node.key || user.trace != node.trace || user.primal == kNone ||
         (only != kNone && only != user.primal))
       return kNone;
     only = user.primal;
@@ -86,7 +88,7 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
     if (maker.primal == kNone)
       return false;
     confidence = std::min(confidence, maker.confidence);
-    if (maker.key == node.key && maker.origin->trace == node.origin->trace)
+    if (maker.key == node.key && maker.trace == node.trace)
       addOnce(possible, maker.primal);
     for (NodeId equation : makersFor(maker.primal))
       if (std::binary_search(bucket.begin(), bucket.end(), equation) &&

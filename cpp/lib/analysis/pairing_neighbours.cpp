@@ -118,7 +118,7 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
   auto isHere = [&](NodeId equation) {
     const Node &node = graph_.nodes[equation];
     return node.key == sum.key &&
-           (node.origin->trace == sum.origin->trace || sum.origin->checkpointed || isAcross());
+           (node.trace == sum.trace || sum.isCheckpointed || isAcross());
   };
   // A derivative may consist of several terms.
   auto isOfLatest = [&](NodeId source) { return graph_.nodes[source].primal == latest; };
@@ -168,7 +168,7 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
 /// a loop computes anew with the same result, and not its backward code.
 NodeId Aligner::hoisted(const Chain &chain, size_t at) {
   const Node &node = graph_.nodes[chain.nodes[at]];
-  NodeId host = call_ == kNone ? kNone : graph_.nodes[call_].parent;
+  NodeId host = call_ == kNone ? kNone : graph_.parentOf(graph_.nodes[call_]);
   bool isInLoop = host != kNone && graph_.nodes[host].name == graph_.ids().whileOp;
   if (!isInLoop || chain.kind == Kind::Recomputed)
     return kNone;

@@ -56,8 +56,8 @@ void Aligner::matchRecomputed() {
   };
   std::vector<NodeId> recomputed;
   std::set<KeyId> keys;
-  for (NodeId id = backward_.begin; id < backward_.end; ++id)
-    if (graph_.nodes[id].origin->rematted) {
+  for (NodeId id : backward_.derived)
+    if (graph_.nodes[id].isRematted) {
       recomputed.push_back(id);
       keys.insert(graph_.nodes[id].key);
     }
@@ -98,7 +98,7 @@ void Aligner::matchRecomputed() {
     // It is no surer than what it works on.
     for (ValueId operand : graph_.operands(id))
       if (NodeId maker = values_.maker(operand);
-          maker != kNone && graph_.nodes[maker].origin->rematted)
+          maker != kNone && graph_.nodes[maker].isRematted)
         isSame = std::min(isSame, sameValue.count(maker) ? sameValue[maker] : 0.0f);
     bool isOne = worksOnValues(id) && isSurelyOwned(graph_.nodes[original]);
     node.confidence = std::min({atMost(node), isSame, isOne ? 1.0f : 0.85f});
@@ -148,7 +148,7 @@ bool Aligner::mayRepeat(NodeId id, NodeId other) {
   for (size_t i = 0; i < operands.size(); ++i) {
     ValueId own = values_.canonical(operands[i]);
     NodeId maker = values_.maker(own);
-    bool isUnknown = maker != kNone && graph_.nodes[maker].origin->rematted;
+    bool isUnknown = maker != kNone && graph_.nodes[maker].isRematted;
     if (!isUnknown && own != values_.canonical(others[i]))
       return false;
   }
@@ -166,7 +166,7 @@ void Aligner::seeUsers(NodeId id) {
       if (use.user == kNone)
         continue;
       const Node &copy = graph_.nodes[use.user];
-      if (!copy.origin->rematted || copy.confidence < kCertain)
+      if (!copy.isRematted || copy.confidence < kCertain)
         continue;
       Span<ValueId> originals = graph_.operands(copy.primal);
       if (copy.name != graph_.nodes[copy.primal].name ||
@@ -200,7 +200,7 @@ bool Aligner::worksOnItsOwn(NodeId id, NodeId equation) {
   for (ValueId operand : graph_.operands(id)) {
     ValueId value = values_.canonical(operand);
     NodeId maker = values_.maker(value);
-    if (maker != kNone && graph_.nodes[maker].origin->rematted) {
+    if (maker != kNone && graph_.nodes[maker].isRematted) {
       const Node &copy = graph_.nodes[maker];
       if (copy.primal != kNone && copy.confidence >= kCertain &&
           (copy.primal == equation || contains(makersFor(equation), copy.primal)))

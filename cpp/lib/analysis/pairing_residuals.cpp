@@ -34,7 +34,7 @@ bool PairingGraph::isResidualStack(NodeId update) {
     if (values_.region(yield.region).host != loop)
       return false;
     for (const Use &outer : values_.uses(results(loop)[yield.number]))
-      if (outer.user == kNone || !nodes[outer.user].origin->transposed)
+      if (outer.user == kNone || !nodes[outer.user].isTransposed)
         return false;
   }
   return true;
@@ -43,7 +43,7 @@ bool PairingGraph::isResidualStack(NodeId update) {
 bool PairingGraph::isResidualUse(const Use &use, NodeId id, NodeId equation, int depth) {
   if (NodeId user = use.user; user != kNone) {
     const Node &other = nodes[user];
-    if (other.origin->transposed && !other.origin->rematted)
+    if (other.isTransposed && !other.isRematted)
       return true;
     if (other.tangentOf != kNone)
       return other.tangentOf == id || other.tangentOf == equation;
@@ -109,7 +109,7 @@ bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<N
 /// equation.
 bool PairingGraph::isApart(NodeId id, const std::vector<NodeId> &previous) {
   const Node &node = nodes[id];
-  if (!node.origin->transposed && provenance_.text(node.order->letters).size() > 1)
+  if (!node.isTransposed && provenance_.text(node.order->letters).size() > 1)
     return false;
   NodeId before = previous[id];
   for (int step = 0; step < kMaxSteps && before != kNone; ++step, before = previous[before])
@@ -132,15 +132,15 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
   auto mayBe = [&](NodeId id) {
     const Node &node = nodes[id];
     return node.follows == kNone && node.owner == id && node.name != ids_.funcCall &&
-           !(node.origin->transposed && !node.origin->rematted);
+           !(node.isTransposed && !node.isRematted);
   };
   auto search = [&](NodeId id, const std::vector<NodeId> &owners) {
     NodeId before = previous[id];
     // Differentiating again puts tangents in between.
     size_t numSteps = 8 * std::max<size_t>(1, provenance_.text(nodes[id].order->letters).size());
     for (size_t step = 0; step < numSteps && before != kNone; ++step, before = previous[before])
-      if (nodes[before].origin->transposed == nodes[id].origin->transposed &&
-          nodes[before].origin->rematted == nodes[id].origin->rematted &&
+      if (nodes[before].isTransposed == nodes[id].isTransposed &&
+          nodes[before].isRematted == nodes[id].isRematted &&
           isResidual(before, id, owners))
         return before;
     return kNone;
@@ -176,11 +176,16 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
     nodes[id].owner = owners[id] == kNone ? id : nodes[owners[id]].owner;
     nodes[id].isApart = nodes[id].owner != id && isApart(id, previous);
   }
-  for (NodeId id = range.end; id-- > range.begin;)
-    if (hasTangents && nodes[id].tangentOf != kNone)
+  auto adopt = [&](NodeId id) {
+    if (nodes[id].tangentOf != kNone)
       nodes[id].owner = nodes[nodes[id].tangentOf].owner;
     else if (nodes[id].follows != kNone)
       nodes[id].owner = nodes[nodes[id].follows].owner;
+  };
+  for (NodeId id = range.end; hasTangents && id-- > range.begin;)
+    adopt(id);
+  for (auto id = range.followers.rbegin(); !hasTangents && id != range.followers.rend(); ++id)
+    adopt(*id);
 }
 
 } // namespace hlotag::analysis

@@ -110,7 +110,7 @@ bool TangentFinder::findTwice() {
   std::unordered_map<KeyId, NodeId> last;
   for (NodeId id = range_.begin; id < range_.end; ++id) {
     const Node &own = node(id);
-    if (own.origin->rematted || graph_.provenance().text(own.order->letters) != "jj")
+    if (own.isRematted || graph_.provenance().text(own.order->letters) != "jj")
       continue;
     // Results of a call or loop are primal or tangent each.
     bool isOne = own.makes.size() == 1 && graph_.operands(id).size() <= kMaxOperands &&
@@ -213,8 +213,8 @@ template <class Visit> void TangentFinder::forEachBefore(NodeId id, Visit visit)
   NodeId before = previous_[at(id)];
   for (int step = 0; step < kMaxSteps && before != kNone; ++step, before = previous_[at(before)]) {
     const Node &other = node(before);
-    if (other.follows == kNone && other.origin->trace == own.origin->trace &&
-        other.parent == own.parent && visit(before))
+    if (other.follows == kNone && other.trace == own.trace &&
+        graph_.parentOf(other) == graph_.parentOf(own) && visit(before))
       return;
   }
 }
@@ -430,7 +430,7 @@ bool TangentFinder::isTangentOf(ValueId tangent, ValueId value, int depth) {
 } // namespace
 
 bool PairingGraph::findTangents(const FunctionNodes &range, const std::vector<NodeId> &residualOf) {
-  return TangentFinder(*this, range, residualOf).run();
+  return hasTwice && TangentFinder(*this, range, residualOf).run();
 }
 
 } // namespace hlotag::analysis
