@@ -73,10 +73,6 @@ void adoptCallees(PairingGraph &graph, Provenance &provenance,
   }
 }
 
-} // namespace
-
-namespace {
-
 /// Adds to `pair` what else `node` may stem from; nothing where one of those is not sure itself.
 void addRivals(const PairingGraph &graph, NodeId id, Pair &pair) {
   float agreed = graph.nodes[id].agreed;
@@ -93,8 +89,8 @@ void addRivals(const PairingGraph &graph, NodeId id, Pair &pair) {
 
 /// Pairs the operations in the regions of `derived` with those in the regions of `primal`, which
 /// may be equations of their own, where the one is a copy of the other.
-void addCopiedBody(Operation derived, Operation primal, float confidence,
-                   std::vector<Pair> &pairs) {
+void visitCopiedBody(Operation derived, Operation primal, float confidence,
+                     const std::function<void(const Pair &)> &visit) {
   if (derived.name() != primal.name() || derived.regions().size() != primal.regions().size())
     return;
   for (intptr_t i = 0; i < derived.regions().size(); ++i) {
@@ -107,13 +103,54 @@ void addCopiedBody(Operation derived, Operation primal, float confidence,
     if (!std::equal(copies.begin(), copies.end(), originals.begin(), originals.end(), isSameKind))
       continue;
     for (size_t at = 0; at < copies.size(); ++at)
-      pairs.push_back({copies[at], originals[at], confidence});
+      visit({copies[at], originals[at], confidence});
   }
+}
+
+/// Calls `visit` with the pairs of the node `id`, if it was paired.
+void visitPairs(PairingGraph &graph, NodeId id, const std::function<void(const Pair &)> &visit) {
+  const Node &node = graph.nodes[id];
+  // What was derived from a derived operation stems from what that was derived from.
+  NodeId primal = node.primal;
+  float confidence = node.confidence;
+  while (primal != kNone && graph.nodes[primal].order->isDerived &&
+         !graph.nodes[primal].isRematted) {
+    confidence = std::min(confidence, graph.nodes[primal].confidence);
+    primal = graph.nodes[primal].primal;
+  }
+  if (primal == kNone)
+    return;
+  Operation derived = graph.opOf(node);
+  if (node.isRematted)
+    visitCopiedBody(derived, graph.opOf(graph.nodes[primal]), confidence, visit);
+  // The body of a reduction goes with it; that of a loop was paired itself.
+  bool hasOwnBody = node.hasRegions && node.last == id && node.name != graph.ids().whileOp &&
+                    node.name != graph.ids().caseOp;
+  auto visitFrom = [&](NodeId source) {
+    Pair pair{derived, graph.opOf(graph.nodes[source]), confidence};
+    if (source == primal && primal == node.primal)
+      addRivals(graph, id, pair);
+    visit(pair);
+    for (intptr_t i = 0; hasOwnBody && i < derived.regions().size(); ++i)
+      for (Operation op : derived.regions()[i].firstBlock().operations()) {
+        pair.derived = op;
+        visit(pair);
+      }
+  };
+  visitFrom(primal);
+  for (NodeId member : graph.membersOf(primal))
+    if (member != primal)
+      visitFrom(member);
+  // What drives a loop stands for the loop.
+  for (NodeId host = graph.hostOf(graph.nodes[primal]); host != kNone;
+       host = graph.hostOf(graph.nodes[host]))
+    visitFrom(host);
 }
 
 } // namespace
 
-std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance) {
+void pairBackward(const OpList &operations, Provenance &provenance,
+                  const std::function<void(const Pair &)> &visit) {
   PairingGraph graph(operations, provenance);
   aliasParameters(graph, provenance);
   struct Job {
@@ -152,49 +189,9 @@ std::vector<Pair> pairBackward(const OpList &operations, Provenance &provenance)
     enqueue(job);
   }
   adoptCallees(graph, provenance, seen);
-  std::vector<Pair> pairs;
-  auto addPairs = [&](NodeId id) {
-    const Node &node = graph.nodes[id];
-    // What was derived from a derived operation stems from what that was derived from.
-    NodeId primal = node.primal;
-    float confidence = node.confidence;
-    while (primal != kNone && graph.nodes[primal].order->isDerived &&
-           !graph.nodes[primal].isRematted) {
-      confidence = std::min(confidence, graph.nodes[primal].confidence);
-      primal = graph.nodes[primal].primal;
-    }
-    if (primal == kNone)
-      return;
-    std::vector<Operation> derived{graph.opOf(node)};
-    // The body of a reduction goes with it; that of a loop was paired itself.
-    bool isControlFlow =
-        node.last != id || node.name == graph.ids().whileOp || node.name == graph.ids().caseOp;
-    if (node.hasRegions && !isControlFlow)
-      for (Region region : derived[0].regions())
-        for (Operation op : region.firstBlock().operations())
-          derived.push_back(op);
-    if (node.isRematted)
-      addCopiedBody(derived[0], graph.opOf(graph.nodes[primal]), confidence, pairs);
-    auto add = [&](NodeId source) {
-      for (Operation op : derived)
-        pairs.push_back({op, graph.opOf(graph.nodes[source]), confidence});
-    };
-    add(primal);
-    if (primal == node.primal)
-      for (size_t i = pairs.size() - derived.size(); i < pairs.size(); ++i)
-        addRivals(graph, id, pairs[i]);
-    for (NodeId member : graph.membersOf(primal))
-      if (member != primal)
-        add(member);
-    // What drives a loop stands for the loop.
-    for (NodeId host = graph.hostOf(graph.nodes[primal]); host != kNone;
-         host = graph.hostOf(graph.nodes[host]))
-      add(host);
-  };
   for (const FunctionNodes &function : graph.functions)
     for (NodeId id : function.derived)
-      addPairs(id);
-  return pairs;
+      visitPairs(graph, id, visit);
 }
 
 } // namespace hlotag::analysis

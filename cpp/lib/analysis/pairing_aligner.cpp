@@ -213,7 +213,7 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
       reached.push_back({placeOf(primal), {before.first + support.score, int(states.size()) - 1}});
     };
     if (onlyTied && bucket.size() > 1) {
-      for (NodeId primal : chain.clues[i].users)
+      for (NodeId primal : chain.clues[i].users())
         if (primal >= chain.begin && primal < chain.end &&
             std::binary_search(bucket.begin(), bucket.end(), primal))
           consider(primal);
@@ -261,7 +261,7 @@ void Aligner::settle(const Chain &chain, const Choice &choice) {
       if (outside != kNone) {
         node.primal = outside;
         node.confidence = std::min(0.95f, mostFor(node));
-        for (NodeId source : chain.clues[i].sources)
+        for (NodeId source : chain.clues[i].sources())
           node.confidence = std::min(node.confidence, graph_.nodes[source].confidence);
         continue;
       }
@@ -281,7 +281,7 @@ void Aligner::settle(const Chain &chain, const Choice &choice) {
         continue;
       node.primal = sink;
       node.confidence = 1.0f;
-      for (NodeId user : chain.clues[i].sinks)
+      for (NodeId user : chain.clues[i].sinks())
         node.confidence = std::min(node.confidence, graph_.nodes[user].confidence);
     }
     adoptHelpers(chain);

@@ -6,7 +6,9 @@
 #include "pairing_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_set>
+#include <vector>
 
 namespace hlotag::analysis {
 
@@ -19,20 +21,46 @@ template <class List, class T> bool contains(const List &values, const T &value)
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// What the graph around a derived operation says, whatever it is paired with.
-struct Clues {
+inline void addOnce(std::vector<NodeId> &ids, NodeId id) {
+  if (!contains(ids, id))
+    ids.push_back(id);
+}
+
+/// What the graph around a derived operation says, whatever it is paired with. There is one for each
+/// of those, so its lists lie in a row.
+class Clues {
+public:
+  enum List : unsigned char { Sources, Sinks, Residuals, Given, Users, Helps, NumLists };
+  using Lists = std::array<std::vector<uint32_t>, NumLists>;
+
   const NodeIds *bucket = nullptr; ///< what is at its place: candidates
-  NodeIds sources;                 ///< derived operations that made its cotangents
-  NodeIds sinks;                   ///< derived operations that use what it makes
-  ValueIds residuals;              ///< what else it works on, but for constants
-  ValueIds given;                  ///< residuals or cotangents
-  NodeIds users;                   ///< equations that make or use a residual
-  NodeIds helps;                   ///< equations that recomputed residuals it uses belong to
-  float certainty = 1;             ///< of those and of recomputed residuals
+  float certainty = 1;             ///< of recomputed residuals, and of those that it helps
   uint32_t numBatched = 0;         ///< how many dimensions batching adds to some values
   bool isZero = false;             ///< it makes zeros
   bool isSeeded = false;           ///< a cotangent of its is handed to the function or region
   bool hasCotangent = false; ///< it works on something that is no forward value: all derivatives do
+
+  void keep(Arena &arena, const Lists &lists);
+  /// Derived operations that made its cotangents.
+  Span<NodeId> sources() const { return list(Sources); }
+  /// Derived operations that use what it makes.
+  Span<NodeId> sinks() const { return list(Sinks); }
+  /// What else it works on, but for constants.
+  Span<ValueId> residuals() const { return list(Residuals); }
+  /// Residuals or cotangents.
+  Span<ValueId> given() const { return list(Given); }
+  /// Equations that make or use a residual.
+  Span<NodeId> users() const { return list(Users); }
+  /// Equations that recomputed residuals it uses belong to.
+  Span<NodeId> helps() const { return list(Helps); }
+
+private:
+  Span<uint32_t> list(List which) const {
+    return {ids_ + (which == 0 ? 0 : ends_[which - 1]), ids_ + ends_[which]};
+  }
+
+  const uint32_t *ids_ = nullptr;
+  uint32_t ends_[NumLists] = {};
 };
 
 /// What speaks for one pair.
@@ -77,6 +105,12 @@ private:
   };
   using Choice = std::vector<NodeId>; // per node of a chain
   using Bucket = NodeIds;
+  /// What is learnt of an equation when it is asked for.
+  struct Equation {
+    NodeIds makers;
+    ValueIds touched;
+    bool knowsMakers = false, knowsTouched = false;
+  };
 
   // Candidates
   bool isForward(const Node &node) const { return !node.isTransposed; }
@@ -97,11 +131,7 @@ private:
   // Evidence
   Clues cluesFor(NodeId id);
   bool isSeed(const Node &node, ValueId value, NodeId source) const;
-  void addOnce(NodeIds &ids, NodeId id) {
-    if (!contains(ids, id))
-      ids.push_back(arena_, id);
-  }
-  void addUsers(ValueId residual, KeyId key, NodeIds &users);
+  void addUsers(ValueId residual, KeyId key, std::vector<NodeId> &users);
   bool broadcastsOperand(NodeId equation);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
   float fitOf(const Chain &chain, TextId primal, TextId derived);
@@ -146,10 +176,10 @@ private:
   NodeId call_;
   Arena arena_;
   ir::FlatMap<uint64_t, Bucket> buckets_;   // by key and order; by key alone for all
-  ir::FlatMap<NodeId, NodeIds> makers_;     // by equation
-  ir::FlatMap<NodeId, ValueIds> touched_;   // by equation
+  ir::FlatMap<NodeId, Equation> equations_;
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
-  NodeIds outputs_; ///< equations whose results the forward function returns
+  NodeIds outputs_;   ///< equations whose results the forward function returns
+  Clues::Lists lists_; ///< scratch
 };
 
 } // namespace hlotag::analysis

@@ -88,7 +88,7 @@ bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
   auto isOfSame = [&](NodeId source) {
     return graph_.nodes[source].primal == node.primal && comesIn(graph_.nodes[source]);
   };
-  const NodeIds &sources = chain.clues[at].sources;
+  Span<NodeId> sources = chain.clues[at].sources();
   return comesIn(node) || std::any_of(sources.begin(), sources.end(), isOfSame);
 }
 
@@ -186,7 +186,7 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
     return std::min(atMost, std::max(linked, tied));
   if (own.isFollowed && !hasRival)
     return std::min(atMost,
-                    chain.clues[at].sources.empty() && chain.hasOutput(primal) ? 0.95f : 0.85f);
+                    chain.clues[at].sources().empty() && chain.hasOutput(primal) ? 0.95f : 0.85f);
   return hasRival ? 0.6f : 0.75f;
 }
 

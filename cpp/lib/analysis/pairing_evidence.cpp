@@ -14,8 +14,18 @@ constexpr float kBroadcastFit = 1.2f; // of the sum that an operand leaves that 
 
 } // namespace
 
+void Clues::keep(Arena &arena, const Lists &lists) {
+  uint32_t size = 0;
+  for (int which = 0; which < NumLists; ++which)
+    ends_[which] = size += uint32_t(lists[which].size());
+  auto *at = static_cast<uint32_t *>(arena.allocate(size * sizeof(uint32_t), alignof(uint32_t)));
+  ids_ = at;
+  for (const std::vector<uint32_t> &list : lists)
+    at = std::copy(list.begin(), list.end(), at);
+}
+
 /// The equations of that place that make or use `residual`.
-void Aligner::addUsers(ValueId residual, KeyId key, NodeIds &users) {
+void Aligner::addUsers(ValueId residual, KeyId key, std::vector<NodeId> &users) {
   auto add = [&](NodeId id) {
     if (id != kNone && graph_.nodes[graph_.nodes[id].owner].key == key)
       addOnce(users, graph_.nodes[id].owner);
@@ -34,7 +44,11 @@ Clues Aligner::cluesFor(NodeId id) {
   const Node &node = graph_.nodes[id];
   Clues clues;
   clues.bucket = &bucketOf(node);
-  std::vector<ValueId> given;
+  for (std::vector<uint32_t> &list : lists_)
+    list.clear();
+  std::vector<NodeId> &sources = lists_[Clues::Sources], &sinks = lists_[Clues::Sinks],
+                      &users = lists_[Clues::Users], &helps = lists_[Clues::Helps];
+  std::vector<ValueId> &residuals = lists_[Clues::Residuals], &given = lists_[Clues::Given];
   clues.hasCotangent = node.hasRegions; // a region takes its values from around it
   clues.numBatched = uint32_t(node.order->numBatched);
   auto isSameLevel = [&](NodeId other) {
@@ -64,13 +78,13 @@ Clues Aligner::cluesFor(NodeId id) {
       return;
     }
     if (source != kNone && isSameLevel(source)) {
-      addOnce(clues.sources,
+      addOnce(sources,
               graph_.nodes[source].follows == kNone ? source : graph_.nodes[source].follows);
       return;
     }
-    addUsers(value, node.key, clues.users);
+    addUsers(value, node.key, users);
     if (ValueId made = graph_.inBranchOf(node, graph_.root(value)); made != value) {
-      addUsers(made, node.key, clues.users);
+      addUsers(made, node.key, users);
       value = made;
     }
     source = values_.maker(value);
@@ -81,12 +95,11 @@ Clues Aligner::cluesFor(NodeId id) {
       clues.certainty = std::min(clues.certainty, copy.confidence);
       if (copy.owner == source && copy.primitive == original.primitive &&
           copy.makes == original.makes)
-        clues.residuals.push_back(arena_,
-                                  graph_.root(graph_.results(copy.primal)[values_.number(value)]));
+        residuals.push_back(graph_.root(graph_.results(copy.primal)[values_.number(value)]));
       else
-        clues.helps.push_back(arena_, copy.primal);
+        helps.push_back(copy.primal);
     } else if (source != kNone && !isSameLevel(source)) {
-      clues.residuals.push_back(arena_, value);
+      residuals.push_back(value);
       if (graph_.nodes[source].isApart)
         clues.certainty = std::min(clues.certainty, 0.85f);
     } else if (source == kNone &&
@@ -94,12 +107,13 @@ Clues Aligner::cluesFor(NodeId id) {
       given.push_back(value);
   };
   graph_.forEachInput(id, see);
-  for (NodeId helped : clues.helps)
-    addOnce(clues.users, helped);
+  for (NodeId helped : helps)
+    addOnce(users, helped);
   // What is handed to the program may be the first cotangent.
-  ValueIds &known = clues.sources.empty() ? clues.given : clues.residuals;
-  for (ValueId value : given)
-    known.push_back(arena_, value);
+  if (!sources.empty()) {
+    residuals.insert(residuals.end(), given.begin(), given.end());
+    given.clear();
+  }
   clues.isZero = graph_.isZero(id);
   for (ValueId result : graph_.results(id)) {
     size_t count = 0;
@@ -108,10 +122,11 @@ Clues Aligner::cluesFor(NodeId id) {
       if (++count > kMaxUses)
         break;
       if (sink != kNone && isSameLevel(sink))
-        addOnce(clues.sinks,
+        addOnce(sinks,
                 graph_.nodes[sink].follows == kNone ? sink : graph_.nodes[sink].follows);
     }
   }
+  clues.keep(arena_, lists_);
   return clues;
 }
 
@@ -135,9 +150,10 @@ bool Aligner::isForwardParameter(ValueId argument) const {
 
 /// Whether `equation` works on `value`, or made it for its derivative.
 bool Aligner::isTied(ValueId value, NodeId equation) {
-  auto [found, isNew] = touched_.insert(equation);
-  ValueIds &touched = *found;
-  if (isNew) {
+  Equation &known = *equations_.insert(equation).first;
+  ValueIds &touched = known.touched;
+  if (!known.knowsTouched) {
+    known.knowsTouched = true;
     const Node &node = graph_.nodes[equation];
     Traits traits = graph_.traits(node);
     bool usesResult = node.isOrphan || traits.usesOwnResult;
@@ -170,9 +186,9 @@ int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, flo
       if (member < primal && comesIn < 2 && graph_.nodes[member].follows == kNone)
         comesIn = std::max(comesIn, shares(derived.takes, graph_.nodes[member].makes));
   bonus = 0.35f * float(comesIn + goesOut);
-  if (clues.sources.empty())
+  if (clues.sources().empty())
     return clues.isSeeded ? std::max(comesIn, 1) : 2;
-  for (NodeId source : clues.sources) {
+  for (NodeId source : clues.sources()) {
     const Node &other = graph_.nodes[source];
     if (other.key == derived.key && (other.primal == kNone || other.primal == primal))
       return std::max(comesIn, 1);
@@ -225,7 +241,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   Traits traits = graph_.traits(from);
   float fit = support.fit = fitOf(chain, from.primitive, to.primitive);
   if (fit == 0 && clues.hasCotangent && from.isOrphan && traits.isMostlyResidual) {
-    for (ValueId residual : clues.residuals)
+    for (ValueId residual : clues.residuals())
       if (values_.maker(residual) == primal)
         fit = 1.0f;
   }
@@ -247,18 +263,18 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   bool isFree = chain.kind == Kind::Recomputed ||
                 graph_.provenance().text(to.order->level) != "t" || traits.usesAnything;
   float ties = 0;
-  for (ValueId residual : clues.residuals) {
+  for (ValueId residual : clues.residuals()) {
     if (isTied(residual, primal))
       ++support.numTied;
     else if (!isFree)
       return support;
   }
   if (support.numTied > 0)
-    ties = 1.0f + float(support.numTied) / float(clues.residuals.size());
-  for (ValueId value : clues.given)
+    ties = 1.0f + float(support.numTied) / float(clues.residuals().size());
+  for (ValueId value : clues.given())
     if (isTied(value, primal))
       ties = 2.0f;
-  for (NodeId helped : clues.helps) {
+  for (NodeId helped : clues.helps()) {
     if (helped == primal)
       ties = 2.0f;
     else if (!isFree)
@@ -284,21 +300,21 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
     links = std::max(links, weight);
     support.linkConfidence = std::min(support.linkConfidence, confidence > 0 ? confidence : 1.0f);
   };
-  if (isSum && !clues.sources.empty()) {
+  if (isSum && !clues.sources().empty()) {
     bool isSure = true;
     if (sumOwner(chain.nodes[at], clues, isSure) == primal) {
       support.isLinked = true;
       if (!isSure)
         support.linkConfidence = 0.85f;
-      link(*std::max_element(clues.sources.begin(), clues.sources.end()), 3.0f);
-      bool isInside = std::all_of(clues.sources.begin(), clues.sources.end(), [&](NodeId source) {
+      link(*std::max_element(clues.sources().begin(), clues.sources().end()), 3.0f);
+      bool isInside = std::all_of(clues.sources().begin(), clues.sources().end(), [&](NodeId source) {
         return graph_.nodes[source].primal == primal;
       });
       if (from.order->isDerived && (!isInside || clues.isSeeded))
         support.linkConfidence = std::min(support.linkConfidence, 0.85f);
     }
   } else {
-    for (NodeId source : clues.sources) {
+    for (NodeId source : clues.sources()) {
       NodeId other = graph_.nodes[source].primal;
       if (other == primal) {
         // A loop or conditional has one in the backward pass.
@@ -318,14 +334,14 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       }
     }
   }
-  if (clues.sources.empty() && chain.hasOutput(primal)) {
+  if (clues.sources().empty() && chain.hasOutput(primal)) {
     links = std::max(links, 0.8f);
     if (clues.isSeeded && support.types == 2) {
       support.isLinked = true;
       support.linkConfidence = std::min(0.97f, chain.seedConfidence);
     }
   }
-  for (NodeId sink : clues.sinks)
+  for (NodeId sink : clues.sinks())
     if (NodeId other = graph_.nodes[sink].primal; other != kNone && other != primal)
       support.isFollowed |= contains(makersFor(primal), other);
   float factor = support.types == 2 || support.isInner || clues.numBatched == 0 ? 1.0f : 0.5f;

@@ -39,7 +39,7 @@ void Aligner::adoptPlumbing() {
 /// The equation of all operations that use what `node` makes, if they are of its place; or kNone.
 NodeId Aligner::onlySink(const Node &node, const Clues &clues) const {
   NodeId only = kNone;
-  for (NodeId sink : clues.sinks) {
+  for (NodeId sink : clues.sinks()) {
     const Node &user = graph_.nodes[sink];
     if (user.key != node.key || user.trace != node.trace || user.primal == kNone ||
         (only != kNone && only != user.primal))
@@ -71,19 +71,19 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   const Clues &clues = chain.clues[at];
   const Bucket &bucket = *clues.bucket;
   if (chain.kind == Kind::Recomputed &&
-      (!node.origin->expanded || !clues.sources.empty() || !clues.residuals.empty()))
+      (!node.origin->expanded || !clues.sources().empty() || !clues.residuals().empty()))
     return false;
-  NodeIds possible;
+  std::vector<NodeId> possible;
   float confidence = 1.0f;
   if (NodeId sink = isBroadcastByUser(chain.nodes[at], clues) ? onlySink(node, clues) : kNone;
       sink != kNone) {
     node.primal = sink;
     node.confidence = mostFor(node);
-    for (NodeId user : clues.sinks)
+    for (NodeId user : clues.sinks())
       node.confidence = std::min(node.confidence, graph_.nodes[user].confidence);
     return true;
   }
-  for (NodeId source : clues.sources) {
+  for (NodeId source : clues.sources()) {
     const Node &maker = graph_.nodes[source];
     if (maker.primal == kNone)
       return false;
@@ -96,20 +96,20 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
         addOnce(possible, equation);
   }
   NodeId sink = onlySink(node, clues);
-  bool isOfSink = clues.sources.empty() && sink != kNone &&
+  bool isOfSink = clues.sources().empty() && sink != kNone &&
                   ((clues.isZero && chain.kind == Kind::Transposed) ||
-                   std::any_of(clues.residuals.begin(), clues.residuals.end(),
+                   std::any_of(clues.residuals().begin(), clues.residuals().end(),
                                [&](ValueId r) { return isTied(r, sink); }));
   isOfSink |= possible.size() == 1 && possible[0] == sink;
-  if (sink != kNone && (isOfSink || clues.sources.empty()))
-    for (NodeId user : clues.sinks)
+  if (sink != kNone && (isOfSink || clues.sources().empty()))
+    for (NodeId user : clues.sinks())
       confidence = std::min(confidence, graph_.nodes[user].confidence);
-  if (clues.sources.empty() && sink != kNone) {
-    possible = NodeIds(arena_, sink);
+  if (clues.sources().empty() && sink != kNone) {
+    possible = {sink};
     confidence = isOfSink ? confidence : std::min(confidence, 0.85f);
   }
   if (possible.size() > 1 && contains(possible, sink)) {
-    possible = NodeIds(arena_, sink);
+    possible = {sink};
     confidence = std::min(confidence, 0.85f);
   }
   if (possible.size() != 1)

@@ -18,10 +18,12 @@ constexpr size_t kMaxMakers = 32;
 /// The equations whose cotangents the backward operations of `equation` make: those that made its
 /// operands, and what they hand the same cotangent on to.
 NodeIds Aligner::makersFor(NodeId equation) {
-  auto [found, isNew] = makers_.insert(equation);
-  if (isNew)
-    addMakers(equation, 0, *found);
-  return *found;
+  Equation &known = *equations_.insert(equation).first;
+  if (!known.knowsMakers) {
+    known.knowsMakers = true;
+    addMakers(equation, 0, known.makers);
+  }
+  return known.makers;
 }
 
 void Aligner::addMakers(NodeId equation, int depth, NodeIds &makers) {
@@ -57,7 +59,7 @@ bool Aligner::feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId
     if (place >= chain.nodes.size() || chain.nodes[place] != cotangent)
       return true;
     const Clues &clues = chain.clues[place];
-    for (ValueId residual : clues.residuals) {
+    for (ValueId residual : clues.residuals()) {
       NodeId maker = values_.maker(residual);
       if (maker == kNone || graph_.nodes[maker].owner != equation)
         continue;
@@ -69,10 +71,10 @@ bool Aligner::feeds(NodeId equation, NodeId consumer, const Chain &chain, NodeId
       return true;
     }
     NodeId before = kNone;
-    for (NodeId source : clues.sources)
+    for (NodeId source : clues.sources())
       if (graph_.nodes[source].primal == consumer && source != cotangent)
         before = source;
-    if (before == kNone || !clues.residuals.empty())
+    if (before == kNone || !clues.residuals().empty())
       return true;
     cotangent = before;
   }
@@ -111,7 +113,7 @@ bool Aligner::worksOnSumsOf(NodeId equation) {
 /// its cotangent and computes nothing itself. `isSure` becomes false where it may be another.
 NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
   const Node &sum = graph_.nodes[id];
-  NodeId last = *std::max_element(clues.sources.begin(), clues.sources.end());
+  NodeId last = *std::max_element(clues.sources().begin(), clues.sources().end());
   NodeId latest = graph_.nodes[last].primal;
   if (latest == kNone)
     return kNone;
@@ -122,8 +124,8 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
   };
   // A derivative may consist of several terms.
   auto isOfLatest = [&](NodeId source) { return graph_.nodes[source].primal == latest; };
-  if (clues.sources.size() > 1 && isHere(latest) &&
-      std::all_of(clues.sources.begin(), clues.sources.end(), isOfLatest)) {
+  if (clues.sources().size() > 1 && isHere(latest) &&
+      std::all_of(clues.sources().begin(), clues.sources().end(), isOfLatest)) {
     // Or it works on a value and on a sum with that value: then it is the addition's.
     isSure = !worksOnSumsOf(latest);
     return latest;
@@ -151,7 +153,7 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
       continue;
     isSure = false;
     ValueId original = values_.canonical(graph_.operands(maker)[0]);
-    for (NodeId source : clues.sources) {
+    for (NodeId source : clues.sources()) {
       NodeId other = graph_.nodes[source].primal;
       if (source == last || other == kNone || worksOn(other, copy.firstResult))
         continue;
@@ -172,7 +174,7 @@ NodeId Aligner::hoisted(const Chain &chain, size_t at) {
   bool isInLoop = host != kNone && graph_.nodes[host].name == graph_.ids().whileOp;
   if (!isInLoop || chain.kind == Kind::Recomputed)
     return kNone;
-  for (NodeId source : chain.clues[at].sources) {
+  for (NodeId source : chain.clues[at].sources()) {
     const Node &maker = graph_.nodes[source];
     if (maker.primal == kNone)
       continue;

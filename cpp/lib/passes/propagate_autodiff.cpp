@@ -90,10 +90,10 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     return success();
 
   analysis::Provenance provenance(operations);
-  for (const analysis::Pair &pair : analysis::pairBackward(operations, provenance)) {
+  analysis::pairBackward(operations, provenance, [&](const analysis::Pair &pair) {
     float atBest = std::max(pair.confidence, pair.agreed);
     if (atBest < *minConfidence_ || !carrier.isTaggable(pair.derived))
-      continue;
+      return;
     analysis::Entries entries = entriesFor(carrier, pair.primal);
     // Where all that it may stem from hand on the same, it does not matter which it is.
     auto agrees = [&](ir::Operation rival) { return entriesFor(carrier, rival) == entries; };
@@ -102,7 +102,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     float confidence = allAgree ? pair.agreed : pair.confidence;
     if (entries && confidence >= *minConfidence_)
       carrier.give(pair.derived, entries, {"derived by autodiff", pair.primal, confidence});
-  }
+  });
   return success();
 }
 

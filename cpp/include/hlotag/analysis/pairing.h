@@ -6,6 +6,7 @@
 
 #include "hlotag/analysis/provenance.h"
 
+#include <functional>
 #include <vector>
 
 namespace hlotag::analysis {
@@ -18,7 +19,8 @@ struct Pair {
   std::vector<ir::Operation> rivals = {};
 };
 
-/// Pairs the backward operations of a module with the forward operations they were derived from.
+/// Pairs the backward operations of a module with the forward operations they were derived from,
+/// and calls `visit` with each pair, which may change attributes then.
 ///
 /// JAX transposes equations in exactly reverse order, and recomputes rematerialized ones in order.
 /// So, per function and kind of backward code, the pairing is the heaviest monotone chain among
@@ -27,6 +29,7 @@ struct Pair {
 ///
 /// An operation has at most `kMaxCandidates` candidates, so that n operations take
 /// O(kMaxCandidates n log n) time.
-std::vector<Pair> pairBackward(const ir::OpList &operations, Provenance &provenance);
+void pairBackward(const ir::OpList &operations, Provenance &provenance,
+                  const std::function<void(const Pair &)> &visit);
 
 } // namespace hlotag::analysis
