@@ -30,7 +30,7 @@ public:
   std::pair<V *, bool> insert(K key) {
     if (V *known = find(key))
       return {known, false};
-    if (entries_.size() * 3 >= heads_.size())
+    if (entries_.size() * 3 >= heads_.size() * 2)
       rehash(heads_.empty() ? 64 : heads_.size() * 2);
     uint32_t &head = heads_[slotOf(key)];
     entries_.push_back({key, head, V{}});
@@ -43,7 +43,7 @@ public:
   void reserve(size_t number) {
     entries_.reserve(number);
     size_t size = 64;
-    while (size < number * 3)
+    while (size * 2 < number * 3)
       size *= 2;
     if (size > heads_.size())
       rehash(size);
