@@ -74,39 +74,41 @@ Entries EntryCarrier::merge(const Entries &own, const Entries &entries) {
 }
 
 DictionaryAttr EntryCarrier::carried(DictionaryAttr dictionary) {
-  return filter(Filter::Carried, dictionary, {});
+  return filter(Carried, dictionary, {});
 }
 DictionaryAttr EntryCarrier::common(DictionaryAttr a, DictionaryAttr b) {
-  return a == b ? a : filter(Filter::Common, a, b);
+  return a == b ? a : filter(Common, a, b);
 }
 DictionaryAttr EntryCarrier::sharedKeys(DictionaryAttr a, DictionaryAttr b) {
-  return a == b ? a : filter(Filter::SharedKeys, a, b);
+  return a == b ? a : filter(SharedKeys, a, b);
 }
 DictionaryAttr EntryCarrier::without(DictionaryAttr a, DictionaryAttr b) {
   if (a && !b)
     return a.empty() ? DictionaryAttr() : a;
-  return filter(Filter::Without, a, b);
+  return filter(Without, a, b);
 }
 
 DictionaryAttr EntryCarrier::filter(Filter kind, DictionaryAttr a, DictionaryAttr b) {
-  if (!a || (kind != Filter::Carried && !b))
+  if (!a || (kind != Carried && !b))
     return {};
-  auto [slot, isNew] = filtered_.try_emplace({a.opaque(), b.opaque(), kind});
+  auto [result, isNew] = filtered_[kind].insert({a.opaque(), b.opaque()});
   if (!isNew)
-    return slot->second;
+    return *result;
   std::vector<ir::NamedAttribute> kept;
   for (ir::NamedAttribute entry : a) {
     std::string_view key = entry.name.str();
-    bool keep = kind == Filter::Carried      ? isCarriedKey(key) && !ir::isUnset(entry.value)
-                : kind == Filter::Common     ? b.lookup(key) == entry.value
-                : kind == Filter::SharedKeys ? bool(b.lookup(key))
+    bool keep = kind == Carried      ? isCarriedKey(key) && !ir::isUnset(entry.value)
+                : kind == Common     ? b.lookup(key) == entry.value
+                : kind == SharedKeys ? bool(b.lookup(key))
                                              : !b.lookup(key);
     if (keep)
       kept.push_back(entry);
   }
-  if (!kept.empty())
-    slot->second = DictionaryAttr::get(context_, kept);
-  return slot->second;
+  if (kept.size() == size_t(a.size()))
+    *result = a;
+  else if (!kept.empty())
+    *result = DictionaryAttr::get(context_, kept);
+  return *result;
 }
 
 } // namespace hlotag::analysis

@@ -127,15 +127,10 @@ DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries,
     return existing;
   if (!existing)
     return entries.empty() ? existing : entries;
-  Key key{existing.opaque(), entries.opaque(), overwrite};
-  // Neighbours often get the same.
-  if (key == lastKey_)
-    return lastMerged_;
-  auto [slot, isNew] = merged_.try_emplace(key);
+  auto [merged, isNew] = merged_[overwrite].insert({existing.opaque(), entries.opaque()});
   if (isNew)
-    slot->second = mergeUncached(existing, entries, overwrite);
-  lastKey_ = key;
-  return lastMerged_ = slot->second;
+    *merged = mergeUncached(existing, entries, overwrite);
+  return *merged;
 }
 
 DictionaryAttr TagWriter::mergeUncached(DictionaryAttr existing, DictionaryAttr entries,
@@ -149,7 +144,10 @@ DictionaryAttr TagWriter::mergeUncached(DictionaryAttr existing, DictionaryAttr 
   for (NamedAttribute entry : entries)
     if (overwrite || !existing.lookup(entry.name.str()))
       result.push_back(entry);
-  return DictionaryAttr::get(rewriter_.context(), result);
+  // What holds all is the same dictionary: MLIR would look for it.
+  DictionaryAttr winner = overwrite ? entries : existing;
+  return result.size() == size_t(winner.size()) ? winner
+                                                : DictionaryAttr::get(rewriter_.context(), result);
 }
 
 } // namespace hlotag::ir

@@ -63,11 +63,11 @@ After:
 analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
                                                 ir::Operation primal) const {
   analysis::Entries own = carrier.entriesOf(primal);
+  if (!own.derived)
+    return {*seeds_ == "all" ? own.all : own.attached, own.attached, {}};
   analysis::Entries result;
   // A rule may give derived operations something else, which replaces what it attached.
-  result.attached = own.derived ? own.derived : own.attached;
-  if (result.attached && result.attached.empty())
-    result.attached = {};
+  result.attached = own.derived.empty() ? ir::DictionaryAttr() : own.derived;
   result.all = result.attached;
   if (*seeds_ == "all")
     result.all = carrier.merge({carrier.without(own.all, own.attached), {}, {}}, result).all;

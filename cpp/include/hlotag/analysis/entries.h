@@ -6,7 +6,6 @@
 #include "hlotag/ir/ir.h"
 
 #include <string_view>
-#include <unordered_map>
 
 namespace hlotag::analysis {
 
@@ -75,7 +74,7 @@ public:
   ir::DictionaryAttr without(ir::DictionaryAttr a, ir::DictionaryAttr b);
 
 private:
-  enum class Filter : unsigned char { Carried, Common, SharedKeys, Without };
+  enum Filter : unsigned char { Carried, Common, SharedKeys, Without, NumFilters };
   ir::DictionaryAttr filter(Filter kind, ir::DictionaryAttr a, ir::DictionaryAttr b);
 
   ir::Rewriter &rewriter_;
@@ -84,19 +83,7 @@ private:
   MlirContext context_;
   ir::Identifier derived_;
   ir::PointerMap<bool> taggable_;
-
-  struct Key {
-    const void *a, *b;
-    Filter kind;
-    bool operator==(const Key &o) const { return a == o.a && b == o.b && kind == o.kind; }
-  };
-  struct KeyHash {
-    size_t operator()(const Key &key) const {
-      auto a = reinterpret_cast<uintptr_t>(key.a), b = reinterpret_cast<uintptr_t>(key.b);
-      return ((a >> 4) * 0x9E3779B97F4A7C15ull) ^ (b >> 4) ^ size_t(key.kind);
-    }
-  };
-  std::unordered_map<Key, ir::DictionaryAttr, KeyHash> filtered_;
+  ir::PointerPairMap<ir::DictionaryAttr> filtered_[NumFilters]; // by `a` and `b`
 };
 
 } // namespace hlotag::analysis

@@ -63,6 +63,9 @@ private:
     auto bits = reinterpret_cast<uintptr_t>(key);
     return (((bits >> 12) * 0x9E3779B97F4A7C15ull) >> 32) + (bits >> 7);
   }
+  static uint64_t hash(const std::pair<const void *, const void *> &key) {
+    return hash(key.first) + hash(key.second) * 3;
+  }
   /// A number, or two in one.
   static uint64_t hash(uint64_t key) { return key + (key >> 32) * 0x9E3779B97F4A7C15ull; }
   size_t slotOf(K key) const { return size_t(hash(key)) & (heads_.size() - 1); }
@@ -81,5 +84,6 @@ private:
 };
 
 template <class V> using PointerMap = FlatMap<const void *, V>;
+template <class V> using PointerPairMap = FlatMap<std::pair<const void *, const void *>, V>;
 
 } // namespace hlotag::ir

@@ -9,7 +9,6 @@
 
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 
 namespace hlotag::ir {
 
@@ -93,23 +92,7 @@ private:
   Identifier origins_;
   std::string_view recordedPass_;
   std::optional<bool> anyAttached_;
-  struct Key {
-    const void *existing, *entries;
-    bool overwrite;
-    bool operator==(const Key &o) const {
-      return existing == o.existing && entries == o.entries && overwrite == o.overwrite;
-    }
-  };
-  struct KeyHash {
-    size_t operator()(const Key &key) const {
-      auto a = reinterpret_cast<uintptr_t>(key.existing),
-           b = reinterpret_cast<uintptr_t>(key.entries);
-      return ((a >> 4) * 0x9E3779B97F4A7C15ull) ^ (b >> 4) ^ size_t(key.overwrite);
-    }
-  };
-  std::unordered_map<Key, DictionaryAttr, KeyHash> merged_;
-  Key lastKey_{};
-  DictionaryAttr lastMerged_;
+  PointerPairMap<DictionaryAttr> merged_[2]; // by what is there and what is added; overwriting it
 };
 
 } // namespace hlotag::ir
