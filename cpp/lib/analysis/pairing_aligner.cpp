@@ -11,38 +11,35 @@ constexpr float kMoveBonus = 0.4f;
 constexpr size_t kSlack = 16;
 constexpr int kRounds = 2;
 
-/// For each place, the best of what was put at places up to it.
-class PrefixMaximum {
-public:
-  explicit PrefixMaximum(size_t size) : tree_(size + 1, {0.0f, -1}) {}
-  using Entry = std::pair<float, int>; // weight, state
-
-  Entry upTo(size_t place) const {
-    Entry best{0.0f, -1};
-    for (size_t at = place + 1; at > 0; at -= at & (~at + 1))
-      if (tree_[at].first > best.first)
-        best = tree_[at];
-    return best;
-  }
-  void put(size_t place, Entry entry) {
-    for (size_t at = place + 1; at < tree_.size(); at += at & (~at + 1))
-      if (entry.first > tree_[at].first)
-        tree_[at] = entry;
-  }
-
-private:
-  std::vector<Entry> tree_;
-};
+/// A chain is aligned in parts, each with some of what follows: what is known of a few thousand
+/// operations fits into the processor's caches, and what is further ahead says nothing new.
+constexpr size_t kPart = 8192;
+constexpr size_t kAhead = 1024;
 
 } // namespace
 
 using namespace ir;
 
+PrefixMaximum::Entry PrefixMaximum::upTo(size_t place) const {
+  Entry best;
+  for (size_t at = place + 1; at > 0; at -= at & (~at + 1))
+    if (tree_[at].state >= first_ && tree_[at].weight > best.weight)
+      best = tree_[at];
+  return best;
+}
+
+void PrefixMaximum::put(size_t place, Entry entry) {
+  for (size_t at = place + 1; at < tree_.size(); at += at & (~at + 1))
+    if (tree_[at].state < first_ || entry.weight > tree_[at].weight)
+      tree_[at] = entry;
+}
+
 static uint64_t bucketKey(KeyId key, TextId order) { return uint64_t(key) << 32 | (order + 1); }
 
 Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const FunctionNodes &backward,
                  NodeId call)
-    : graph_(graph), values_(graph.values()), forward_(forward), backward_(backward), call_(call) {
+    : graph_(graph), values_(graph.values()), forward_(forward), backward_(backward), call_(call),
+      best_(forward.end - forward.begin) {
   for (NodeId id = forward.begin; id < forward.end; ++id) {
     const Node &node = graph.nodes[id];
     if (node.owner != id || node.follows != kNone)
@@ -158,59 +155,68 @@ std::pair<size_t, size_t> Aligner::candidates(const Chain &chain, const Bucket &
 /// Per node of the chain the range of nodes that the anchors around it leave.
 std::vector<std::pair<NodeId, NodeId>> Aligner::brackets(const Chain &chain,
                                                          const Choice &anchors) const {
-  size_t count = chain.nodes.size();
-  std::vector<std::pair<NodeId, NodeId>> result(count, {chain.begin, chain.end});
-  NodeId before = chain.increasing ? chain.begin : chain.end;
-  for (size_t i = 0; i < count; ++i) {
+  std::vector<std::pair<NodeId, NodeId>> result(anchors.size(), {chain.begin, chain.end});
+  auto afterAnchor = [&](NodeId anchor) {
+    return chain.increasing ? anchor : graph_.nodes[anchor].last;
+  };
+  NodeId before = chain.reached != kNone ? afterAnchor(chain.reached)
+                  : chain.increasing     ? chain.begin
+                                         : chain.end;
+  for (size_t i = 0; i < anchors.size(); ++i) {
     if (anchors[i] != kNone)
-      before = chain.increasing ? anchors[i] : graph_.nodes[anchors[i]].last;
+      before = afterAnchor(anchors[i]);
     (chain.increasing ? result[i].first : result[i].second) = before;
   }
   NodeId after = chain.increasing ? chain.end : chain.begin;
-  for (size_t i = count; i-- > 0;) {
+  for (size_t i = anchors.size(); i-- > 0;) {
     after = anchors[i] == kNone ? after : anchors[i];
     (chain.increasing ? result[i].second : result[i].first) = after;
   }
   return result;
 }
 
-Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, bool onlyTied) {
+/// Going backwards one meets a loop at its end.
+size_t Aligner::placeOf(const Chain &chain, NodeId id) const {
+  return chain.increasing ? id - forward_.begin : forward_.end - 1 - graph_.nodes[id].last;
+}
+
+Aligner::Choice Aligner::heaviest(Chain &chain, const Choice &anchors, bool onlyTied) {
   struct State {
     size_t node;
     NodeId primal;
     int before;
   };
+  int firstState = numStates_;
+  best_.forgetBefore(firstState);
   std::vector<State> states;
   std::vector<std::pair<size_t, PrefixMaximum::Entry>> reached; // by one node
-  PrefixMaximum best(forward_.end - forward_.begin);
-  auto placeOf = [&](NodeId id) {
-    // Going backwards one meets a loop at its end.
-    return chain.increasing ? id - forward_.begin : forward_.end - 1 - graph_.nodes[id].last;
-  };
   auto ranges = brackets(chain, anchors);
-  for (size_t i = 0; i < chain.nodes.size(); ++i) {
+  for (size_t i = chain.from; i < chain.to; ++i) {
+    if (chain.clues.size() == i)
+      chain.clues.push_back(cluesFor(chain.nodes[i]));
     const Node &node = graph_.nodes[chain.nodes[i]];
     const Bucket &bucket = *chain.clues[i].bucket;
     reached.clear();
-    auto [low, high] = ranges[i];
+    auto [low, high] = ranges[i - chain.from];
     auto consider = [&](NodeId primal) {
-      if (!isCandidate(node, bucket, primal))
+      size_t place = placeOf(chain, primal);
+      if (place < chain.place || !isCandidate(node, bucket, primal))
         return;
       Support support = supportFor(chain, i, primal);
       if (support.score <= 0 || (onlyTied && !support.isTied && bucket.size() > 1))
         return;
-      PrefixMaximum::Entry before = best.upTo(placeOf(primal));
+      PrefixMaximum::Entry before = best_.upTo(place);
       // Most equations leave something: moving on is likelier than staying.
-      if (placeOf(primal) > 0) {
-        PrefixMaximum::Entry moved = best.upTo(placeOf(primal) - 1);
-        moved.first += kMoveBonus;
-        if (moved.first >= before.first)
+      if (place > 0) {
+        PrefixMaximum::Entry moved = best_.upTo(place - 1);
+        moved.weight += kMoveBonus;
+        if (moved.weight >= before.weight)
           before = moved;
-      } else if (before.second < 0) {
-        before.first += kMoveBonus;
+      } else if (before.state < 0) {
+        before.weight += kMoveBonus;
       }
-      states.push_back({i, primal, before.second});
-      reached.push_back({placeOf(primal), {before.first + support.score, int(states.size()) - 1}});
+      states.push_back({i, primal, before.state});
+      reached.push_back({place, {before.weight + support.score, numStates_++}});
     };
     if (onlyTied && bucket.size() > 1) {
       for (NodeId primal : chain.clues[i].users())
@@ -224,38 +230,42 @@ Aligner::Choice Aligner::heaviest(const Chain &chain, const Choice &anchors, boo
         consider(bucket[at]);
     }
     for (auto &[place, entry] : reached)
-      best.put(place, entry);
+      best_.put(place, entry);
   }
-  Choice choice(chain.nodes.size(), kNone);
+  Choice choice(chain.to - chain.from, kNone);
   if (forward_.end > forward_.begin)
-    for (int at = best.upTo(forward_.end - forward_.begin - 1).second; at >= 0;
-         at = states[at].before)
-      choice[states[at].node] = states[at].primal;
+    for (int at = best_.upTo(forward_.end - forward_.begin - 1).state; at >= firstState;
+         at = states[size_t(at - firstState)].before) {
+      const State &state = states[size_t(at - firstState)];
+      choice[state.node - chain.from] = state.primal;
+    }
   return choice;
 }
 
 /// Takes over a choice, each with its confidence.
 void Aligner::settle(const Chain &chain, const Choice &choice) {
-  size_t count = chain.nodes.size();
-  std::vector<bool> isRecognized(count); // by its operands: what its place says is no news
-  for (size_t i = 0; i < count; ++i) {
+  std::vector<size_t> open; // not recognized by its operands: what its place says is no news there
+  std::vector<size_t> zeros;
+  for (size_t i = chain.from; i < chain.to; ++i) {
     Node &node = graph_.nodes[chain.nodes[i]];
-    isRecognized[i] = node.confidence > 0;
-    if (!isRecognized[i])
-      node.primal = choice[i];
+    if (chain.clues[i].isZero && chain.kind == Kind::Transposed)
+      zeros.push_back(i);
+    if (node.confidence > 0)
+      continue;
+    open.push_back(i);
+    node.primal = choice[i - chain.from];
   }
   for (int round = 0; round < 3; ++round) {
     // JAX transposes in exactly reverse order: a pair lies between those that are certain. What
     // may be a residual comes after its equation, wherever that is.
-    Choice certain(count, kNone);
-    for (size_t i = 0; i < count; ++i)
-      if (const Node &node = graph_.nodes[chain.nodes[i]];
-          node.confidence >= kCertain && !graph_.nodes[node.primal].isOrphan)
-        certain[i] = node.primal;
+    Choice certain(choice.size(), kNone);
+    for (size_t i = chain.from; round > 0 && i < chain.to; ++i)
+      if (const Node &node = graph_.nodes[chain.nodes[i]]; isAnchor(node))
+        certain[i - chain.from] = node.primal;
     auto room = brackets(chain, certain);
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i : open) {
       Node &node = graph_.nodes[chain.nodes[i]];
-      if (node.confidence >= kCertain || isRecognized[i])
+      if (node.confidence >= kCertain)
         continue;
       NodeId outside = hoisted(chain, i);
       if (outside != kNone) {
@@ -265,26 +275,28 @@ void Aligner::settle(const Chain &chain, const Choice &choice) {
           node.confidence = std::min(node.confidence, graph_.nodes[source].confidence);
         continue;
       }
-      if (choice[i] == kNone) { // a helper, to be adopted anew
+      if (choice[i - chain.from] == kNone) { // a helper, to be adopted anew
         node.primal = kNone;
         node.confidence = 0;
         continue;
       }
-      auto [low, high] = round ? room[i] : std::pair<NodeId, NodeId>(chain.begin, chain.end);
+      auto [low, high] =
+          round ? room[i - chain.from] : std::pair<NodeId, NodeId>(chain.begin, chain.end);
       node.confidence = confidenceOf(chain, i, low, high);
     }
     // Zeros are made for the operation that uses them, but where an equation is computed again.
-    for (size_t i = chain.kind == Kind::Transposed ? count : 0; i-- > 0;) {
-      Node &node = graph_.nodes[chain.nodes[i]];
-      NodeId sink = chain.clues[i].isZero ? onlySink(node, chain.clues[i]) : kNone;
+    for (size_t at = zeros.size(); at-- > 0;) {
+      Node &node = graph_.nodes[chain.nodes[zeros[at]]];
+      const Clues &clues = chain.clues[zeros[at]];
+      NodeId sink = onlySink(node, clues);
       if (sink == kNone)
         continue;
       node.primal = sink;
       node.confidence = 1.0f;
-      for (NodeId user : chain.clues[i].sinks())
+      for (NodeId user : clues.sinks())
         node.confidence = std::min(node.confidence, graph_.nodes[user].confidence);
     }
-    adoptHelpers(chain);
+    adoptHelpers(chain, open);
   }
 }
 
@@ -315,28 +327,55 @@ void Aligner::bound(Chain &chain) {
 
 void Aligner::align(Chain &chain) {
   bound(chain);
-  chain.clues.reserve(chain.nodes.size());
-  for (size_t at = 0; at < chain.nodes.size(); ++at) {
+  size_t count = chain.nodes.size();
+  for (size_t at = 0; at < count; ++at)
     graph_.nodes[chain.nodes[at]].place = uint32_t(at);
-    chain.clues.push_back(cluesFor(chain.nodes[at]));
-  }
-  Choice anchors(chain.nodes.size(), kNone);
-  if (chain.kind == Kind::Transposed)
-    anchors = heaviest(chain, anchors, /*onlyTied=*/true);
-  else
-    for (size_t i = 0; i < chain.nodes.size(); ++i)
-      anchors[i] = graph_.nodes[chain.nodes[i]].primal;
-  // Later rounds know the neighbours in the graph from the ones before.
-  for (int round = 0; round < kRounds; ++round) {
-    Choice choice = heaviest(chain, anchors, /*onlyTied=*/false);
-    for (size_t i = 0; i < choice.size(); ++i)
-      if (graph_.nodes[chain.nodes[i]].confidence == 0)
-        graph_.nodes[chain.nodes[i]].primal = choice[i];
-    if (round == kRounds - 1)
-      settle(chain, choice);
+  chain.clues.reserve(count);
+  while (chain.from < count) {
+    bool isLast = count - chain.from <= kPart + kAhead;
+    size_t end = isLast ? count : chain.from + kPart;
+    chain.to = isLast ? count : end + kAhead;
+    // What is ahead is aligned again.
+    std::vector<std::pair<NodeId, float>> ahead;
+    for (size_t i = end; i < chain.to; ++i)
+      ahead.emplace_back(graph_.nodes[chain.nodes[i]].primal,
+                         graph_.nodes[chain.nodes[i]].confidence);
+    Choice choice = alignPart(chain);
+    for (; chain.from < end; ++chain.from) {
+      const Node &node = graph_.nodes[chain.nodes[chain.from]];
+      if (isAnchor(node))
+        chain.reached = node.primal;
+      if (NodeId chosen = choice[choice.size() - (chain.to - chain.from)]; chosen != kNone)
+        chain.place = placeOf(chain, chosen);
+    }
+    for (size_t i = end; i < chain.to; ++i) {
+      Node &node = graph_.nodes[chain.nodes[i]];
+      std::tie(node.primal, node.confidence) = ahead[i - end];
+      node.agreed = 0;
+      if (NodeIds *rivals = graph_.rivals.find(chain.nodes[i]))
+        *rivals = {};
+    }
   }
 }
 
+Aligner::Choice Aligner::alignPart(Chain &chain) {
+  Choice anchors(chain.to - chain.from, kNone);
+  if (chain.kind == Kind::Transposed)
+    anchors = heaviest(chain, anchors, /*onlyTied=*/true);
+  else
+    for (size_t i = chain.from; i < chain.to; ++i)
+      anchors[i - chain.from] = graph_.nodes[chain.nodes[i]].primal;
+  // Later rounds know the neighbours in the graph from the ones before.
+  Choice choice;
+  for (int round = 0; round < kRounds; ++round) {
+    choice = heaviest(chain, anchors, /*onlyTied=*/false);
+    for (size_t i = chain.from; i < chain.to; ++i)
+      if (Node &node = graph_.nodes[chain.nodes[i]]; node.confidence == 0)
+        node.primal = choice[i - chain.from];
+  }
+  settle(chain, choice);
+  return choice;
+}
 void Aligner::run() {
   matchRecomputed();
   for (Chain &chain : makeChains())

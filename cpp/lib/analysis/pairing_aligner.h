@@ -63,6 +63,25 @@ private:
   uint32_t ends_[NumLists] = {};
 };
 
+/// For each place, the best of what was put at places up to it.
+class PrefixMaximum {
+public:
+  struct Entry {
+    float weight = 0;
+    int state = -1;
+  };
+  explicit PrefixMaximum(size_t size) : tree_(size + 1) {}
+
+  Entry upTo(size_t place) const;
+  void put(size_t place, Entry entry);
+  /// Forgets what was put, which had states before that one.
+  void forgetBefore(int state) { first_ = state; }
+
+private:
+  std::vector<Entry> tree_;
+  int first_ = 0;
+};
+
 /// What speaks for one pair.
 struct Support {
   float score = 0;          ///< 0: not a pair
@@ -93,7 +112,10 @@ private:
     Kind kind = Kind::Transposed;
     bool increasing = false;
     bool isLinearized = false; // differentiated forward after it was transposed
-    std::vector<Clues> clues;  // per node
+    std::vector<Clues> clues;  // per node, as far as they were looked at
+    size_t from = 0, to = 0;   // the part that is being aligned
+    size_t place = 0;          // in the forward code, where the part before ended
+    NodeId reached = kNone;    // the last certain pair of that, if any
     NodeId begin = 0, end = 0; // of the nodes it is paired with
     NodeIds outputs;           // equations whose results those return, in order
     float seedConfidence = 1;  // that cotangents of the outputs are handed in
@@ -103,7 +125,7 @@ private:
       return std::binary_search(outputs.begin(), outputs.end(), equation);
     }
   };
-  using Choice = std::vector<NodeId>; // per node of a chain
+  using Choice = std::vector<NodeId>; // per node of the part of a chain that is being aligned
   using Bucket = NodeIds;
   /// What is learnt of an equation when it is asked for.
   struct Equation {
@@ -151,7 +173,12 @@ private:
   void bound(Chain &chain);
   void addOutputs(NodeId host, RegionId body, NodeIds &outputs);
   void align(Chain &chain);
-  Choice heaviest(const Chain &chain, const Choice &anchors, bool onlyTied);
+  Choice alignPart(Chain &chain);
+  bool isAnchor(const Node &node) const {
+    return node.confidence >= kCertain && !graph_.nodes[node.primal].isOrphan;
+  }
+  size_t placeOf(const Chain &chain, NodeId id) const;
+  Choice heaviest(Chain &chain, const Choice &anchors, bool onlyTied);
   std::vector<std::pair<NodeId, NodeId>> brackets(const Chain &chain, const Choice &anchors) const;
   void settle(const Chain &chain, const Choice &choice);
   float mostFor(const Node &node) const;
@@ -165,7 +192,7 @@ private:
   NodeId hoisted(const Chain &chain, size_t at);
   bool isPlumbing(const Node &node) const;
   void adoptPlumbing();
-  void adoptHelpers(const Chain &chain);
+  void adoptHelpers(const Chain &chain, const std::vector<size_t> &places);
   bool adoptHelper(const Chain &chain, size_t at);
   bool isBroadcastByUser(NodeId id, const Clues &clues) const;
   NodeId onlySink(const Node &node, const Clues &clues) const;
@@ -180,6 +207,8 @@ private:
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
   NodeIds outputs_;   ///< equations whose results the forward function returns
   Clues::Lists lists_; ///< scratch
+  PrefixMaximum best_;
+  int numStates_ = 0; ///< that were ever put there
 };
 
 } // namespace hlotag::analysis

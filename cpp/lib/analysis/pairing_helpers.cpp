@@ -135,15 +135,13 @@ bool Aligner::adoptHelper(const Chain &chain, size_t at) {
   return true;
 }
 
-void Aligner::adoptHelpers(const Chain &chain) {
-  auto adopt = [&](size_t i) {
-    if (graph_.nodes[chain.nodes[i]].primal == kNone)
-      adoptHelper(chain, i);
+void Aligner::adoptHelpers(const Chain &chain, const std::vector<size_t> &places) {
+  auto adopt = [&](size_t at) {
+    if (graph_.nodes[chain.nodes[at]].primal == kNone)
+      adoptHelper(chain, at);
   };
-  for (size_t i = 0; i < chain.nodes.size(); ++i)
-    adopt(i);
-  for (size_t i = chain.nodes.size(); i-- > 0;)
-    adopt(i);
+  std::for_each(places.begin(), places.end(), adopt);
+  std::for_each(places.rbegin(), places.rend(), adopt);
 }
 
 } // namespace hlotag::analysis
