@@ -13,8 +13,8 @@ constexpr int kRounds = 2;
 
 /// A chain is aligned in parts, each with some of what follows: what is known of a few thousand
 /// operations fits into the processor's caches, and what is further ahead says nothing new.
-constexpr size_t kPart = 8192;
-constexpr size_t kAhead = 1024;
+constexpr size_t kPart = 3072;
+constexpr size_t kAhead = 512;
 
 } // namespace
 
