@@ -412,6 +412,7 @@ PROGRAMS: dict[str, Program] = {
     "transformer 2": transformer(2),
     "transformer 12": transformer(12),
     "transformer 12, no scope": transformer(12, scope="none"),
+    "transformer 40, no scope": transformer(40, scope="none"),  # aligned in parts
     "transformer 12, scope each": transformer(12, scope="each"),
     "transformer 2, value_and_grad": transformer(2, transform=jax.value_and_grad),
     "transformer 12, remat": transformer(12, remat=True),

@@ -14,7 +14,7 @@ constexpr int kRounds = 2;
 /// A chain is aligned in parts, each with some of what follows: what is known of a few thousand
 /// operations fits into the processor's caches, and what is further ahead says nothing new.
 constexpr size_t kPart = 3072;
-constexpr size_t kAhead = 512;
+constexpr size_t kAhead = 256;
 
 } // namespace
 
@@ -45,7 +45,7 @@ Aligner::Aligner(PairingGraph &graph, const FunctionNodes &forward, const Functi
     if (node.owner != id || node.follows != kNone)
       continue;
     buckets_.insert(bucketKey(node.key, node.order->letters)).first->push_back(arena_, id);
-    if (!node.order->isDerived || isAcross())
+    if (isLoose() && (!node.order->isDerived || isAcross()))
       buckets_.insert(uint64_t(node.key) << 32).first->push_back(arena_, id);
   }
   addOutputs(call_ == kNone ? kNone : graph_.nodes[call_].primal, forward.body, outputs_);
@@ -80,7 +80,7 @@ const Aligner::Bucket &Aligner::bucketOf(const Node &derived) const {
   static const Bucket none;
   if (const Bucket *found = buckets_.find(bucketKey(derived.key, derived.order->base)))
     return *found;
-  if (!derived.isCheckpointed && !derived.isRematted && !isAcross())
+  if (!isLoose() || (!derived.isCheckpointed && !derived.isRematted && !isAcross()))
     return none;
   const Bucket *found = buckets_.find(uint64_t(derived.key) << 32);
   return found ? *found : none;

@@ -137,6 +137,8 @@ private:
   // Candidates
   bool isForward(const Node &node) const { return !node.isTransposed; }
   bool isAcross() const { return &forward_ != &backward_; }
+  /// Whether some may stem from a node of another order at their place.
+  bool isLoose() const { return graph_.hasCheckpoint || isAcross(); }
   const Bucket &bucketOf(const Node &derived) const;
   bool isCandidate(const Node &derived, const Bucket &bucket, NodeId primal) const;
   std::pair<size_t, size_t> candidates(const Chain &chain, const Bucket &bucket, NodeId low,

@@ -99,6 +99,7 @@ NodeId PairingGraph::addNode(size_t entry, RegionId region) {
   node.isTransposed = node.origin->transposed;
   node.isCheckpointed = node.origin->checkpointed;
   node.isRematted = node.origin->rematted;
+  hasCheckpoint |= node.isCheckpointed || node.isRematted;
   node.order = orderOf(node.origin->transforms);
   node.primitive = node.origin->primitive;
   uint64_t key = uint64_t(node.origin->localScope) << 32 | node.origin->sourceKey;

@@ -88,6 +88,7 @@ public:
   std::vector<Node> nodes;
   std::vector<FunctionNodes> functions;
   bool isHigherOrder = false; ///< something was derived from backward operations
+  bool hasCheckpoint = false; ///< something is checkpointed or recomputed
   bool hasTwice = false;      ///< something was differentiated forward, twice
   /// By the primitives of a pair; see pairing_rules.h.
   ir::FlatMap<uint64_t, float> fits;
