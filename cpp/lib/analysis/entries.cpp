@@ -100,7 +100,7 @@ DictionaryAttr EntryCarrier::filter(Filter kind, DictionaryAttr a, DictionaryAtt
     bool keep = kind == Carried      ? isCarriedKey(key) && !ir::isUnset(entry.value)
                 : kind == Common     ? b.lookup(key) == entry.value
                 : kind == SharedKeys ? bool(b.lookup(key))
-                                             : !b.lookup(key);
+                                     : !b.lookup(key);
     if (keep)
       kept.push_back(entry);
   }

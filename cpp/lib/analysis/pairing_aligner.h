@@ -26,8 +26,8 @@ inline void addOnce(std::vector<NodeId> &ids, NodeId id) {
     ids.push_back(id);
 }
 
-/// What the graph around a derived operation says, whatever it is paired with. There is one for each
-/// of those, so its lists lie in a row.
+/// What the graph around a derived operation says, whatever it is paired with. There is one for
+/// each of those, so its lists lie in a row.
 class Clues {
 public:
   enum List : unsigned char { Sources, Sinks, Residuals, Given, Users, Helps, NumLists };
@@ -204,10 +204,10 @@ private:
   const FunctionNodes &forward_, &backward_;
   NodeId call_;
   Arena arena_;
-  ir::FlatMap<uint64_t, Bucket> buckets_;   // by key and order; by key alone for all
+  ir::FlatMap<uint64_t, Bucket> buckets_; // by key and order; by key alone for all
   ir::FlatMap<NodeId, Equation> equations_;
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
-  NodeIds outputs_;   ///< equations whose results the forward function returns
+  NodeIds outputs_;    ///< equations whose results the forward function returns
   Clues::Lists lists_; ///< scratch
   PrefixMaximum best_;
   int numStates_ = 0; ///< that were ever put there

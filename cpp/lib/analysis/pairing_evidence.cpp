@@ -122,8 +122,7 @@ Clues Aligner::cluesFor(NodeId id) {
       if (++count > kMaxUses)
         break;
       if (sink != kNone && isSameLevel(sink))
-        addOnce(sinks,
-                graph_.nodes[sink].follows == kNone ? sink : graph_.nodes[sink].follows);
+        addOnce(sinks, graph_.nodes[sink].follows == kNone ? sink : graph_.nodes[sink].follows);
     }
   }
   clues.keep(arena_, lists_);
@@ -307,9 +306,9 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
       if (!isSure)
         support.linkConfidence = 0.85f;
       link(*std::max_element(clues.sources().begin(), clues.sources().end()), 3.0f);
-      bool isInside = std::all_of(clues.sources().begin(), clues.sources().end(), [&](NodeId source) {
-        return graph_.nodes[source].primal == primal;
-      });
+      bool isInside =
+          std::all_of(clues.sources().begin(), clues.sources().end(),
+                      [&](NodeId source) { return graph_.nodes[source].primal == primal; });
       if (from.order->isDerived && (!isInside || clues.isSeeded))
         support.linkConfidence = std::min(support.linkConfidence, 0.85f);
     }

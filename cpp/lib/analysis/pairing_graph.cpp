@@ -319,8 +319,7 @@ std::vector<const void *> PairingGraph::attributesOf(const Node &node) const {
 
 NodeId PairingGraph::hostOf(const Node &node) {
   NodeId parent = parentOf(node);
-  if (parent == kNone || !node.origin->expanded ||
-      nodes[parent].trace != node.trace)
+  if (parent == kNone || !node.origin->expanded || nodes[parent].trace != node.trace)
     return kNone;
   return parent;
 }
@@ -406,8 +405,7 @@ static bool isMainOp(Identifier op, std::string_view primitive) {
 void PairingGraph::findFollowers(FunctionNodes &range) {
   for (NodeId id : range.continued) {
     Node &node = nodes[id];
-    if (node.makes.size() != 1 ||
-        isMainOp(node.name, provenance_.text(node.origin->primitive)))
+    if (node.makes.size() != 1 || isMainOp(node.name, provenance_.text(node.origin->primitive)))
       continue;
     for (const Use &use : values_.uses(node.firstResult)) {
       NodeId user = use.user;
@@ -446,8 +444,8 @@ void PairingGraph::findExpanded(const FunctionNodes &range) {
     end = begin + 1;
     while (end < range.end && nodes[end].origin->expanded && nodes[end].key == first.key &&
            nodes[end].trace == first.trace && nodes[end].order == first.order &&
-           parentOf(nodes[end]) == parentOf(first) && !nodes[end].hasRegions && !functionOf(nodes[end]) &&
-           nodes[end].origin->primitive != first.origin->primitive)
+           parentOf(nodes[end]) == parentOf(first) && !nodes[end].hasRegions &&
+           !functionOf(nodes[end]) && nodes[end].origin->primitive != first.origin->primitive)
       ++end;
     std::string names;
     for (NodeId id = begin; id < end; ++id)

@@ -39,8 +39,8 @@ struct alignas(64) Node {
   ir::Identifier name;
   const Order *order = nullptr;
   const void *trace = nullptr; ///< as in the origin
-  TextId primitive = 0;   ///< that of the origin, or the one it was written out for
-  KeyId key = 0;          ///< scope (relative to the function) and source line
+  TextId primitive = 0;        ///< that of the origin, or the one it was written out for
+  KeyId key = 0;               ///< scope (relative to the function) and source line
   NodeId owner = kNone;   ///< the forward operation whose residual this is; itself if it is none
   NodeId follows = kNone; ///< the later operation of the same lowered equation that this serves
   NodeId primal = kNone;  ///< backward operations: what it was paired with

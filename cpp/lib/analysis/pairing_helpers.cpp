@@ -14,8 +14,7 @@ bool Aligner::isPlumbing(const Node &node) const {
   if (graph_.hostOf(node) == kNone)
     return false;
   std::string_view primitive = graph_.provenance().text(node.origin->primitive);
-  return primitive != "closed_call" && primitive != "while" &&
-         primitive != "cond";
+  return primitive != "closed_call" && primitive != "while" && primitive != "cond";
 }
 
 void Aligner::adoptPlumbing() {

@@ -119,8 +119,7 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
     return kNone;
   auto isHere = [&](NodeId equation) {
     const Node &node = graph_.nodes[equation];
-    return node.key == sum.key &&
-           (node.trace == sum.trace || sum.isCheckpointed || isAcross());
+    return node.key == sum.key && (node.trace == sum.trace || sum.isCheckpointed || isAcross());
   };
   // A derivative may consist of several terms.
   auto isOfLatest = [&](NodeId source) { return graph_.nodes[source].primal == latest; };

@@ -97,8 +97,7 @@ void Aligner::matchRecomputed() {
     float &isSame = sameValue[id] = isFound ? 1.0f : isOnly ? 0.97f : 0.85f;
     // It is no surer than what it works on.
     for (ValueId operand : graph_.operands(id))
-      if (NodeId maker = values_.maker(operand);
-          maker != kNone && graph_.nodes[maker].isRematted)
+      if (NodeId maker = values_.maker(operand); maker != kNone && graph_.nodes[maker].isRematted)
         isSame = std::min(isSame, sameValue.count(maker) ? sameValue[maker] : 0.0f);
     bool isOne = worksOnValues(id) && isSurelyOwned(graph_.nodes[original]);
     node.confidence = std::min({atMost(node), isSame, isOne ? 1.0f : 0.85f});

@@ -140,8 +140,7 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
     size_t numSteps = 8 * std::max<size_t>(1, provenance_.text(nodes[id].order->letters).size());
     for (size_t step = 0; step < numSteps && before != kNone; ++step, before = previous[before])
       if (nodes[before].isTransposed == nodes[id].isTransposed &&
-          nodes[before].isRematted == nodes[id].isRematted &&
-          isResidual(before, id, owners))
+          nodes[before].isRematted == nodes[id].isRematted && isResidual(before, id, owners))
         return before;
     return kNone;
   };
