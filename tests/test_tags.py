@@ -442,6 +442,18 @@ def test_what_lowers_to_nothing_hands_the_tag_to_what_made_its_operand(case, sta
         assert names(lambda x, w: set_xla_metadata(same(x), k="v") @ w) == []
 
 
+@pytest.mark.parametrize("case", LOWERED_TO_NOTHING)
+def test_what_made_the_operand_keeps_its_own_tag(case, staged, set_xla_metadata):
+    def f(x, w):
+        y = set_xla_metadata(jnp.sin(x), k="own")
+        return jnp.cos(set_xla_metadata(LOWERED_TO_NOTHING[case](y), k="copy", other="o")) @ w
+
+    with pytest.warns(hlotag.TagDropped, match="k='copy' has no operation to go to: what made the value lowers to nothing"):
+        (sine,) = [op for op in ops_of(jax.jit(f).lower(X, W)) if "k" in op.entries]
+    assert sine.name == "stablehlo.sine"
+    assert (sine.entries["k"], sine.entries["other"]) == ("own", "o")
+
+
 def test_a_transfer_to_another_memory_is_an_operation(staged, set_xla_metadata):
     there = jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
     f = lambda x, w: jnp.cos(set_xla_metadata(jax.device_put(jnp.sin(x), there), k="v"))

@@ -151,21 +151,33 @@ class _Tagged:
 def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
     """Adds `metadata` to the contexts of all equations that the operation behind `value` made.
 
+    Nothing is made by what lowers to nothing (`stop_gradient`): then they are those behind its operand, which keep what they have.
+
     Args:
       value: one array or tracer.
       metadata: as in an equation context; reserved keys included.
     """
-    equations = tracing.equations_of(value)
+    original = tracing.original_of(value)
+    equations = tracing.equations_of(original)
     if not equations and _compat.is_tracing():
-        _drop(metadata)
+        _drop(
+            metadata,
+            "the value is an argument, a carry or a constant, which no operation of this trace made. Tag the value where it is "
+            "computed, or tag a block around its uses.",
+        )
     added = {key: as_text(text) for key, text in metadata.items()}
+    kept = set(added) if equations and original is not value else set()  # by all equations, as far as is known
     known: dict[int, tuple[Any, Any]] = {}  # The equations of one operation share a few contexts; by id, kept alive.
 
     def retagged(context: Any) -> Any:
         key = id(context)  # Once: where something listens to Python's audit events, it hears of each.
         if key not in known:
-            old = {k: v for k, v in (context.xla_metadata or {}).items() if k.removeprefix(GRAD) not in added}
-            known[key] = (context, _compat.with_metadata(context, old | added))
+            old = context.xla_metadata or {}
+            own = {k.removeprefix(GRAD) for k in old} if original is not value else set()
+            new = {k: v for k, v in added.items() if k.removeprefix(GRAD) not in own}
+            kept.difference_update(new)
+            old = {k: v for k, v in old.items() if k.removeprefix(GRAD) not in new}
+            known[key] = (context, _compat.with_metadata(context, old | new))
         return known[key][1]
 
     for equation in equations:
@@ -173,6 +185,11 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
             _compat.retag_recipe(equation, retagged)
         else:
             equation.ctx = retagged(equation.ctx)
+    if kept:
+        _drop(
+            {key: metadata[key] for key in kept},
+            "what made the value lowers to nothing, and what made its operand has a tag of that key. Tag one of the two.",
+        )
 
 
 @dataclass(frozen=True)
@@ -200,15 +217,12 @@ def dropped() -> tuple[Dropped, ...]:
     return tuple(_dropped)
 
 
-def _drop(metadata: Mapping[str, Any]) -> None:
+def _drop(metadata: Mapping[str, Any], reason: str) -> None:
     frame = _compat.user_frame()
     attrs = tuple((key, as_text(value)) for key, value in metadata.items() if not key.startswith(GRAD))
     _dropped[Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)] = None
     keys = ", ".join(f"{key}={value!r}" for key, value in attrs)
-    text = (
-        f"tag {keys} has no operation to go to: the value is an argument, a carry or a constant, which no operation of this "
-        "trace made. Tag the value where it is computed, or tag a block around its uses."
-    )
+    text = f"tag {keys} has no operation to go to: {reason}"
     if frame is None:
         warnings.warn(text, TagDropped, stacklevel=2)
     else:

@@ -33,10 +33,15 @@ from hlotag._core import (
 )
 
 
+def original_of(value: Any) -> Any:
+    """The value that `value` is a copy of by operations that lower to nothing (`jnp.copy`, `stop_gradient`); itself if of none."""
+    while (operand := _compat.operand_handed_on(value)) is not None:
+        value = operand
+    return value
+
+
 def equations_of(value: Any) -> list[Any]:
     """All equations that derive from the call that made `value`, as the calling code sees it.
-
-    What lowers to nothing (`jnp.copy`, `stop_gradient`) did not make its result: the call that made its operand did.
 
     Args:
       value: one array or tracer.
@@ -45,8 +50,6 @@ def equations_of(value: Any) -> list[Any]:
       Equations (or the one recipe) of `_compat.equation_behind`; none for a value that no operation of a trace made: an argument,
       a constant, a concrete array.
     """
-    while (operand := _compat.operand_handed_on(value)) is not None:
-        value = operand
     equation = _compat.equation_behind(value)
     if equation is None:
         return []
