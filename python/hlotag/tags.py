@@ -151,7 +151,7 @@ class _Tagged:
 def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
     """Adds `metadata` to the contexts of all equations that the operation behind `value` made.
 
-    Nothing is made by what lowers to nothing (`stop_gradient`): then they are those behind its operand, which keep what they have.
+    What lowers to nothing (`stop_gradient`) makes none: then they are those behind its operand, which keep what they have.
 
     Args:
       value: one array or tracer.

@@ -34,7 +34,7 @@ from hlotag._core import (
 
 
 def original_of(value: Any) -> Any:
-    """The value that `value` is a copy of by operations that lower to nothing (`jnp.copy`, `stop_gradient`); itself if of none."""
+    """What `value` is a copy of, made by what lowers to nothing (`jnp.copy`, `stop_gradient`); itself if it is none."""
     while (operand := _compat.operand_handed_on(value)) is not None:
         value = operand
     return value
