@@ -18,6 +18,7 @@ from hlotag import _compat
 from hlotag.audit import Audit, Stage, TagState, collect, program
 from hlotag.audit.collect import audit_module
 from hlotag.audit.dumps import audit_dumps
+from hlotag.audit.equal import Classes
 from hlotag.errors import HloError, ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
@@ -204,6 +205,16 @@ def test_tags_of_an_equal_operation_are_on_no_wrong_instruction():
     assert [i.attributes for i in module.instructions() if i.opcode == "dot"] == [{"k": "v"}]
     assert [tag.state for tag in audit.tags] == [TagState.CSED]
     assert audit.strays == []
+
+
+def test_computations_may_come_in_any_order():
+    (module,) = of_executable(
+        jax.jit(lambda x: jax.lax.scan(lambda c, row: (jnp.sort(c + row), None), x[0], x)[0]).lower(X).compile()
+    )
+    written = [computation.SerializeToString() for computation in module.proto.computations]
+    for computation, other in zip(module.proto.computations, reversed(written), strict=True):
+        computation.ParseFromString(other)
+    assert Classes(HloModule(module.proto.SerializeToString())) is not None
 
 
 def test_the_program_is_not_changed_by_it():

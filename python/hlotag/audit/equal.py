@@ -73,7 +73,8 @@ class Classes:
         return tuple((_essence(i), tuple(places[o] for o in i.operand_ids), self._called(i)) for i in computation.instructions)
 
     def _called(self, instruction: Any) -> tuple[int, ...]:
-        return tuple(self._bodies[i] for i in instruction.called_ids)
+        # XLA writes callees first; in a file where one comes later, it is like no other.
+        return tuple(self._bodies.get(i, ~i) for i in instruction.called_ids)
 
     def _key(self, instruction: Any, operands: tuple[int, ...]) -> tuple:
         if instruction.opcode in _NEVER:
