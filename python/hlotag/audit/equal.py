@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hlotag.hlo.opcodes import Kind, kind_of
@@ -74,7 +75,8 @@ class Classes:
 
     def _called(self, instruction: Any) -> tuple[int, ...]:
         # XLA writes callees first; in a file where one comes later, it is like no other.
-        return tuple(self._bodies.get(i, ~i) for i in instruction.called_ids)
+        called: Iterable[int] = instruction.called_ids
+        return tuple(self._bodies.get(i, ~i) for i in called)
 
     def _key(self, instruction: Any, operands: tuple[int, ...]) -> tuple:
         if instruction.opcode in _NEVER:
