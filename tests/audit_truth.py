@@ -49,13 +49,35 @@ THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 CARRIERS = {"copy", "bitcast", "call", "tuple", "get-tuple-element", "transpose", "reshape", "broadcast"}
 GLUE = CARRIERS | {"fusion", "parameter", "constant"}
 
+# XLA rewrites arithmetic to any other: the remainder by a power of two to a mask, a square root and a division to `rsqrt`.
+ARITHMETIC = {
+    *("abs", "add", "and", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine", "divide", "exponential", "floor"),
+    *(
+        "exponential-minus-one",
+        "imag",
+        "is-finite",
+        "log",
+        "log-plus-one",
+        "logistic",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+    ),
+    *("not", "or", "power", "real", "remainder", "round-nearest-even", "rsqrt", "select", "shift-left", "shift-right-logical"),
+    *("shift-right-arithmetic", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
+}
+
 # Instructions that compute an operation, beside the one of the same name.
 COMPUTED_BY = {
-    "stablehlo.broadcast_in_dim": {"broadcast", "reshape", "bitcast", "transpose", "copy"},
+    "stablehlo.broadcast_in_dim": {"broadcast", "reshape", "bitcast", "transpose", "copy", "iota"},
     "stablehlo.reshape": {"reshape", "bitcast", "copy", "broadcast", "transpose"},
     "stablehlo.transpose": {"transpose", "bitcast", "copy", "reshape"},
     "stablehlo.dot_general": {"dot", "multiply", "add", "reduce", "custom-call"},
     "stablehlo.convolution": {"convolution", "dot", "multiply", "custom-call"},
+    "stablehlo.slice": {"slice", "broadcast"},
+    "stablehlo.reverse": {"reverse", "broadcast"},
+    "stablehlo.pad": {"pad", "slice", "broadcast"},
     "stablehlo.select_and_scatter": {"select-and-scatter", "scatter"},
     "stablehlo.case": {"conditional", "select"},
     "stablehlo.dynamic_slice": {"dynamic-slice", "slice"},
@@ -133,12 +155,24 @@ def one_place(x, w, b):
     return x.at[:, 1].set(2.0) @ w.at[1].add(b), x.at[jnp.argmax(b)].set(b)
 
 
+def scanned(x, w, b):
+    """Slices of what is nearly empty, which become equal when they are simplified, and pads with less than nothing."""
+    return lax.associative_scan(lambda a, c: (a[0] * c[0], a[1] * c[0] + c[1]), (x, x + 1)), lax.cummax(w)
+
+
+def noise(x, w, b):
+    """Random bits of a constant key: what is computed of it becomes equal when constants are folded."""
+    left, right = jax.random.split(jax.random.key(0))
+    return jnp.where(jax.random.bernoulli(left, 0.5, x.shape), x / 0.5, 0) @ w, jax.random.uniform(right, (8,)) + b
+
+
 def programs() -> dict[str, Any]:
     names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
     scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
     gradients = {title: jax.grad(function, (0, 1, 2)) for title, function in scalars.items()}
     others = {
-        function.__name__: function for function in (solver, quantised, hoisted, normalized, determinant, repeated, one_place)
+        function.__name__: function
+        for function in (solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise)
     }
     return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}
 
@@ -240,7 +274,7 @@ def compile_with_ids(case: Case) -> list[Seen]:
             if operation.name != "stablehlo.constant":
                 operation.location = ir.Location.name(f"truth{number}.", operation.location)
     options = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
-    with tempfile.TemporaryDirectory() as folder, _compat.metadata_in_cache_key():
+    with tempfile.TemporaryDirectory() as folder, _compat.without_disk_cache():
         _compat.lowered_with(case.lowered, module).compile({"xla_dump_to": folder, **options})
         files = sorted(Path(folder).glob("*.hlo.pb"))
         first = [f for f in files if f.name.endswith("before_optimizations.hlo.pb")]
@@ -268,6 +302,10 @@ def module_in(data: bytes) -> bytes:
 def computes(name: str, opcode: str) -> bool:
     base = name.rpartition(".")[2].replace("_", "-")
     return (name.startswith("chlo.") and opcode not in GLUE) or opcode == base or opcode in COMPUTED_BY.get(name, ())
+
+
+def rewritten(name: str, opcode: str) -> bool:
+    return name.rpartition(".")[2].replace("_", "-") in ARITHMETIC and opcode in ARITHMETIC
 
 
 def has_effect(operation: ir.Operation) -> bool:
@@ -346,15 +384,19 @@ class Truth:
         return any(self._case.tags[borne] == self._case.tags[number] for borne in self._last.borne[name])
 
     def _there(self, number: int, main: list[str], on: list[str]) -> TagState:
-        def most_alike(names: list[str]) -> int:
-            found = [self._last.instructions[name] for name in names]
-            return max(Counter((i.opcode, i.dimensions) for i in found).values())
+        own = self._case.names[number].rpartition(".")[2].replace("_", "-").removesuffix("-in-dim").removesuffix("-general")
 
-        if most_alike(on) < most_alike(main):
+        def copies(names: list[str]) -> int:
+            """As often as an instruction of its own kind is there; where it became others, as often as all of these are."""
+            alike = Counter((i.opcode, i.dimensions) for i in map(self._last.instructions.__getitem__, names))
+            of_its_kind = [count for (opcode, _), count in alike.items() if opcode == own]
+            return max(of_its_kind, default=min(alike.values()))
+
+        if copies(on) < copies(main):
             return TagState.LOST
         if any(len(self._of[name]) > 1 for name in on):
             return TagState.MERGED
-        return TagState.DUPLICATED if most_alike(on) > 1 else TagState.KEPT
+        return TagState.DUPLICATED if copies(on) > 1 else TagState.KEPT
 
     def is_shared_with_another_value(self, number: int) -> bool:
         """Whether all that computes an operation computes one with another tag, too."""
@@ -366,14 +408,14 @@ class Truth:
         """Why an operation is gone."""
         if number in self._unused:
             return TagState.DEAD
-        for before, after in itertools.pairwise(self._seen):
-            if self._is_in(before, number) and not self._is_in(after, number):
-                return TagState.CSED if after.by == "cse" else TagState.FOLDED
-        return TagState.FOLDED
+        last = max((place for place, seen in enumerate(self._seen) if self._is_in(seen, number)), default=None)
+        took_it = "" if last is None or last + 1 == len(self._seen) else self._seen[last + 1].by
+        return TagState.CSED if took_it == "cse" else TagState.FOLDED
 
     def _is_in(self, seen: Seen, number: int) -> bool:
         name = self._case.names[number]
-        return any(number in named and computes(name, seen.instructions[i].opcode) for i, named in seen.named.items())
+        of = ((seen.instructions[i].opcode, named) for i, named in seen.named.items() if number in named)
+        return any(computes(name, opcode) or rewritten(name, opcode) for opcode, _ in of)
 
     def _owners(self) -> dict[str, set[int]]:
         """By instruction of the last module, the operations that it computes."""
@@ -382,6 +424,7 @@ class Truth:
         for name, instruction in self._last.instructions.items():
             named = self._last.named[name]
             by_name = {n for n in named if computes(names[n], instruction.opcode)}
+            by_name = by_name or {n for n in named[:1] if rewritten(names[n], instruction.opcode)}
             if instruction.opcode in ("bitcast", "copy") and named and named[0] not in by_name:
                 by_name = set()  # It carries what the first of merged operations computes.
             # Where name and entry differ, one of them was taken from elsewhere.

@@ -18,7 +18,6 @@ from hlotag import _compat
 from hlotag.audit import Audit, Stage, TagState, collect, program
 from hlotag.audit.collect import audit_module
 from hlotag.audit.dumps import audit_dumps
-from hlotag.audit.equal import Classes
 from hlotag.errors import HloError, ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
@@ -153,7 +152,7 @@ def test_an_instruction_named_after_a_call_is_no_trace_of_what_is_next_to_the_ca
       ROOT r = f32[4,8] tanh(p), metadata={{op_name="{names["stablehlo.tanh"]}"}}
     }}"""
     capture = collect._capture(Stage.OPTIMIZED, HloModule(_compat.hlo_from_text(optimized)), read)
-    (tag,) = collect._finish(read, [capture], [], "cpu").tags
+    (tag,) = collect._finish(read, [capture], None, "cpu").tags
     assert tag.state == TagState.FOLDED
 
 
@@ -207,14 +206,33 @@ def test_tags_of_an_equal_operation_are_on_no_wrong_instruction():
     assert audit.strays == []
 
 
-def test_computations_may_come_in_any_order():
-    (module,) = of_executable(
-        jax.jit(lambda x: jax.lax.scan(lambda c, row: (jnp.sort(c + row), None), x[0], x)[0]).lower(X).compile()
-    )
-    written = [computation.SerializeToString() for computation in module.proto.computations]
-    for computation, other in zip(module.proto.computations, reversed(written), strict=True):
-        computation.ParseFromString(other)
-    assert Classes(HloModule(module.proto.SerializeToString())) is not None
+def test_what_is_equal_after_other_passes():
+    def f(x):
+        with hlotag.tagged({"k": "first"}):
+            y = jnp.sin(x * jnp.float32(2.0))
+        with hlotag.tagged({"k": "second"}):
+            z = jnp.sin(x * (jnp.ones(()) + jnp.ones(())))
+        return jnp.tanh(y) @ x.T, jnp.exp(z) @ x.T
+
+    with hlotag.stage(hlo=False):
+        audit = hlotag.audit(f, X)
+    (sine,) = (tag for tag in audit.tags if tag.op.name == "stablehlo.sine" and tag.value == "second")
+    assert sine.state == TagState.CSED
+    assert sine.steps[-1].detail.startswith("equal to sine ")
+
+
+def test_jaxs_disk_cache_is_left_alone(run_python, tmp_path):
+    # What is found there is not compiled, so nothing would be dumped or restored.
+    code = """
+import jax, hlotag, test_audit as t
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+with hlotag.stage():
+    audits = [hlotag.audit(t.gradient, t.X, t.W, t.B, xla_passes=True).to_json() for _ in range(2)]
+assert audits[0] == audits[1]
+"""
+    finished = run_python(code, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=_python_path())
+    assert finished.returncode == 0, finished.stderr
+    assert not [file for file in tmp_path.glob("cache/*") if "gradient" in file.name]
 
 
 def test_the_program_is_not_changed_by_it():

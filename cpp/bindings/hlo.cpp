@@ -130,18 +130,6 @@ Program programOfInstructions(const nb::bytes &data, nb::handle opcodes, const h
   });
 }
 
-nb::list sources(const nb::bytes &data, nb::handle opcodes) {
-  return withModule(data, [&](std::string_view bytes) {
-    Opcodes asked(opcodes);
-    hlo::Kinds kinds(asked);
-    hlo::Module module(bytes, kinds);
-    nb::list found;
-    for (size_t i = 0; i < module.instructions.size(); ++i)
-      found.append(module.source(i));
-    return found;
-  });
-}
-
 nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes, nb::handle named) {
   return withModule(data, [&](std::string_view bytes) {
     Opcodes asked(opcodes);
@@ -232,6 +220,4 @@ void python::bindHlo(nb::module_ &m) {
         nb::arg("every"), "Numbers the names of operations.");
   m.def("program_of_instructions", &programOfInstructions, nb::arg("module"), nb::arg("opcodes"),
         nb::arg("numbers"), "Takes those instructions whose number is not -1 for operations.");
-  m.def("sources", &sources, nb::arg("module"), nb::arg("opcodes"),
-        "By instruction, which one computes the value that it hands on.");
 }

@@ -40,11 +40,11 @@ with explained():
     from hlotag._compat.modules import (
         exported_gradient_through,
         lowered_with,
-        metadata_in_cache_key,
         next_dump_number,
         platform_of,
         read_artifact,
         read_bytecode,
+        without_disk_cache,
         write_artifact,
     )
     from hlotag._compat.runtime import (

@@ -42,12 +42,13 @@ def lowered_with(lowered: Any, module: Any) -> Any:
 
 
 @contextmanager
-def metadata_in_cache_key() -> Iterator[None]:
-    """Within the block, JAX's persistent compilation cache tells programs apart that differ in locations only.
+def without_disk_cache() -> Iterator[None]:
+    """Within the block, this thread neither finds what it compiles in JAX's persistent compilation cache nor leaves it there.
 
-    The option is public (`jax_compilation_cache_include_metadata_in_key`), setting it for one thread and a block is not.
+    Whether that cache is used at all is asked once in a process. So the key has what nobody else's has, the locations, and
+    nothing takes long enough to be written. Both options are public; setting them for one thread and a block is not.
     """
-    with config.compilation_cache_include_metadata_in_key(True):
+    with config.compilation_cache_include_metadata_in_key(True), config.persistent_cache_min_compile_time_secs(float("inf")):
         yield
 
 

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlotag.audit import equal
+from hlotag.audit.cse import Eliminated
 from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
-from hlotag.hlo.join import data_flow
-from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of
+from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, opcode_of
 
 _THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 # A fusion is as its root, which is looked at itself; arguments and constants are nobody's.
@@ -65,6 +63,7 @@ def classify(
     tags: Mapping[int, Ways],
     captures: Sequence[Capture],
     live: Callable[[], set[int]],
+    eliminated: Callable[[], Eliminated],
     *,
     has_program: bool = True,
 ) -> Findings:
@@ -75,23 +74,17 @@ def classify(
         tags: Keys and values by operation, each with how it came; what became of it is appended.
         captures: The HLO modules, in the order in which XLA had them.
         live: Finds the operations that the program needs; called if some tagged one is gone.
+        eliminated: Finds those that were equal to others; called if one that the program needs is gone.
         has_program: Whether the tags are those of a program; if not, the first capture is where they are.
 
     Returns:
         What became of the tags.
     """
     findings = Findings([], [], {})
-    previous: Callable[[], _View] | None = None
-    for capture in captures:
-
-        @functools.cache
-        def view_of(capture: Capture = capture) -> _View:
-            return _View(capture, Matching(ops, capture.named, capture.joined), tags)
-
-        if previous is not None or has_program:  # Without a program, the first module is asked only for what is gone.
-            _follow(view_of(), tags, previous, live)
-            findings.strays, findings.main = view_of().strays(ops), view_of().matching.main
-        previous = view_of
+    for capture in captures if has_program else captures[1:]:
+        view = _View(ops, capture, Matching(ops, capture.named, capture.joined), tags)
+        _follow(view, tags, live, eliminated)
+        findings.strays, findings.main = view.strays(ops), view.matching.main
     findings.tags = [
         Tag(key, value, ops[number], tuple(way)) for number, ways in tags.items() for (key, value), way in ways.items()
     ]
@@ -101,14 +94,14 @@ def classify(
 def _follow(
     view: _View,
     tags: Mapping[int, Ways],
-    previous: Callable[[], _View] | None,
     live: Callable[[], set[int]],
+    eliminated: Callable[[], Eliminated],
 ) -> None:
     """Appends to each tag's way what became of it in a view."""
     for number, ways in tags.items():
         for (key, value), way in ways.items():
             if way[-1].state not in _GONE:
-                way.append(view.step(number, key, value, previous, live))
+                way.append(view.step(number, key, value, live, eliminated))
 
 
 def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> list[Tag]:
@@ -159,13 +152,12 @@ _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
 class _View:
     """One capture, and who bears what in it."""
 
-    def __init__(self, capture: Capture, matching: Matching, tags: Mapping[int, Ways]) -> None:
+    def __init__(self, ops: Sequence[Op], capture: Capture, matching: Matching, tags: Mapping[int, Ways]) -> None:
+        self._ops = ops
         self.stage, self.module, self.restored = capture.stage, capture.module, capture.restored
         self.matching = matching
         self.attributes = {i: found for i in capture.module.instructions() if (found := i.attributes)}
         self._tags = tags
-        self._classes: equal.Classes | None = None
-        self._flow: Mapping[Any, Any] | None = None
         self._strays = self._find_strays(capture)
         self._taken = self._find_taken(capture.named)
 
@@ -176,7 +168,7 @@ class _View:
             return False
         return found == value or value in found.split(",")
 
-    def step(self, number: int, key: str, value: str, previous: Callable[[], _View] | None, live: Callable[[], set[int]]) -> Step:
+    def step(self, number: int, key: str, value: str, live: Callable[[], set[int]], eliminated: Callable[[], Eliminated]) -> Step:
         main = self.matching.main.get(number, [])
         bearing = [i for i in main if self.bears(i, key, value)]
         if bearing:
@@ -188,13 +180,13 @@ class _View:
             return Step(self.stage, TagState.KEPT, detail="on what carries its result", instructions=_each(glue))
         if moved := self._moved(number, key, value):
             return moved
-        return self._gone(number, previous, live)
+        return self._gone(number, live, eliminated)
 
     def _there(self, number: int, key: str, main: list[Any], bearing: list[Any]) -> Step:
         names = _each(bearing)
         if self.restored and any(key in self.restored.get(i.name, ()) for i in bearing):
             return Step(self.stage, TagState.RESTORED, "hlotag's HLO stage", instructions=names)
-        if len(bearing) < len(main) and self._copies(bearing) < self._copies(main):
+        if len(bearing) < len(main) and self._copies(number, bearing) < self._copies(number, main):
             return Step(self.stage, TagState.LOST, detail=f"on {len(bearing)} of {len(main)} instructions", instructions=names)
         shared = {
             owner
@@ -205,16 +197,17 @@ class _View:
         }
         if shared:
             return Step(self.stage, TagState.MERGED, detail=f"with {len(shared)} more", instructions=names)
-        if (copies := self._copies(bearing)) > 1:
+        if (copies := self._copies(number, bearing)) > 1:
             return Step(self.stage, TagState.DUPLICATED, detail=f"{copies} times", instructions=names)
         return Step(self.stage, TagState.KEPT, instructions=names)
 
-    @staticmethod
-    def _copies(instructions: list[Any]) -> int:
+    def _copies(self, number: int, instructions: list[Any]) -> int:
+        """As often as one of the operation's own kind is there; where it became others, as often as all of these are."""
         if len(instructions) == 1:
             return int(instructions[0].opcode != "fusion")
         alike = Counter((i.opcode, i.dimensions) for i in instructions if i.opcode != "fusion")
-        return max(alike.values(), default=0)
+        own = opcode_of(self._ops[number].name)
+        return max((count for (opcode, _), count in alike.items() if opcode == own), default=min(alike.values(), default=0))
 
     def _moved(self, number: int, key: str, value: str) -> Step | None:
         instruction = self._taken.get((number, key, value))
@@ -223,36 +216,13 @@ class _View:
         detail = f"on {instruction.opcode} {instruction.name}, which is another operation's"
         return Step(self.stage, TagState.MOVED, detail=detail, instructions=(instruction.name,))
 
-    def _gone(self, number: int, previous: Callable[[], _View] | None, live: Callable[[], set[int]]) -> Step:
+    def _gone(self, number: int, live: Callable[[], set[int]], eliminated: Callable[[], Eliminated]) -> Step:
         if number not in live():
             return Step(self.stage, TagState.DEAD)
-        for other, owners in previous().equals(number) if previous else ():
-            if any(owner in self.matching.main for owner in owners) or (not owners and self._reads(number, other.opcode)):
-                return Step(self.stage, TagState.CSED, detail=f"equal to {other.opcode} {other.name}")
-        return Step(self.stage, TagState.FOLDED)
-
-    def equals(self, number: int) -> list[tuple[Any, Sequence[int]]]:
-        """The instructions of other operations that compute the same, with these operations."""
-        if self._classes is None:
-            self._classes = equal.Classes(self.module)
-        found = [i for own in self.matching.main.get(number, ()) for i in self._classes.equal_to(own)]
-        return [(i, owners) for i in found if number not in (owners := self.matching.owners.get(i, ()))]
-
-    def _reads(self, number: int, opcode: str) -> bool:
-        """Whether what used an operation now reads a nameless instruction with this opcode, which may stand for it."""
-        flow = self._flow = self._flow or data_flow(self.module)
-        todo = [
-            operand for user in self.matching.users(number) for i in self.matching.main.get(user, ()) for operand in i.operands
-        ]
-        seen = set(todo)
-        while todo:
-            read = flow[todo.pop()]
-            if read.opcode == opcode and not read.op_name:
-                return True
-            carried = [i for i in read.operands if i not in seen] if kind_of(read.opcode) == Kind.GLUE else []
-            seen.update(carried)
-            todo += carried
-        return False
+        if number not in eliminated():
+            return Step(self.stage, TagState.FOLDED)
+        instead = eliminated().instead_of(number)
+        return Step(self.stage, TagState.CSED, detail=f"equal to {instead.opcode} {instead.name}" if instead else "")
 
     def _find_strays(self, capture: Capture) -> list[tuple[Any, str, str]]:
         """Tags on instructions none of whose operations has them."""

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hlotag import _compat, hlo_stage, tags
 from hlotag._collector import no_collection
 from hlotag._deep import with_room
-from hlotag.audit import classify, dumps, liveness, program
+from hlotag.audit import classify, cse, dumps, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.model import Audit, Stage
 from hlotag.audit.progress import step, track
@@ -27,11 +28,11 @@ from hlotag.staging import under
 from hlotag.state import active, unique
 
 # By instruction, the operations that it is named after.
-Names = dict[Instruction, tuple[int, ...]]
+Names = Mapping[Instruction, Sequence[int]]
 
 _MAX_DEPTH = 128  # of operations in regions, less than what XLA's threads have stack for
 
-_PASS_DUMPS = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
+_NOT_DUMPED = "XLA dumped no modules here: operations that it found equal to others are counted as folded away."
 
 
 def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, **kwargs: Any) -> Audit:
@@ -89,16 +90,20 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
         read = program.read(module)
     numbered = _compat.lowered_with(lowered, module)
     hlo_stage.like(module, original)
-    with step("compiling"), _compat.metadata_in_cache_key(), hlo_stage.recorded() as records:
-        unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
-        compiled, passes = _compile_with_dumps(numbered) if xla_passes else (numbered.compile(), [])
-    captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
-    if records:
-        captures.append(_restored(records[-1], read))
-    else:
-        captures += [_capture(Stage.OPTIMIZED, optimized, read) for optimized in of_executable(compiled)[:1]]
-    between = [(name, _named(found, read)) for name, found in track(passes, "reading passes")]
-    return _finish(read, captures, between, _compat.platform_of(lowered))
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+        with step("compiling"), _compat.without_disk_cache(), hlo_stage.recorded() as records:
+            unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
+            compiled = numbered.compile(_dump_options(folder, xla_passes))
+        captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
+        if records:
+            captures.append(_restored(records[-1], read))
+        else:
+            captures += [_capture(Stage.OPTIMIZED, optimized, read) for optimized in of_executable(compiled)[:1]]
+        try:
+            dump = dumps.largest(dumps.find(Path(folder)))
+        except HloError:
+            dump = None
+        return _finish(read, captures, dump, _compat.platform_of(lowered), xla_passes=xla_passes)
 
 
 def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False) -> Audit:
@@ -137,10 +142,9 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
         if "sym_name" not in module.operation.attributes:
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     read = program.read(module, filename)
-    options = _PASS_DUMPS if xla_passes else {}
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
         try:
-            platform = _compat.compile_module(module, {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, **options})
+            platform = _compat.compile_module(module, _dump_options(folder, xla_passes))
         except RuntimeError as error:
             raise HloError(f"{filename}: XLA does not compile it: {error}") from None
         dump = dumps.largest(dumps.find(Path(folder)))
@@ -148,8 +152,12 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
             _capture(Stage.UNOPTIMIZED, dumps.read(dump.ends[0]), read),
             _capture(Stage.OPTIMIZED, dumps.read(dump.ends[1]), read),
         ]
-        passes = [(name, _named(dumps.read(file), read)) for name, file in track(dump.passes, "reading passes")]
-    return _finish(read, captures, passes, platform)
+        return _finish(read, captures, dump, platform, xla_passes=xla_passes)
+
+
+def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
+    """Has XLA write its module to a folder, before and after the pass that is looked into, or each pass that changes it."""
+    return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*" if every_pass else f"^{cse.PASS}$"}
 
 
 def _depth(module: Any) -> int:
@@ -176,12 +184,6 @@ def audit_compiled(compiled: Any) -> Audit:
     return dataclasses.replace(found, notes=[*found.notes, note])
 
 
-def _compile_with_dumps(lowered: Any) -> tuple[Any, list[tuple[str, HloModule]]]:
-    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-        compiled = lowered.compile({"xla_dump_to": folder, **_PASS_DUMPS})
-        return compiled, [(name, dumps.read(file)) for name, file in dumps.largest(dumps.find(Path(folder))).passes]
-
-
 def _restored(record: hlo_stage.Record, read: program.Program) -> Capture:
     """What the HLO stage made of a module; who is who is seen in what it was given, which still has the numbers."""
     before = {i.name: (i, i.attributes) for i in record.before.instructions()}
@@ -201,19 +203,29 @@ def _restored(record: hlo_stage.Record, read: program.Program) -> Capture:
     return dataclasses.replace(capture, stands_for=stands_for, restored=restored)
 
 
-def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[str, Names]], platform: str) -> Audit:
+def _finish(
+    read: program.Program, captures: list[Capture], dump: dumps.Dump | None, platform: str, *, xla_passes: bool = False
+) -> Audit:
     with step("following tags"), no_collection():
-        live: set[int] | None = None
 
-        def find_live() -> set[int]:
-            nonlocal live
-            if live is None:
-                found = liveness.live_operations(read.origins.module)
-                live = {number for n, number in read.op_of.items() if read.origins.operations[n] in found}
-            return live
+        @functools.cache
+        def live() -> set[int]:
+            found = liveness.live_operations(read.origins.module)
+            return {number for n, number in read.op_of.items() if read.origins.operations[n] in found}
 
-        found = classify.classify(read.ops, read.tags, captures, find_live)
-        tags_found = classify.with_passes(found.tags, [*passes, ("", captures[-1].named)])
+        @functools.cache
+        def passes() -> list[tuple[str, Names]]:
+            files = track(dump.passes if dump else [], "reading passes")
+            return [("", captures[0].named), *((name, _named(dumps.read(file), read)) for name, file in files)]
+
+        @functools.cache
+        def eliminated() -> cse.Eliminated:
+            return cse.Eliminated(read.ops, passes())
+
+        found = classify.classify(read.ops, read.tags, captures, live, eliminated)
+        tags_found = found.tags
+        if xla_passes:
+            tags_found = classify.with_passes(found.tags, [*passes()[1:], ("", captures[-1].named)])
     ops = [op._replace(instructions=tuple(i.name for i in found.main.get(op.id, ()))) for op in read.ops]
     return Audit(
         name=read.name,
@@ -223,6 +235,7 @@ def _finish(read: program.Program, captures: list[Capture], passes: list[tuple[s
         dropped=tags.dropped(),
         platform=platform,
         stages=list(Stage),
+        notes=[] if dump else [_NOT_DUMPED],
         instruction_count=len(captures[-1].module),
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._collector import no_collection
-from hlotag.audit import classify
+from hlotag.audit import classify, cse
 from hlotag.audit.classify import Capture
 from hlotag.audit.instructions import Instructions, Lineage
 from hlotag.audit.model import Audit, Stage
@@ -181,9 +181,18 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         named = lineage.follow(last)
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         captures = [Capture(Stage.UNOPTIMIZED, first, itself, itself), Capture(Stage.OPTIMIZED, last, named, joined)]
-        found = classify.classify(program.ops, program.tags, captures, lambda: _live(first, program), has_program=False)
+        found = classify.classify(
+            program.ops,
+            program.tags,
+            captures,
+            lambda: _live(first, program),
+            lambda: cse.Eliminated(program.ops, [("", itself), *between]),
+            has_program=False,
+        )
         tags = classify.with_passes(found.tags, [*between, ("", named)])
     notes = []
+    if first is not last and not passes:
+        notes.append("No modules after passes are there: instructions that XLA found equal to others are counted as folded away.")
     if nobodys := sum(not joined[instruction] for instruction in lineage.ambiguous):
         notes.append(
             f"{nobodys} instructions share their name with others that they may have come from, and are counted as "

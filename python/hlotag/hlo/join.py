@@ -71,24 +71,6 @@ def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
         return _core.program_of_instructions(module.to_bytes(), opcodes, numbers)
 
 
-def data_flow(module: HloModule) -> dict[Instruction, Instruction]:
-    """What computes the value that an instruction hands on, through parameters and results of fusions and calls.
-
-    Args:
-      module: the module.
-
-    Returns:
-      That of each instruction, which may be itself.
-
-    Raises:
-      HloError: instructions refer to what the module does not have.
-    """
-    instructions = list(module.instructions())
-    with _must_be_sound(module):
-        found = _core.sources(module.to_bytes(), opcodes)
-    return dict(zip(instructions, map(instructions.__getitem__, found), strict=True))
-
-
 @contextmanager
 def _must_be_sound(module: HloModule) -> Iterator[None]:
     try:
