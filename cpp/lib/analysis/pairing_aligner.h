@@ -159,7 +159,7 @@ private:
   bool broadcastsOperand(NodeId equation);
   Support supportFor(const Chain &chain, size_t at, NodeId primal);
   float fitOf(const Chain &chain, TextId primal, TextId derived);
-  bool isAnyAlike(const Types &a, const Types &b, size_t numBatched);
+  bool isAnyAlike(Span<TypeId> a, Span<TypeId> b, size_t numBatched);
   int typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus);
   bool isForwardParameter(ValueId argument) const;
   bool isTied(ValueId value, NodeId equation);

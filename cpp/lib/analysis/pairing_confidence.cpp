@@ -68,11 +68,13 @@ bool Aligner::haveOneOrigin(NodeId a, NodeId b) const {
 bool Aligner::keepsType(const Node &equation, const Node &derived) {
   Linearity linearity = linearityOf(graph_.provenance().text(equation.primitive));
   if (linearity == Linearity::Unknown || linearity == Linearity::Product ||
-      derived.order->numBatched > 0 || equation.makes.empty() || equation.takes.empty())
+      derived.order->numBatched > 0 || equation.numResults == 0 || equation.takes.empty())
     return false;
-  auto isOfType = [&](const void *type) { return type == equation.makes[0]; };
+  TypeId own = graph_.makes(equation)[0];
+  Span<TypeId> makes = graph_.makes(derived);
+  auto isOfType = [&](TypeId type) { return type == own; };
   return std::all_of(equation.takes.begin(), equation.takes.end(), isOfType) &&
-         std::none_of(derived.makes.begin(), derived.makes.end(), isOfType);
+         std::none_of(makes.begin(), makes.end(), isOfType);
 }
 
 /// Whether what batching seems to have emitted for the equation of `member` may be an equation of
@@ -83,7 +85,7 @@ bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
   if (fitOf(chain, shape.primitive, node.primitive) < 1.0f)
     return false;
   auto comesIn = [&](const Node &derived) {
-    return isAnyAlike(derived.takes, shape.makes, chain.clues[at].numBatched);
+    return isAnyAlike(derived.takes, graph_.makes(shape), chain.clues[at].numBatched);
   };
   auto isOfSame = [&](NodeId source) {
     return graph_.nodes[source].primal == node.primal && comesIn(graph_.nodes[source]);

@@ -94,7 +94,7 @@ Clues Aligner::cluesFor(NodeId id) {
       const Node &original = graph_.nodes[copy.primal];
       clues.certainty = std::min(clues.certainty, copy.confidence);
       if (copy.owner == source && copy.primitive == original.primitive &&
-          copy.makes == original.makes)
+          graph_.makes(copy) == graph_.makes(original))
         residuals.push_back(graph_.root(graph_.results(copy.primal)[values_.number(value)]));
       else
         helps.push_back(copy.primal);
@@ -174,16 +174,17 @@ bool Aligner::isTied(ValueId value, NodeId equation) {
 /// of the same equation, and goes out with the type of an operand.
 int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, float &bonus) {
   const Node &from = graph_.nodes[primal];
-  auto shares = [&](const Types &a, const Types &b) {
+  auto shares = [&](Span<TypeId> a, Span<TypeId> b) {
     if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end())
       return 2;
     return clues.numBatched > 0 && isAnyAlike(a, b, clues.numBatched) ? 1 : 0;
   };
-  int comesIn = shares(derived.takes, from.makes), goesOut = shares(derived.makes, from.takes);
+  int comesIn = shares(derived.takes, graph_.makes(from));
+  int goesOut = shares(graph_.makes(derived), from.takes);
   if (clues.numBatched > 0)
     for (NodeId member : graph_.membersOf(primal))
       if (member < primal && comesIn < 2 && graph_.nodes[member].follows == kNone)
-        comesIn = std::max(comesIn, shares(derived.takes, graph_.nodes[member].makes));
+        comesIn = std::max(comesIn, shares(derived.takes, graph_.makes(graph_.nodes[member])));
   bonus = 0.35f * float(comesIn + goesOut);
   if (clues.sources().empty())
     return clues.isSeeded ? std::max(comesIn, 1) : 2;
@@ -195,11 +196,10 @@ int Aligner::typesOf(const Node &derived, NodeId primal, const Clues &clues, flo
   return comesIn;
 }
 
-bool Aligner::isAnyAlike(const Types &a, const Types &b, size_t numBatched) {
-  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end(),
-                            [&](const void *x, const void *y) {
-                              return graph_.isAlike(x, y, numBatched);
-                            }) != a.end();
+bool Aligner::isAnyAlike(Span<TypeId> a, Span<TypeId> b, size_t numBatched) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end(), [&](TypeId x, TypeId y) {
+           return graph_.isAlike(x, y, numBatched);
+         }) != a.end();
 }
 
 float Aligner::fitOf(const Chain &chain, TextId primal, TextId derived) {
@@ -292,7 +292,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   support.types = typesOf(to, primal, clues, bonus);
   if (!support.types && !isSum && chain.kind == Kind::Transposed)
     return support;
-  auto isAlike = [&](const Types &a, const Types &b) { return isAnyAlike(a, b, clues.numBatched); };
+  auto isAlike = [&](Span<TypeId> a, Span<TypeId> b) { return isAnyAlike(a, b, clues.numBatched); };
   float links = 0;
   auto link = [&](NodeId neighbour, float weight) {
     float confidence = graph_.nodes[neighbour].confidence;
@@ -320,10 +320,10 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
         if (to.hasRegions && graph_.nodes[source].name == to.name && from.name == to.name &&
             graph_.nodes[source].last > source)
           return {};
-        support.isClosed = isAlike(graph_.nodes[source].makes, from.takes) &&
-                           !isAlike(graph_.nodes[source].makes, from.makes);
+        support.isClosed = isAlike(graph_.makes(graph_.nodes[source]), from.takes) &&
+                           !isAlike(graph_.makes(graph_.nodes[source]), graph_.makes(from));
         // What is made of an operand's cotangent is of the equation that made the operand.
-        if (support.isClosed && !isAlike(to.makes, from.takes))
+        if (support.isClosed && !isAlike(graph_.makes(to), from.takes))
           continue;
         support.isInner = true;
         link(source, 0.6f);

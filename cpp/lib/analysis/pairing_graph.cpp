@@ -26,12 +26,13 @@ PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
   values_.seal();
   for (std::vector<NodeId> &scratch : scratch_)
     scratch.assign(nodes.size(), kNone);
-  lastOfKey_.resize(keys_.size());
+  lastOfKey_.assign(keys_.size(), kNone);
   for (FunctionNodes &range : functions) {
     findFollowers(range);
     findExpanded(range);
     findShaped(range);
     findOwners(range);
+    findMembers(range);
   }
 }
 
@@ -112,9 +113,7 @@ NodeId PairingGraph::addNode(size_t entry, RegionId region) {
     node.takes.push_back(arena, values_.typeOf(operand));
   ValueRange made = values_.addResults(op.results(), id);
   node.firstResult = made[0];
-  node.makes.reserve(arena, made.size());
-  for (ValueId result : made)
-    node.makes.push_back(arena, values_.typeOf(result));
+  node.numResults = uint32_t(made.size());
   if (node.name == ids_.funcCall)
     *calls_.insert(op.opaque()).first = id;
   if (isControlFlow(node.name))
@@ -248,7 +247,7 @@ void PairingGraph::aliasUnstacked(NodeId id) {
     // What a scan slices is the same in the forward and in the backward loop.
     if (hostOf(nodes[id]) == kNone)
       return;
-    auto [first, isNew] = slices_.try_emplace({stack, nodes[id].makes[0]}, slice);
+    auto [first, isNew] = slices_.try_emplace({stack, values_.typeOf(slice)}, slice);
     if (!isNew)
       values_.setAlias(slice, first->second);
     return;
@@ -376,18 +375,16 @@ const FunctionNodes *PairingGraph::functionOf(const Node &call) {
   return index ? &functions[*index] : nullptr;
 }
 
-Span<NodeId> PairingGraph::membersOf(NodeId equation) {
-  if (members_.empty()) { // grouped by owner, in order
-    membersBegin_.assign(nodes.size() + 2, 0);
-    for (const Node &node : nodes)
-      ++membersBegin_[node.owner + 2];
-    for (size_t at = 2; at < membersBegin_.size(); ++at)
-      membersBegin_[at] += membersBegin_[at - 1];
-    members_.resize(nodes.size());
-    for (NodeId id = 0; id < nodes.size(); ++id)
-      members_[membersBegin_[nodes[id].owner + 1]++] = id;
+void PairingGraph::findMembers(const FunctionNodes &range) {
+  for (NodeId id = range.end; id-- > range.begin;) {
+    NodeId owner = nodes[id].owner;
+    if (owner == id && nodes[id].firstMember == kNone)
+      continue; // alone, or the last one
+    if (owner > id && nodes[owner].firstMember == kNone && nodes[owner].owner == owner)
+      nodes[owner].firstMember = owner;
+    nodes[id].nextMember = nodes[owner].firstMember;
+    nodes[owner].firstMember = id;
   }
-  return {members_.data() + membersBegin_[equation], members_.data() + membersBegin_[equation + 1]};
 }
 
 /// Whether `op` is what `primitive` lowers to and not a helper: JAX and StableHLO name things
@@ -405,7 +402,7 @@ static bool isMainOp(Identifier op, std::string_view primitive) {
 void PairingGraph::findFollowers(FunctionNodes &range) {
   for (NodeId id : range.continued) {
     Node &node = nodes[id];
-    if (node.makes.size() != 1 || isMainOp(node.name, provenance_.text(node.origin->primitive)))
+    if (node.numResults != 1 || isMainOp(node.name, provenance_.text(node.origin->primitive)))
       continue;
     for (const Use &use : values_.uses(node.firstResult)) {
       NodeId user = use.user;

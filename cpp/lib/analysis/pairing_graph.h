@@ -18,7 +18,7 @@ namespace hlotag::analysis {
 using KeyId = uint32_t;
 
 using NodeIds = ArenaList<NodeId>;
-using Types = ArenaList<const void *>;
+using TypeIds = ArenaList<TypeId>;
 using ValueIds = ArenaList<ValueId>;
 
 /// How differentiation was nested to make an operation: `t` (transposed) and `j` (jvp) letters,
@@ -45,8 +45,8 @@ struct alignas(64) Node {
   NodeId follows = kNone; ///< the later operation of the same lowered equation that this serves
   NodeId primal = kNone;  ///< backward operations: what it was paired with
   float confidence = 0;
-  NodeId last = 0;    ///< the last node nested in it; itself if there is none
-  uint32_t entry = 0; ///< in the list of operations
+  NodeId last = 0;            ///< the last node nested in it; itself if there is none
+  NodeId firstMember = kNone; ///< of an equation of several operations
   bool hasRegions = false;
   bool isRepeated = false; ///< another equation computes the same, and one of them again
   bool isShape = false;    ///< it only seems to bring what its owner works on into shape
@@ -55,16 +55,41 @@ struct alignas(64) Node {
   bool isTransposed = false, isCheckpointed = false, isRematted = false; ///< as in the origin
 
   const Origin *origin = nullptr;
-  Types takes; ///< of the equation's operands, before broadcasting too
-  Types makes; ///< of its results
+  TypeIds takes; ///< of the equation's operands, before broadcasting too
   ValueId firstResult = kNone;
-  ValueId constant = kNone; ///< a constant it combines its other operand with, if any
-  RegionId region = kNone;  ///< that it is in
-  NodeId tangentOf = kNone; ///< forward mode: the operation that this is the tangent of
-  uint32_t place = 0;       ///< backward operations: where it is in its chain
-  float agreed = 0;         ///< how sure it is that it stems from that or from a rival
+  uint32_t numResults = 0;
+  uint32_t entry = 0;        ///< in the list of operations
+  ValueId constant = kNone;  ///< a constant it combines its other operand with, if any
+  RegionId region = kNone;   ///< that it is in
+  NodeId nextMember = kNone; ///< of the same equation
+  NodeId tangentOf = kNone;  ///< forward mode: the operation that this is the tangent of
+  uint32_t place = 0;        ///< backward operations: where it is in its chain
+  float agreed = 0;          ///< how sure it is that it stems from that or from a rival
 };
 static_assert(sizeof(void *) != 8 || sizeof(Node) == 128);
+
+/// The operations of an equation, in order.
+class Members {
+public:
+  class iterator {
+  public:
+    iterator(const Node *nodes, NodeId at) : nodes_(nodes), at_(at) {}
+    NodeId operator*() const { return at_; }
+    iterator &operator++() { return at_ = nodes_[at_].nextMember, *this; }
+    bool operator!=(const iterator &other) const { return at_ != other.at_; }
+
+  private:
+    const Node *nodes_;
+    NodeId at_;
+  };
+  Members(const Node *nodes, NodeId first) : nodes_(nodes), first_(first) {}
+  iterator begin() const { return {nodes_, first_}; }
+  iterator end() const { return {nodes_, kNone}; }
+
+private:
+  const Node *nodes_;
+  NodeId first_;
+};
 
 /// The nodes of a function, in order. Most steps concern few of them, which are listed: to go
 /// through all of a large module takes longer than what is done with them.
@@ -103,7 +128,10 @@ public:
   NodeId parentOf(const Node &node) const { return values_.region(node.region).host; }
   NodeId nodeOfCall(ir::Operation call);
   Span<ValueId> operands(NodeId id) const { return values_.operands(id); }
-  ValueRange results(NodeId id) const { return {nodes[id].firstResult, nodes[id].makes.size()}; }
+  ValueRange results(NodeId id) const { return resultsOf(nodes[id]); }
+  ValueRange resultsOf(const Node &node) const { return {node.firstResult, node.numResults}; }
+  /// The types of its results.
+  Span<TypeId> makes(const Node &node) const { return values_.typesOf(resultsOf(node)); }
   /// The region `number` of a loop or conditional; kNone if there is none.
   RegionId regionOf(NodeId host, size_t number) const;
   /// The node that makes `value`, looking through what only passes a value on; or kNone.
@@ -118,9 +146,9 @@ public:
   /// The attributes that say what `node` computes: those of other dialects are notes, and copies of
   /// a call may call copies.
   std::vector<const void *> attributesOf(const Node &node) const;
-  bool hasUnitDimension(const void *type);
+  bool hasUnitDimension(TypeId type);
   /// Whether two types are equal, or one is the other with up to so many dimensions more.
-  bool isAlike(const void *a, const void *b, size_t numBatched);
+  bool isAlike(TypeId a, TypeId b, size_t numBatched);
   /// Whether a node broadcasts a zero.
   bool isZero(NodeId id);
   /// The operation that `node` was written out for, as a part of its region; or kNone.
@@ -137,7 +165,11 @@ public:
         visit(value);
   }
   /// An equation with its residuals and helpers.
-  Span<NodeId> membersOf(NodeId equation);
+  Members membersOf(NodeId equation) const {
+    const Node &node = nodes[equation];
+    bool isAlone = node.firstMember == kNone && node.owner == equation;
+    return {nodes.data(), isAlone ? equation : node.firstMember};
+  }
 
 private:
   void addFunction(const ir::OpList &operations, size_t index);
@@ -159,12 +191,13 @@ private:
   void findOwners(const FunctionNodes &range);
   void findExpanded(const FunctionNodes &range);
   void findShaped(const FunctionNodes &range);
+  void findMembers(const FunctionNodes &range);
   const Order *orderOf(TextId transforms);
   void aliasToOperand(ValueId value, NodeId id);
   void aliasYielded(NodeId host);
   void aliasInvariants(NodeId loop);
   void aliasUnstacked(NodeId id);
-  const std::vector<std::string> &shape(const void *type);
+  const std::vector<std::string> &shape(TypeId type);
   bool isApart(NodeId id, const std::vector<NodeId> &previous);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node, NodeId equation);
@@ -176,17 +209,16 @@ private:
   ir::OpIds ids_;
   ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_, reshape_, transpose_,
       convert_, customCall_;
-  std::vector<std::optional<Traits>> traits_;  // by primitive
-  std::unordered_map<TextId, Order> orders_;   // by transforms
-  std::vector<NodeId> scratch_[3];             // by node
-  std::vector<NodeId> lastOfKey_;              // of a function; scratch, too
-  std::vector<NodeId> members_, membersBegin_; // by owner; where those of a node begin
+  std::vector<std::optional<Traits>> traits_; // by primitive
+  std::unordered_map<TextId, Order> orders_;  // by transforms
+  std::vector<NodeId> scratch_[3];            // by node
+  std::vector<NodeId> lastOfKey_;             // of a function; scratch, too
   ValueGraph values_;
-  ir::PointerMap<NodeId> calls_;                    // by operation
-  ir::FlatMap<NodeId, RegionId> regions_;           // the first one of loops and conditionals
-  ir::PointerMap<std::vector<std::string>> shapes_; // by type
-  ir::PointerMap<bool> isZero_;                     // by attribute
-  std::map<std::pair<ValueId, const void *>, ValueId> slices_; // by stack and type
+  ir::PointerMap<NodeId> calls_;                         // by operation
+  ir::FlatMap<NodeId, RegionId> regions_;                // the first one of loops and conditionals
+  std::vector<std::vector<std::string>> shapes_;         // by type
+  ir::PointerMap<bool> isZero_;                          // by attribute
+  std::map<std::pair<ValueId, TypeId>, ValueId> slices_; // by stack and type
   ir::PointerMap<uint32_t> functionByOp_;
   ir::FlatMap<NodeId, ValueIds> captured_;    // what regions use from outside of it, up to a limit
   ir::FlatMap<uint64_t, unsigned> residuals_; // by two primitives

@@ -147,7 +147,7 @@ NodeId Aligner::sumOwner(NodeId id, const Clues &clues, bool &isSure) {
   // have other uses; so may what it makes.
   for (NodeId maker : makersFor(latest)) {
     const Node &copy = graph_.nodes[maker];
-    if (!isHere(maker) || copy.takes != copy.makes ||
+    if (!isHere(maker) || graph_.makes(copy) != copy.takes ||
         graph_.provenance().text(copy.primitive) != "convert_element_type")
       continue;
     isSure = false;
@@ -179,11 +179,12 @@ NodeId Aligner::hoisted(const Chain &chain, size_t at) {
       continue;
     for (NodeId equation : makersFor(maker.primal)) {
       const Node &from = graph_.nodes[equation];
+      Span<TypeId> makes = graph_.makes(from);
       bool isOutside = equation < forward_.begin || equation >= forward_.end;
       if (isOutside && from.origin->source == node.origin->source &&
           fitOf(chain, from.primitive, node.primitive) >= 1.0f &&
-          std::find_first_of(node.takes.begin(), node.takes.end(), from.makes.begin(),
-                             from.makes.end()) != node.takes.end())
+          std::find_first_of(node.takes.begin(), node.takes.end(), makes.begin(), makes.end()) !=
+              node.takes.end())
         return equation;
     }
   }

@@ -145,11 +145,10 @@ void PairingGraph::findOwners(const FunctionNodes &range) {
     return kNone;
   };
   auto searchAll = [&] {
-    for (NodeId id = range.begin; id < range.end; ++id)
-      last[nodes[id].key] = kNone;
     for (NodeId id = range.begin; id < range.end; ++id) {
       NodeId &at = last[nodes[id].key];
-      previous[id] = at;
+      bool isHere = at >= range.begin && at < id; // not from another function, or another search
+      previous[id] = isHere ? at : kNone;
       if (nodes[id].follows == kNone && nodes[id].owner == id)
         at = id;
       candidates[id] = mayBe(id) ? search(id, candidates) : kNone;

@@ -113,7 +113,7 @@ bool TangentFinder::findTwice() {
     if (own.isRematted || graph_.provenance().text(own.order->letters) != "jj")
       continue;
     // Results of a call or loop are primal or tangent each.
-    bool isOne = own.makes.size() == 1 && graph_.operands(id).size() <= kMaxOperands &&
+    bool isOne = own.numResults == 1 && graph_.operands(id).size() <= kMaxOperands &&
                  own.last == id && !graph_.functionOf(own);
     if (!isOne)
       continue;
@@ -366,7 +366,7 @@ bool TangentFinder::isLinearized(NodeId tangentId, NodeId primalId) {
   if (name == "neg" && graph_.provenance().text(primal.primitive) == "sub" && original.size() == 2)
     return isTangentOf(own[0], original[1]);
   bool isSame = tangent.name == primal.name && own.size() == original.size();
-  if (!isSame || (tangent.makes == primal.makes &&
+  if (!isSame || (graph_.makes(tangent) == graph_.makes(primal) &&
                   graph_.attributesOf(tangent) != graph_.attributesOf(primal)))
     return false;
   bool isAny = false;

@@ -24,22 +24,22 @@ static std::vector<std::string> shapeOf(const void *type) {
   return parts;
 }
 
-const std::vector<std::string> &PairingGraph::shape(const void *type) {
-  auto [shape, isNew] = shapes_.insert(type);
-  if (isNew)
-    *shape = shapeOf(type);
-  return *shape;
+const std::vector<std::string> &PairingGraph::shape(TypeId type) {
+  if (shapes_.empty())
+    shapes_.resize(values_.types().size());
+  if (shapes_[type].empty())
+    shapes_[type] = shapeOf(values_.types()[type]);
+  return shapes_[type];
 }
 
-bool PairingGraph::hasUnitDimension(const void *type) {
+bool PairingGraph::hasUnitDimension(TypeId type) {
   const std::vector<std::string> &dimensions = shape(type);
   return std::find(dimensions.begin(), dimensions.end(), "1") != dimensions.end();
 }
 
-bool PairingGraph::isAlike(const void *a, const void *b, size_t numBatched) {
+bool PairingGraph::isAlike(TypeId a, TypeId b, size_t numBatched) {
   if (a == b || numBatched == 0)
     return a == b;
-  shape(a); // both, since inserting moves what is there
   const std::vector<std::string> *shorter = &shape(b), *longer = &shape(a);
   if (longer->size() < shorter->size())
     std::swap(longer, shorter);

@@ -5,21 +5,29 @@ namespace hlotag::analysis {
 
 void ValueGraph::reserve(size_t numOperations) {
   values_.reserve(numOperations);
+  types_.reserve(numOperations);
   operands_.reserve(numOperations * 2);
   operandsBegin_.reserve(numOperations + 1);
   ids_.reserve(numOperations);
 }
 
-ValueId ValueGraph::add(ir::Value value, NodeId maker, uint32_t number, RegionId region) {
+ValueId ValueGraph::add(ir::Value value, uint32_t from, uint32_t number, bool isArgument) {
   ValueId id = ValueId(values_.size());
-  values_.push_back({id, maker, number, region, value.type().ptr});
+  values_.push_back({id, from, isArgument, number});
+  const void *type = value.type().ptr;
+  auto [known, isNew] = typeIds_.insert(type);
+  if (isNew) {
+    *known = TypeId(distinctTypes_.size());
+    distinctTypes_.push_back(type);
+  }
+  types_.push_back(*known);
   *ids_.insert(value.opaque()).first = id;
   return id;
 }
 
 ValueId ValueGraph::idOf(ir::Value value) {
   ValueId *known = ids_.find(value.opaque());
-  return known ? *known : add(value, kNone, kNone, kNone);
+  return known ? *known : add(value, kNone, kUnknown);
 }
 
 void ValueGraph::addOperands(ir::Operation::Operands operands) {
@@ -31,7 +39,7 @@ void ValueGraph::addOperands(ir::Operation::Operands operands) {
 ValueRange ValueGraph::addResults(ir::Operation::Results results, NodeId maker) {
   ValueId first = ValueId(values_.size());
   for (intptr_t number = 0; number < results.size(); ++number)
-    add(results[number], maker, uint32_t(number), kNone);
+    add(results[number], maker, uint32_t(number));
   return {first, size_t(results.size())};
 }
 
@@ -44,7 +52,7 @@ RegionId ValueGraph::addRegion(ir::Block block, NodeId host, uint32_t number) {
     return id;
   region.numArguments = uint32_t(block.arguments().size());
   for (uint32_t argument = 0; argument < region.numArguments; ++argument)
-    add(block.arguments()[argument], kNone, argument, id);
+    add(block.arguments()[argument], id, argument, true);
   return id;
 }
 
@@ -59,7 +67,7 @@ void ValueGraph::addYields(RegionId region, ir::Operation terminator) {
 void ValueGraph::addConstant(ir::Operation op) {
   ir::Attribute attribute = op.attr("value");
   auto [first, isNew] = firstConstants_.insert(attribute.opaque());
-  ValueId value = add(op.results()[0], kNone, uint32_t(constants_.size()), kNone);
+  ValueId value = add(op.results()[0], kNone, uint32_t(constants_.size()));
   constants_.push_back(attribute);
   if (isNew)
     *first = value;

@@ -4,6 +4,7 @@
 // and each step of pairing follows them.
 #pragma once
 
+#include "arena_list.h"
 #include "hlotag/ir/flat_map.h"
 #include "hlotag/ir/op_list.h"
 
@@ -14,17 +15,23 @@ namespace hlotag::analysis {
 using NodeId = uint32_t;
 using ValueId = uint32_t;
 using RegionId = uint32_t;
+using TypeId = uint32_t;
 inline constexpr uint32_t kNone = ~uint32_t(0);
 
 /// A part of an array.
 template <class T> class Span {
 public:
   Span(const T *begin, const T *end) : begin_(begin), end_(end) {}
+  Span(const ArenaList<T> &list) : begin_(list.begin()), end_(list.end()) {}
   const T *begin() const { return begin_; }
   const T *end() const { return end_; }
   size_t size() const { return size_t(end_ - begin_); }
   bool empty() const { return begin_ == end_; }
   const T &operator[](size_t index) const { return begin_[index]; }
+  bool operator==(const Span &other) const {
+    return std::equal(begin_, end_, other.begin_, other.end_);
+  }
+  bool operator!=(const Span &other) const { return !(*this == other); }
 
 private:
   const T *begin_, *end_;
@@ -113,18 +120,23 @@ public:
   }
 
   /// The node whose result it is; or kNone.
-  NodeId maker(ValueId value) const { return values_[value].maker; }
+  NodeId maker(ValueId value) const { return isArgument(value) ? kNone : values_[value].from; }
   /// Its place among the results of its node or the arguments of its region.
   uint32_t number(ValueId value) const { return values_[value].number; }
   /// The region whose argument it is; or kNone.
-  RegionId regionOf(ValueId value) const { return values_[value].region; }
-  bool isArgument(ValueId value) const { return values_[value].region != kNone; }
-  const void *typeOf(ValueId value) const { return values_[value].type; }
+  RegionId regionOf(ValueId value) const { return isArgument(value) ? values_[value].from : kNone; }
+  bool isArgument(ValueId value) const { return values_[value].isArgument; }
+  TypeId typeOf(ValueId value) const { return types_[value]; }
+  Span<TypeId> typesOf(ValueRange values) const {
+    return {types_.data() + values[0], types_.data() + values[values.size()]};
+  }
+  /// MLIR's types, by number.
+  const std::vector<const void *> &types() const { return distinctTypes_; }
   /// What is no argument and no node makes is constant.
-  bool isConstant(ValueId value) const { return maker(value) == kNone && !isArgument(value); }
+  bool isConstant(ValueId value) const { return values_[value].from == kNone; }
   /// That of a `stablehlo.constant`, or null.
   ir::Attribute constant(ValueId value) const {
-    bool isKnown = isConstant(value) && number(value) != kNone;
+    bool isKnown = isConstant(value) && number(value) < constants_.size();
     return isKnown ? constants_[number(value)] : ir::Attribute();
   }
 
@@ -143,18 +155,21 @@ public:
 
 private:
   struct Value {
-    ValueId original; ///< what it is a copy of; itself if of nothing
-    NodeId maker;
-    uint32_t number; ///< of a constant: in `constants_`
-    RegionId region;
-    const void *type;
+    ValueId original;        ///< what it is a copy of; itself if of nothing
+    uint32_t from;           ///< the node that makes it, or the region; kNone: it is constant
+    uint32_t isArgument : 1; ///< of a region
+    uint32_t number : 31;    ///< of a constant: in `constants_`
   };
+  static constexpr uint32_t kUnknown = ~uint32_t(0) >> 1;
 
-  ValueId add(ir::Value value, NodeId maker, uint32_t number, RegionId region);
+  ValueId add(ir::Value value, uint32_t from, uint32_t number, bool isArgument = false);
   /// The number of a value; one that nothing was added for is taken for constant.
   ValueId idOf(ir::Value value);
 
   std::vector<Value> values_;
+  std::vector<TypeId> types_; // by value
+  std::vector<const void *> distinctTypes_;
+  ir::PointerMap<TypeId> typeIds_;
   std::vector<ValueId> operands_;
   std::vector<uint32_t> operandsBegin_{0}; // by node
   std::vector<Use> uses_;
