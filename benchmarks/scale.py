@@ -95,9 +95,20 @@ def spent(code: bytes, pipeline: str, clock: Callable[[], float]) -> float:
 
 
 def rows(
-    layers: int, times: int, cases: Collection[str], clock: Callable[[], float] = time.process_time, repeat: int = 10
+    layers: int, times: int, cases: Collection[str], clock: Callable[[], float] = time.process_time, repeat: int = 3
 ) -> Iterator[tuple[str, float, float]]:
-    """For each case: what the clock says of an operation, small and large; first the numbers of operations."""
+    """For each case: what the clock says of an operation, small and large; first the numbers of operations.
+
+    Args:
+        layers: Of the small module.
+        times: How many times as many the large one has.
+        cases: Names in `CASES`.
+        clock: What is measured with.
+        repeat: How often the large module is run. The small one is run five times before and after each; medians count.
+
+    Yields:
+        The case, and both figures.
+    """
     with hlotag.pipeline.new_context(), ir.Location.unknown():
         (small, small_count), (large, large_count) = module(layers), module(layers * times)
         yield "operations", small_count, large_count
@@ -109,10 +120,12 @@ def rows(
             if before not in inputs:
                 inputs = {before: (prepared(small, before), prepared(large, before))}
             few, many = inputs[before]
-            at_small = [spent(few, text, clock) for _ in range(repeat)]
-            at_large = spent(many, text, clock)
-            at_small += [spent(few, text, clock) for _ in range(repeat)]
-            yield name, statistics.median(at_small) / small_count, at_large / large_count
+            at_small, at_large = [], []
+            for _ in range(repeat):
+                at_small += [spent(few, text, clock) for _ in range(5)]
+                at_large.append(spent(many, text, clock))
+                at_small += [spent(few, text, clock) for _ in range(5)]
+            yield name, statistics.median(at_small) / small_count, statistics.median(at_large) / large_count
 
 
 def report(layers: int, times: int, only: str) -> None:
