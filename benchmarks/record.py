@@ -92,7 +92,7 @@ SECTIONS = [
     ),
     Section(
         "stage",
-        "--layers 24 --repeat 5 --compile-layers 2",
+        "--layers 58 --repeat 5 --compile-layers 2",
         "--layers 4 --repeat 2 --compile-layers 1",
         "Having the stage on: a call, a lowering, a compilation",
         "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks, each made when JAX comes\n"
