@@ -150,26 +150,33 @@ const Equation *recordOf(nb::handle equation) {
   return nullptr;
 }
 
-/// Those of a trace that JAX has not dropped, in the order they were made.
-nb::list recordedIn(nb::handle trace) {
-  auto found = traces().find(trace.ptr());
-  if (found == traces().end())
-    return {};
-  // Copied, and before any object is made: that may collect garbage, and traces with it.
-  std::vector<nb::object> references;
-  for (const Equation &equation : found->second.equations)
-    references.push_back(equation.reference);
+/// By number. A copy of what is recorded, and made before any object is: that may collect garbage,
+/// and traces with it.
+using References = std::vector<std::pair<uint64_t, nb::object>>;
+
+/// Those that JAX has not dropped.
+nb::list alive(const References &references) {
   nb::list equations;
-  for (const nb::object &reference : references)
+  for (const auto &[number, reference] : references)
     if (nb::object equation = reference(); !equation.is_none())
       equations.append(equation);
   return equations;
 }
 
+/// Those of a trace that JAX has not dropped, in the order they were made.
+nb::list recordedIn(nb::handle trace) {
+  auto found = traces().find(trace.ptr());
+  if (found == traces().end())
+    return {};
+  References references;
+  for (const Equation &equation : found->second.equations)
+    references.emplace_back(equation.number, equation.reference);
+  return alive(references);
+}
+
 /// Those that JAX has not dropped, in the order they were made.
 nb::list equationsIn(const Group &group) {
-  // Copied, and before any object is made: that may collect garbage, and traces with it.
-  std::vector<std::pair<uint64_t, nb::object>> found;
+  References found;
   auto isBefore = [](const Equation &equation, uint64_t number) {
     return equation.number < number;
   };
@@ -182,11 +189,7 @@ nb::list equationsIn(const Group &group) {
   }
   std::sort(found.begin(), found.end(),
             [](const auto &a, const auto &b) { return a.first < b.first; });
-  nb::list equations;
-  for (const auto &[number, reference] : found)
-    if (nb::object equation = reference(); !equation.is_none())
-      equations.append(equation);
-  return equations;
+  return alive(found);
 }
 
 using Arguments = PyObject *const *;
