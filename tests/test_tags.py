@@ -10,6 +10,7 @@ import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import jet, xla_metadata
+from jax.sharding import PartitionSpec as P
 
 import hlotag
 from hlotag import tags
@@ -427,6 +428,8 @@ LOWERED_TO_NOTHING = {
     "stop_gradient": lax.stop_gradient,
     "checkpoint_name": lambda y: checkpoint_name(y, "y"),
     "x ** 1": lambda y: lax.integer_pow(y, 1),
+    "checkpoint": jax.checkpoint(lambda y: y),
+    "checkpoint of several": lambda y: jax.checkpoint(lambda x, y: (y, x))(2.0 * y, y)[0],
     "several": lambda y: jnp.copy(checkpoint_name(jax.device_put(y), "y")),
 }
 
@@ -452,6 +455,34 @@ def test_what_made_the_operand_keeps_its_own_tag(case, staged, set_xla_metadata)
         (sine,) = [op for op in ops_of(jax.jit(f).lower(X, W)) if "k" in op.entries]
     assert sine.name == "stablehlo.sine"
     assert (sine.entries["k"], sine.entries["other"]) == ("own", "o")
+
+
+CASTS = {
+    "to varying": ["varying"],
+    "to reduced": ["reduced"],
+    "reduced to varying": ["reduced", "varying"],
+    "varying to unreduced": ["varying", "unreduced"],
+}
+
+
+@pytest.mark.parametrize("case", CASTS)
+def test_casts_of_shard_map_hand_the_tag_to_what_made_their_operand(case, staged, set_xla_metadata):
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
+    kind = CASTS[case][-1]
+
+    def body(x):
+        y = jnp.sin(x)
+        for to in CASTS[case]:
+            y = lax.pcast(y, "i", to=to)
+        return set_xla_metadata(y, k="v")
+
+    out = P("i") if kind == "varying" else P(**{kind: {"i"}})
+    with jax.set_mesh(mesh):
+        traced = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P(), out_specs=out)).trace(X)
+    # Not lowered: JAX itself does not lower what returns an unreduced value so.
+    (equation,) = traced.jaxpr.eqns
+    tagged = [inner.primitive.name for inner in equation.params["jaxpr"].eqns if inner.ctx.xla_metadata]
+    assert tagged == ["sin"]
 
 
 def test_a_transfer_to_another_memory_is_an_operation(staged, set_xla_metadata):
