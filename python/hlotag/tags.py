@@ -167,18 +167,19 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
         )
     added = {key: as_text(text) for key, text in metadata.items()}
     kept = set(added) if equations and original is not value else set()  # by all equations, as far as is known
-    known: dict[int, tuple[Any, Any]] = {}  # The equations of one operation share a few contexts; by id, kept alive.
+    known: list[tuple[Any, Any]] = []  # The equations of one operation share a few contexts.
 
     def retagged(context: Any) -> Any:
-        key = id(context)  # Once: where something listens to Python's audit events, it hears of each.
-        if key not in known:
-            old = context.xla_metadata or {}
-            own = {k.removeprefix(GRAD) for k in old} if original is not value else set()
-            new = {k: v for k, v in added.items() if k.removeprefix(GRAD) not in own}
-            kept.difference_update(new)
-            old = {k: v for k, v in old.items() if k.removeprefix(GRAD) not in new}
-            known[key] = (context, _compat.with_metadata(context, old | new))
-        return known[key][1]
+        for one, result in known:  # Not by `id`, of which all hear that listen to Python's audit events.
+            if one is context:
+                return result
+        old = context.xla_metadata or {}
+        own = {k.removeprefix(GRAD) for k in old} if original is not value else set()
+        new = {k: v for k, v in added.items() if k.removeprefix(GRAD) not in own}
+        kept.difference_update(new)
+        old = {k: v for k, v in old.items() if k.removeprefix(GRAD) not in new}
+        known.append((context, _compat.with_metadata(context, old | new)))
+        return known[-1][1]
 
     for equation in equations:
         if _compat.is_recipe(equation):
