@@ -44,15 +44,12 @@ private:
 /// The slots of JAX's classes.
 struct Slots {
   explicit Slots(nb::handle equation)
-      : copied{{equation, "invars"},
-               {equation, "outvars"},
-               {equation, "params"},
-               {equation, "effects"}},
-        primitive(equation, "primitive"), context(equation, "ctx"), source(equation, "source_info"),
-        traceback(source.of(equation), "traceback"), names(source.of(equation), "name_stack"),
-        stack(names.of(source.of(equation)), "stack") {}
+      : copied{{equation, "invars"}, {equation, "outvars"}, {equation, "params"}},
+        effects(equation, "effects"), primitive(equation, "primitive"), context(equation, "ctx"),
+        source(equation, "source_info"), traceback(source.of(equation), "traceback"),
+        names(source.of(equation), "name_stack"), stack(names.of(source.of(equation)), "stack") {}
 
-  Slot copied[4], primitive, context, source, traceback, names, stack;
+  Slot copied[3], effects, primitive, context, source, traceback, names, stack;
 };
 
 /// An iterator over equations, some of them marked: `_compat.marked_equations`.
@@ -107,6 +104,11 @@ private:
     slots_.primitive.set(marked_, primitive);
     for (const Slot &slot : slots_.copied)
       slot.set(marked_, slot.of(equation));
+    nb::object effects = slots_.effects.of(equation);
+    if (!effects.is(effects_)) { // Hardly any has some, and an empty set is the same for all.
+      effects_ = std::move(effects);
+      slots_.effects.set(marked_, effects_);
+    }
     return marked_;
   }
 
@@ -135,7 +137,7 @@ private:
   nb::object info_, names_; // of `marked_`
   nb::object valueTag_;
   nb::callable markOf_, onValueTag_;
-  nb::object context_, mark_, element_, source_, stack_; // of the last equation
+  nb::object context_, mark_, element_, source_, stack_, effects_; // of the last equation
 };
 
 PyType_Slot iterator[] = {{Py_tp_iter, reinterpret_cast<void *>(PyObject_SelfIter)},

@@ -47,7 +47,7 @@ void CallGraph::addBody(size_t function, const ir::OpList &operations, size_t st
       i = operations.after(i);
       continue;
     }
-    Kind kind = kindOf(name, ids);
+    const Kind &kind = kindOf(name, ids);
     if (kind.calls)
       addCalls({op, function, kNone, place, 0}, op.attr(kind.calls.str()));
     if (kind.mayRefer)
@@ -74,18 +74,18 @@ void CallGraph::addCalls(const CallSite &site, Attribute callees) {
     add(list[i], size_t(i));
 }
 
-CallGraph::Kind CallGraph::kindOf(Identifier opName, const ir::OpIds &ids) {
+const CallGraph::Kind &CallGraph::kindOf(Identifier opName, const ir::OpIds &ids) {
   auto [kind, isNew] = kinds_.insert(opName.opaque());
-  if (isNew) {
-    // Reading all attributes of an operation is slow, and of StableHLO's only these two have
-    // symbols.
-    std::string_view text = opName.str();
-    bool isHlo = ir::startsWith(text, "stablehlo.") || ir::startsWith(text, "chlo.");
-    kind->calls = ids.calleesOf(opName);
-    kind->mayRefer =
-        opName == ids.customCall || opName == ids.composite ||
-        (!isHlo && opName != ids.func && opName != ids.funcReturn && opName != ids.funcCall);
-  }
+  if (!isNew)
+    return *kind;
+  // Reading all attributes of an operation is slow, and of StableHLO's only these two have
+  // symbols.
+  std::string_view text = opName.str();
+  bool isHlo = ir::startsWith(text, "stablehlo.") || ir::startsWith(text, "chlo.");
+  kind->calls = ids.calleesOf(opName);
+  kind->mayRefer =
+      opName == ids.customCall || opName == ids.composite ||
+      (!isHlo && opName != ids.func && opName != ids.funcReturn && opName != ids.funcCall);
   return *kind;
 }
 

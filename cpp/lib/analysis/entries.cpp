@@ -54,7 +54,7 @@ bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &
   if (!tags_.add(op, entries.all, reason))
     return false;
   // Read even if there is none to add: a malformed one is to fail this pass and not the next.
-  DictionaryAttr present = ir::TagWriter::getAttached(op);
+  DictionaryAttr present = tags_.getAttached(op);
   if (!attached)
     return true;
   tags_.addAttached(op, present, attached);

@@ -25,16 +25,16 @@ size_t joinAround(std::string_view name, size_t next, std::string &out) {
 
 bool hasMark(std::string_view name) { return name.find(kMark) != std::string_view::npos; }
 
-void parseMarks(std::string_view name, MarkedName &result) {
-  size_t at = 0;
+bool parseMarks(std::string_view name, MarkedName &result) {
+  size_t mark = name.find(kMark);
+  if (mark == std::string_view::npos)
+    return false;
   result.marks.clear();
   result.stripped.clear();
   result.error.clear();
-  while (at < name.size()) {
-    size_t mark = name.find(kMark, at);
+  size_t at = 0;
+  for (; mark != std::string_view::npos; mark = name.find(kMark, at)) {
     result.stripped += name.substr(at, mark - at);
-    if (mark == std::string_view::npos)
-      break;
     const char *digits = name.data() + mark + kMark.size();
     const char *last = name.data() + name.size();
     size_t index = 0;
@@ -44,11 +44,13 @@ void parseMarks(std::string_view name, MarkedName &result) {
       result.error =
           "malformed mark in location name: expected a number and the escape character 1 "
           "after 'hlotag#'";
-      return;
+      return true;
     }
     result.marks.push_back(index);
     at = joinAround(name, size_t(end + 1 - name.data()), result.stripped);
   }
+  result.stripped += name.substr(at);
+  return true;
 }
 
 } // namespace hlotag::analysis

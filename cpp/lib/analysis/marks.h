@@ -16,11 +16,11 @@ struct MarkedName {
   std::string error;         ///< not empty if a mark is malformed
 };
 
-/// Whether it is worth parsing `name`; one scan, no allocation.
 bool hasMark(std::string_view name);
 
-/// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`. `result`
-/// may be used, and its memory is used again.
-void parseMarks(std::string_view name, MarkedName &result);
+/// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`, and returns
+/// whether it has any: if not, `result` is what it was. That may be used, and its memory is used
+/// again.
+bool parseMarks(std::string_view name, MarkedName &result);
 
 } // namespace hlotag::analysis

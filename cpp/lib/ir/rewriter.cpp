@@ -135,19 +135,20 @@ void Rewriter::undo(const Change &change) {
 
 bool Rewriter::verify(Operation root, size_t mark) const {
   PointerMap<bool> verified;
+  const void *frontendAttributes = Identifier::get(context_, kFrontendAttributes).opaque();
   for (size_t i = mark; i < journal_.size(); ++i) {
     const Change &change = journal_[i];
     if (change.kind == Kind::Location || change.kind == Kind::ArgLocation)
       continue;
     if (change.kind != Kind::Attr)
       return root.verify();
+    // No operation's verifier looks at them, but MLIR walks all of the operation to say so; what is
+    // to be checked is up to `hlotag-verify`.
+    if (change.where == frontendAttributes)
+      continue;
     Operation op(asOperation(change.subject));
     std::string_view name = Identifier(MlirIdentifier{change.where}).str();
     if (isReservedKey(name) && !op.attr(name))
-      continue;
-    // No operation's verifier looks at them, but MLIR walks all of the operation to say so; what is
-    // to be checked is up to `hlotag-verify`.
-    if (name == kFrontendAttributes)
       continue;
     // An attribute without a dialect's prefix is part of what the operation means, e.g. a callee.
     bool isDiscardable = name.find('.') != std::string_view::npos;

@@ -236,7 +236,7 @@ void Attacher::attach(ir::Operation op, const Verdict &verdict, bool isTranspose
     return;
   for (auto [entries, rule] : verdict.parts)
     ctx_.tags().add(op, entries, {steps_[rule]});
-  ctx_.tags().addAttached(op, ir::TagWriter::getAttached(op), added);
+  ctx_.tags().addAttached(op, ctx_.tags().getAttached(op), added);
   if (!differs)
     return;
   // Entries that lost to one that was there before are not of the rule, nor are their derivatives.

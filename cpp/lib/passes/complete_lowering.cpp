@@ -128,8 +128,6 @@ void Completer::collect() {
   for (const ir::OpList::Entry &entry : ctx_.operations()) {
     ir::Operation op = entry.op;
     ir::Identifier name = entry.name;
-    if (!carrier_.isTaggable(name))
-      continue;
     if (name == ids.constant || (name == broadcast_ && isSplatOfConstant(op)) ||
         (name == barrier_ && !attachedOnly_ && isOfCheckpoint(op)))
       feeders_.push_back(op);
@@ -138,7 +136,7 @@ void Completer::collect() {
     else if (name == ids.funcCall)
       anyCalls_ = true;
     // Feeders alone need to know no more than whether anything is tagged.
-    if (!wantsSeeds && anyEntries_)
+    if ((!wantsSeeds && anyEntries_) || !carrier_.isTaggable(name))
       continue;
     Entries entries = carrier_.entriesOf(op);
     anyEntries_ |= bool(entries);

@@ -62,7 +62,7 @@ module {
   return info;
 }
 
-/// One element of `hlotag.tags`.
+/// One element of `hlotag.tags`; null for no entries.
 struct Tag {
   ir::DictionaryAttr forward;
   ir::DictionaryAttr derived;
@@ -107,7 +107,7 @@ private:
   }
   const Resolved &known(ir::Location loc) { return *find(loc); }
   const Resolved &add(ir::Location loc, const Resolved &resolved) {
-    *indexOf_.insert(loc.opaque()).first = uint32_t(resolved_.size());
+    indexOf_.add(loc.opaque()) = uint32_t(resolved_.size());
     return resolved_.emplace_back(resolved);
   }
 
@@ -199,8 +199,7 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
 Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
   Resolved result{loc, child.forward, child.derived};
   std::string_view name = loc.name().str();
-  if (analysis::hasMark(name)) {
-    analysis::parseMarks(name, parsed_);
+  if (analysis::parseMarks(name, parsed_)) {
     if (!parsed_.error.empty())
       throw BadMark(parsed_.error);
     result.forward = ctx_.tags().merge(entriesOf(parsed_.marks, &Tag::forward), child.forward);
@@ -221,7 +220,8 @@ ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<size_t> &marks,
       throw BadMark(
           ir::concat({"mark 'hlotag#", std::to_string(*mark), "' has no entry in '",
                       ctx_.ids().tags.str(), "', which has ", std::to_string(tags_.size())}));
-    entries = ctx_.tags().merge(entries, tags_[*mark].*phase);
+    ir::DictionaryAttr outer = tags_[*mark].*phase;
+    entries = entries ? ctx_.tags().merge(entries, outer) : outer;
   }
   return entries;
 }
@@ -258,7 +258,8 @@ private:
     if (!readEntries(entry.lookup("forward"), where + ".forward", tag.forward) ||
         !readEntries(entry.lookup("derived"), where + ".derived", tag.derived))
       return false;
-    tag.derived = ctx_.tags().merge(tag.derived, unset(tag.forward));
+    tag.derived = ctx_.tags().merge({}, ctx_.tags().merge(tag.derived, unset(tag.forward)));
+    tag.forward = ctx_.tags().merge({}, tag.forward);
     return true;
   }
 

@@ -64,7 +64,8 @@ private:
     ir::Identifier calls;  ///< the attribute with what it calls; null if it calls nothing
     bool mayRefer = false; ///< others may have symbols
   };
-  Kind kindOf(ir::Identifier opName, const ir::OpIds &ids);
+  /// Valid until asked for another name.
+  const Kind &kindOf(ir::Identifier opName, const ir::OpIds &ids);
 
   ir::Identifier module_;
   std::vector<Function> functions_;

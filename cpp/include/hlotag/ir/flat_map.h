@@ -30,12 +30,16 @@ public:
   std::pair<V *, bool> insert(K key) {
     if (V *known = find(key))
       return {known, false};
+    return {&add(key), true};
+  }
+  /// The same for a key that is not there.
+  V &add(K key) {
     if (entries_.size() * 3 >= heads_.size() * 2)
       rehash(heads_.empty() ? 64 : heads_.size() * 2);
     uint32_t &head = heads_[slotOf(key)];
     entries_.push_back({key, head, V{}});
     head = uint32_t(entries_.size() - 1);
-    return {&entries_.back().value, true};
+    return entries_.back().value;
   }
 
   size_t size() const { return entries_.size(); }

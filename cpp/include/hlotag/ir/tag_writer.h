@@ -64,7 +64,11 @@ public:
   bool anyAttached(const OpList &operations);
   /// Something else changed the module and may have attached entries.
   void forgetAttached() { anyAttached_.reset(); }
-  static DictionaryAttr getAttached(Operation op) { return dictionary(op, kAttached); }
+  /// What rules put on `op`, or null; not looked for where nothing has any.
+  DictionaryAttr getAttached(Operation op) const {
+    bool isAnywhere = anyAttached_.value_or(true);
+    return isAnywhere ? dictionary(op, kAttached) : DictionaryAttr();
+  }
 
   /// Puts exactly `entries` there; null or empty removes the attribute.
   bool set(Operation op, DictionaryAttr entries, const Reason &reason = {});
