@@ -47,6 +47,8 @@ VALUES = ("a", "b", "c")
 THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 # Instructions that only carry what others compute.
 CARRIERS = {"copy", "bitcast", "call", "tuple", "get-tuple-element", "transpose", "reshape", "broadcast"}
+# Those, and what moves what others compute.
+MOVERS = CARRIERS | {"concatenate", "dynamic-slice", "dynamic-update-slice", "iota", "pad", "reverse", "slice"}
 GLUE = CARRIERS | {"fusion", "parameter", "constant"}
 
 # XLA rewrites arithmetic to any other: the remainder by a power of two to a mask, a square root and a division to `rsqrt`.
@@ -166,13 +168,24 @@ def noise(x, w, b):
     return jnp.where(jax.random.bernoulli(left, 0.5, x.shape), x / 0.5, 0) @ w, jax.random.uniform(right, (8,)) + b
 
 
+def waves(x, w, b):
+    """The conversion of an operand is needed no more, and hands its tag on, beside a call that is inlined."""
+    z = x + 1j * x[::-1]
+    return jnp.abs(z), jnp.angle(z), (z @ w).real, jnp.exp(z), z * jnp.conj(z), lax.complex(x, x) / z
+
+
+def curvature(x, w, b):
+    """Broadcasts that only relabel what a slice makes, and are that slice's instruction."""
+    return jax.hessian(lambda b: jnp.sin(jnp.outer(b, b)).sum() * jnp.prod(b))(b)
+
+
 def programs() -> dict[str, Any]:
     names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
     scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
     gradients = {title: jax.grad(function, (0, 1, 2)) for title, function in scalars.items()}
     others = {
         function.__name__: function
-        for function in (solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise)
+        for function in (solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise, waves)
     }
     return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}
 
@@ -369,7 +382,7 @@ class Truth:
             on = [name for name in main if self._has_value(name, number)]
             return self._there(number, main, on) if on else TagState.LOST
         bearing = [name for name, borne in self._last.borne.items() if number in borne]
-        own = [n for n in bearing if number in self._last.named[n] and self._last.instructions[n].opcode in CARRIERS]
+        own = [n for n in bearing if number in self._last.named[n] and self._last.instructions[n].opcode in MOVERS]
         if own:
             return TagState.KEPT
         for name in bearing:

@@ -221,6 +221,13 @@ def test_what_is_equal_after_other_passes():
     assert sine.steps[-1].detail.startswith("equal to sine ")
 
 
+def test_what_relabels_a_value_and_is_named_after_another_has_lost_nothing():
+    case = audit_truth.make(audit_truth.curvature, (X, W, B), 0)
+    truth = audit_truth.Truth(case)
+    lost = [tag.op.id for tag in collect.audit_lowered(case.lowered).lost if tag.key == "t"]
+    assert [number for number in lost if truth.state(number) != TagState.LOST] == []
+
+
 def test_jaxs_disk_cache_is_left_alone(run_python, tmp_path):
     # What is found there is not compiled, so nothing would be dumped or restored.
     code = """

@@ -16,6 +16,8 @@ from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, opcode_of
 _THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 # A fusion is as its root, which is looked at itself; arguments and constants are nobody's.
 _NO_EVIDENCE = {"constant", "fusion", "parameter"}
+# Constants lose their entries before there is HLO; those of calls are copied to what is inlined.
+_HAND_ON_NOTHING = {"stablehlo.constant", "func.call"}
 # How far from where it belongs a tag that moved is looked for.
 _NEAR = 3
 
@@ -153,7 +155,7 @@ class _View:
     """One capture, and who bears what in it."""
 
     def __init__(self, ops: Sequence[Op], capture: Capture, matching: Matching, tags: Mapping[int, Ways]) -> None:
-        self._ops = ops
+        self._ops, self._named = ops, capture.named
         self.stage, self.module, self.restored = capture.stage, capture.module, capture.restored
         self.matching = matching
         self.attributes = {i: found for i in capture.module.instructions() if (found := i.attributes)}
@@ -173,7 +175,7 @@ class _View:
         bearing = [i for i in main if self.bears(i, key, value)]
         if bearing:
             return self._there(number, key, main, bearing)
-        if main:
+        if main := [i for i in main if not self._is_anothers(i, number)]:
             return Step(self.stage, TagState.LOST, detail=f"{_names(main)} {'has' if len(main) == 1 else 'have'} it no more")
         glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self.bears(i, key, value)]
         if glue:
@@ -200,6 +202,11 @@ class _View:
         if (copies := self._copies(number, bearing)) > 1:
             return Step(self.stage, TagState.DUPLICATED, detail=f"{copies} times", instructions=names)
         return Step(self.stage, TagState.KEPT, instructions=names)
+
+    def _is_anothers(self, instruction: Any, number: int) -> bool:
+        """Whether it relabels a value, and is named after another operation: it may be of either, if it has its tag."""
+        named = self._named[instruction]
+        return instruction.opcode in ("bitcast", "copy") and bool(named) and number not in named
 
     def _copies(self, number: int, instructions: list[Any]) -> int:
         """As often as one of the operation's own kind is there; where it became others, as often as all of these are."""
@@ -246,7 +253,8 @@ class _View:
             named = names.get(instruction, ())
 
             def misses(number: int, entry: tuple[str, str] = (key, value)) -> bool:
-                return entry in self._tags.get(number, ()) and number not in self.matching.main
+                is_there = number in self.matching.main or self._ops[number].name in _HAND_ON_NOTHING
+                return entry in self._tags.get(number, ()) and not is_there
 
             # Named after whom it was taken from, most often; else it is a neighbour's, and XLA folds into operands.
             near = (*named, *(n for number in named for n in self.matching.near(number, _NEAR)))
