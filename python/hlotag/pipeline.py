@@ -262,7 +262,9 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
     from jaxlib.mlir import ir
 
     if isinstance(source, bytes) and not source.startswith(BYTECODE_MAGIC):
-        return None, [Diagnostic("error", "the bytes are not MLIR bytecode (b'ML\\xefR...'); give text as str")]
+        found = f"they begin with {source[:8]!r}" if source else "there are none"
+        message = f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; give text as str"
+        return None, [Diagnostic("error", message)]
     if isinstance(source, str) and "\0" in source:  # MLIR takes it for the end, and what follows would be lost
         return None, [Diagnostic("error", f"it is no text: there is a zero byte at offset {source.index(chr(0))}")]
     depth = nesting_depth(source)
