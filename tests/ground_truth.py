@@ -338,11 +338,21 @@ def transformer(n: int, scope: str = "one", remat: bool = False, transform=jax.g
     return Program(loss, (block_params(n), EMBEDDING), transform)
 
 
-def scan_transformer(n: int, remat: bool = False) -> Program:
+def _decode(layer, params, x):
+    return lax.scan(lambda x, p: (layer(p, x), None), x, params)[0]
+
+
+def scan_transformer(n: int, remat: bool = False, in_functions: bool = False) -> Program:
     layer = jax.checkpoint(block) if remat else block
 
+    def model(params, embedding):
+        return _decode(layer, params, embedding[TOKENS])
+
     def loss(params, embedding):
-        x, _ = lax.scan(lambda x, p: (layer(p, x), None), embedding[TOKENS], params)
+        if in_functions:  # JAX repeats all frames inside the traced function in what a loop is written out as.
+            x = model(params, embedding)
+        else:
+            x, _ = lax.scan(lambda x, p: (layer(p, x), None), embedding[TOKENS], params)
         return _loss(x @ embedding.T, TOKENS)
 
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *block_params(n))
@@ -419,6 +429,8 @@ PROGRAMS: dict[str, Program] = {
     "transformer 12, remat, scope each": transformer(12, scope="each", remat=True),
     "transformer, scan": scan_transformer(4),
     "transformer, scan of remat": scan_transformer(4, remat=True),
+    "transformer, scan in functions": scan_transformer(4, in_functions=True),
+    "transformer, scan of remat in functions": scan_transformer(4, remat=True, in_functions=True),
     "conv net": Program(conv_net, (([_array(3, 3, 3, 3), _array(3, 3, 3, 3)], _array(48, 5)), _array(2, 3, 8, 8))),
     "rnn": Program(rnn, ((_array(8, 8), _array(8, 8)), _array(5, 8))),
     "inner jit": Program(inner_jit, (mlp_params(3), X)),

@@ -221,6 +221,17 @@ def program(x, w, v):
     y, sums = lax.scan(step, x, jnp.stack([w, v]))
     return jnp.sin(put_into(y, {a})).sum() + (sums ** 2).sum()
 """,
+    "functions": """
+def step(y, w):
+    return put_into(y @ w, {a}), {b}.sum()
+def layers(y, w, v):
+    return lax.scan(step, y, jnp.stack([w, v]))
+def model(x, w, v):
+    y, sums = layers(x, w, v)
+    return layers(put_into(y, {a}), v, w)[0] * sums.sum()
+def program(x, w, v):
+    return jnp.sin(model(x, w, v)).sum()
+""",
     "jit": """
 @jax.jit
 def layer(y, w):

@@ -40,6 +40,8 @@ LEVELS = {
     "transformer 12, remat, scope each": (0.99, 1.0),
     "transformer, scan": (0.98, 1.0),
     "transformer, scan of remat": (0.95, 1.0),
+    "transformer, scan in functions": (0.98, 1.0),
+    "transformer, scan of remat in functions": (0.95, 1.0),
     "conv net": (0.95, 1.0),
     "rnn": (1.0, 1.0),
     "inner jit": (1.0, 1.0),

@@ -65,25 +65,28 @@ const Provenance::Named &Provenance::named(Location loc, bool isCall) {
   return *result;
 }
 
-/// The innermost frame of a stack.
-static Location innermostFrame(Location stack) {
-  for (CallSiteLoc call = dynCast<CallSiteLoc>(stack); call; call = dynCast<CallSiteLoc>(stack))
-    stack = call.callee();
-  return stack;
+/// Whether `stack` begins with the frames of `inner`, innermost first.
+static bool beginsWith(Location stack, Location inner) {
+  while (stack != inner) {
+    CallSiteLoc call = dynCast<CallSiteLoc>(stack);
+    CallSiteLoc innerCall = dynCast<CallSiteLoc>(inner);
+    if (!call || call.callee() != (innerCall ? innerCall.callee() : inner))
+      return false;
+    if (!innerCall)
+      return true;
+    stack = call.caller();
+    inner = innerCall.caller();
+  }
+  return true;
 }
 
 /// Where JAX writes out an equation as several others, they have its frames and, inside those, the
-/// innermost one again, once per level. Returns the frames of the equation.
-static Location withoutRepeatedFrame(Location trace) {
-  for (CallSiteLoc call = dynCast<CallSiteLoc>(trace); call; call = dynCast<CallSiteLoc>(trace)) {
-    Location frame = innermostFrame(call.caller());
-    Location inner = call.callee();
-    for (CallSiteLoc level = dynCast<CallSiteLoc>(inner); level;
-         level = dynCast<CallSiteLoc>(inner))
-      inner = level.callee() == frame ? level.caller() : Location();
-    if (inner != frame)
-      return trace;
+/// ones of the program that has the equation again, once per level. Returns the equation's frames.
+static Location withoutRepeatedFrames(Location trace) {
+  CallSiteLoc call = dynCast<CallSiteLoc>(trace);
+  while (call && beginsWith(call.caller(), call.callee())) {
     trace = call.caller();
+    call = dynCast<CallSiteLoc>(trace);
   }
   return trace;
 }
@@ -97,7 +100,7 @@ static Location framesOfEquation(Location trace) {
   Location frames = nested.empty() ? trace : nested.back().callee();
   for (auto call = nested.rbegin(); call != nested.rend(); ++call) {
     bool isSame = frames == call->callee();
-    frames = withoutRepeatedFrame(isSame ? *call : CallSiteLoc::get(frames, call->caller()));
+    frames = withoutRepeatedFrames(isSame ? *call : CallSiteLoc::get(frames, call->caller()));
   }
   return frames;
 }
