@@ -173,6 +173,16 @@ def test_no_confident_pair_of_a_case_is_wrong_any_more(case):
     assert ground_truth.measure(library_programs.program(*case), min_confidence=0.9).wrong == 0
 
 
+def test_nothing_is_derived_from_what_makes_only_integers():
+    """The gather is dead code in the forward pass; what is left at its place makes its indices."""
+
+    def loss(x, w):
+        return jnp.take(x @ w, 0, axis=1).sum()
+
+    program = ground_truth.Program(loss, (pairing_programs.X, pairing_programs.W))
+    assert ground_truth.measure(program, min_confidence=0.9).wrong == 0
+
+
 def test_shard_map(run_python):
     code = (
         f"import sys, json; sys.path.insert(0, {str(Path(__file__).parent)!r}); import ground_truth as g\n"

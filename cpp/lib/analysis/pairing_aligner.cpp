@@ -89,6 +89,10 @@ const Aligner::Bucket &Aligner::bucketOf(const Node &derived) const {
 /// Frames must agree, but with jax.checkpoint, which loses some.
 bool Aligner::isCandidate(const Node &derived, const Bucket &bucket, NodeId primal) const {
   const Node &from = graph_.nodes[primal];
+  // A call or loop of the same name may have lost the results that nothing uses.
+  if (!derived.isRematted && derived.primitive != from.primitive && graph_.makesIntegers(from) &&
+      !graph_.makesIntegers(derived))
+    return false;
   if (!derived.trace || from.trace == derived.trace)
     return true;
   return derived.isCheckpointed || derived.isRematted || !from.trace ||

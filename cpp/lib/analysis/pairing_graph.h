@@ -149,6 +149,8 @@ public:
   bool hasUnitDimension(TypeId type);
   /// Whether two types are equal, or one is the other with up to so many dimensions more.
   bool isAlike(TypeId a, TypeId b, size_t numBatched);
+  /// Whether all that an operation makes is integers, which have no derivative.
+  bool makesIntegers(const Node &node);
   /// Whether a node broadcasts a zero.
   bool isZero(NodeId id);
   /// The operation that `node` was written out for, as a part of its region; or kNone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which types batching may make of which.
+// Which types batching may make of which, and which have no derivative.
 #include "pairing_graph.h"
 
 #include <algorithm>
@@ -35,6 +35,14 @@ const std::vector<std::string> &PairingGraph::shape(TypeId type) {
 bool PairingGraph::hasUnitDimension(TypeId type) {
   const std::vector<std::string> &dimensions = shape(type);
   return std::find(dimensions.begin(), dimensions.end(), "1") != dimensions.end();
+}
+
+bool PairingGraph::makesIntegers(const Node &node) {
+  Span<TypeId> types = makes(node);
+  return !types.empty() && std::all_of(types.begin(), types.end(), [&](TypeId type) {
+    std::string_view element = shape(type).back();
+    return element.substr(0, 1) == "i" || element.substr(0, 2) == "ui";
+  });
 }
 
 bool PairingGraph::isAlike(TypeId a, TypeId b, size_t numBatched) {

@@ -5,6 +5,7 @@
 #include "hlotag/passes/passes.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace hlotag::passes {
 
@@ -90,6 +91,19 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     return success();
 
   analysis::Provenance provenance(operations);
+  std::unordered_map<const void *, ir::DictionaryAttr> takenAway; // by function
+  auto takenAwayAround = [&](ir::Operation op) {
+    do
+      op = op.parent();
+    while (op.name() != ctx.ids().func);
+    auto [taken, isNew] = takenAway.try_emplace(op.opaque());
+    if (isNew)
+      for (ir::Operation call : provenance.callsOf(op))
+        if (ir::DictionaryAttr all = ir::TagWriter::get(call))
+          taken->second =
+              ctx.tags().merge(taken->second, carrier.without(all, carrier.carried(all)));
+    return taken->second;
+  };
   analysis::pairBackward(operations, provenance, [&](const analysis::Pair &pair) {
     float atBest = std::max(pair.confidence, pair.agreed);
     if (atBest < *minConfidence_ || !carrier.isTaggable(pair.derived))
@@ -100,7 +114,15 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     bool allAgree = pair.agreed > pair.confidence &&
                     std::all_of(pair.rivals.begin(), pair.rivals.end(), agrees);
     float confidence = allAgree ? pair.agreed : pair.confidence;
-    if (entries && confidence >= *minConfidence_)
+    if (!entries || confidence < *minConfidence_)
+      return;
+    // What a loop calls to fill its stacks stems from the loop: what the call lost is not back
+    // there.
+    if (ir::DictionaryAttr taken = takenAwayAround(pair.derived)) {
+      entries.all = carrier.without(entries.all, taken);
+      entries.attached = carrier.without(entries.attached, taken);
+    }
+    if (entries)
       carrier.give(pair.derived, entries, {"derived by autodiff", pair.primal, confidence});
   });
   return success();
