@@ -89,7 +89,7 @@ void addRivals(const PairingGraph &graph, NodeId id, Pair &pair) {
 
 /// Pairs the operations in the regions of `derived` with those in the regions of `primal`, which
 /// may be equations of their own, where the one is a copy of the other.
-void visitCopiedBody(Operation derived, Operation primal, float confidence,
+void visitCopiedBody(Operation function, Operation derived, Operation primal, float confidence,
                      const std::function<void(const Pair &)> &visit) {
   if (derived.name() != primal.name() || derived.regions().size() != primal.regions().size())
     return;
@@ -103,12 +103,13 @@ void visitCopiedBody(Operation derived, Operation primal, float confidence,
     if (!std::equal(copies.begin(), copies.end(), originals.begin(), originals.end(), isSameKind))
       continue;
     for (size_t at = 0; at < copies.size(); ++at)
-      visit({copies[at], originals[at], confidence});
+      visit({function, copies[at], originals[at], confidence});
   }
 }
 
 /// Calls `visit` with the pairs of the node `id`, if it was paired.
-void visitPairs(PairingGraph &graph, NodeId id, const std::function<void(const Pair &)> &visit) {
+void visitPairs(PairingGraph &graph, Operation function, NodeId id,
+                const std::function<void(const Pair &)> &visit) {
   const Node &node = graph.nodes[id];
   // What was derived from a derived operation stems from what that was derived from.
   NodeId primal = node.primal;
@@ -122,12 +123,12 @@ void visitPairs(PairingGraph &graph, NodeId id, const std::function<void(const P
     return;
   Operation derived = graph.opOf(node);
   if (node.isRematted)
-    visitCopiedBody(derived, graph.opOf(graph.nodes[primal]), confidence, visit);
+    visitCopiedBody(function, derived, graph.opOf(graph.nodes[primal]), confidence, visit);
   // The body of a reduction goes with it; that of a loop was paired itself.
   bool hasOwnBody = node.hasRegions && node.last == id && node.name != graph.ids().whileOp &&
                     node.name != graph.ids().caseOp;
   auto visitFrom = [&](NodeId source) {
-    Pair pair{derived, graph.opOf(graph.nodes[source]), confidence};
+    Pair pair{function, derived, graph.opOf(graph.nodes[source]), confidence};
     if (source == primal && primal == node.primal)
       addRivals(graph, id, pair);
     visit(pair);
@@ -191,7 +192,7 @@ void pairBackward(const OpList &operations, Provenance &provenance,
   adoptCallees(graph, provenance, seen);
   for (const FunctionNodes &function : graph.functions)
     for (NodeId id : function.derived)
-      visitPairs(graph, id, visit);
+      visitPairs(graph, function.function, id, visit);
 }
 
 } // namespace hlotag::analysis

@@ -90,8 +90,8 @@ const Aligner::Bucket &Aligner::bucketOf(const Node &derived) const {
 bool Aligner::isCandidate(const Node &derived, const Bucket &bucket, NodeId primal) const {
   const Node &from = graph_.nodes[primal];
   // A call or loop of the same name may have lost the results that nothing uses.
-  if (!derived.isRematted && derived.primitive != from.primitive && graph_.makesIntegers(from) &&
-      !graph_.makesIntegers(derived))
+  if (!derived.isRematted && derived.primitive != from.primitive && from.makesIntegers &&
+      !derived.makesIntegers)
     return false;
   if (!derived.trace || from.trace == derived.trace)
     return true;

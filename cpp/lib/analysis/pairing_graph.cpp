@@ -114,6 +114,7 @@ NodeId PairingGraph::addNode(size_t entry, RegionId region) {
   ValueRange made = values_.addResults(op.results(), id);
   node.firstResult = made[0];
   node.numResults = uint32_t(made.size());
+  node.makesIntegers = areIntegers(makes(node));
   if (node.name == ids_.funcCall)
     *calls_.insert(op.opaque()).first = id;
   if (isControlFlow(node.name))

@@ -48,10 +48,9 @@ struct alignas(64) Node {
   NodeId last = 0;            ///< the last node nested in it; itself if there is none
   NodeId firstMember = kNone; ///< of an equation of several operations
   bool hasRegions = false;
-  bool isRepeated = false; ///< another equation computes the same, and one of them again
-  bool isShape = false;    ///< it only seems to bring what its owner works on into shape
-  bool isOrphan = false;   ///< only the backward pass uses it: its equation may be dead code
-  bool isApart = false;    ///< a residual that may be another equation's, or none
+  bool makesIntegers = false; ///< nothing else, and those have no derivative
+  bool isShape = false;       ///< it only seems to bring what its owner works on into shape
+  bool isOrphan = false;      ///< only the backward pass uses it: its equation may be dead code
   bool isTransposed = false, isCheckpointed = false, isRematted = false; ///< as in the origin
 
   const Origin *origin = nullptr;
@@ -65,6 +64,8 @@ struct alignas(64) Node {
   NodeId tangentOf = kNone;  ///< forward mode: the operation that this is the tangent of
   uint32_t place = 0;        ///< backward operations: where it is in its chain
   float agreed = 0;          ///< how sure it is that it stems from that or from a rival
+  bool isRepeated = false;   ///< another equation computes the same, and one of them again
+  bool isApart = false;      ///< a residual that may be another equation's, or none
 };
 static_assert(sizeof(void *) != 8 || sizeof(Node) == 128);
 
@@ -89,6 +90,13 @@ public:
 private:
   const Node *nodes_;
   NodeId first_;
+};
+
+/// What is asked for of a tensor type.
+struct Shape {
+  std::vector<std::string> parts; ///< the dimensions, and the element type last
+  bool hasUnitDimension = false;
+  bool isOfIntegers = false;
 };
 
 /// The nodes of a function, in order. Most steps concern few of them, which are listed: to go
@@ -146,11 +154,9 @@ public:
   /// The attributes that say what `node` computes: those of other dialects are notes, and copies of
   /// a call may call copies.
   std::vector<const void *> attributesOf(const Node &node) const;
-  bool hasUnitDimension(TypeId type);
+  bool hasUnitDimension(TypeId type) { return shape(type).hasUnitDimension; }
   /// Whether two types are equal, or one is the other with up to so many dimensions more.
   bool isAlike(TypeId a, TypeId b, size_t numBatched);
-  /// Whether all that an operation makes is integers, which have no derivative.
-  bool makesIntegers(const Node &node);
   /// Whether a node broadcasts a zero.
   bool isZero(NodeId id);
   /// The operation that `node` was written out for, as a part of its region; or kNone.
@@ -199,7 +205,8 @@ private:
   void aliasYielded(NodeId host);
   void aliasInvariants(NodeId loop);
   void aliasUnstacked(NodeId id);
-  const std::vector<std::string> &shape(TypeId type);
+  const Shape &shape(TypeId type);
+  bool areIntegers(Span<TypeId> types);
   bool isApart(NodeId id, const std::vector<NodeId> &previous);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node, NodeId equation);
@@ -218,7 +225,7 @@ private:
   ValueGraph values_;
   ir::PointerMap<NodeId> calls_;                         // by operation
   ir::FlatMap<NodeId, RegionId> regions_;                // the first one of loops and conditionals
-  std::vector<std::vector<std::string>> shapes_;         // by type
+  std::vector<Shape> shapes_;                            // by type
   ir::PointerMap<bool> isZero_;                          // by attribute
   std::map<std::pair<ValueId, TypeId>, ValueId> slices_; // by stack and type
   ir::PointerMap<uint32_t> functionByOp_;

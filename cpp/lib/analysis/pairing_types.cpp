@@ -10,7 +10,7 @@ namespace hlotag::analysis {
 using namespace ir;
 
 /// The dimensions of a tensor type, and its element type last.
-static std::vector<std::string> shapeOf(const void *type) {
+static std::vector<std::string> partsOf(const void *type) {
   std::string text = Attribute(capi::fn().mlirTypeAttrGet(MlirType{type})).str();
   std::vector<std::string> parts;
   size_t begin = text.find('<');
@@ -24,31 +24,29 @@ static std::vector<std::string> shapeOf(const void *type) {
   return parts;
 }
 
-const std::vector<std::string> &PairingGraph::shape(TypeId type) {
-  if (shapes_.empty())
+const Shape &PairingGraph::shape(TypeId type) {
+  if (type >= shapes_.size())
     shapes_.resize(values_.types().size());
-  if (shapes_[type].empty())
-    shapes_[type] = shapeOf(values_.types()[type]);
-  return shapes_[type];
+  Shape &shape = shapes_[type];
+  if (shape.parts.empty()) {
+    shape.parts = partsOf(values_.types()[type]);
+    const std::string &element = shape.parts.back();
+    shape.isOfIntegers = element[0] == 'i' || element.compare(0, 2, "ui") == 0;
+    shape.hasUnitDimension =
+        std::find(shape.parts.begin(), shape.parts.end(), "1") != shape.parts.end();
+  }
+  return shape;
 }
 
-bool PairingGraph::hasUnitDimension(TypeId type) {
-  const std::vector<std::string> &dimensions = shape(type);
-  return std::find(dimensions.begin(), dimensions.end(), "1") != dimensions.end();
-}
-
-bool PairingGraph::makesIntegers(const Node &node) {
-  Span<TypeId> types = makes(node);
-  return !types.empty() && std::all_of(types.begin(), types.end(), [&](TypeId type) {
-    std::string_view element = shape(type).back();
-    return element.substr(0, 1) == "i" || element.substr(0, 2) == "ui";
-  });
+bool PairingGraph::areIntegers(Span<TypeId> types) {
+  return !types.empty() && std::all_of(types.begin(), types.end(),
+                                       [&](TypeId type) { return shape(type).isOfIntegers; });
 }
 
 bool PairingGraph::isAlike(TypeId a, TypeId b, size_t numBatched) {
   if (a == b || numBatched == 0)
     return a == b;
-  const std::vector<std::string> *shorter = &shape(b), *longer = &shape(a);
+  const std::vector<std::string> *shorter = &shape(b).parts, *longer = &shape(a).parts;
   if (longer->size() < shorter->size())
     std::swap(longer, shorter);
   size_t numMore = longer->size() - shorter->size();

@@ -5,7 +5,6 @@
 #include "hlotag/passes/passes.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace hlotag::passes {
 
@@ -91,18 +90,17 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     return success();
 
   analysis::Provenance provenance(operations);
-  std::unordered_map<const void *, ir::DictionaryAttr> takenAway; // by function
-  auto takenAwayAround = [&](ir::Operation op) {
-    do
-      op = op.parent();
-    while (op.name() != ctx.ids().func);
-    auto [taken, isNew] = takenAway.try_emplace(op.opaque());
-    if (isNew)
-      for (ir::Operation call : provenance.callsOf(op))
-        if (ir::DictionaryAttr all = ir::TagWriter::get(call))
-          taken->second =
-              ctx.tags().merge(taken->second, carrier.without(all, carrier.carried(all)));
-    return taken->second;
+  ir::Operation function; // of the pair before
+  ir::DictionaryAttr takenAway;
+  auto takenAwayIn = [&](ir::Operation callee) {
+    if (callee == function)
+      return takenAway;
+    function = callee;
+    takenAway = {};
+    for (ir::Operation call : provenance.callsOf(callee))
+      if (ir::DictionaryAttr all = ir::TagWriter::get(call))
+        takenAway = ctx.tags().merge(takenAway, carrier.without(all, carrier.carried(all)));
+    return takenAway;
   };
   analysis::pairBackward(operations, provenance, [&](const analysis::Pair &pair) {
     float atBest = std::max(pair.confidence, pair.agreed);
@@ -118,7 +116,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
       return;
     // What a loop calls to fill its stacks stems from the loop: what the call lost is not back
     // there.
-    if (ir::DictionaryAttr taken = takenAwayAround(pair.derived)) {
+    if (ir::DictionaryAttr taken = takenAwayIn(pair.function)) {
       entries.all = carrier.without(entries.all, taken);
       entries.attached = carrier.without(entries.attached, taken);
     }

@@ -12,6 +12,7 @@
 namespace hlotag::analysis {
 
 struct Pair {
+  ir::Operation function; ///< that `derived` is in
   ir::Operation derived;
   ir::Operation primal;
   float confidence; ///< 0 to 1
@@ -20,7 +21,7 @@ struct Pair {
 };
 
 /// Pairs the backward operations of a module with the forward operations they were derived from,
-/// and calls `visit` with each pair, which may change attributes then.
+/// and calls `visit` with each pair, function by function, which may change attributes then.
 ///
 /// JAX transposes equations in exactly reverse order, and recomputes rematerialized ones in order.
 /// So, per function and kind of backward code, the pairing is the heaviest monotone chain among
