@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import ground_truth
 import hlotag
@@ -180,6 +181,23 @@ def test_nothing_is_derived_from_what_makes_only_integers():
         return jnp.take(x @ w, 0, axis=1).sum()
 
     program = ground_truth.Program(loss, (pairing_programs.X, pairing_programs.W))
+    assert ground_truth.measure(program, min_confidence=0.9).wrong == 0
+
+
+def test_nor_is_what_batching_adds_to_an_index():
+    """The index of the update is broadcast in the backward pass, too; the equation that made it has no derivative."""
+
+    def loss(w):
+        def step(stack, i):
+            y = jnp.tanh(stack[0] @ w)
+            return lax.cond(i > 0, lambda: lax.dynamic_update_index_in_dim(stack, y, i - 1, 0), lambda: stack), None
+
+        return (lax.scan(step, jnp.ones((4, 8, 8)), jnp.arange(5))[0] ** 2).sum()
+
+    def gradients(loss):
+        return lambda w: jax.vmap(jax.grad(loss))(jnp.stack([w, w * 2]))
+
+    program = ground_truth.Program(loss, (pairing_programs.W,), gradients)
     assert ground_truth.measure(program, min_confidence=0.9).wrong == 0
 
 

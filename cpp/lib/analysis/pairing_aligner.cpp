@@ -90,8 +90,7 @@ const Aligner::Bucket &Aligner::bucketOf(const Node &derived) const {
 bool Aligner::isCandidate(const Node &derived, const Bucket &bucket, NodeId primal) const {
   const Node &from = graph_.nodes[primal];
   // A call or loop of the same name may have lost the results that nothing uses.
-  if (!derived.isRematted && derived.primitive != from.primitive && from.makesIntegers &&
-      !derived.makesIntegers)
+  if (!derived.isRematted && derived.primitive != from.primitive && from.makesIntegers)
     return false;
   if (!derived.trace || from.trace == derived.trace)
     return true;
