@@ -53,21 +53,11 @@ GLUE = CARRIERS | {"fusion", "parameter", "constant"}
 
 # XLA rewrites arithmetic to any other: the remainder by a power of two to a mask, a square root and a division to `rsqrt`.
 ARITHMETIC = {
-    *("abs", "add", "and", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine", "divide", "exponential", "floor"),
-    *(
-        "exponential-minus-one",
-        "imag",
-        "is-finite",
-        "log",
-        "log-plus-one",
-        "logistic",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negate",
-    ),
-    *("not", "or", "power", "real", "remainder", "round-nearest-even", "rsqrt", "select", "shift-left", "shift-right-logical"),
-    *("shift-right-arithmetic", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
+    *("abs", "add", "and", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine", "divide", "exponential"),
+    *("exponential-minus-one", "floor", "imag", "is-finite", "log", "log-plus-one", "logistic", "maximum", "minimum"),
+    *("multiply", "negate", "not", "or", "power", "real", "remainder", "round-nearest-even", "rsqrt", "select"),
+    *("shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh"),
+    "xor",
 }
 
 # Instructions that compute an operation, beside the one of the same name.

@@ -17,7 +17,7 @@ import hlotag
 from hlotag import _compat
 from hlotag.audit import Audit, Stage, TagState, collect, program
 from hlotag.audit.collect import audit_module
-from hlotag.audit.dumps import audit_dumps
+from hlotag.audit.dumps import audit_dumps, of_modules
 from hlotag.errors import HloError, ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
@@ -226,6 +226,17 @@ def test_what_relabels_a_value_and_is_named_after_another_has_lost_nothing():
     truth = audit_truth.Truth(case)
     lost = [tag.op.id for tag in collect.audit_lowered(case.lowered).lost if tag.key == "t"]
     assert [number for number in lost if truth.state(number) != TagState.LOST] == []
+
+
+def test_computations_may_come_in_any_order():
+    (module,) = of_executable(
+        jax.jit(lambda x: jax.lax.scan(lambda c, row: (jnp.sort(c + row), None), x[0], x)[0]).lower(X).compile()
+    )
+    written = [computation.SerializeToString() for computation in module.proto.computations]
+    for computation, other in zip(module.proto.computations, reversed(written), strict=True):
+        computation.ParseFromString(other)
+    reordered = HloModule(module.proto.SerializeToString())
+    assert of_modules(reordered, reordered).instruction_count == len(module)
 
 
 def test_jaxs_disk_cache_is_left_alone(run_python, tmp_path):

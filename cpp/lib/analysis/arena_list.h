@@ -23,10 +23,6 @@ public:
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const T &operator[](size_t index) const { return data_[index]; }
-  bool operator==(const ArenaList &other) const {
-    return std::equal(begin(), end(), other.begin(), other.end());
-  }
-  bool operator!=(const ArenaList &other) const { return !(*this == other); }
 
   void reserve(Arena &arena, size_t capacity) {
     if (capacity <= capacity_)

@@ -376,6 +376,7 @@ const FunctionNodes *PairingGraph::functionOf(const Node &call) {
   return index ? &functions[*index] : nullptr;
 }
 
+/// Links the operations of each equation that has several, last first, so that they are in order.
 void PairingGraph::findMembers(const FunctionNodes &range) {
   for (NodeId id = range.end; id-- > range.begin;) {
     NodeId owner = nodes[id].owner;
