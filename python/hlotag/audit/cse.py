@@ -8,6 +8,7 @@ away what is before this one comes to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,37 @@ from hlotag.hlo.opcodes import may_be
 PASS = "cse"
 
 Named = Mapping[Any, Sequence[int]]
+
+
+class _Run:
+    """One run of the pass; what is looked up in its modules is indexed when the first asks."""
+
+    def __init__(self, ops: Sequence[Op], before: Named, after: Named) -> None:
+        self._ops, self._before, self._after = ops, before, after
+
+    @cached_property
+    def own(self) -> dict[int, Any]:
+        """By operation, its first instruction before."""
+        own: dict[int, Any] = {}
+        for instruction, numbers in self._before.items():
+            for number in numbers:
+                if may_be(self._ops[number].name, instruction.opcode):
+                    own.setdefault(number, instruction)
+        return own
+
+    @cached_property
+    def left(self) -> dict[str, Any]:
+        """By name, the instructions after."""
+        return {instruction.name: instruction for instruction in self._after}
+
+    @cached_property
+    def user_of(self) -> dict[Any, tuple[Any, int]]:
+        """By instruction before, its first user and the operand that it is of that."""
+        found: dict[Any, tuple[Any, int]] = {}
+        for user in self._before:
+            for position, operand in enumerate(user.operands):
+                found.setdefault(operand, (user, position))
+        return found
 
 
 class Eliminated:
@@ -30,13 +62,13 @@ class Eliminated:
 
     def __init__(self, ops: Sequence[Op], passes: Sequence[tuple[str, Named]]) -> None:
         self._ops = ops
-        self._by: dict[int, tuple[Named, Named]] = {}
+        self._by: dict[int, _Run] = {}
         present = [self._present(named) for _, named in passes]
         for ((_, before), (name, after)), (had, has) in zip(pairwise(passes), pairwise(present), strict=True):
             for number in self._by.keys() & has:
                 del self._by[number]
             if name == PASS:
-                self._by.update(dict.fromkeys(had - has, (before, after)))
+                self._by.update(dict.fromkeys(had - has, _Run(ops, before, after)))
 
     def __contains__(self, number: int) -> bool:
         return number in self._by
@@ -50,27 +82,19 @@ class Eliminated:
         Returns:
             An instruction of the module after the pass.
         """
-        before, after = self._by[number]
-        left = {instruction.name: instruction for instruction in after}
-        user_of: dict[Any, tuple[Any, int]] = {}
-        for user in before:
-            for position, operand in enumerate(user.operands):
-                user_of.setdefault(operand, (user, position))
-        (at, *_) = (i for i, numbers in before.items() if number in numbers and self._is(number, i))
+        run = self._by[number]
+        at = run.own[number]
         # Its user may have had an equal one, too.
         positions = []
-        while at.name not in left:
-            if at not in user_of:
+        while at.name not in run.left:
+            if at not in run.user_of:
                 return None
-            at, position = user_of[at]
+            at, position = run.user_of[at]
             positions.append(position)
-        found = left[at.name]
+        found = run.left[at.name]
         for position in reversed(positions):
             found = found.operands[position]
         return found
 
     def _present(self, named: Named) -> set[int]:
-        return {number for instruction, numbers in named.items() for number in numbers if self._is(number, instruction)}
-
-    def _is(self, number: int, instruction: Any) -> bool:
-        return may_be(self._ops[number].name, instruction.opcode)
+        return {n for instruction, numbers in named.items() for n in numbers if may_be(self._ops[n].name, instruction.opcode)}
