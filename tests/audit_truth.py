@@ -3,8 +3,8 @@
 
 The program is compiled a second time with a distinct value on each tagged operation, so that XLA itself says whose entry an
 instruction bears, and with a dump after every pass, which says by which pass an operation went. (Distinct values are slow to
-compile; that is why the audit does without.) Which instruction computes an operation is read from a table written by hand for
-the programs here. What is dead is found by taking away, again and again, what has no uses.
+compile; that is why the audit does without.) Which instruction computes an operation is read from a table written by hand
+(`audit_opcodes.py`). What is dead is found by taking away, again and again, what has no uses.
 
 `python tests/audit_truth.py [program ...]` prints where the two differ.
 """
@@ -33,6 +33,7 @@ from jax import lax
 from jaxlib.mlir import ir
 
 import hlotag
+from audit_opcodes import GLUE, MOVERS, computes, rewritten
 from hlotag import _compat, hlo_stage
 from hlotag.audit import TagState
 from hlotag.audit.collect import audit_lowered
@@ -45,39 +46,6 @@ FRONTEND = "mhlo.frontend_attributes"
 NEVER = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh"}
 VALUES = ("a", "b", "c")
 THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
-# Instructions that only carry what others compute.
-CARRIERS = {"copy", "bitcast", "call", "tuple", "get-tuple-element", "transpose", "reshape", "broadcast"}
-# Those, and what moves what others compute.
-MOVERS = CARRIERS | {"concatenate", "dynamic-slice", "dynamic-update-slice", "iota", "pad", "reverse", "slice"}
-GLUE = CARRIERS | {"fusion", "parameter", "constant"}
-
-# XLA rewrites arithmetic to any other: the remainder by a power of two to a mask, a square root and a division to `rsqrt`.
-ARITHMETIC = {
-    *("abs", "add", "and", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine", "divide", "exponential"),
-    *("exponential-minus-one", "floor", "imag", "is-finite", "log", "log-plus-one", "logistic", "maximum", "minimum"),
-    *("multiply", "negate", "not", "or", "power", "real", "remainder", "round-nearest-even", "rsqrt", "select"),
-    *("shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh"),
-    "xor",
-}
-
-# Instructions that compute an operation, beside the one of the same name.
-COMPUTED_BY = {
-    "stablehlo.broadcast_in_dim": {"broadcast", "reshape", "bitcast", "transpose", "copy", "iota"},
-    "stablehlo.reshape": {"reshape", "bitcast", "copy", "broadcast", "transpose"},
-    "stablehlo.transpose": {"transpose", "bitcast", "copy", "reshape"},
-    "stablehlo.dot_general": {"dot", "multiply", "add", "reduce", "custom-call"},
-    "stablehlo.convolution": {"convolution", "dot", "multiply", "custom-call"},
-    "stablehlo.slice": {"slice", "broadcast"},
-    "stablehlo.reverse": {"reverse", "broadcast"},
-    "stablehlo.pad": {"pad", "slice", "broadcast"},
-    "stablehlo.select_and_scatter": {"select-and-scatter", "scatter"},
-    "stablehlo.case": {"conditional", "select"},
-    "stablehlo.dynamic_slice": {"dynamic-slice", "slice"},
-    "stablehlo.divide": {"divide", "multiply"},
-    "stablehlo.subtract": {"subtract", "add"},
-    "stablehlo.scatter": {"scatter", "dynamic-update-slice"},
-    "stablehlo.gather": {"gather", "dynamic-slice"},
-}
 
 
 def mix(x, w, b):
@@ -300,15 +268,6 @@ def module_in(data: bytes) -> bytes:
         position, shift = position + 1, shift + 7
         if byte < 128:
             return data[position : position + size]
-
-
-def computes(name: str, opcode: str) -> bool:
-    base = name.rpartition(".")[2].replace("_", "-")
-    return (name.startswith("chlo.") and opcode not in GLUE) or opcode == base or opcode in COMPUTED_BY.get(name, ())
-
-
-def rewritten(name: str, opcode: str) -> bool:
-    return name.rpartition(".")[2].replace("_", "-") in ARITHMETIC and opcode in ARITHMETIC
 
 
 def has_effect(operation: ir.Operation) -> bool:

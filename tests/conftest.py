@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,25 @@ def serialized(client: Any) -> bytes:
     from xla_programs import ADD_HLO
 
     return client.compile_and_load(ADD_HLO).serialize()
+
+
+@pytest.fixture
+def staged() -> Iterator[None]:
+    """Runs a test in the stage."""
+    import hlotag
+
+    with hlotag.stage():
+        yield
+
+
+@pytest.fixture(params=["jax", "hlotag"])
+def set_xla_metadata(request: pytest.FixtureRequest) -> Any:
+    """The tagging function of JAX, and hlotag's."""
+    from jax.experimental import xla_metadata
+
+    import hlotag
+
+    return {"jax": xla_metadata, "hlotag": hlotag}[request.param].set_xla_metadata
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,6 @@ from modules import ops_of
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 
-@pytest.fixture
-def staged():
-    with hlotag.stage():
-        yield
-
-
 def entries(function):
     """[(op, entries)] of the ops of `function` that have any."""
     return [(op.name, op.entries) for op in ops_of(jax.jit(function).lower(X)) if op.entries]

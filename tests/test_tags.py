@@ -8,9 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import jet, xla_metadata
-from jax.sharding import PartitionSpec as P
 
 import hlotag
 from hlotag import tags
@@ -18,19 +16,6 @@ from modules import ops_of
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 W = np.eye(4, dtype=np.float32) + 0.1
-
-APIS = {"jax": xla_metadata.set_xla_metadata, "hlotag": hlotag.set_xla_metadata}
-
-
-@pytest.fixture(params=APIS)
-def set_xla_metadata(request):
-    return APIS[request.param]
-
-
-@pytest.fixture
-def staged():
-    with hlotag.stage():
-        yield
 
 
 def lower(function, *args):
@@ -419,79 +404,6 @@ def test_an_operation_that_only_has_a_tangent(staged, set_xla_metadata):
     assert names(f) == ["broadcast_in_dim", "multiply"]
 
 
-LOWERED_TO_NOTHING = {
-    "jnp.copy": jnp.copy,
-    "jnp.array": jnp.array,
-    "jax.device_put": jax.device_put,
-    "jax.device_put to a device": lambda y: jax.device_put(y, jax.devices()[0]),
-    "jax.device_put of several": lambda y: jax.device_put((jnp.ones(3), y))[1],
-    "stop_gradient": lax.stop_gradient,
-    "checkpoint_name": lambda y: checkpoint_name(y, "y"),
-    "x ** 1": lambda y: lax.integer_pow(y, 1),
-    "checkpoint": jax.checkpoint(lambda y: y),
-    "checkpoint of several": lambda y: jax.checkpoint(lambda x, y: (y, x))(2.0 * y, y)[0],
-    "several": lambda y: jnp.copy(checkpoint_name(jax.device_put(y), "y")),
-}
-
-
-@pytest.mark.parametrize("case", LOWERED_TO_NOTHING)
-def test_what_lowers_to_nothing_hands_the_tag_to_what_made_its_operand(case, staged, set_xla_metadata):
-    same = LOWERED_TO_NOTHING[case]
-    assert names(lambda x, w: jnp.cos(set_xla_metadata(same(jnp.sin(x)), k="v")) @ w) == ["sine"]
-    grad = jax.grad(lambda x, w: (set_xla_metadata(same(jnp.sin(x * 2.0)), k="v") * jnp.sin(x)).sum())
-    if case != "stop_gradient":
-        assert {"sine", "cosine", "multiply"} == set(names(grad))
-    with pytest.warns(hlotag.TagDropped):
-        assert names(lambda x, w: set_xla_metadata(same(x), k="v") @ w) == []
-
-
-@pytest.mark.parametrize("case", LOWERED_TO_NOTHING)
-def test_what_made_the_operand_keeps_its_own_tag(case, staged, set_xla_metadata):
-    def f(x, w):
-        y = set_xla_metadata(jnp.sin(x), k="own")
-        return jnp.cos(set_xla_metadata(LOWERED_TO_NOTHING[case](y), k="copy", other="o")) @ w
-
-    with pytest.warns(hlotag.TagDropped, match="k='copy' has no operation to go to: what made the value lowers to nothing"):
-        (sine,) = [op for op in ops_of(jax.jit(f).lower(X, W)) if "k" in op.entries]
-    assert sine.name == "stablehlo.sine"
-    assert (sine.entries["k"], sine.entries["other"]) == ("own", "o")
-
-
-CASTS = {
-    "to varying": ["varying"],
-    "to reduced": ["reduced"],
-    "reduced to varying": ["reduced", "varying"],
-    "varying to unreduced": ["varying", "unreduced"],
-}
-
-
-@pytest.mark.parametrize("case", CASTS)
-def test_casts_of_shard_map_hand_the_tag_to_what_made_their_operand(case, staged, set_xla_metadata):
-    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
-    kind = CASTS[case][-1]
-
-    def body(x):
-        y = jnp.sin(x)
-        for to in CASTS[case]:
-            y = lax.pcast(y, "i", to=to)
-        return set_xla_metadata(y, k="v")
-
-    out = P("i") if kind == "varying" else P(**{kind: {"i"}})
-    with jax.set_mesh(mesh):
-        traced = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P(), out_specs=out)).trace(X)
-    # Not lowered: JAX itself does not lower what returns an unreduced value so.
-    (equation,) = traced.jaxpr.eqns
-    tagged = [inner.primitive.name for inner in equation.params["jaxpr"].eqns if inner.ctx.xla_metadata]
-    assert tagged == ["sin"]
-
-
-def test_a_transfer_to_another_memory_is_an_operation(staged, set_xla_metadata):
-    there = jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
-    f = lambda x, w: jnp.cos(set_xla_metadata(jax.device_put(jnp.sin(x), there), k="v"))
-    lowered = jax.jit(f).trace(X, W).lower(lowering_platforms=("cuda",))
-    assert [op.name for op in ops_of(lowered) if "k" in op.entries] == ["sdy.sharding_constraint", "stablehlo.custom_call"]
-
-
 def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
@@ -522,7 +434,7 @@ def test_without_the_stage_tags_are_jaxs_own_and_nothing_reserved_is_left():
 
         return jax.value_and_grad(f)
 
-    ours, theirs = (ops_of(lower(loss(S))) for S in APIS.values())
+    ours, theirs = (ops_of(lower(loss(S))) for S in (hlotag.set_xla_metadata, xla_metadata.set_xla_metadata))
     assert [(op.name, op.entries) for op in ours] == [(op.name, op.entries) for op in theirs]
     policies = lambda x, w: (hlotag.tag(x @ w, {"k": "f"}, grad="drop") ** 2).sum()
     text = lower(jax.grad(policies)).as_text(debug_info=True)

@@ -42,14 +42,14 @@ done
 if [[ -n $newest ]]; then
   export PATH="$PWD/.venv/$newest/bin:$PATH"
   step "pytest through jaxlib's bindings, a short form" env HLOTAG_HOST=bindings ".venv/$newest/bin/python" -m pytest -q -n auto \
-    --maxprocesses=8 tests/test_stage.py tests/test_pipeline.py tests/test_tags.py tests/test_cli.py
+    --maxprocesses=8 tests/test_stage.py tests/test_pipeline.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_cli.py
   # pip may choose any version between the two that are tested whole.
   between=0.11.2
   if [[ $newest == 3.11 ]]; then
     missing "jax $between: not for Python 3.11"
   else
     step "jax $between, a short form" env PYTHON="$(bash tools/find_python.sh "$newest")" bash tools/try_jax.sh "$between" \
-      tests/test_contract.py tests/test_stage.py tests/test_tags.py tests/test_hlo_stage.py tests/test_host.py
+      tests/test_contract.py tests/test_stage.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_hlo_stage.py tests/test_host.py
   fi
   step "C++ unit tests" bash tools/unittests.sh dev
   step "sanitizers" bash tools/sanitize.sh short
