@@ -126,6 +126,12 @@ def test_the_stage_inside_xla(variables, hlo, op_names):
         ({"HLOTAG_ENABLE": "1", "HLOTAG_HLO": ","}, "HLOTAG_HLO", "got none"),
         ({"HLOTAG_OP_NAMES": "layer"}, "HLOTAG_OP_NAMES", "no effect without HLOTAG_ENABLE=1"),
         ({"HLOTAG_PIPELINE": "hlotag-resolve"}, "HLOTAG_PIPELINE", "no effect without HLOTAG_ENABLE=1"),
+        (
+            {"HLOTAG_ENABLE": "1", "HLOTAG_PIPELINE": "hlotag-attach{rules-file=/nowhere/rules.toml}"},
+            "HLOTAG_PIPELINE",
+            "No such file.*/nowhere/rules.toml'; hlotag stays off",
+        ),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_PIPELINE": "hlotag-\udcff"}, "HLOTAG_PIPELINE", "not text that UTF-8 can write"),
         ({"HLOTAG_DUMP_TO": __file__}, "HLOTAG_DUMP_TO", "File exists.*nothing is dumped"),
     ],
 )

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from hlotag import _compat
+from hlotag._arguments import shown
 from hlotag.errors import TagError
 from hlotag.state import active
 from hlotag.tags import Block, Grad, as_metadata, tag, tagged
@@ -78,11 +79,11 @@ def xla_metadata_call2(
     """
     if isinstance(f, Mapping) and metadata is None:
         f, metadata = None, f
-    entries = as_metadata(metadata or {})
+    entries = as_metadata({} if metadata is None else metadata)
     if isinstance(ad_metadata, Mapping):
         ad_metadata = as_metadata(ad_metadata)
     elif ad_metadata not in ("same", "drop"):
-        raise TagError(f"ad_metadata must be 'same', 'drop' or a mapping of keys to values, got {ad_metadata!r}")
+        raise TagError(f"ad_metadata must be 'same', 'drop' or a mapping of keys to values, got {shown(ad_metadata)}")
     if f is None:
         return lambda g: _tagged_call(g, entries, ad_metadata)
     return _tagged_call(f, entries, ad_metadata)
@@ -90,7 +91,7 @@ def xla_metadata_call2(
 
 def _tagged_call(f: Any, entries: dict[str, Any], ad_metadata: Grad) -> Callable:
     if not callable(f):
-        raise TagError(f"expected a function to wrap, got {f!r}")
+        raise TagError(f"expected a function to wrap, got {shown(f)}")
     if (jax_call := _compat.jax_metadata_call(f, entries, ad_metadata)) is not None:
         return functools.wraps(f)(jax_call)
     same = None if ad_metadata == "same" else _compat.jax_metadata_call(f, entries, "same")

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _compat
+from hlotag._arguments import path_of
 from hlotag._files import as_file_name, module_file_name, write_atomically
+from hlotag.errors import ArgumentError
 from hlotag.pipeline import copy_of, run_and_report
 
 _directory: Path | None = None
@@ -41,10 +43,13 @@ def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
 
     Returns:
       A context manager that ends the dumps with its block; they go on if it is not used as one.
+
+    Raises:
+      ArgumentError: `directory` is no path.
     """
     global _directory  # noqa: PLW0603
     previous = _directory
-    _directory = None if directory is None else Path(directory).absolute()
+    _directory = None if directory is None else path_of("directory", directory, ArgumentError).absolute()
     return DumpTo(previous)
 
 

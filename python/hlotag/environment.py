@@ -77,7 +77,7 @@ def _enable(given: Mapping[str, str]) -> None:
     names = _list(given.get("HLOTAG_OP_NAMES", ""))
     try:
         enable(given.get("HLOTAG_PIPELINE", DEFAULT_PIPELINE), rules, hlo=patterns, op_names=names, on_error=on_error)
-    except HlotagError as error:
+    except (HlotagError, OSError) as error:
         named = "HLOTAG_HLO" if patterns == [] else "HLOTAG_PIPELINE" if "HLOTAG_PIPELINE" in given else "HLOTAG_ENABLE"
         _warn(named, f"{error}; hlotag stays off")
 

@@ -71,7 +71,7 @@ class ScopeError(HlotagError, RuntimeError):
 
 
 class ArgumentError(HlotagError, TypeError, ValueError):
-    """What a compiled program is given does not fit it: the number, dtype, shape or device of its arguments, or its devices."""
+    """An argument is not what it may be, or does not fit a program: number, dtype, shape or device of arguments, or devices."""
 
 
 class UnsupportedError(HlotagError, NotImplementedError):

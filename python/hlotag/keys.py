@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hlotag._arguments import check_text, shown
 from hlotag.errors import TagError
 
 Derived = Literal["same", "drop"]
@@ -349,22 +350,6 @@ def check(name: str, text: str) -> None:
     check_value(name, text)
 
 
-def check_text(what: str, text: str) -> None:
-    """Checks that MLIR, whose text is UTF-8, can write `text`.
-
-    Args:
-      what: what the error calls it.
-      text: the text.
-
-    Raises:
-      TagError: it has half of a character, as names of files that are no UTF-8 have.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise TagError(f"{what}: {text!r} is not text that UTF-8 can write: {error.reason}") from None
-
-
 def check_value(name: str, text: str) -> None:
     """`check` without the question whether the key is reserved, for tags written by JAX's own API.
 
@@ -373,10 +358,10 @@ def check_value(name: str, text: str) -> None:
       text: the value as text.
 
     Raises:
-      TagError: the key is known and the value is not legal; or as for `check_text`.
+      TagError: the key is known and the value is not legal; or one of the two is no text that UTF-8 can write.
     """
-    check_text("key", name)
-    check_text(f"value of key {name!r}", text)
+    check_text("key", name, TagError)
+    check_text(f"value of key {name!r}", text, TagError)
     key = lookup(name)
     if key is None or key.values is None or key.values.allow(text):
         return
@@ -417,9 +402,10 @@ def register_key(
       TagError: the name is reserved or known with another meaning, or an argument is none of what it may be.
     """
     if not isinstance(name, str) or not name:
-        raise TagError(f"a key must be a non-empty string, got {name!r}")
+        raise TagError(f"a key must be a non-empty string, got {shown(name)}")
+    check_text("key", name, TagError)
     if derived not in ("same", "drop"):
-        raise TagError(f"key {name!r}: derived must be 'same' or 'drop', got {derived!r}")
+        raise TagError(f"key {name!r}: derived must be 'same' or 'drop', got {shown(derived)}")
     kinds = (ops,) if isinstance(ops, str) else tuple(ops)
     key = Key(name, _values(name, values), kinds, "registered", derived, doc)
     with _lock:
@@ -447,7 +433,7 @@ def _values(name: str, values: Any) -> Values | None:
         words = sorted(values) if isinstance(values, (set, frozenset)) else list(values)
         if words and all(isinstance(word, str) for word in words):
             return Values(tuple(words))
-    raise TagError(f"key {name!r}: values must be words, bool, int, a regular expression or None, got {values!r}")
+    raise TagError(f"key {name!r}: values must be words, bool, int, a regular expression or None, got {shown(values)}")
 
 
 def fingerprint() -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag import _host, jax_artifacts
+from hlotag._arguments import check_flag, check_text, shown
 from hlotag._deep import MAX_DEPTH, with_room
 from hlotag.errors import Diagnostic, ParseError, PassError, PipelineError, TagDropped
 from hlotag.python_passes import PythonRun
@@ -116,7 +117,7 @@ def run_passes(
         from the program when it is asked for, goes through the same passes.
 
     Raises:
-        PipelineError: `pipeline` is malformed, or names a pass or an option that does not exist.
+        PipelineError: `pipeline` is malformed, or names a pass or an option that does not exist; or an option is no bool.
         ParseError: `module` is text or bytes and cannot be read.
         PassError: A pass failed, or what it left is not valid, or JAX could not call it.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
@@ -124,6 +125,8 @@ def run_passes(
     """
     text = pipeline_text(pipeline)
     options = {"verify": verify, "debug_origins": debug_origins}
+    for name, value in options.items():
+        check_flag(name, value, PipelineError)
     _host.ensure()
     from jaxlib.mlir import ir
 
@@ -163,7 +166,9 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
 
     texts = [pipeline] if isinstance(pipeline, str) else pipeline
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise PipelineError(f"pipeline must be a string or a sequence of strings, not {pipeline!r}")
+        raise PipelineError(f"pipeline must be a string or a sequence of strings, not {shown(pipeline)}")
+    for text in texts:
+        check_text("pipeline", text, PipelineError)
     try:
         elements = [element for text in texts for _, element, _ in _core.pipeline_elements(text)]
     except ValueError as error:
@@ -261,12 +266,8 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
     """
     from jaxlib.mlir import ir
 
-    if isinstance(source, bytes) and not source.startswith(BYTECODE_MAGIC):
-        found = f"they begin with {source[:8]!r}" if source else "there are none"
-        message = f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; give text as str"
-        return None, [Diagnostic("error", message)]
-    if isinstance(source, str) and "\0" in source:  # MLIR takes it for the end, and what follows would be lost
-        return None, [Diagnostic("error", f"it is no text: there is a zero byte at offset {source.index(chr(0))}")]
+    if problem := _problem_of_characters(source):
+        return None, [Diagnostic("error", problem)]
     depth = nesting_depth(source)
     if depth > MAX_DEPTH:
         return None, [Diagnostic("error", f"it is nested {depth} deep; hlotag reads text up to {MAX_DEPTH}")]
@@ -279,6 +280,19 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
         # The parser always says something; should it not, the exception does.
         reported = [_from_mlir(info) for info in error.error_diagnostics]
         return None, reported or [Diagnostic("error", str(error))]
+
+
+def _problem_of_characters(source: str | bytes) -> str:
+    if isinstance(source, bytes):
+        if source.startswith(BYTECODE_MAGIC):
+            return ""
+        found = f"they begin with {source[:8]!r}" if source else "there are none"
+        return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; give text as str"
+    if "\0" in source:  # MLIR takes it for the end, and what follows would be lost
+        return f"it is no text: there is a zero byte at offset {source.index(chr(0))}"
+    if broken := re.search("[\ud800-\udfff]", source):
+        return f"it is no text that UTF-8 can write: there is half of a character at offset {broken.start()}"
+    return ""
 
 
 def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[ir.Module | None, list[Diagnostic]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _host
+from hlotag._arguments import check_text, path_of
 from hlotag.errors import PluginError
 
 _GROUP = "hlotag.passes"
@@ -50,8 +51,9 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
             of its passes has a name that is taken; then none of them is registered.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
     """
-    path = Path(_find(os.fspath(plugin))).absolute()
-    if not path.is_file():
+    path = Path(_find(str(path_of("plugin", plugin, PluginError)))).absolute()
+    check_text("plugin", str(path), PluginError)
+    if not os.path.isfile(path):  # False also of a name that is too long for one.
         raise PluginError(f"{path}: there is no such file")
     _host.ensure()
     from hlotag import _core
@@ -69,7 +71,7 @@ def _find(plugin: str) -> str:
         return plugin
     found = entry_points(group=_GROUP)
     # An installed package's first: what lies in the current directory must not take its place.
-    if plugin not in found.names and Path(plugin).is_file():
+    if plugin not in found.names and os.path.isfile(plugin):
         return plugin
     if plugin not in found.names:
         known = ", ".join(sorted(found.names)) or "none"

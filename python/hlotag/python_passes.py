@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from hlotag._arguments import check_text, shown
 from hlotag.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         return lambda decorated: register_pass(decorated, name=name)
     options = _options_of(pass_)
     argument = name if name is not None else _WORD_START.sub("-", pass_.__name__).lower().replace("_", "-")
+    if not isinstance(argument, str):
+        raise PipelineError(f"the name of a pass must be a string, got {shown(argument)}")
+    check_text("the name of a pass", argument, PipelineError)
     _refuse_mlir_names(argument)
     from hlotag import _core
 
@@ -105,7 +109,7 @@ class _Option:
 def _options_of(pass_: Any) -> list[_Option]:
     if not isinstance(pass_, type):
         if not callable(pass_) or not hasattr(pass_, "__name__"):
-            raise TypeError(f"a pass must be a function or a frozen dataclass, got {pass_!r}")
+            raise TypeError(f"a pass must be a function or a frozen dataclass, got {shown(pass_)}")
         return []
     parameters = getattr(pass_, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen or not any("__call__" in vars(base) for base in pass_.__mro__):

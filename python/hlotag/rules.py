@@ -6,6 +6,7 @@ They work on programs that are not the user's to edit, and on modules that come 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import keys
+from hlotag._arguments import check_text, path_of, shown
 from hlotag.errors import PipelineError, TagError
 from hlotag.marks import as_text
 
@@ -56,10 +58,12 @@ class Rule:
             raise TagError(f"{self!r}: a rule needs at least one of {', '.join(_PATTERNS)}")
         for name, pattern in patterns.items():
             if not isinstance(pattern, str) or not pattern:
-                raise TagError(f"rule field {name!r} must be a non-empty string, got {pattern!r}")
-            keys.check_text(f"rule field {name!r}", pattern)
+                raise TagError(f"rule field {name!r} must be a non-empty string, got {shown(pattern)}")
+            check_text(f"rule field {name!r}", pattern, TagError)
         if self.phase not in _PHASES:
-            raise TagError(f"rule field 'phase' must be one of {', '.join(_PHASES)}, got {self.phase!r}")
+            raise TagError(f"rule field 'phase' must be one of {', '.join(_PHASES)}, got {shown(self.phase)}")
+        if not isinstance(self.attrs, Mapping):
+            raise TagError(f"rule field 'attrs' must be a mapping of keys to values, got {shown(self.attrs)}")
         if not self.attrs:
             raise TagError("a rule needs attrs: the keys and values to attach")
         fields = [f"{name} = {_quote(pattern)}" for name, pattern in patterns.items()]
@@ -71,7 +75,7 @@ class Rule:
         elif self.grad == "drop":
             fields.append("grad = {}")
         elif self.grad != "same":
-            raise TagError(f"rule field 'grad' must be 'same', 'drop' or a mapping, got {self.grad!r}")
+            raise TagError(f"rule field 'grad' must be 'same', 'drop' or a mapping, got {shown(self.grad)}")
         object.__setattr__(self, "_text", "{" + ", ".join(fields) + "}")
 
     def _policies(self) -> list[str]:
@@ -91,12 +95,6 @@ class Rule:
 
 def as_option(rules: Iterable[Rule]) -> str:
     """The value of `hlotag-attach`'s option `rules` for these rules: an MLIR array attribute."""
-    if not isinstance(rules, Iterable):
-        raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
-    rules = tuple(rules)
-    for rule in rules:
-        if not isinstance(rule, Rule):
-            raise TagError(f"rules must be hlotag.Rule objects, got {type(rule).__name__}; hlotag.load_rules reads a file")
     return "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"
 
 
@@ -104,8 +102,15 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
     """`pipeline` with these rules given to its `hlotag-attach`, after any that its text already gives.
 
     Raises:
+      TagError: they are no rules.
       PipelineError: there are rules, and no `hlotag-attach` that would apply them.
     """
+    if not isinstance(rules, Iterable):
+        raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
+    rules = tuple(rules)
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            raise TagError(f"rules must be hlotag.Rule objects, got {type(rule).__name__}; hlotag.load_rules reads a file")
     if not rules:
         return pipeline
     attach = f"hlotag-attach{{rules='{as_option(rules)}'}}"
@@ -115,7 +120,7 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
     return text
 
 
-def load_rules(path: str | Path) -> tuple[Rule, ...]:
+def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     """Reads rules from a TOML file: a list of tables `[[rule]]` whose keys are the fields of `Rule`.
 
     Args:
@@ -125,12 +130,12 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
       The rules, in the file's order.
 
     Raises:
-      TagError: the file is not TOML, or a table is not a rule; the message names the file and the table.
+      TagError: `path` is no path, the file is not TOML, or a table is not a rule; the message names the file and the table.
       OSError: the file cannot be read.
     """
     import tomllib  # Its expressions take as long as the rest of this module, which every program imports.
 
-    path = Path(path)
+    path = path_of("the file of rules", path, TagError)
     try:
         text = path.read_text(encoding="utf-8")
         document = tomllib.loads(text)
@@ -147,7 +152,8 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
             rule = Rule(**_fields(table))
         except TagError as error:
             raise TagError(f"{places.of(number, str(error))}: rule {number}: {error}{places.line(number, str(error))}") from error
-        object.__setattr__(rule, "_at", places.of(number))
+        at = places.of(number).encode(errors="backslashreplace").decode()  # MLIR's text is UTF-8; the path's may be another.
+        object.__setattr__(rule, "_at", at)
         rules.append(rule)
     return tuple(rules)
 
@@ -173,7 +179,7 @@ def _fields(table: Any) -> dict[str, Any]:
     """The fields of a rule in a file."""
     known = (*_PATTERNS, "phase", "attrs", "grad")
     if not isinstance(table, dict):
-        raise TagError(f"a rule must be a table, got {table!r}")
+        raise TagError(f"a rule must be a table, got {shown(table)}")
     if unknown := [name for name in table if name not in known]:
         raise TagError(f"unknown field {unknown[0]!r}; fields are {', '.join(known)}")
     return {"attrs": {}, **table}
@@ -210,12 +216,10 @@ class _Places:
 
 
 def _dictionary(attrs: Mapping[str, Any]) -> str:
-    if not isinstance(attrs, Mapping):
-        raise TagError(f"expected a mapping of keys to values, got {attrs!r}")
     entries = []
-    for key, value in sorted(attrs.items()):
+    for key, value in sorted(attrs.items(), key=lambda entry: str(entry[0])):
         if not isinstance(key, str) or not key:
-            raise TagError(f"a key must be a non-empty string, got {key!r}")
+            raise TagError(f"a key must be a non-empty string, got {shown(key)}")
         if not isinstance(value, (str, bool, int, float)):
             raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}")
         text = as_text(value)

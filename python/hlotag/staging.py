@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, get_args
 
 from hlotag import _compat, _host, dump, hlo_stage, keys, marks, scopes, tracing
+from hlotag._arguments import check_flag, shown
 from hlotag.errors import PassError, PassFailed, PipelineError, TagDropped
 from hlotag.marks import as_text
 from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
@@ -147,7 +148,8 @@ def _make(
     if not isinstance(pipeline, str):
         raise PipelineError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
     if on_error not in get_args(OnError):
-        raise PipelineError(f"on_error must be 'raise' or 'warn', got {on_error!r}")
+        raise PipelineError(f"on_error must be 'raise' or 'warn', got {shown(on_error)}")
+    check_flag("debug_origins", debug_origins, PipelineError)
     _host.ensure()
     text = pipeline_text(with_rules(pipeline, rules))
     # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
@@ -177,7 +179,7 @@ def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
 def _patterns(name: str, given: Iterable[str], expected: str) -> tuple[str, ...]:
     patterns = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
     if isinstance(given, str) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise PipelineError(f"{name} must be {expected}, got {given!r}")
+        raise PipelineError(f"{name} must be {expected}, got {shown(given)}")
     return tuple(sorted(set(patterns)))
 
 

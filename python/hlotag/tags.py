@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from hlotag import _compat, keys, scopes, tracing
+from hlotag._arguments import shown
 from hlotag.errors import TagDropped, TagError
 from hlotag.marks import DROP, GRAD, KEEP, UNSET, as_text, reserved
 from hlotag.state import active
@@ -118,6 +119,11 @@ class Block:
 
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, run within this block. Methods of a jitted one, such as `.lower`, are too."""
+        if not callable(function):
+            raise TagError(
+                f"expected a function to decorate, got {shown(function)}; in a class, write @classmethod, @staticmethod and "
+                "@property above"
+            )
         if any(runs_later(function) for runs_later in _RUN_LATER):
             raise TagError(
                 f"{getattr(function, '__qualname__', function)} is a generator or coroutine function: its body runs after the "
@@ -238,7 +244,7 @@ def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[st
     metadata: dict[str, str | None] = {}
     for key, value in attrs.items():
         if not isinstance(key, str) or not key:
-            raise TagError(f"a key must be a non-empty string, got {key!r} of type {type(key).__name__}")
+            raise TagError(f"a key must be a non-empty string, got {shown(key)} of type {type(key).__name__}")
         if value is None and removable:
             metadata[key] = None
             continue
@@ -278,7 +284,7 @@ def _phases(metadata: Mapping[str, Any], grad: Grad) -> dict[str, str]:
         return {}
     if grad != "drop":
         if not isinstance(grad, Mapping):
-            raise TagError(f"grad must be 'same', 'drop' or a mapping of keys to values, got {grad!r}")
+            raise TagError(f"grad must be 'same', 'drop' or a mapping of keys to values, got {shown(grad)}")
         kept = as_metadata(grad)
     dropped = {GRAD + key: DROP for key, value in metadata.items() if value is not None}
     return dropped | {GRAD + key: KEEP + value for key, value in kept.items()}

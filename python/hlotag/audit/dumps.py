@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ def find(folder: Path) -> list[Dump]:
     Raises:
         HloError: There are none.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # False also of a name that is too long for one.
         raise HloError(f"{folder}: no such folder; give the one that XLA_FLAGS=--xla_dump_to=... named")
     found: dict[str, Dump] = {}
     for file in sorted(folder.iterdir(), key=lambda file: (file.name, file.suffix)):

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What callers give by mistake: the error is hlotag's own, and says which argument it is and what was given."""
+
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlotag
+
+X = np.ones((2, 2), np.float32)
+HALF = "a\ud800b"  # half of a character: no UTF-8
+LONG = "x" * 100_000
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_on():
+    yield
+    hlotag.disable()
+    hlotag.dump_to(None)
+
+
+def a_rule(**fields):
+    return hlotag.Rule(**{"attrs": {"k": "v"}, "op": "*", **fields})
+
+
+def run(pipeline="hlotag-strip", **options):
+    return hlotag.run_passes("module {}", pipeline, **options)
+
+
+MISTAKES = {
+    "a flag that is text": (lambda: hlotag.enable(debug_origins="false"), "debug_origins must be True or False, got 'false'"),
+    "a flag that is a list": (lambda: hlotag.enable(debug_origins=[]), r"debug_origins must be True or False, got \[\]"),
+    "a flag of run_passes": (lambda: run(debug_origins=1), "debug_origins must be True or False, got 1"),
+    "another flag of run_passes": (lambda: run(verify=None), "verify must be True or False, got None"),
+    "a pipeline": (lambda: run(HALF), r"pipeline: 'a\\ud800b' is not text that UTF-8 can write"),
+    "a pipeline of the stage": (lambda: hlotag.enable(HALF), r"pipeline: 'a\\ud800b' is not text"),
+    "a module": (lambda: hlotag.run_passes(f"// {HALF}\nmodule {{}}"), "no text that UTF-8 can write: .* at offset 4"),
+    "the name of a pass": (lambda: hlotag.register_pass(print, name=HALF), "name of a pass: .* is not text"),
+    "a name that is no string": (lambda: hlotag.register_pass(print, name=3), "name of a pass must be a string, got 3"),
+    "a key to register": (lambda: hlotag.register_key(HALF), "key: .* is not text"),
+    "rules that are an array": (lambda: hlotag.enable(rules=X), r"rules must be hlotag\.Rule objects, got ndarray"),
+    "rules that are none": (lambda: hlotag.enable(rules=None), r"rules must be a list of hlotag\.Rule objects, got NoneType"),
+    "attrs that are an array": (lambda: a_rule(attrs=X), r"rule field 'attrs' must be a mapping of keys to values, got array"),
+    "attrs that are empty text": (lambda: a_rule(attrs=""), "rule field 'attrs' must be a mapping of keys to values, got ''"),
+    "keys of several types": (lambda: a_rule(attrs={"k": "v", 2: "w"}), "a key must be a non-empty string, got 2"),
+    "a call's metadata": (
+        lambda: hlotag.xla_metadata_call2(jnp.sin, X),
+        "attrs must be a mapping of keys to values, got ndarray",
+    ),
+    "a call's empty metadata": (lambda: hlotag.xla_metadata_call2(jnp.sin, []), "attrs must be a mapping .* got list"),
+    "what is decorated": (lambda: hlotag.tagged({"k": "v"})(3), "expected a function to decorate, got 3"),
+    "a class method": (lambda: hlotag.tagged({"k": "v"})(classmethod(print)), "got <classmethod.* write @classmethod, .* above"),
+    "a long text": (lambda: a_rule(phase=LONG), r"rule field 'phase' must be .*, got 'x{90,100}\.\.\.x{90,100}'$"),
+    "an array of many lines": (lambda: hlotag.enable(hlo=X), r"got array\(\[\[1\., 1\.\], \[1\., 1\.\]\], dtype=float32\)$"),
+    "rules of no path": (lambda: hlotag.load_rules(3), "the file of rules must be a path, got 3 of type int"),
+    "rules of a zero byte": (lambda: hlotag.load_rules("a\0"), "the file of rules: .* is no path: it has a zero byte"),
+    "rules of half a character": (lambda: hlotag.load_rules(HALF), "the file of rules: .* is no path: surrogates"),
+    "rules of an empty path": (lambda: hlotag.load_rules(""), "the file of rules: '' is no path: it is empty"),
+    "a plugin of no path": (lambda: hlotag.load_pass_plugin(3), "plugin must be a path, got 3 of type int"),
+    "a plugin whose name is too long": (lambda: hlotag.load_pass_plugin(LONG), "is neither a file nor an entry point"),
+    "a plugin whose path is too long": (lambda: hlotag.load_pass_plugin(f"/{LONG}"), "there is no such file"),
+    "a plugin in a folder of another encoding": (lambda: hlotag.load_pass_plugin(os.fsdecode(b"/\xff/x.so")), "is not text"),
+    "a folder whose name is too long": (lambda: hlotag.audit(LONG), "no such folder"),
+    "dumps to no path": (lambda: hlotag.dump_to(3), "directory must be a path, got 3 of type int"),
+    "dumps to a zero byte": (lambda: hlotag.dump_to("a\0"), "directory: .* is no path: it has a zero byte"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_is_given_by_mistake(mistake):
+    call, message = MISTAKES[mistake]
+    with pytest.raises(hlotag.HlotagError, match=message):
+        call()
+    assert hlotag.active() is None
+
+
+@pytest.mark.parametrize("kind", [str, os.fsencode, lambda path: path])
+def test_paths_of_all_kinds(kind, tmp_path):
+    file = tmp_path / os.fsdecode(b"\xff.toml")  # a name that is no UTF-8
+    file.write_text('[[rule]]\nop = "sine"\nattrs = { k = "v" }\n')
+    (rule,) = hlotag.load_rules(kind(file))
+    with hlotag.dump_to(kind(tmp_path / "dumps")), hlotag.stage(rules=[rule]):
+        jax.jit(lambda x: jnp.sin(x) + 1.25).lower(X)
+    assert any("before" in path.name for path in (tmp_path / "dumps").iterdir())
