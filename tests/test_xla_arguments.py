@@ -33,6 +33,7 @@ DEVICES = {
     "more than there are": (lambda c: None, {"num_replicas": 3}, "3 replicas of 1 partitions need 3 devices, and there are 2"),
     "twice": (lambda c: c.devices()[:1] * 2, {"num_replicas": 2}, "a device is given twice"),
     "of another client": (lambda c: jax.devices()[:1], {}, "is of another client; this client has"),
+    "no list": (lambda c: 3, {}, "devices must be a list, got 3 of type int"),
     "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is no device; this client has"),
     "no replicas": (lambda c: None, {"num_replicas": 0}, "1 or more replicas and partitions, not num_replicas=0"),
     "fewer than none": (lambda c: None, {"num_partitions": -1}, "not num_replicas=1, partitions=-1"),
@@ -61,6 +62,11 @@ def test_options_that_do_not_fit(client):
         client.compile_and_load(ADD_HLO, options={"num_replicas": 1})
     with pytest.raises(ArgumentError, match="two names of one parameter"):
         client.compile_and_load(ADD_HLO, None, xla.CompileOptions(), options=xla.CompileOptions())
+    for wrong in ("2", 1.5):
+        with pytest.raises(ArgumentError, match="num_devices must be 1 or more, not"):
+            xla.make_cpu_client(num_devices=wrong)  # pyright: ignore
+    with pytest.raises(ArgumentError, match="asynchronous must be True or False, got 2"):
+        xla.make_cpu_client(2)  # pyright: ignore
     with pytest.raises(ArgumentError, match="num_devices must be 1 or more, not 0"):
         xla.make_cpu_client(num_devices=0)
     shape = xla.Shape.array_shape(np.dtype("float32"), [3], [0])

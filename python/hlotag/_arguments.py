@@ -51,6 +51,26 @@ def check_flag(what: str, value: Any, error: type[HlotagError]) -> None:
         raise error(f"{what} must be True or False, got {shown(value)}")
 
 
+def elements_of(what: str, value: Any, error: type[HlotagError]) -> list[Any]:
+    """The elements of a list or of whatever else can be gone through.
+
+    Args:
+      what: what the error calls it.
+      value: what was given.
+      error: its type.
+
+    Returns:
+      They, in order.
+
+    Raises:
+      HlotagError: it cannot be gone through.
+    """
+    try:
+        return list(value)
+    except TypeError:
+        raise error(f"{what} must be a list, got {shown(value)} of type {type(value).__name__}") from None
+
+
 def path_of(what: str, value: Any, error: type[HlotagError]) -> Path:
     """The path that was given; whether something is there is not asked.
 

@@ -14,6 +14,7 @@ from jax.core import ShapedArray
 from jax.extend import backend
 
 from hlotag import _compat
+from hlotag._arguments import check_flag, elements_of, shown
 from hlotag.errors import ArgumentError, UnsupportedError, XlaError
 from hlotag.xla import inputs
 from hlotag.xla._refusals import refusals_explained
@@ -274,7 +275,7 @@ class Client:
         count = f"{replicas} replicas of {partitions} partitions need {needed} devices"
         if devices is None:
             devices = self.local_devices()[:needed]
-        given = self._own([devices] if isinstance(devices, jax.Device) else list(devices))
+        given = self._own([devices] if isinstance(devices, jax.Device) else elements_of("devices", devices, ArgumentError))
         if len(given) != needed:
             raise ArgumentError(f"{count}, and there are {len(given)}; give as many, or set num_replicas and num_partitions")
         if len(set(given)) != len(given):
@@ -331,10 +332,11 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
         The client.
 
     Raises:
-        ArgumentError: `num_devices` is below 1.
+        ArgumentError: `asynchronous` is no bool, or `num_devices` no number from 1.
     """
-    if num_devices is not None and num_devices < 1:
-        raise ArgumentError(f"num_devices must be 1 or more, not {num_devices}")
+    check_flag("asynchronous", asynchronous, ArgumentError)
+    if num_devices is not None and (not isinstance(num_devices, int) or num_devices < 1):
+        raise ArgumentError(f"num_devices must be 1 or more, not {shown(num_devices)}")
     return Client(
         _compat.make_cpu_client(
             asynchronous=asynchronous,

@@ -16,6 +16,7 @@ from jax.extend.mlir import ir
 from jax.sharding import PartitionSpec
 
 from hlotag import _compat
+from hlotag._arguments import check_flag, elements_of, shown
 from hlotag.errors import ArgumentError
 from hlotag.pipeline import to_bytecode
 
@@ -93,7 +94,10 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     """
     del instantiate_const_outputs
     if not callable(fun):
-        raise TypeError(f"xla_computation takes a function, not {fun!r}")
+        raise TypeError(f"xla_computation takes a function, not {shown(fun)}")
+    check_flag("return_shape", return_shape, ArgumentError)
+    if tuple_args is not None:
+        check_flag("tuple_args", tuple_args, ArgumentError)
     static, donated = _indices("static_argnums", static_argnums), _indices("donate_argnums", donate_argnums)
     axes = _axes(axis_env)
     name = f"xla_computation_{getattr(fun, '__name__', 'unknown')}"
@@ -137,7 +141,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
 
 def _indices(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
-    numbers = (value,) if isinstance(value, int) else tuple(value)
+    numbers = (value,) if isinstance(value, int) else tuple(elements_of(name, value, ArgumentError))
     if not all(isinstance(number, int) for number in numbers):
         raise ArgumentError(f"{name} must be an int or several, not {value!r}")
     return numbers
@@ -152,7 +156,8 @@ def _within(name: str, numbers: tuple[int, ...], count: int) -> set[int]:
 
 
 def _axes(axis_env: Any) -> dict[Hashable, int]:
-    pairs = [tuple(pair) for pair in axis_env or ()]
+    given = () if axis_env is None else elements_of("axis_env", axis_env, ArgumentError)
+    pairs = [tuple(elements_of("an element of axis_env", pair, ArgumentError)) for pair in given]
     for pair in pairs:
         if len(pair) != 2 or not isinstance(pair[1], int) or pair[1] < 1:
             raise ArgumentError(f"axis_env must have pairs of a name and a size of 1 or more, such as ('i', 4), not {pair!r}")
@@ -167,8 +172,8 @@ def _platform(name: str | None) -> str:
         return jax.default_backend()
     if name == "gpu":  # Which of the two, JAX knows only where there is one.
         return next((p for p in ("cuda", "rocm") if p in jax_backend.backends()), "cuda")
-    if name not in {"cpu", "cuda", "rocm", "tpu"}:
-        raise ArgumentError(f"backend must be 'cpu', 'gpu', 'cuda', 'rocm' or 'tpu', not {name!r}")
+    if not isinstance(name, str) or name not in {"cpu", "cuda", "rocm", "tpu"}:
+        raise ArgumentError(f"backend must be 'cpu', 'gpu', 'cuda', 'rocm' or 'tpu', not {shown(name)}")
     return name
 
 
@@ -205,10 +210,10 @@ def _shardings(name: str, parts: Any, tree: Any) -> dict[int, str]:
 def _sharding(where: str, spec: Any, leaf: Any) -> str:
     if spec is None:
         return "{replicated}"
-    counts = [1 if count is None else count for count in spec]
+    counts = [1 if count is None else count for count in spec] if isinstance(spec, PartitionSpec) else [0]
     if not all(isinstance(count, int) and count >= 1 for count in counts):
         raise ArgumentError(
-            f"{where}: PartitionSpec has the number of parts of each dimension, such as PartitionSpec(2, 1), not {spec}; "
+            f"{where}: PartitionSpec has the number of parts of each dimension, such as PartitionSpec(2, 1), not {shown(spec)}; "
             "for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"
         )
     if len(counts) > len(leaf.shape):
