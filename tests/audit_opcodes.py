@@ -8,6 +8,8 @@ from __future__ import annotations
 
 # Instructions that only carry what others compute.
 CARRIERS = {"copy", "bitcast", "call", "tuple", "get-tuple-element", "transpose", "reshape", "broadcast"}
+# Of these, what XLA puts around an instruction, under its name, when it moves a change of shape past it.
+RELABELLED = {"bitcast", "copy", "reshape", "transpose"}
 # Those, and what moves what others compute.
 MOVERS = CARRIERS | {"concatenate", "dynamic-slice", "dynamic-update-slice", "iota", "pad", "reverse", "slice"}
 GLUE = CARRIERS | {"fusion", "parameter", "constant"}

@@ -142,7 +142,10 @@ private:
   size_t opcode(size_t i) const { return module_.instructions[i].opcode; }
 
   Ids byName(size_t i, Ids numbers) {
-    // Of merged operations, those that it can be are its own; the others were folded into it.
+    // Of merged operations, those that it can be are its own; the others were folded into it, or
+    // into what it is around.
+    if (!numbers.empty() && isAround(i, numbers[0]))
+      numbers.resize(1);
     Ids own = operations_.select(numbers, opcode(i));
     if (!own.empty() || numbers.empty())
       return own;
@@ -155,6 +158,12 @@ private:
     if (helpers.size() == 1)
       numbers[0] = helpers[0];
     return numbers;
+  }
+
+  /// Whether an instruction only changes the shape of what an operation computes: XLA puts such
+  /// ones around an instruction, under its name, and moves them about.
+  bool isAround(size_t i, int64_t number) {
+    return module_.kind(i).isReshaped && !operations_.becomes(number, opcode(i));
   }
 
   /// Whether an instruction's name and what it does may both be true.

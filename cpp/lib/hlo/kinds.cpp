@@ -25,6 +25,7 @@ size_t Kinds::of(std::string_view name) {
   kind.isTuple = isOne({"tuple"});
   kind.isConstant = isOne({"constant"});
   kind.isRelabelled = isOne({"bitcast", "reshape"});
+  kind.isReshaped = isOne({"bitcast", "copy", "reshape", "transpose"});
   kind.isCopied = isOne({"bitcast", "copy"});
   kind.isControl = isOne({"fusion", "while", "conditional", "call"});
   kinds_.push_back(std::move(kind));

@@ -77,11 +77,11 @@ _RENAMED = {
 }
 # Where all elements stay in their order, nothing has to be computed.
 RELABELLING = {"reshape", "transpose", "broadcast", "bitcast-convert"}
-# What moves values and computes none.
+# What moves values and computes none; a broadcast of an iota is one.
 MOVES = frozenset(
     {
-        *("bitcast", "bitcast-convert", "broadcast", "concatenate", "convert", "copy", "get-tuple-element", "opt-barrier", "pad"),
-        *("reshape", "reverse", "slice", "transpose", "tuple"),
+        *("bitcast", "bitcast-convert", "broadcast", "concatenate", "convert", "copy", "get-tuple-element", "iota"),
+        *("opt-barrier", "pad", "reshape", "reverse", "slice", "transpose", "tuple"),
     }
 )
 # What XLA adds for its own ends, and gives no name: it is nobody's operation.
@@ -159,7 +159,9 @@ def may_be(name: str, opcode: str) -> bool:
         group = _HEAVY.get(own, "")
         return _HEAVY[_base(opcode)] in _REWRITTEN.get(group, {group})
     if kind == Kind.LAYOUT:
-        return opcode == _OF_ONE_PLACE.get(own) or (kind_of(own) == Kind.LAYOUT and opcode != "iota")
+        # Of what moves elements, only a broadcast of an iota is made an iota under its own name.
+        is_moved = kind_of(own) == Kind.LAYOUT and (opcode != "iota" or own == "broadcast")
+        return is_moved or opcode == _OF_ONE_PLACE.get(own)
     return kind_of(own) >= Kind.POINTWISE
 
 

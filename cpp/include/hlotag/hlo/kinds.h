@@ -33,7 +33,7 @@ public:
     size_t opcode; // The kind that an operation is translated to; an opcode's own.
     bool isMove, isRelabelling, isHeavy, isXlasOwn;
     bool isFusion, isCall, isParameter, isElement, isTuple, isConstant;
-    bool isRelabelled, isCopied, isControl;
+    bool isRelabelled, isReshaped, isCopied, isControl;
     std::vector<signed char> mayBe; // By opcode; -1 where nobody asked.
   };
 
