@@ -146,7 +146,8 @@ def heads(x, w, b):
 def masked(x, w, b):
     """Broadcasts of iotas, which become iotas, some of them one."""
     position = jnp.broadcast_to(jnp.arange(4), (2, 4))
-    return jnp.where(position[:, :, None] >= position[:, None, :], x @ x.T, -1.0), jax.nn.one_hot((b > 0).astype(jnp.int32), 8) @ w
+    mask = position[:, :, None] >= position[:, None, :]
+    return jnp.where(mask, x @ x.T, -1.0), jax.nn.one_hot((b > 0).astype(jnp.int32), 8) @ w
 
 
 def programs() -> dict[str, Any]:

@@ -144,6 +144,8 @@ def test_equal_modules_have_equal_tokens_and_others_another():
         ("\x01{}:1\x01/jit(f)/\x01{}:18\x01/mul;\x01{}:17\x01/mul", (18, 17), {1}),
         ("\x01{}:1\x01/sin;\x01{}:1\x01/sin", (1,), set()),
         ("\x01{}:2\x01/jit(f)/(\x01{}:1\x01/psum:\x01{}:0\x01/psum)", (1, 0), {2}),
+        ("\x01{}:1\x01/jit(f)/\x01{}:7\x01", (7,), {1}),
+        ("\x01{}:1\x01/jit(f)/\x01{}:7\x01;\x01{}:2\x01/sin", (7, 2), {1}),
         ("jit(f)/sin", (), set()),
         ("\x0100ff:3\x01/jit(f)/sin", (), set()),
     ],
@@ -154,6 +156,23 @@ def test_numbers_in_names(name, ids, callers):
     assert origins.ids_of(named) == ids
     assert origins.callers_of(named) == callers
     assert "\x01" not in origins.plain(named)
+
+
+@pytest.mark.parametrize(
+    ("numbered", "plain"),
+    [
+        # JAX's calls of helpers have no name: a constant of an inlined one is named after its callers only.
+        ("#/jit(f)/#", "jit(f)"),
+        ("#/jit(f)/#/sin", "jit(f)/sin"),
+        # Callers are not repeated before a name that begins with theirs, which is that of a loop's body.
+        ("#/jit(f)/while/#/jit(f)/while/body/sin", "jit(f)/while/body/sin"),
+        ("#/jit(f)/#/while/#/jit(f)/#/while/body/sin", "jit(f)/while/body/sin"),
+        ("#/jit(f)/while/#/jit(f)/while/body/while/#/jit(f)/while/body/while", "jit(f)/while/body/while"),
+    ],
+)
+def test_names_without_numbers_are_as_xla_writes_them(numbered, plain):
+    origins, _ = _numbered(jnp.sin, 1.0)
+    assert origins.plain(numbered.replace("#", f"\x01{origins.token}:1\x01")) == plain
 
 
 @pytest.mark.parametrize(

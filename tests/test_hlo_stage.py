@@ -155,6 +155,18 @@ def test_numbers_are_nowhere_to_be_seen():
         assert not any("\x01" in i.op_name for i in module.instructions())
 
 
+def test_names_in_a_loop_of_a_call_in_a_loop_are_as_xla_writes_them():
+    def f(x):
+        return lax.scan(lambda y, _: (jnp.linalg.solve(x, y), None), x[0], None, length=3)[0]
+
+    names = []
+    for hlo in (False, True):
+        with hlotag.set_xla_metadata(k="v"):
+            (module,) = of_executable(compiled(f, jnp.eye(4) + 0.1, hlo=hlo))
+        names.append({i.op_name for i in module.instructions()})
+    assert names[0] == names[1]
+
+
 def test_source_lines_stay_right():
     def sources(executable):
         return {i.name: i.source for m in of_executable(executable) for i in m.instructions()}

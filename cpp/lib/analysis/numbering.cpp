@@ -33,9 +33,15 @@ std::optional<Found> findNumber(std::string_view name) {
     if (colon == start + 1 || name.substr(colon, 1) != ":")
       continue;
     size_t end = endOf(colon + 1, isDigit);
-    if (end != colon + 1 && name.substr(end, 2) == "\x01/")
+    if (end == colon + 1 || name.substr(end, 1) != "\x01")
+      continue;
+    // What has no name (JAX's call of a helper) has nothing after its number, and XLA joins names
+    // without a slash at the end.
+    std::string_view after = name.substr(end + 1);
+    bool hasName = after.substr(0, 1) == "/";
+    if (hasName || after.empty() || after[0] == ';')
       return Found{name.substr(0, start), name.substr(start + 1, colon - start - 1),
-                   name.substr(colon + 1, end - colon - 1), name.substr(end + 2)};
+                   name.substr(colon + 1, end - colon - 1), after.substr(hasName ? 1 : 0)};
   }
   return std::nullopt;
 }
@@ -72,21 +78,26 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-/// The name of an operation in inlined functions: those of its callers and its own. A caller that
-/// is the beginning of its callee's name is not repeated.
+/// The name of an operation in inlined functions: those of its callers and its own. XLA does not
+/// put a caller's name before one that begins with it; with numbers, none does.
 std::string inlinedName(std::string_view name) {
-  std::string joined;
-  auto add = [&](std::string_view part) {
-    if (part.substr(0, joined.size()) == joined)
-      joined.clear();
-    joined += part;
-  };
+  std::string text = plain(name);
+  size_t start = 0, end = 0;
+  bool isNamed = true;
   for (auto found = findNumber(name); found; found = findNumber(name)) {
-    add(found->before);
+    end += found->before.size();
     name = found->after;
+    isNamed = !name.empty();
+    std::string_view callers = std::string_view(text).substr(start, end - start);
+    if (!callers.empty() && callers.back() == '/')
+      callers.remove_suffix(1);
+    if (isNamed && text.compare(end, callers.size(), callers) == 0)
+      start = end;
   }
-  add(name);
-  return joined;
+  text.erase(0, start);
+  if (!isNamed && !text.empty() && text.back() == '/')
+    text.pop_back();
+  return text;
 }
 
 /// XLA writes the names of combined collectives as `/(a:b)` where they differ; ours differ in their
