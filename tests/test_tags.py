@@ -422,6 +422,23 @@ def test_concrete_arrays_are_returned_as_they_are(staged, set_xla_metadata):
         assert set_xla_metadata(x, k="v") is x
 
 
+OP_BY_OP = {
+    "vmap": jax.vmap,
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+    "jet": lambda f: lambda x: jet.jet(f, (x,), ([x],)),
+    "vmap of an axis": lambda f: jax.vmap(lambda x: f(lax.psum(x, "i")), axis_name="i"),
+    "grad of what has no tangent": lambda f: jax.grad(lambda x: (f(jnp.floor(x)) * x).sum()),
+}
+
+
+@pytest.mark.parametrize("transform", OP_BY_OP)
+def test_transformations_outside_of_a_trace_run_op_by_op_and_have_nothing_to_tag(staged, set_xla_metadata, transform):
+    run = OP_BY_OP[transform](lambda x: set_xla_metadata(jnp.floor(x), k="v"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(jnp.asarray(X))
+
+
 # --- With the stage off ------------------------------------------------------------------------------------------------------
 
 

@@ -165,7 +165,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
     """
     original = tracing.original_of(value)
     equations = tracing.equations_of(original)
-    if not equations and _compat.is_tracing():
+    if not equations and _compat.is_recording():
         _drop(
             metadata,
             "the value is an argument, a carry or a constant, which no operation of this trace made. Tag the value where it is "

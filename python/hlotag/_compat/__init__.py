@@ -84,7 +84,7 @@ with explained():
         equation_behind,
         equations_around,
         is_recipe,
-        is_tracing,
+        is_recording,
         is_transposing,
         jax_metadata_call,
         jax_value_tag,

@@ -255,9 +255,12 @@ def _retagged_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -
     return params | {"jaxpr": retagged if inner is jaxpr else jaxpr.replace(jaxpr=retagged)}
 
 
-def is_tracing() -> bool:
-    """Whether JAX is tracing (or transforming) in this thread, as opposed to running op by op."""
-    return not core.trace_state_clean()
+def is_recording() -> bool:
+    """Whether operations of this thread go into a jaxpr now; under `vmap` or `jvp` alone they run one by one."""
+    trace: Any = core.trace_ctx.trace
+    while trace is not None and not isinstance(trace, pe.DynamicJaxprTrace):
+        trace = getattr(trace, "parent_trace", None)
+    return trace is not None
 
 
 def user_frame() -> Any | None:
