@@ -41,6 +41,7 @@ from train_module import lower
 
 import hlotag
 from hlotag import _core, _host
+from hlotag.staging import without_passes
 
 HERE = pathlib.Path(__file__).parent
 PLUGIN = HERE.parent / "build" / "dev" / "cpp" / "plugin" / "libhlotag_mlir_opt.so"  # tools/mlir_opt.sh builds it
@@ -109,7 +110,7 @@ def through_process(command: list[str], module: ir.Module) -> None:
 
 def inputs(layers: int) -> tuple[ir.Module, ir.Module]:
     """The lowered training step, as JAX alone lowers it, and with marks and the table of tags, before any pass."""
-    with hlotag.stage(""):
+    with without_passes():
         marked = lower(layers).compiler_ir()
     with hlotag.stage(None):
         return lower(layers).compiler_ir(), marked

@@ -20,6 +20,7 @@ from train_module import lower
 import hlotag
 from hlotag.pipeline import parse_module, run_and_report, to_bytecode
 from hlotag.rules import Rule, with_rules
+from hlotag.staging import without_passes
 
 LAYERS = 22  # about 10,000 operations
 FRONTEND = "mhlo.frontend_attributes"
@@ -51,7 +52,7 @@ CASES = {
 
 
 def _lowered(layers: int) -> tuple[bytes, int]:
-    with hlotag.stage(""):
+    with without_passes():
         module = lower(layers).compiler_ir()
     count = 0
 

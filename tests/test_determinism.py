@@ -11,6 +11,7 @@ import pytest
 
 import hlotag
 from hlotag.rules import Rule, with_rules
+from hlotag.staging import without_passes
 from programs import PROGRAMS
 
 PROCESSES = 20
@@ -60,7 +61,7 @@ with ThreadPoolExecutor(threads) as pool:
 @pytest.mark.parametrize("name", ["transformer", "inner_jit"])
 def test_twenty_processes_give_the_same_bytes(name, tmp_path):
     function, arguments = PROGRAMS[name]
-    with hlotag.stage(""):
+    with without_passes():
         module = jax.jit(jax.grad(function)).lower(*arguments).compiler_ir()
     path = tmp_path / "module.mlirbc"
     path.write_bytes(hlotag.pipeline.to_bytecode(module))

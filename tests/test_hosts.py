@@ -17,6 +17,7 @@ import pytest
 
 import hlotag
 from hlotag.pipeline import DEFAULT_PIPELINE, to_bytecode, try_parse
+from hlotag.staging import without_passes
 from programs import PROGRAMS, TRANSFORMS
 
 HERE = Path(__file__).parent
@@ -78,7 +79,7 @@ def test_lowered_programs(tmp_path: Path, transform: str) -> None:
     wrap = hlotag.tagged({"block": "1"})
     for name, (function, arguments) in PROGRAMS.items():
         # The block is around the trace; no pass yet, so that the marks are still there.
-        with hlotag.stage(""):
+        with without_passes():
             lowered = jax.jit(TRANSFORMS[transform](wrap(function))).lower(*arguments)
             (tmp_path / f"{name}.bc").write_bytes(to_bytecode(lowered.compiler_ir()))
     agreed = compare(tmp_path)
@@ -86,7 +87,7 @@ def test_lowered_programs(tmp_path: Path, transform: str) -> None:
 
 
 def test_constants_that_jaxlib_has_no_class_for(tmp_path: Path) -> None:
-    with hlotag.stage(""):
+    with without_passes():
         lowered = jax.jit(jax.grad(lambda x: jnp.abs((x + 2j) * jnp.tanh(x * 3j + 2j)).sum())).lower(jnp.ones(3))
         (tmp_path / "complex.bc").write_bytes(to_bytecode(lowered.compiler_ir()))
     assert "complex<f32>" in lowered.as_text()

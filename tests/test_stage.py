@@ -400,6 +400,23 @@ def test_a_failing_pass_raises_from_the_call_and_nothing_is_cached():
     np.testing.assert_array_equal(f(X), jax.jit(jnp.sin)(X))
 
 
+@pytest.mark.parametrize("pipeline", ["", "canonicalize", "hlotag-attach", "hlotag-resolve", "hlotag-resolve,hlotag-attach"])
+def test_a_pipeline_of_ones_own_keeps_the_programs_tags_and_nothing_in_flight(pipeline):
+    def f(x):
+        with hlotag.tagged({"u": "v"}), hlotag.tagged({"u": None}):
+            y = jnp.cos(x)
+        return hlotag.tag(jnp.sin(y), {"k": "v"}, grad="drop").sum()
+
+    rules = [Rule({"r": "v"}, op="sine")] if "attach" in pipeline else []
+    with hlotag.stage(pipeline, rules):
+        lowered = jax.jit(jax.value_and_grad(f)).lower(X)
+        exported = jax.export.export(jax.jit(f))(X).mlir_module()
+    assert {(op.name, key) for op in ops_of(lowered) for key in op.entries} >= {("stablehlo.sine", "k")}
+    assert ("r", "v") in {entry for op in ops_of(lowered) for entry in op.entries.items()} or not rules
+    for text in (lowered.as_text(debug_info=True), lowered.compile().as_text(), exported):
+        assert "hlotag" not in text.replace("/hlotag/", "") and "\\01" not in text
+
+
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [("hlotag-resolv", "hlotag-resolve"), ("hlotag-strip{kez=a}", "keys"), (3, "string"), ("hlotag-strip{", "not closed")],

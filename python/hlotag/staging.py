@@ -7,7 +7,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, get_args
 
 from hlotag import _compat, _host, dump, hlo_stage, keys, marks, scopes, tracing
@@ -42,7 +42,8 @@ def enable(
     Programs that were traced before stay as they were; calling them again traces them anew, with their tags.
 
     Args:
-      pipeline: passes to run on every module; MLIR's syntax.
+      pipeline: passes to run on every module; MLIR's syntax. One without `hlotag-verify` gets `hlotag-resolve` at its start and
+        `hlotag-verify{on-mistake=warning}` at its end, so that the program's own tags are there and nothing of hlotag's is left.
       rules: ops to tag by kind, scope or source, besides those that the program tags itself.
       hlo: whether tags that XLA's own passes drop or move are put right before it makes code; or patterns (`*`, `?`) of the keys
         for which they are.
@@ -134,6 +135,11 @@ def under(new: Stage | None) -> Iterator[None]:
         _hooks.release()
 
 
+def without_passes() -> AbstractContextManager[None]:
+    """Within the block modules are lowered and keep their marks, for passes that tests and benchmarks run by hand."""
+    return under(unique(Stage("", "")))
+
+
 def _make(
     pipeline: str,
     rules: Iterable[Rule],
@@ -151,7 +157,7 @@ def _make(
         raise PipelineError(f"on_error must be 'raise' or 'warn', got {shown(on_error)}")
     check_flag("debug_origins", debug_origins, PipelineError)
     _host.ensure()
-    text = pipeline_text(with_rules(pipeline, rules))
+    text = _complete(pipeline_text(with_rules(pipeline, rules)))
     # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
     if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:
         run_passes("module {}", foreign)
@@ -165,6 +171,17 @@ def _make(
         on_error=on_error,
     )
     return unique(new)
+
+
+def _complete(pipeline: str) -> str:
+    """`pipeline`, and around it what keeps marks from XLA, unless it has `hlotag-verify`, which fails if any are left."""
+    from hlotag import _core
+
+    names = [name for name, _, _ in _core.pipeline_elements(pipeline)]
+    if "hlotag-verify" in names:
+        return pipeline
+    first = [] if "hlotag-resolve" in names else ["hlotag-resolve"]
+    return ",".join([*first, *filter(None, [pipeline]), "hlotag-verify{on-mistake=warning}"])
 
 
 def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
