@@ -215,3 +215,23 @@ def test_recorded_joins_are_what_join_gives():
         jax.jit(lambda x, w: folded_transpose(x, w)).lower(X, W).compile()
     (record,) = records
     assert {i.name: ids for i, ids in join(record.before, record.origins).items()} == record.ids
+
+
+def test_a_product_without_a_name_is_the_operand_that_has_its_size():
+    """The contraction that uses it becomes a multiplication, whose operands XLA writes in another order."""
+
+    def experts(kept, slots, x, w, gate):
+        with hlotag.tagged({"k": "dispatch"}):
+            dispatch = jnp.einsum("nke,nkec->nec", kept, slots)
+            rows = jnp.einsum("nec,nd->ecd", dispatch, x)
+        with hlotag.tagged({"k": "expert"}):
+            hidden = jnp.einsum("ecf,efd->ecd", rows, w)
+        with hlotag.tagged({"k": "combine"}):
+            return jnp.square(jnp.einsum("nec,ecd,nke,nk->nd", dispatch, hidden, kept, gate)).mean()
+
+    shapes = (7, 2, 4), (7, 2, 4, 4), (7, 8), (4, 8, 6), (7, 2)
+    arguments = [np.ones(shape, np.float32) for shape in shapes]
+    with hlotag.stage():
+        executable = jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments).compile()
+    dots = [i for m in of_executable(executable) for i in m.instructions() if i.opcode == "dot"]
+    assert [i.attributes for i in dots if i.dimensions == (7, 4, 1, 4)] == [{"k": "dispatch"}]

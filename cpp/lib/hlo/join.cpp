@@ -247,10 +247,22 @@ private:
       for (int64_t number : *numbers)
         if (int64_t source = operations_.source(number, opcode(i)); source != kNone)
           unique_.add(sources, source);
+      keepOfSize(sources, numElements(module_.dimensions(i)));
       if (!sources.empty())
         return sources;
     }
     return facts.ids.empty() ? owner(i) : facts.ids;
+  }
+
+  /// Of several operations, those that make so many elements, if any do: users take operands in
+  /// another order where XLA writes a contraction as a product.
+  void keepOfSize(Ids &numbers, uint64_t size) {
+    Ids fitting;
+    for (int64_t number : numbers)
+      if (numElements(operations_.dimensions(number)) == size)
+        fitting.push_back(number);
+    if (!fitting.empty())
+      numbers = std::move(fitting);
   }
 
   /// What moves a value may bear the name of a neighbour; its attributes tell which of them it is,
