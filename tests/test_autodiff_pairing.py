@@ -19,7 +19,8 @@ import library_programs
 import pairing_programs
 import programs
 import random_sources
-from ground_truth import DEVICES_NEEDED, PROGRAMS
+from decoder_programs import DECODERS
+from ground_truth import DEVICES_NEEDED
 
 # Of the backward operations whose equation has a forward operation: at least so many get the right tag, at any confidence, and
 # of dot_general, convolution, gather, scatter, reduce and sort.
@@ -43,6 +44,12 @@ LEVELS = {
     "transformer, scan of remat": (0.95, 1.0),
     "transformer, scan in functions": (0.98, 1.0),
     "transformer, scan of remat in functions": (0.95, 1.0),
+    "decoder, unrolled": (0.99, 1.0),
+    "decoder, remat": (0.98, 1.0),
+    "decoder, remat of names": (0.98, 1.0),
+    "decoder, remat but for products": (0.98, 1.0),
+    "decoder, remat, unrolled": (0.98, 1.0),
+    "decoder, remat but for products, unrolled": (0.98, 1.0),
     "conv net": (0.95, 1.0),
     "rnn": (1.0, 1.0),
     "inner jit": (1.0, 1.0),
@@ -55,6 +62,10 @@ SURE_LEVELS = {
     "mlp 4, grad(vmap)": 0.66,
     "mlp 2, hessian": 0.94,
     "transformer 40, no scope": 0.99,
+    "decoder, unrolled": 0.85,
+    "decoder, remat": 0.87,
+    "decoder, remat of names": 0.8,
+    "decoder, remat, unrolled": 0.8,
     "euler, hessian_vector": 1.0,
     "cross_entropy, hessian_vector": 0.63,
     "cross_entropy, everything": 0.88,
@@ -96,6 +107,7 @@ ONCE_WRONG_CASES = [
     ("jax.scipy.linalg.convolution_matrix({0}, 1)", "scan", "of_batch"),
 ]
 
+PROGRAMS = ground_truth.PROGRAMS | DECODERS
 on_its_devices = [name for name in PROGRAMS if name not in DEVICES_NEEDED]
 
 

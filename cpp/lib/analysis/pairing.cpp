@@ -11,16 +11,24 @@ namespace {
 
 using namespace ir;
 
-/// Inside a function with one caller, an argument is what that one hands over.
+/// Inside a function, an argument is what its callers hand over, if that is one value.
 void aliasParameters(PairingGraph &graph, Provenance &provenance) {
+  ValueGraph &values = graph.values();
   for (const FunctionNodes &function : graph.functions) {
-    const std::vector<Operation> &calls = provenance.callsOf(function.function);
-    NodeId call = calls.size() == 1 ? graph.nodeOfCall(calls[0]) : kNone;
-    if (call == kNone || graph.nodes[call].order->isDerived)
+    std::vector<NodeId> calls;
+    for (Operation call : provenance.callsOf(function.function))
+      calls.push_back(graph.nodeOfCall(call));
+    auto isDerived = [&](NodeId call) {
+      return call == kNone || graph.nodes[call].order->isDerived;
+    };
+    if (calls.empty() || std::any_of(calls.begin(), calls.end(), isDerived))
       continue;
-    ValueGraph &values = graph.values();
-    for (ValueId argument : values.arguments(function.body))
-      values.setAlias(argument, graph.operands(call)[values.number(argument)]);
+    for (ValueId argument : values.arguments(function.body)) {
+      auto given = [&](NodeId call) { return graph.operands(call)[values.number(argument)]; };
+      ValueId first = given(calls[0]);
+      if (std::all_of(calls.begin(), calls.end(), [&](NodeId id) { return given(id) == first; }))
+        values.setAlias(argument, first);
+    }
   }
 }
 

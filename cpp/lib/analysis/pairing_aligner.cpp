@@ -367,7 +367,8 @@ Aligner::Choice Aligner::alignPart(Chain &chain) {
     anchors = heaviest(chain, anchors, /*onlyTied=*/true);
   else
     for (size_t i = chain.from; i < chain.to; ++i)
-      anchors[i - chain.from] = graph_.nodes[chain.nodes[i]].primal;
+      if (const Node &node = graph_.nodes[chain.nodes[i]]; node.primal != kNone && !isHoisted(node))
+        anchors[i - chain.from] = node.primal;
   // Later rounds know the neighbours in the graph from the ones before.
   Choice choice;
   for (int round = 0; round < kRounds; ++round) {

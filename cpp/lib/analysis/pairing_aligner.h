@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -147,7 +148,9 @@ private:
   // Recomputed operations
   void matchRecomputed();
   bool mayRepeat(NodeId id, NodeId other);
-  void seeUsers(NodeId id);
+  void placesOf(const Node &node, std::vector<KeyId> &places);
+  const FunctionNodes *aroundLoop() const;
+  void seeUsers(NodeId id, std::unordered_map<NodeId, NodeId> &originals);
   bool worksOnValues(NodeId id);
   bool worksOnItsOwn(NodeId id, NodeId equation);
   NodeId similarUser(NodeId id);
@@ -177,7 +180,12 @@ private:
   void align(Chain &chain);
   Choice alignPart(Chain &chain);
   bool isAnchor(const Node &node) const {
-    return node.confidence >= kCertain && !graph_.nodes[node.primal].isOrphan;
+    return node.confidence >= kCertain && !graph_.nodes[node.primal].isOrphan && !isHoisted(node);
+  }
+  /// Whether a node was paired with one that JAX took out of the loop.
+  bool isHoisted(const Node &node) const {
+    return graph_.nodes[node.primal].key != node.key || node.primal < forward_.begin ||
+           node.primal >= forward_.end;
   }
   size_t placeOf(const Chain &chain, NodeId id) const;
   Choice heaviest(Chain &chain, const Choice &anchors, bool onlyTied);

@@ -17,6 +17,8 @@ PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
   reshape_ = Identifier::get(context, "stablehlo.reshape");
   transpose_ = Identifier::get(context, "stablehlo.transpose");
   convert_ = Identifier::get(context, "stablehlo.convert");
+  slice_ = Identifier::get(context, "stablehlo.slice");
+  concatenate_ = Identifier::get(context, "stablehlo.concatenate");
   customCall_ = Identifier::get(context, "stablehlo.custom_call");
   nodes.reserve(operations.size());
   values_.reserve(operations.size());
@@ -163,24 +165,6 @@ bool PairingGraph::isControlFlow(Identifier name) const {
          name == manualComputation_;
 }
 
-/// What is the same value as another.
-void PairingGraph::addAliases(NodeId id) {
-  const Node &node = nodes[id];
-  if (node.name == barrier_)
-    for (ValueId result : results(id))
-      aliasToOperand(result, id);
-  if (node.name == ids_.whileOp)
-    aliasInvariants(id);
-  else if (node.name == ids_.funcCall || node.name == dynamicSlice_)
-    aliasUnstacked(id);
-  else if (!node.takes.empty() && provenance_.text(node.primitive) == "squeeze" &&
-           values_.isCopy(operands(id)[0]))
-    values_.setAlias(node.firstResult, operands(id)[0]);
-  else if (node.name == manualComputation_)
-    for (ValueId argument : values_.arguments(regionOf(id, 0)))
-      aliasToOperand(argument, id);
-}
-
 /// What regions use from outside goes up from the innermost operation to all around it.
 void PairingGraph::findCaptured(const std::vector<NodeId> &loops) {
   constexpr size_t kMaxCaptured = 64;
@@ -206,61 +190,6 @@ void PairingGraph::findCaptured(const std::vector<NodeId> &loops) {
       if (NodeId parent = parentOf(nodes[id]); parent != kNone)
         forEachInput(id, [&](ValueId value) { capture(parent, value); });
     }
-}
-
-/// `value` is a copy of the operand of the node that has its number.
-void PairingGraph::aliasToOperand(ValueId value, NodeId id) {
-  if (values_.number(value) < operands(id).size())
-    values_.setAlias(value, operands(id)[values_.number(value)]);
-}
-
-/// A manual computation gives what its body does.
-void PairingGraph::aliasYielded(NodeId host) {
-  if (nodes[host].name == manualComputation_)
-    for (const Yield &yield : values_.yields(regionOf(host, 0)))
-      if (yield.number < results(host).size())
-        values_.setAlias(results(host)[yield.number], yield.value);
-}
-
-/// What a loop hands on unchanged is what it was given.
-void PairingGraph::aliasInvariants(NodeId loop) {
-  constexpr size_t kBody = 1;
-  if (regionOf(loop, kBody) == kNone)
-    return;
-  Block body = values_.region(regionOf(loop, kBody)).block; // not looked at yet
-  for (size_t number = 0; regionOf(loop, number) != kNone; ++number)
-    for (ValueId argument : values_.arguments(regionOf(loop, number))) {
-      intptr_t place = values_.number(argument);
-      if (body.yielded(place) == body.arguments()[place])
-        aliasToOperand(argument, loop);
-    }
-}
-
-/// The forward loop of a scan stacks residuals, `stack[i] = x`; in the backward loop, `stack[i]`
-/// is that `x`.
-void PairingGraph::aliasUnstacked(NodeId id) {
-  if (operands(id).size() < 2 || results(id).size() != 1)
-    return;
-  ValueId slice = nodes[id].firstResult;
-  ValueId stack = values_.canonical(operands(id)[0]);
-  NodeId loop = values_.maker(stack);
-  if (loop == kNone || nodes[loop].name != ids_.whileOp) {
-    // What a scan slices is the same in the forward and in the backward loop.
-    if (hostOf(nodes[id]) == kNone)
-      return;
-    auto [first, isNew] = slices_.try_emplace({stack, values_.typeOf(slice)}, slice);
-    if (!isNew)
-      values_.setAlias(slice, first->second);
-    return;
-  }
-  RegionId body = regionOf(loop, 1);
-  ValueId last = body == kNone ? kNone : values_.yielded(body, values_.number(stack));
-  NodeId update = last == kNone ? kNone : values_.maker(last);
-  if (update == kNone || operands(update).size() < 3)
-    return;
-  ValueId carried = values_.arguments(body)[values_.number(stack)];
-  if (operands(update)[0] == carried)
-    values_.setAlias(slice, operands(update)[1]);
 }
 
 const Traits &PairingGraph::traits(const Node &node) {
@@ -374,6 +303,11 @@ const FunctionNodes *PairingGraph::functionOf(const Node &call) {
   Operation function = callee ? provenance_.function(callee.value()) : Operation();
   uint32_t *index = function ? functionByOp_.find(function.opaque()) : nullptr;
   return index ? &functions[*index] : nullptr;
+}
+
+const FunctionNodes &PairingGraph::functionAround(NodeId id) const {
+  auto isBefore = [](NodeId node, const FunctionNodes &range) { return node < range.end; };
+  return *std::upper_bound(functions.begin(), functions.end(), id, isBefore);
 }
 
 /// Links the operations of each equation that has several, last first, so that they are in order.

@@ -154,6 +154,11 @@ public:
   /// The attributes that say what `node` computes: those of other dialects are notes, and copies of
   /// a call may call copies.
   std::vector<const void *> attributesOf(const Node &node) const;
+  /// Adds the places that `node` has where JAX took it out of a loop, as it does with what is the
+  /// same in each iteration: the scopes around the loop are not said there.
+  void addKeysOutside(const Node &node, std::vector<KeyId> &keys);
+  /// The node that makes `value`, or what loops and calls around hand on as `value`; or kNone.
+  NodeId makerAround(ValueId value);
   bool hasUnitDimension(TypeId type) { return shape(type).hasUnitDimension; }
   /// Whether two types are equal, or one is the other with up to so many dimensions more.
   bool isAlike(TypeId a, TypeId b, size_t numBatched);
@@ -162,6 +167,7 @@ public:
   /// The operation that `node` was written out for, as a part of its region; or kNone.
   NodeId hostOf(const Node &node);
   const FunctionNodes *functionOf(const Node &call);
+  const FunctionNodes &functionAround(NodeId id) const;
   /// Calls `visit` with what the operation works on: its operands, and what its regions use.
   template <class Visit> void forEachInput(NodeId id, Visit visit) {
     for (ValueId operand : operands(id))
@@ -205,6 +211,8 @@ private:
   void aliasYielded(NodeId host);
   void aliasInvariants(NodeId loop);
   void aliasUnstacked(NodeId id);
+  void aliasUnrolled(NodeId id);
+  ValueId partOf(NodeId id, ir::Attribute begin, TypeId type);
   const Shape &shape(TypeId type);
   bool areIntegers(Span<TypeId> types);
   bool isApart(NodeId id, const std::vector<NodeId> &previous);
@@ -217,17 +225,18 @@ private:
   Provenance &provenance_;
   ir::OpIds ids_;
   ir::Identifier barrier_, manualComputation_, broadcast_, dynamicSlice_, reshape_, transpose_,
-      convert_, customCall_;
+      convert_, slice_, concatenate_, customCall_;
   std::vector<std::optional<Traits>> traits_; // by primitive
   std::unordered_map<TextId, Order> orders_;  // by transforms
   std::vector<NodeId> scratch_[3];            // by node
   std::vector<NodeId> lastOfKey_;             // of a function; scratch, too
   ValueGraph values_;
-  ir::PointerMap<NodeId> calls_;                         // by operation
-  ir::FlatMap<NodeId, RegionId> regions_;                // the first one of loops and conditionals
-  std::vector<Shape> shapes_;                            // by type
-  ir::PointerMap<bool> isZero_;                          // by attribute
-  std::map<std::pair<ValueId, TypeId>, ValueId> slices_; // by stack and type
+  ir::PointerMap<NodeId> calls_;          // by operation
+  ir::FlatMap<NodeId, RegionId> regions_; // the first one of loops and conditionals
+  std::vector<Shape> shapes_;             // by type
+  ir::PointerMap<bool> isZero_;           // by attribute
+  /// By stack, type, where the slice begins, its strides, and place.
+  std::map<std::tuple<ValueId, TypeId, const void *, const void *, KeyId>, ValueId> slices_;
   ir::PointerMap<uint32_t> functionByOp_;
   ir::FlatMap<NodeId, ValueIds> captured_;    // what regions use from outside of it, up to a limit
   ir::FlatMap<uint64_t, unsigned> residuals_; // by two primitives

@@ -173,6 +173,7 @@ NodeId Aligner::hoisted(const Chain &chain, size_t at) {
   bool isInLoop = host != kNone && graph_.nodes[host].name == graph_.ids().whileOp;
   if (!isInLoop || chain.kind == Kind::Recomputed)
     return kNone;
+  NodeId found = kNone;
   for (NodeId source : chain.clues[at].sources()) {
     const Node &maker = graph_.nodes[source];
     if (maker.primal == kNone)
@@ -180,15 +181,17 @@ NodeId Aligner::hoisted(const Chain &chain, size_t at) {
     for (NodeId equation : makersFor(maker.primal)) {
       const Node &from = graph_.nodes[equation];
       Span<TypeId> makes = graph_.makes(from);
-      bool isOutside = equation < forward_.begin || equation >= forward_.end;
-      if (isOutside && from.origin->source == node.origin->source &&
-          fitOf(chain, from.primitive, node.primitive) >= 1.0f &&
-          std::find_first_of(node.takes.begin(), node.takes.end(), makes.begin(), makes.end()) !=
+      if (from.origin->source != node.origin->source ||
+          fitOf(chain, from.primitive, node.primitive) < 1.0f ||
+          std::find_first_of(node.takes.begin(), node.takes.end(), makes.begin(), makes.end()) ==
               node.takes.end())
-        return equation;
+        continue;
+      if (equation >= forward_.begin && equation < forward_.end)
+        return kNone; // it may be of this one
+      found = found == kNone ? equation : found;
     }
   }
-  return kNone;
+  return found;
 }
 
 } // namespace hlotag::analysis

@@ -19,25 +19,34 @@ struct Signature {
   TextId called; ///< the primitive of a call, whose copies may call copies
   std::vector<ValueId> operands;
   std::vector<const void *> attributes;
+  std::vector<TypeId> types; ///< but for a call, which may return residuals too
   bool operator<(const Signature &o) const {
-    return std::tie(key, name, called, operands, attributes) <
-           std::tie(o.key, o.name, o.called, o.operands, o.attributes);
+    return std::tie(key, name, called, operands, attributes, types) <
+           std::tie(o.key, o.name, o.called, o.operands, o.attributes, o.types);
   }
 };
 
 /// Whether it belongs to its owner for sure, and is no equation of its own or another's.
 bool isSurelyOwned(const Node &node) { return !node.isShape && !node.isApart; }
 
+/// The constant that `value` is everywhere, if it is; or `value`.
+ValueId splatOr(PairingGraph &graph, ValueId value) {
+  NodeId maker = graph.values().maker(value);
+  if (maker == kNone || graph.nodes[maker].follows == kNone || graph.operands(maker).size() != 1)
+    return value;
+  ValueId only = graph.values().canonical(graph.operands(maker)[0]);
+  return graph.values().isConstant(only) ? only : value;
+}
+
 Signature signatureOf(PairingGraph &graph, NodeId id) {
   const Node &node = graph.nodes[id];
   bool isCall = node.name == graph.ids().funcCall;
-  Signature signature{node.name.opaque(),
-                      node.key,
-                      isCall ? node.origin->primitive : 0,
-                      {},
-                      graph.attributesOf(node)};
+  Signature signature{node.name.opaque(),       node.key, isCall ? node.origin->primitive : 0, {},
+                      graph.attributesOf(node), {}};
+  if (!isCall)
+    signature.types.assign(graph.makes(node).begin(), graph.makes(node).end());
   for (ValueId operand : graph.operands(id))
-    signature.operands.push_back(graph.values().canonical(operand));
+    signature.operands.push_back(splatOr(graph, graph.values().canonical(operand)));
   return signature;
 }
 
@@ -55,38 +64,70 @@ void Aligner::matchRecomputed() {
       values_.setAlias(graph_.results(copy)[i], graph_.results(original)[i]);
   };
   std::vector<NodeId> recomputed;
-  std::set<KeyId> keys;
+  std::set<KeyId> keys, keysOutside;
+  std::vector<KeyId> places; // of one
   for (NodeId id : backward_.derived)
     if (graph_.nodes[id].isRematted) {
       recomputed.push_back(id);
-      keys.insert(graph_.nodes[id].key);
+      placesOf(graph_.nodes[id], places);
+      keys.insert(places.front());
+      keysOutside.insert(places.begin(), places.end());
     }
-  std::map<Signature, NodeId> computed;
+  if (recomputed.empty())
+    return;
+  std::map<Signature, NodeId> computed, outside;      // of the loop that has copies
   std::map<std::pair<const void *, KeyId>, int> runs; // of a line, by operation
   bool isExact = false;
   std::unordered_map<NodeId, int> copies;
   std::unordered_map<NodeId, NodeId> originals, lastCopy;
-  for (NodeId id = forward_.begin; id < forward_.end && !recomputed.empty(); ++id) {
+  auto see = [&](NodeId id, std::map<Signature, NodeId> &seen) {
     const Node &node = graph_.nodes[id];
-    if (!isForward(node) || !keys.count(node.key))
-      continue;
-    ++runs[{node.name.opaque(), node.key}];
-    auto [first, isNew] = computed.emplace(signatureOf(graph_, id), id);
+    auto [first, isNew] = seen.emplace(signatureOf(graph_, id), id);
     if (isNew)
-      continue;
+      return;
     // What was computed twice is one value: nothing tells a copy of one from a copy of the other.
     if (node.follows == kNone && node.owner != graph_.nodes[first->second].owner)
       for (NodeId same : {node.owner, graph_.nodes[first->second].owner})
         graph_.nodes[same].isRepeated = true;
     aliasResults(id, first->second);
+  };
+  // What JAX takes out of a loop has no derivative.
+  auto mayBeOfLoop = [&](const Node &node) {
+    return isForward(node) && !node.order->letters && keysOutside.count(node.key);
+  };
+  if (const FunctionNodes *around = aroundLoop())
+    for (NodeId id = around->begin; id < around->end; ++id)
+      if (mayBeOfLoop(graph_.nodes[id]))
+        see(id, outside);
+  for (NodeId id = forward_.begin; id < forward_.end; ++id) {
+    const Node &node = graph_.nodes[id];
+    if (isForward(node) && keys.count(node.key)) {
+      ++runs[{node.name.opaque(), node.key}];
+      see(id, computed);
+    } else if (mayBeOfLoop(node)) {
+      see(id, outside);
+    }
   }
+  auto repeatedBy = [&](NodeId id) {
+    Signature signature = signatureOf(graph_, id);
+    if (auto found = computed.find(signature); found != computed.end())
+      return found->second;
+    placesOf(graph_.nodes[id], places);
+    for (KeyId place : places) {
+      signature.key = place;
+      if (auto found = outside.find(signature); found != outside.end())
+        return found->second;
+    }
+    return kNone;
+  };
   std::unordered_map<NodeId, float>
       sameValue; // how sure it is that a copy has the original's value
   for (NodeId id : recomputed) {
     Node &node = graph_.nodes[id];
-    auto found = computed.find(signatureOf(graph_, id));
-    bool isFound = found != computed.end();
-    NodeId original = isFound ? found->second : similarUser(id);
+    NodeId original = repeatedBy(id);
+    bool isFound = original != kNone;
+    if (!isFound)
+      original = similarUser(id);
     // A function that is called again may also return residuals, after its results.
     bool isCall = graph_.functionOf(node) != nullptr;
     if (original == kNone ||
@@ -99,11 +140,13 @@ void Aligner::matchRecomputed() {
     for (ValueId operand : graph_.operands(id))
       if (NodeId maker = values_.maker(operand); maker != kNone && graph_.nodes[maker].isRematted)
         isSame = std::min(isSame, sameValue.count(maker) ? sameValue[maker] : 0.0f);
-    bool isOne = worksOnValues(id) && isSurelyOwned(graph_.nodes[original]);
+    // What is outside of the loop may also be what the program calls there.
+    bool isOne = worksOnValues(id) && isSurelyOwned(graph_.nodes[original]) && !isHoisted(node);
     node.confidence = std::min({atMost(node), isSame, isOne ? 1.0f : 0.85f});
     isExact = true;
+    originals[id] = original;
     if (node.follows == kNone)
-      ++copies[originals[id] = original], lastCopy[original] = id;
+      ++copies[original], lastCopy[original] = id;
     aliasResults(id, original);
   }
   // An equation may compute as a residual what another one computes as its result: of two copies
@@ -121,7 +164,7 @@ void Aligner::matchRecomputed() {
   }
   for (size_t i = recomputed.size(); i-- > 0;)
     if (originals.count(recomputed[i]))
-      seeUsers(recomputed[i]);
+      seeUsers(recomputed[i], originals);
   // What is left, where copies can be recognized, are residuals of equations that were copied.
   for (NodeId id : recomputed) {
     Node &node = graph_.nodes[id];
@@ -137,12 +180,30 @@ void Aligner::matchRecomputed() {
   }
 }
 
+/// The places that a node may have in the forward code, its own first. JAX takes out of a loop what
+/// is the same in each iteration, but computes it again in the loop.
+void Aligner::placesOf(const Node &node, std::vector<KeyId> &places) {
+  places.assign(1, node.key);
+  graph_.addKeysOutside(node, places);
+}
+
+/// The function with the loop that the forward function is the body of; or null.
+const FunctionNodes *Aligner::aroundLoop() const {
+  NodeId call = call_ == kNone ? kNone : graph_.nodes[call_].primal;
+  NodeId host = call == kNone ? kNone : graph_.parentOf(graph_.nodes[call]);
+  bool isInLoop = host != kNone && graph_.nodes[host].name == graph_.ids().whileOp;
+  return isInLoop ? &graph_.functionAround(call) : nullptr;
+}
+
 /// Whether each operand of the recomputed node `id` is that of `other`, as far as that is known:
 /// what was recomputed itself and not recognized may be anything.
 bool Aligner::mayRepeat(NodeId id, NodeId other) {
   Span<ValueId> operands = graph_.operands(id), others = graph_.operands(other);
   if (operands.size() != others.size() ||
       graph_.attributesOf(graph_.nodes[id]) != graph_.attributesOf(graph_.nodes[other]))
+    return false;
+  bool isCall = graph_.functionOf(graph_.nodes[id]) != nullptr;
+  if (!isCall && graph_.makes(graph_.nodes[id]) != graph_.makes(graph_.nodes[other]))
     return false;
   for (size_t i = 0; i < operands.size(); ++i) {
     ValueId own = values_.canonical(operands[i]);
@@ -155,28 +216,39 @@ bool Aligner::mayRepeat(NodeId id, NodeId other) {
 }
 
 /// What a copy works on is a copy of what its original works on: makes a recomputed node as sure
-/// as an operation that uses it.
-void Aligner::seeUsers(NodeId id) {
+/// as an operation that uses it. Several equations may broadcast one value alike, so what serves
+/// another operation is a copy of what serves the original of that.
+void Aligner::seeUsers(NodeId id, std::unordered_map<NodeId, NodeId> &originals) {
   Node &node = graph_.nodes[id];
-  if (node.confidence >= kCertain || node.owner != id)
+  bool serves = node.follows != kNone;
+  if (!serves && (node.confidence >= kCertain || node.owner != id))
     return;
+  if (serves)
+    originals.erase(id);
+  std::vector<KeyId> places;
+  placesOf(node, places);
   for (ValueId result : graph_.results(id))
     for (const Use &use : values_.uses(result)) {
-      if (use.user == kNone)
+      auto found = use.user == kNone ? originals.end() : originals.find(use.user);
+      if (found == originals.end())
         continue;
       const Node &copy = graph_.nodes[use.user];
-      if (!copy.isRematted || copy.confidence < kCertain)
+      const Node &original = graph_.nodes[found->second];
+      Span<ValueId> operands = graph_.operands(found->second);
+      if (copy.confidence < kCertain || copy.name != original.name ||
+          (copy.follows == kNone && copy.owner != use.user) ||
+          graph_.operands(use.user).size() != operands.size())
         continue;
-      Span<ValueId> originals = graph_.operands(copy.primal);
-      if (copy.name != graph_.nodes[copy.primal].name ||
-          graph_.operands(use.user).size() != originals.size())
+      NodeId maker = graph_.makerAround(operands[use.number]);
+      if (maker == kNone)
         continue;
-      NodeId maker = values_.maker(originals[use.number]);
-      if (maker == kNone || graph_.nodes[maker].name != node.name ||
-          graph_.nodes[maker].origin->primitive != node.origin->primitive ||
-          graph_.nodes[maker].key != node.key || graph_.nodes[maker].owner != maker)
+      const Node &made = graph_.nodes[maker];
+      if (made.name != node.name || made.origin->primitive != node.origin->primitive ||
+          !contains(places, made.key) || (made.follows != kNone) != serves ||
+          (!serves && made.owner != maker))
         continue;
-      node.primal = graph_.nodes[maker].owner;
+      originals[id] = maker;
+      node.primal = made.owner;
       node.confidence = copy.confidence;
       return;
     }
