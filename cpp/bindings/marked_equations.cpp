@@ -3,42 +3,61 @@
 // This runs for every equation that is lowered: in Python it took twice the instructions.
 #include "marked_equations.h"
 
+#include <unordered_map>
 #include <utility>
 
 namespace nb = nanobind;
 
 namespace {
 
-/// An attribute that a class keeps in a slot of its instances. Read and written by the class's
-/// descriptor: to look that up by name for each instance takes three times as long.
+/// An attribute that a class keeps in a slot of its instances, read and written where it lies, as
+/// the interpreter does once it has run a piece of code often enough: through the class's
+/// descriptor that takes ten times the instructions.
 class Slot {
 public:
-  Slot(nb::handle owner, const char *name)
-      : descriptor_(nb::getattr(owner.type(), name)), get_(function<descrgetfunc>(Py_tp_descr_get)),
-        set_(function<descrsetfunc>(Py_tp_descr_set)) {
-    if (!get_ || !set_)
+  /// Finds the slot in `owner`, whose attribute it changes while it looks.
+  Slot(nb::handle owner, const char *name) {
+    nb::object descriptor = nb::getattr(owner.type(), name);
+    auto write =
+        reinterpret_cast<descrsetfunc>(PyType_GetSlot(Py_TYPE(descriptor.ptr()), Py_tp_descr_set));
+    nb::object value = nb::getattr(owner, name);
+    nb::object marker = nb::module_::import_("builtins").attr("object")();
+    auto set = [&](nb::handle to) {
+      if (!write || write(descriptor.ptr(), owner.ptr(), to.ptr()))
+        throw nb::type_error("hlotag: an attribute of JAX's equations cannot be set");
+    };
+    set(marker);
+    size_t size = nb::cast<size_t>(nb::getattr(owner.type(), "__basicsize__"));
+    for (size_t offset = sizeof(PyObject); offset < size; offset += sizeof(PyObject *)) {
+      offset_ = offset;
+      if (at(owner) == marker.ptr())
+        break;
+      offset_ = 0;
+    }
+    set(value);
+    if (!offset_)
       throw nb::type_error("hlotag: an attribute of JAX's equations is no slot");
   }
 
-  nb::object of(nb::handle owner) const {
-    nb::object value = nb::steal(get_(descriptor_.ptr(), owner.ptr(), nullptr));
+  /// Borrowed.
+  nb::handle of(nb::handle owner) const {
+    PyObject *value = at(owner);
     if (!value)
-      throw nb::python_error();
+      throw nb::type_error("hlotag: an attribute of an equation is not set");
     return value;
   }
   void set(nb::handle owner, nb::handle value) const {
-    if (set_(descriptor_.ptr(), owner.ptr(), value.ptr()))
-      throw nb::python_error();
+    PyObject *&place = at(owner);
+    nb::object former = nb::steal(place);
+    place = value.inc_ref().ptr();
   }
 
 private:
-  template <class F> F function(int slot) const {
-    return reinterpret_cast<F>(PyType_GetSlot(Py_TYPE(descriptor_.ptr()), slot));
+  PyObject *&at(nb::handle owner) const {
+    return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(owner.ptr()) + offset_);
   }
 
-  nb::object descriptor_;
-  descrgetfunc get_;
-  descrsetfunc set_;
+  size_t offset_ = 0;
 };
 
 /// The slots of JAX's classes.
@@ -59,7 +78,7 @@ public:
   MarkedEquations(nb::object equations, nb::object marked, nb::object valueTag, nb::callable markOf,
                   nb::callable onValueTag)
       : equations_(std::move(equations)), marked_(std::move(marked)), slots_(slotsOf(marked_)),
-        info_(slots_.source.of(marked_)), names_(slots_.names.of(info_)),
+        info_(nb::borrow(slots_.source.of(marked_))), names_(nb::borrow(slots_.names.of(info_))),
         valueTag_(std::move(valueTag)), markOf_(std::move(markOf)),
         onValueTag_(std::move(onValueTag)) {}
 
@@ -87,26 +106,26 @@ private:
         throw nb::python_error();
       return equation;
     }
-    nb::object primitive = slots_.primitive.of(equation);
+    nb::handle primitive = slots_.primitive.of(equation);
     if (primitive.is(valueTag_))
       onValueTag_();
     // Neighbours often have the same context, source and name stack: what was made for one does
     // for the next. Objects are compared, for equal ones need not be alike: a scope called `jvp`
     // equals the transformation.
-    nb::object context = slots_.context.of(equation);
+    nb::handle context = slots_.context.of(equation);
     if (!context.is(context_))
-      enter(std::move(context));
+      enter(nb::borrow(context));
     if (mark_.is_none())
       return equation;
-    nb::object source = slots_.source.of(equation);
+    nb::handle source = slots_.source.of(equation);
     if (!source.is(source_))
-      setSource(std::move(source));
+      setSource(nb::borrow(source));
     slots_.primitive.set(marked_, primitive);
     for (const Slot &slot : slots_.copied)
       slot.set(marked_, slot.of(equation));
-    nb::object effects = slots_.effects.of(equation);
+    nb::handle effects = slots_.effects.of(equation);
     if (!effects.is(effects_)) { // Hardly any has some, and an empty set is the same for all.
-      effects_ = std::move(effects);
+      effects_ = nb::borrow(effects);
       slots_.effects.set(marked_, effects_);
     }
     return marked_;
@@ -114,8 +133,11 @@ private:
 
   void enter(nb::object context) {
     context_ = std::move(context);
-    mark_ = markOf_(context_);
     source_ = stack_ = nb::object();
+    auto [known, isNew] = marks_.try_emplace(context_.ptr());
+    if (isNew)
+      known->second = {context_, markOf_(context_)};
+    mark_ = known->second.mark;
     if (mark_.is_none())
       return;
     element_ = mark_.attr("element");
@@ -124,9 +146,9 @@ private:
 
   void setSource(nb::object source) {
     source_ = std::move(source);
-    nb::object stack = slots_.stack.of(slots_.names.of(source_));
+    nb::handle stack = slots_.stack.of(slots_.names.of(source_));
     if (!stack.is(stack_)) {
-      stack_ = std::move(stack);
+      stack_ = nb::borrow(stack);
       slots_.stack.set(names_, stack_ + element_);
     }
     slots_.traceback.set(info_, slots_.traceback.of(source_));
@@ -137,6 +159,10 @@ private:
   nb::object info_, names_; // of `marked_`
   nb::object valueTag_;
   nb::callable markOf_, onValueTag_;
+  struct Marked {
+    nb::object context, mark;
+  };
+  std::unordered_map<PyObject *, Marked> marks_; // by context; Python would take longer to find it
   nb::object context_, mark_, element_, source_, stack_, effects_; // of the last equation
 };
 

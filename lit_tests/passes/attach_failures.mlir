@@ -17,6 +17,8 @@
 // VALUE: error: rule 1: field 'attrs' has the value 1 : i32 for 'k': it must be a string or a bool
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", attrs = {k = \"v\"}, grad = {xla.sdy.x = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=KEY
 // KEY: error: rule 1: field 'grad' has the key 'xla.sdy.x', which is reserved
+// RUN: not hlotag-opt %S/resolve.mlir --split-input-file --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=MARKS
+// MARKS: error: rules cannot read names that still have marks: the module has 'hlotag.tags'; run hlotag-resolve first
 
 // Not errors: rules that disagree, and rules that match nothing.
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {k = \"1\"}}, {op = \"tanh\", attrs = {k = \"v\"}}, {op = \"sin*\", attrs = {k = \"2\"}}]"}' 2>&1 | FileCheck %s --check-prefix=REPORT

@@ -5,6 +5,8 @@
 #include "hlotag/ir/tag_writer.h"
 #include "hlotag/ir/walk.h"
 
+#include <algorithm>
+
 namespace hlotag::ir {
 
 namespace {
@@ -39,6 +41,9 @@ Operation rootOf(Operation op) {
 }
 
 } // namespace
+
+Rewriter::Rewriter(MlirContext context)
+    : context_(context), frontendAttributes_(Identifier::get(context, kFrontendAttributes)) {}
 
 bool Rewriter::setAttr(Operation op, Identifier name, Attribute value) {
   return replaceAttr(op, name, op.attr(name.str()), value);
@@ -135,17 +140,11 @@ void Rewriter::undo(const Change &change) {
 
 bool Rewriter::verify(Operation root, size_t mark) const {
   PointerMap<bool> verified;
-  const void *frontendAttributes = Identifier::get(context_, kFrontendAttributes).opaque();
-  for (size_t i = mark; i < journal_.size(); ++i) {
-    const Change &change = journal_[i];
-    if (change.kind == Kind::Location || change.kind == Kind::ArgLocation)
-      continue;
+  for (auto i = std::lower_bound(toVerify_.begin(), toVerify_.end(), mark); i != toVerify_.end();
+       ++i) {
+    const Change &change = journal_[*i];
     if (change.kind != Kind::Attr)
       return root.verify();
-    // No operation's verifier looks at them, but MLIR walks all of the operation to say so; what is
-    // to be checked is up to `hlotag-verify`.
-    if (change.where == frontendAttributes)
-      continue;
     Operation op(asOperation(change.subject));
     std::string_view name = Identifier(MlirIdentifier{change.where}).str();
     if (isReservedKey(name) && !op.attr(name))
@@ -165,14 +164,17 @@ void Rewriter::rollback(size_t mark) {
     undo(journal_.back());
     journal_.pop_back();
   }
+  while (!toVerify_.empty() && toVerify_.back() >= journal_.size())
+    toVerify_.pop_back();
 }
 
 void Rewriter::commit() {
   // Oldest first: an operation that used another one was erased before it.
-  for (const Change &change : journal_)
-    if (change.kind == Kind::Erase)
+  for (size_t i : toVerify_)
+    if (const Change &change = journal_[i]; change.kind == Kind::Erase)
       capi::fn().mlirOperationDestroy(asOperation(change.subject));
   journal_.clear();
+  toVerify_.clear();
 }
 
 } // namespace hlotag::ir

@@ -275,8 +275,12 @@ LogicalResult Attach::run(PassContext &ctx) {
   } catch (const analysis::RuleError &error) {
     return ctx.emitError(ctx.module(), error.what());
   }
-  if (!rules.empty())
-    Attacher(ctx, std::move(rules)).run();
+  if (rules.empty())
+    return success();
+  if (ctx.module().hasAttr(ctx.ids().tags.str()))
+    return ctx.emitError(ctx.module(), "rules cannot read names that still have marks: the module "
+                                       "has 'hlotag.tags'; run hlotag-resolve first");
+  Attacher(ctx, std::move(rules)).run();
   return success();
 }
 

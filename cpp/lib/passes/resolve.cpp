@@ -148,10 +148,15 @@ const Resolved &LocationResolver::resolve(ir::Location root) {
 const Resolved &LocationResolver::lookUp(ir::Location root) {
   if (const Resolved *found = find(root))
     return *found;
-  // Most locations are a name of their own over what many share.
-  if (auto name = ir::dynCast<ir::NameLoc>(root))
+  // JAX writes two names, `"sin:"("jit(f)/sin"(...))`, over what many share; the inner one is not
+  // kept, as nothing else has it.
+  if (auto name = ir::dynCast<ir::NameLoc>(root)) {
     if (const Resolved *child = find(name.child()))
       return add(root, resolveName(name, *child));
+    auto inner = ir::dynCast<ir::NameLoc>(name.child());
+    if (const Resolved *child = inner ? find(inner.child()) : nullptr)
+      return add(root, resolveName(name, resolveName(inner, *child)));
+  }
   // Parts before wholes, with a stack of our own: call sites chain as deep as the user's stack.
   std::vector<ir::Location> pending{root};
   while (!pending.empty()) {
@@ -362,6 +367,7 @@ LogicalResult Resolve::run(PassContext &ctx) {
   std::vector<Tag> tags;
   if (!TagReader(ctx).read(attr, tags))
     return failure();
+  ctx.tags().assumeNoneAttached(); // hlotag-attach refuses such a module
   std::optional<analysis::Provenance> provenance;
   for (const Tag &tag : tags)
     if ((tag.forward != tag.derived || ctx.tags().recordsOrigins()) && !provenance)

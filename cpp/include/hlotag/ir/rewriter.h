@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <vector>
 
 namespace hlotag::ir {
 
@@ -18,7 +19,7 @@ namespace hlotag::ir {
 /// commit or rollback.
 class Rewriter {
 public:
-  explicit Rewriter(MlirContext context) : context_(context) {}
+  explicit Rewriter(MlirContext context);
   ~Rewriter() { rollback(); }
   Rewriter(const Rewriter &) = delete;
   Rewriter &operator=(const Rewriter &) = delete;
@@ -87,12 +88,22 @@ private:
   void record(Kind kind, const void *subject, const void *where, const void *former,
               unsigned index = 0) {
     numMoves_ += kind >= Kind::Insert;
+    if (!isHarmless(kind, where))
+      toVerify_.push_back(journal_.size());
     journal_.emplace_back(kind, subject, where, former, index);
+  }
+  /// Whether no operation can become invalid by that. No verifier looks at frontend attributes, but
+  /// MLIR walks all of the operation to say so; what is to be checked is up to `hlotag-verify`.
+  bool isHarmless(Kind kind, const void *where) const {
+    return kind == Kind::Location || kind == Kind::ArgLocation ||
+           (kind == Kind::Attr && where == frontendAttributes_.opaque());
   }
   void undo(const Change &change);
 
   MlirContext context_;
-  std::deque<Change> journal_; // grows without being copied
+  Identifier frontendAttributes_;
+  std::deque<Change> journal_;   // grows without being copied
+  std::vector<size_t> toVerify_; // of the journal, what is not harmless
   size_t numMoves_ = 0;
 };
 

@@ -62,8 +62,13 @@ public:
   /// Whether any of `operations`, those of the module, may have `hlotag.attached`; looked for once,
   /// for without rules none has, and passes need not ask each.
   bool anyAttached(const OpList &operations);
+  /// Rules have not seen the module yet: none has, unless they are known to have.
+  void assumeNoneAttached() { anyAttached_ = anyAttached_.value_or(false); }
   /// Something else changed the module and may have attached entries.
-  void forgetAttached() { anyAttached_.reset(); }
+  void forgetAttached() {
+    if (!anyAttached_.value_or(false))
+      anyAttached_.reset();
+  }
   /// What rules put on `op`, or null; not looked for where nothing has any.
   DictionaryAttr getAttached(Operation op) const {
     bool isAnywhere = anyAttached_.value_or(true);
