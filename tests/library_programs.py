@@ -232,6 +232,24 @@ def model(x, w, v):
 def program(x, w, v):
     return jnp.sin(model(x, w, v)).sum()
 """,
+    "checkpointed scan": """
+def layer(y, w):
+    z = jnp.cos(jnp.arange(32.0).reshape(4, 8))
+    return put_into(jnp.tanh(y @ w), {a}) * put_into(z, {c}), {b}.sum()
+def program(x, w, v):
+    y, sums = lax.scan(jax.checkpoint(layer), x, jnp.stack([w, v]))
+    return jnp.sin(put_into(y, {a})).sum() + (sums ** 2).sum()
+""",
+    "unrolled": """
+def layer(y, w):
+    z = jnp.cos(jnp.arange(32.0).reshape(4, 8))
+    return put_into(jnp.tanh(y @ w), {a}) * put_into(z, {c}), y.sum()
+def program(x, w, v):
+    ws, once = jnp.stack([w, v, w, v]), jax.checkpoint(layer)
+    y, _ = lax.scan(once, layer(x, w)[0], ws, unroll=2)
+    y, sums = lax.scan(layer, y, ws[::-1], unroll=2)
+    return jnp.sin(lax.scan(once, y, ws)[0]).sum() + (sums ** 2).sum()
+""",
     "jit": """
 @jax.jit
 def layer(y, w):
@@ -289,7 +307,7 @@ def program(expression: str, layout: str, transform: str) -> Program:
     source, names = LAYOUTS[layout].format(**texts), dict(NAMES)
     exec(compile(source, "/library/program.py", "exec"), names)
     arguments = (pairing_programs.X, pairing_programs.W, pairing_programs.V)
-    return Program(names["program"], arguments, random_sources.TRANSFORMS[transform])
+    return Program(names["program"], arguments, random_sources.TRANSFORMS[transform], runs_repeatedly=layout == "unrolled")
 
 
 def cases(seed: int, layouts: Sequence[str] = tuple(LAYOUTS), transforms: Sequence[str] = TRANSFORMS) -> list[Case]:

@@ -63,7 +63,7 @@ SURE_LEVELS = {
     "mlp 2, hessian": 0.94,
     "transformer 40, no scope": 0.99,
     "decoder, unrolled": 0.85,
-    "decoder, remat": 0.87,
+    "decoder, remat": 0.86,
     "decoder, remat of names": 0.8,
     "decoder, remat, unrolled": 0.8,
     "euler, hessian_vector": 1.0,
@@ -90,7 +90,7 @@ ONCE_WRONG_TWICE = ["jnp.log10({0})", "jnp.column_stack({0} @ {0}.T + 2.0 * jnp.
 # nothing; what seems to be brought into shape; a residual whose equation was dead code, or that is a division like its equation;
 # loops that compute the same; calls of two functions; the sum of an operand that was broadcast, beside the other operand;
 # what a function is handed, by a rule or by what may emit anything; a lowering that JAX caches, in frames of one function; what
-# is unstacked and unstacked again.
+# is unstacked and unstacked again; what JAX takes out of a loop, and what it leaves there.
 ONCE_WRONG_CASES = [
     ("jax.lax.add(jnp.abs({0}) + 1.5, jnp.abs({0}.mean()) + 0.5)", "checkpoint", "of_batch"),
     ("jax.scipy.signal.welch({0})", "scan", "each"),
@@ -105,6 +105,9 @@ ONCE_WRONG_CASES = [
     ("jax.scipy.special.factorial({0} @ {0}.T + 2.0 * jnp.eye(4))", "jit", "second_gradient"),
     ("jax.random.choice(KEY, {0})", "checkpoint", "of_batch"),
     ("jax.scipy.linalg.convolution_matrix({0}, 1)", "scan", "of_batch"),
+    ("jax.numpy.flipud({0} @ {0}.T + 2.0 * jnp.eye(4))", "checkpointed scan", "everything"),
+    ("jax.numpy.true_divide({0}, {0} * 0.5)", "checkpointed scan", "everything"),
+    ("jax.lax.reduce_prod({0}, (1, 0))", "checkpointed scan", "everything"),
 ]
 
 PROGRAMS = ground_truth.PROGRAMS | DECODERS
@@ -210,6 +213,26 @@ def test_nor_is_what_batching_adds_to_an_index():
         return lambda w: jax.vmap(jax.grad(loss))(jnp.stack([w, w * 2]))
 
     program = ground_truth.Program(loss, (pairing_programs.W,), gradients)
+    assert ground_truth.measure(program, min_confidence=0.9).wrong == 0
+
+
+def test_nor_is_what_was_taken_out_of_a_loop_by_what_is_left_there():
+    """The backward loop repeats both products, one of a call of which it is not known that it is repeated too."""
+    key = jax.random.key(0)
+
+    def times(a, b):
+        return a * b
+
+    def layer(y, w):
+        z = jnp.cos(jnp.arange(32.0).reshape(4, 8))
+        left = times(z, jnp.tanh(y @ w))
+        taken_out = times(z, jax.random.wald(key, jnp.abs(z) + 1.5))
+        return jnp.sin(left + taken_out), None
+
+    def loss(x, w, v):
+        return lax.scan(jax.checkpoint(layer), x, jnp.stack([w, v]))[0].sum()
+
+    program = ground_truth.Program(loss, (pairing_programs.X, pairing_programs.W, pairing_programs.V))
     assert ground_truth.measure(program, min_confidence=0.9).wrong == 0
 
 

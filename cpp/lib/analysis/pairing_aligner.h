@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -149,6 +150,7 @@ private:
   void matchRecomputed();
   bool mayRepeat(NodeId id, NodeId other);
   void placesOf(const Node &node, std::vector<KeyId> &places);
+  bool mayBeHoisted(const Node &node);
   const FunctionNodes *aroundLoop() const;
   void seeUsers(NodeId id, std::unordered_map<NodeId, NodeId> &originals);
   bool worksOnValues(NodeId id);
@@ -215,6 +217,7 @@ private:
   ir::FlatMap<uint64_t, Bucket> buckets_; // by key and order; by key alone for all
   ir::FlatMap<NodeId, Equation> equations_;
   std::unordered_set<TextId> derivedCalls_; ///< primitives that have a function in the derived code
+  std::set<std::pair<const void *, KeyId>> hoisted_; ///< outside of the loop: names, keys
   NodeIds outputs_;    ///< equations whose results the forward function returns
   Clues::Lists lists_; ///< scratch
   PrefixMaximum best_;

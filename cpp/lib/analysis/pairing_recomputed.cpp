@@ -92,20 +92,23 @@ void Aligner::matchRecomputed() {
     aliasResults(id, first->second);
   };
   // What JAX takes out of a loop has no derivative.
-  auto mayBeOfLoop = [&](const Node &node) {
-    return isForward(node) && !node.order->letters && keysOutside.count(node.key);
+  auto seeOutside = [&](NodeId id) {
+    const Node &node = graph_.nodes[id];
+    if (!isForward(node) || node.order->letters || !keysOutside.count(node.key))
+      return;
+    hoisted_.insert({node.name.opaque(), node.key});
+    see(id, outside);
   };
   if (const FunctionNodes *around = aroundLoop())
     for (NodeId id = around->begin; id < around->end; ++id)
-      if (mayBeOfLoop(graph_.nodes[id]))
-        see(id, outside);
+      seeOutside(id);
   for (NodeId id = forward_.begin; id < forward_.end; ++id) {
     const Node &node = graph_.nodes[id];
     if (isForward(node) && keys.count(node.key)) {
       ++runs[{node.name.opaque(), node.key}];
       see(id, computed);
-    } else if (mayBeOfLoop(node)) {
-      see(id, outside);
+    } else {
+      seeOutside(id);
     }
   }
   auto repeatedBy = [&](NodeId id) {
@@ -134,7 +137,7 @@ void Aligner::matchRecomputed() {
         (!isCall && graph_.results(original).size() != graph_.results(id).size()))
       continue;
     node.primal = graph_.nodes[original].owner;
-    bool isOnly = runs[{node.name.opaque(), node.key}] == 1;
+    bool isOnly = runs[{node.name.opaque(), node.key}] == 1 && !mayBeHoisted(node);
     float &isSame = sameValue[id] = isFound ? 1.0f : isOnly ? 0.97f : 0.85f;
     // It is no surer than what it works on.
     for (ValueId operand : graph_.operands(id))
@@ -185,6 +188,14 @@ void Aligner::matchRecomputed() {
 void Aligner::placesOf(const Node &node, std::vector<KeyId> &places) {
   places.assign(1, node.key);
   graph_.addKeysOutside(node, places);
+}
+
+/// Whether something that JAX took out of the loop may be what a node repeats.
+bool Aligner::mayBeHoisted(const Node &node) {
+  std::vector<KeyId> places;
+  placesOf(node, places);
+  return std::any_of(places.begin(), places.end(),
+                     [&](KeyId place) { return hoisted_.count({node.name.opaque(), place}) > 0; });
 }
 
 /// The function with the loop that the forward function is the body of; or null.
@@ -254,11 +265,11 @@ void Aligner::seeUsers(NodeId id, std::unordered_map<NodeId, NodeId> &originals)
     }
 }
 
-/// Whether a node works on anything but constants: those prove nothing.
+/// Whether a node works on anything but constants, broadcast or not: those prove nothing.
 bool Aligner::worksOnValues(NodeId id) {
   Span<ValueId> operands = graph_.operands(id);
   return std::any_of(operands.begin(), operands.end(), [&](ValueId operand) {
-    return !values_.isConstant(values_.canonical(operand));
+    return !values_.isConstant(splatOr(graph_, values_.canonical(operand)));
   });
 }
 
@@ -266,7 +277,7 @@ bool Aligner::worksOnValues(NodeId id) {
 /// the equation works on itself, or made of that.
 bool Aligner::worksOnItsOwn(NodeId id, NodeId equation) {
   bool isCopy = graph_.nodes[id].name == graph_.nodes[equation].name;
-  if (isCopy && !mayRepeat(id, equation))
+  if (isCopy && (!mayRepeat(id, equation) || mayBeHoisted(graph_.nodes[id])))
     return false;
   for (ValueId operand : graph_.operands(id)) {
     ValueId value = values_.canonical(operand);
@@ -276,7 +287,7 @@ bool Aligner::worksOnItsOwn(NodeId id, NodeId equation) {
       if (copy.primal != kNone && copy.confidence >= kCertain &&
           (copy.primal == equation || contains(makersFor(equation), copy.primal)))
         return true;
-    } else if (!values_.isConstant(value) && worksOn(equation, value)) {
+    } else if (!values_.isConstant(splatOr(graph_, value)) && worksOn(equation, value)) {
       return true;
     }
   }
