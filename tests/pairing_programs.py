@@ -115,6 +115,14 @@ def euler(x, w, v):
     return (lax.fori_loop(0, 3, body, x) @ v).sum()
 
 
+def quotients(x, w, v):
+    """Each division's derivative has a one that is divided by a square; the last division itself is dead code."""
+    z = x @ (v * 0.5)
+    for _ in range(3):
+        z = z + z / (z**2 + 1.0)
+    return (z @ w).sum()
+
+
 def routed(x, w, v):
     weights, experts = lax.top_k(jax.nn.softmax(x @ w), 2)
     stacked = jnp.stack([w, v, w + v, w - v, w, v, w, v])
@@ -286,6 +294,7 @@ DEVELOPMENT = _programs(
     + [(cross_entropy, each), (residual_tower, of_batch), (lstm, each), (image_classifier, of_batch), (routed, with_value)]
     + [(online_softmax, with_value)]
     + [(cross_entropy, hessian_vector), (residual_tower, second_gradient), (euler, hessian_vector), (lstm, second_gradient)]
+    + [(quotients, hessian_vector), (quotients, second_gradient)]
 )
 HELD_OUT = _programs(
     [(f, everything) for f in (gru, rotary_attention, residual_images, messages, autoencoder, runge_kutta, remat_mix)]

@@ -199,6 +199,32 @@ def test_nothing_is_derived_from_what_makes_only_integers():
     assert ground_truth.measure(program, min_confidence=0.9).wrong == 0
 
 
+def _activations(x, w, v):
+    """The last product of `gelu` is dead code. Its factor adds one to `tanh`, as the derivative of tanh does."""
+    return jax.nn.gelu(jax.nn.gelu(x) @ w).sum()
+
+
+def _products(x, w, v):
+    """The last product is dead code: one product is left, and four derivatives."""
+
+    def twice(x):
+        for _ in range(2):
+            x = jnp.sinh(x) @ w + v[1]
+        return x
+
+    return jax.lax.cond(x.sum() > 0, twice, lambda x: x, x).sum()
+
+
+@pytest.mark.parametrize("function", [_activations, _products])
+@pytest.mark.parametrize("transform", ["everything", "of_batch"])
+def test_no_derivative_of_dead_code_is_taken_for_anothers(function, transform):
+    arguments = (pairing_programs.X, pairing_programs.W, pairing_programs.V)
+    program = ground_truth.Program(function, arguments, random_sources.TRANSFORMS[transform])
+    measured = ground_truth.measure(program, min_confidence=0.9)
+    assert measured.right > 0
+    assert measured.wrong == 0
+
+
 def test_nor_is_what_batching_adds_to_an_index():
     """The index of the update is broadcast in the backward pass, too; the equation that made it has no derivative."""
 

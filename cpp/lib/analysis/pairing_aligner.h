@@ -198,6 +198,7 @@ private:
   bool keepsType(const Node &equation, const Node &derived);
   bool mayStemFromShape(const Chain &chain, size_t at, NodeId member);
   bool haveOneOrigin(NodeId a, NodeId b) const;
+  bool isOneTooMany(const Chain &chain, size_t at);
   float confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId high);
 
   // Helpers

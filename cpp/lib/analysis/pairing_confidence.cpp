@@ -94,6 +94,40 @@ bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
   return comesIn(node) || std::any_of(sources.begin(), sources.end(), isOfSame);
 }
 
+/// Whether more derived operations multiply a residual with a cotangent than equations do: that of
+/// one of them was dead code.
+bool Aligner::isOneTooMany(const Chain &chain, size_t at) {
+  const Node &node = graph_.nodes[chain.nodes[at]];
+  TextId primitive = graph_.nodes[node.primal].primitive;
+  if (linearityOf(graph_.provenance().text(primitive)) != Linearity::Product)
+    return false;
+  const Clues &clues = chain.clues[at];
+  auto isOneTooMany = [&](ValueId residual) {
+    Span<Use> uses = values_.uses(residual);
+    if (uses.size() > kMaxUses || !isTied(residual, node.primal))
+      return false;
+    std::vector<ValueId> cotangents; // an equation may multiply both of its operands with its own
+    for (const Use &use : uses) {
+      if (use.user == kNone)
+        continue;
+      const Node &other = graph_.nodes[use.user];
+      if (!other.isTransposed || other.key != node.key || other.name != node.name ||
+          other.region != node.region || other.order != node.order)
+        continue;
+      for (ValueId operand : graph_.operands(use.user))
+        if (operand != residual && !contains(cotangents, operand))
+          cotangents.push_back(operand);
+    }
+    size_t numEquations = 0;
+    for (size_t i = 0; i < std::min(clues.bucket->size(), kMaxCandidates); ++i)
+      numEquations += isTied(residual, (*clues.bucket)[i]);
+    return cotangents.size() > numEquations;
+  };
+  Span<ValueId> residuals = clues.residuals(), given = clues.given();
+  return std::any_of(residuals.begin(), residuals.end(), isOneTooMany) ||
+         std::any_of(given.begin(), given.end(), isOneTooMany);
+}
+
 /// How sure a pair is. What shares a value with only one of the candidates between `low` and
 /// `high`, or takes over the cotangent of its only user, is certain; what only its place speaks for
 /// is not: its own forward operation may have been dead code.
@@ -153,6 +187,8 @@ float Aligner::confidenceOf(const Chain &chain, size_t at, NodeId low, NodeId hi
   // There, differentiating again makes several equations of each; what a function is handed from
   // outside does not tell them apart.
   if (graph_.isHigherOrder && isAcross() && (!node.origin->source || isMixed(chain, node)))
+    atMost = std::min(atMost, 0.85f);
+  if (chain.kind == Kind::Transposed && !own.isLinked && !own.isInner && isOneTooMany(chain, at))
     atMost = std::min(atMost, 0.85f);
   NodeId parent = graph_.parentOf(node);
   bool isInCopy = parent != kNone && graph_.nodes[parent].isRematted;

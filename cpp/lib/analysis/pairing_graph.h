@@ -215,6 +215,7 @@ private:
   ValueId partOf(NodeId id, ir::Attribute begin, TypeId type);
   const Shape &shape(TypeId type);
   bool areIntegers(Span<TypeId> types);
+  bool isRepeatOf(NodeId id, NodeId other);
   bool isApart(NodeId id, const std::vector<NodeId> &previous);
   bool isResidual(NodeId equation, NodeId later, const std::vector<NodeId> &owners);
   bool isOnlyResidual(NodeId node, NodeId equation);

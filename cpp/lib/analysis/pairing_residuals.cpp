@@ -96,12 +96,29 @@ bool PairingGraph::isResidual(NodeId equation, NodeId later, const std::vector<N
     if ((from & kOfHelper) && maker != kNone && maker > equation && maker < later &&
         owners[maker] == equation)
       return true;
-    if (from & kOfOperand)
+    // A constant, such as the one that is divided by a square, is any equation's.
+    if ((from & kOfOperand) && !values_.isConstant(value))
       for (ValueId other : operands(equation))
         if (root(other) == value)
           return true;
   }
   return false;
+}
+
+/// Whether both do the same with the same values, constants apart.
+bool PairingGraph::isRepeatOf(NodeId id, NodeId other) {
+  Span<ValueId> own = operands(id), others = operands(other);
+  if (nodes[id].name != nodes[other].name || own.size() != others.size())
+    return false;
+  bool isAny = false;
+  for (size_t i = 0; i < own.size(); ++i) {
+    ValueId value = root(own[i]), former = root(others[i]);
+    bool areConstant = values_.isConstant(value) && values_.isConstant(former);
+    if (!areConstant && value != former)
+      return false;
+    isAny |= !areConstant;
+  }
+  return isAny;
 }
 
 /// Whether the residual `id` may be another equation's, or none. JAX computes residuals right after
@@ -112,6 +129,11 @@ bool PairingGraph::isApart(NodeId id, const std::vector<NodeId> &previous) {
   if (!node.isTransposed && provenance_.text(node.order->letters).size() > 1)
     return false;
   NodeId before = previous[id];
+  // A derivative computes nothing twice: what does was an equation, whose user was dead code.
+  for (int step = 0; step < kMaxSteps && before != kNone; ++step, before = previous[before])
+    if (nodes[before].owner == node.owner && isRepeatOf(id, before))
+      return true;
+  before = previous[id];
   for (int step = 0; step < kMaxSteps && before != kNone; ++step, before = previous[before])
     if (before == node.owner || !nodes[before].isOrphan)
       break;
