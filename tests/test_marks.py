@@ -81,3 +81,8 @@ def test_equations_stay_as_they_are():
         text = jax.jit(jaxpr_as_fun(jaxpr)).lower(1.0).as_text()
     assert 'k = "v"' in text
     assert parts() == before
+
+
+def test_what_is_no_equation_is_refused():
+    with pytest.raises(TypeError, match=r"expected an equation of JAX's, got <object object"):
+        list(_compat.marked_equations([object()], lambda _: None, lambda: None))

@@ -16,7 +16,7 @@ namespace {
 class Slot {
 public:
   /// Finds the slot in `owner`, whose attribute it changes while it looks.
-  Slot(nb::handle owner, const char *name) {
+  Slot(nb::handle owner, const char *name) : owner_(nb::borrow(owner.type())) {
     nb::object descriptor = nb::getattr(owner.type(), name);
     auto write =
         reinterpret_cast<descrsetfunc>(PyType_GetSlot(Py_TYPE(descriptor.ptr()), Py_tp_descr_set));
@@ -41,9 +41,12 @@ public:
 
   /// Borrowed.
   nb::handle of(nb::handle owner) const {
-    PyObject *value = at(owner);
-    if (!value)
-      throw nb::type_error("hlotag: an attribute of an equation is not set");
+    bool hasSlot = owner.type().is(owner_) || PyObject_IsInstance(owner.ptr(), owner_.ptr()) == 1;
+    PyObject *value = hasSlot ? at(owner) : nullptr;
+    if (!value) {
+      PyErr_Format(PyExc_TypeError, "hlotag: expected an equation of JAX's, got %R", owner.ptr());
+      throw nb::python_error();
+    }
     return value;
   }
   void set(nb::handle owner, nb::handle value) const {
@@ -57,6 +60,7 @@ private:
     return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(owner.ptr()) + offset_);
   }
 
+  nb::object owner_; // its class
   size_t offset_ = 0;
 };
 
