@@ -215,7 +215,11 @@ def _products(x, w, v):
     return jax.lax.cond(x.sum() > 0, twice, lambda x: x, x).sum()
 
 
-@pytest.mark.parametrize("function", [_activations, _products])
+# There the derivative of tanh adds nothing, so that what does is not seen to do it a second time.
+_activations_fail = pytest.mark.xfail(jax.__version_info__ < (0, 11), reason="one addition, as in another tanh's derivative")
+
+
+@pytest.mark.parametrize("function", [pytest.param(_activations, marks=_activations_fail), _products])
 @pytest.mark.parametrize("transform", ["everything", "of_batch"])
 def test_no_derivative_of_dead_code_is_taken_for_anothers(function, transform):
     arguments = (pairing_programs.X, pairing_programs.W, pairing_programs.V)

@@ -101,10 +101,12 @@ bool Aligner::isOneTooMany(const Chain &chain, size_t at) {
   TextId primitive = graph_.nodes[node.primal].primitive;
   if (linearityOf(graph_.provenance().text(primitive)) != Linearity::Product)
     return false;
-  const Clues &clues = chain.clues[at];
-  auto isOneTooMany = [&](ValueId residual) {
+  const Bucket &bucket = *chain.clues[at].bucket;
+  Span<ValueId> operands = graph_.operands(chain.nodes[at]);
+  return std::any_of(operands.begin(), operands.end(), [&](ValueId residual) {
     Span<Use> uses = values_.uses(residual);
-    if (uses.size() > kMaxUses || !isTied(residual, node.primal))
+    ValueId value = graph_.inBranchOf(node, graph_.root(residual));
+    if (uses.size() > kMaxUses || !isTied(value, node.primal))
       return false;
     std::vector<ValueId> cotangents; // an equation may multiply both of its operands with its own
     for (const Use &use : uses) {
@@ -119,13 +121,10 @@ bool Aligner::isOneTooMany(const Chain &chain, size_t at) {
           cotangents.push_back(operand);
     }
     size_t numEquations = 0;
-    for (size_t i = 0; i < std::min(clues.bucket->size(), kMaxCandidates); ++i)
-      numEquations += isTied(residual, (*clues.bucket)[i]);
+    for (size_t i = 0; i < std::min(bucket.size(), kMaxCandidates); ++i)
+      numEquations += isTied(value, bucket[i]);
     return cotangents.size() > numEquations;
-  };
-  Span<ValueId> residuals = clues.residuals(), given = clues.given();
-  return std::any_of(residuals.begin(), residuals.end(), isOneTooMany) ||
-         std::any_of(given.begin(), given.end(), isOneTooMany);
+  });
 }
 
 /// How sure a pair is. What shares a value with only one of the candidates between `low` and
