@@ -99,7 +99,9 @@ bool Aligner::mayStemFromShape(const Chain &chain, size_t at, NodeId member) {
 bool Aligner::isOneTooMany(const Chain &chain, size_t at) {
   const Node &node = graph_.nodes[chain.nodes[at]];
   TextId primitive = graph_.nodes[node.primal].primitive;
-  if (linearityOf(graph_.provenance().text(primitive)) != Linearity::Product)
+  // Differentiated again, an equation has several of each.
+  bool isOnce = graph_.provenance().text(node.order->letters).size() <= 2;
+  if (!isOnce || linearityOf(graph_.provenance().text(primitive)) != Linearity::Product)
     return false;
   const Bucket &bucket = *chain.clues[at].bucket;
   Span<ValueId> operands = graph_.operands(chain.nodes[at]);
