@@ -59,6 +59,7 @@ by default follows the policy of each key.
 An entry that is there already stays. Of several rules the last one wins; that two disagree is a
 warning, that one matched nothing is a remark. What was attached is recorded in `hlotag.attached`, and
 in `hlotag.derived` where derived operations get something else; both are removed by `hlotag-verify`.
+A module that still has marks (`hlotag.tags`) is refused: patterns would not match its names.
 
 Before, with `rules=[{op = "sine", attrs = {k = "v"}}]`:
 
