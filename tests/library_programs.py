@@ -346,12 +346,12 @@ class Totals:
         return f"{self.programs} programs, {self.total} operations: {said}; not lowered: {dict(self.failed)}"
 
 
-def measure(chosen: Iterable[Case], seconds: float = float("inf")) -> Totals:
+def measure(chosen: Iterable[tuple], build: Callable[..., Program] = program, seconds: float = float("inf")) -> Totals:
     totals, end = Totals(), time.monotonic() + seconds
     for case in chosen:
         if time.monotonic() > end:
             break
-        totals.add(case, functools.partial(program, *case))
+        totals.add(case, functools.partial(build, *case))
     return totals
 
 
@@ -369,12 +369,10 @@ def main() -> None:
     if args.find:
         CALLS.write_text("".join(f"{call}\n" for call in find_calls()))
     elif args.random:
-        totals = Totals()
-        for seed, transform in itertools.product(range(*map(int, args.random.split(":"))), transforms):
-            totals.add((seed, transform), functools.partial(random_sources.program, seed, transform))
-        print(totals)
+        numbers = range(*map(int, args.random.split(":")))
+        print(measure(itertools.product(numbers, transforms), random_sources.program, args.seconds))
     else:
-        print(measure(cases(args.seed, args.layout or tuple(LAYOUTS), transforms), args.seconds))
+        print(measure(cases(args.seed, args.layout or tuple(LAYOUTS), transforms), seconds=args.seconds))
 
 
 if __name__ == "__main__":

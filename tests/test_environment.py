@@ -143,6 +143,13 @@ def test_a_bad_value_is_a_warning_that_names_the_variable(variables, name, messa
     assert hlotag.active() is None
 
 
+def test_a_bad_host_is_a_warning_that_names_it_whatever_else_is_set(run_python):
+    code = "import jax; print(jax.devices())"
+    finished = run_python(code, HLOTAG_ENABLE="1", HLOTAG_PIPELINE="hlotag-resolve", HLOTAG_HOST="nope")
+    assert finished.returncode == 0 and finished.stderr.count("RuntimeWarning") == 1
+    assert "RuntimeWarning: HLOTAG_HOST: expected 'symbols' or 'bindings' in HLOTAG_HOST, got 'nope'" in finished.stderr
+
+
 @pytest.mark.parametrize("variables", [{"HLOTAG_ENABLE": "0"}, {"HLOTAG_ENABLE": "off"}, {"HLOTAG_CACHE_DIR": "/x"}])
 def test_off_is_off(variables):
     with warnings.catch_warnings():

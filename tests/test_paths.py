@@ -197,8 +197,17 @@ def test_what_was_traced_in_a_stage_is_lowered_in_it():
 
 def test_what_was_traced_without_a_stage_warns_that_its_value_tags_are_jaxs_own():
     traced = jax.jit(jax.value_and_grad(lambda x: set_xla_metadata(jnp.sin(x), k="v").sum())).trace(X)
-    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="traced before hlotag was turned on"):
+    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="value tags that were set while hlotag was off"):
         assert tagged_names(traced.lower()) == {"stablehlo.sine"}
+
+
+def test_a_value_tag_where_the_stage_is_off_warns_that_it_is_jaxs_own():
+    def f(x):
+        with hlotag.stage(None):
+            return hlotag.tag(jnp.sin(x), {"k": "v"})
+
+    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match=r"set while hlotag was off.* outside of hlotag.stage\(None\)"):
+        assert tagged_names(jax.jit(f).lower(X)) == {"stablehlo.sine"}
 
 
 def test_an_export_made_within_a_stage_that_is_off_has_no_tags_in_its_gradient():

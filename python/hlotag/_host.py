@@ -162,7 +162,7 @@ def _connect() -> None:
         return
     chosen = os.environ.get("HLOTAG_HOST", "")
     if chosen not in ("", "symbols", "bindings"):
-        raise HlotagError(f"HLOTAG_HOST: expected 'symbols' or 'bindings', got {chosen!r}")
+        raise HlotagError(f"expected 'symbols' or 'bindings' in HLOTAG_HOST, got {chosen!r}")
     if chosen == "bindings":
         _connect_bindings()
         return

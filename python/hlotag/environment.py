@@ -59,10 +59,16 @@ def _dump(directory: str) -> None:
 
 
 def _enable(given: Mapping[str, str]) -> None:
+    from hlotag import _host
     from hlotag.pipeline import DEFAULT_PIPELINE
     from hlotag.rules import load_rules
     from hlotag.staging import enable
 
+    try:
+        _host.ensure()
+    except HlotagError as error:
+        _warn("HLOTAG_HOST" if "HLOTAG_HOST" in given else "HLOTAG_ENABLE", f"{error}; hlotag stays off")
+        return
     try:
         rules = load_rules(given["HLOTAG_RULES"]) if "HLOTAG_RULES" in given else ()
     except (HlotagError, OSError) as error:

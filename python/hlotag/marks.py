@@ -78,7 +78,7 @@ class Marker:
     Attributes:
       table: (forward entries, derived entries) by mark index, in the order in which the program is lowered, so that the same
         program gives the same table in every process.
-      has_value_tags: whether the program holds value tags of JAX's own: it was traced before hlotag was turned on.
+      has_value_tags: whether the program holds value tags of JAX's own, which were set while hlotag was off.
     """
 
     def __init__(self, *, blank: bool = False) -> None:

@@ -226,8 +226,9 @@ def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: An
     result = lower(marker)
     if marker.has_value_tags:
         warnings.warn(
-            f"hlotag: {module_name} was traced before hlotag was turned on, so its value tags are JAX's own, which autodiff "
-            "drops; turn hlotag on first (with HLOTAG_ENABLE: use a device first, for example by jax.devices())",
+            f"hlotag: {module_name} has value tags that were set while hlotag was off, so they are JAX's own, which autodiff "
+            "drops; turn hlotag on before the program is traced (with HLOTAG_ENABLE: use a device first, for example by "
+            "jax.devices()), and set them outside of hlotag.stage(None)",
             TagDropped,
             stacklevel=3,
         )
