@@ -244,7 +244,9 @@ def see(by: str, module: HloModule) -> Seen:
         name = instruction.name
         seen.instructions[name] = instruction
         seen.borne[name] = {int(text) for text in instruction.attributes.get("t", "").split(",") if text}
-        parts = [[int(n) for n in re.findall(r"truth(\d+)\.", part)] for part in instruction.op_name.split(";")]
+        # Of merged operations and of combined collectives.
+        own = re.split(r";|:(?=truth)", instruction.op_name)
+        parts = [[int(n) for n in re.findall(r"truth(\d+)\.", part)] for part in own]
         seen.named[name] = [numbers[-1] for numbers in parts if numbers]
         seen.inside[name] = {n for numbers in parts for n in numbers[:-1]}
     return seen

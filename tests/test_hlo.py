@@ -144,8 +144,8 @@ def test_equal_modules_have_equal_tokens_and_others_another():
         ("\x01{}:1\x01/jit(f)/\x01{}:18\x01/mul;\x01{}:17\x01/mul", (18, 17), {1}),
         ("\x01{}:1\x01/sin;\x01{}:1\x01/sin", (1,), set()),
         ("\x01{}:2\x01/jit(f)/(\x01{}:1\x01/psum:\x01{}:0\x01/psum)", (1, 0), {2}),
-        ("\x01{}:1\x01/jit(f)/\x01{}:7\x01", (7,), {1}),
-        ("\x01{}:1\x01/jit(f)/\x01{}:7\x01;\x01{}:2\x01/sin", (7, 2), {1}),
+        ("(\x01{}:2\x01/a/\x01{}:1\x01/psum:\x01{}:3\x01/b/\x01{}:0\x01/psum)", (1, 0), {2, 3}),
+        ("(\x01{}:2\x01/psum;\x01{}:1\x01/psum:\x01{}:0\x01/psum)", (2, 1, 0), set()),
         ("jit(f)/sin", (), set()),
         ("\x0100ff:3\x01/jit(f)/sin", (), set()),
     ],
@@ -161,13 +161,20 @@ def test_numbers_in_names(name, ids, callers):
 @pytest.mark.parametrize(
     ("numbered", "plain"),
     [
-        # JAX's calls of helpers have no name: a constant of an inlined one is named after its callers only.
-        ("#/jit(f)/#", "jit(f)"),
         ("#/jit(f)/#/sin", "jit(f)/sin"),
         # Callers are not repeated before a name that begins with theirs, which is that of a loop's body.
         ("#/jit(f)/while/#/jit(f)/while/body/sin", "jit(f)/while/body/sin"),
         ("#/jit(f)/#/while/#/jit(f)/#/while/body/sin", "jit(f)/while/body/sin"),
         ("#/jit(f)/while/#/jit(f)/while/body/while/#/jit(f)/while/body/while", "jit(f)/while/body/while"),
+        # Functions are inlined from the inside out.
+        ("#/jit(f)/jit(g)/#/vmap(jit(h))/#/vmap(jit(h))", "jit(f)/jit(g)/vmap(jit(h))"),
+        ("#/jit(f)/#/sin;#/jit(f)/#/cos", "jit(f)/sin;jit(f)/cos"),
+        # Combined collectives.
+        ("#/jit(f)/(#/psum:#/psum)", "jit(f)/psum"),
+        ("(#/jit(f)/a/psum:#/jit(f)/a/psum)", "jit(f)/a/psum"),
+        ("(#/jit(f)/a/psum:#/jit(f)/b/psum:#/jit(f)/a/psum)", "jit(f)/(a/psum:b/psum:a/psum)"),
+        ("(#/jit(f)/#/a/psum:#/jit(f)/#/ab/c/psum)", "jit(f)/(a/psum:ab/c/psum)"),
+        ("(#/f:#/g)", "(f:g)"),
     ],
 )
 def test_names_without_numbers_are_as_xla_writes_them(numbered, plain):

@@ -35,13 +35,9 @@ std::optional<Found> findNumber(std::string_view name) {
     size_t end = endOf(colon + 1, isDigit);
     if (end == colon + 1 || name.substr(end, 1) != "\x01")
       continue;
-    // What has no name (JAX's call of a helper) has nothing after its number, and XLA joins names
-    // without a slash at the end.
-    std::string_view after = name.substr(end + 1);
-    bool hasName = after.substr(0, 1) == "/";
-    if (hasName || after.empty() || after[0] == ';')
+    if (name.substr(end + 1, 1) == "/")
       return Found{name.substr(0, start), name.substr(start + 1, colon - start - 1),
-                   name.substr(colon + 1, end - colon - 1), after.substr(hasName ? 1 : 0)};
+                   name.substr(colon + 1, end - colon - 1), name.substr(end + 2)};
   }
   return std::nullopt;
 }
@@ -78,42 +74,104 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-/// The name of an operation in inlined functions: those of its callers and its own. XLA does not
-/// put a caller's name before one that begins with it; with numbers, none does.
-std::string inlinedName(std::string_view name) {
-  std::string text = plain(name);
-  size_t start = 0, end = 0;
-  bool isNamed = true;
-  for (auto found = findNumber(name); found; found = findNumber(name)) {
-    end += found->before.size();
-    name = found->after;
-    isNamed = !name.empty();
-    std::string_view callers = std::string_view(text).substr(start, end - start);
-    if (!callers.empty() && callers.back() == '/')
-      callers.remove_suffix(1);
-    if (isNamed && text.compare(end, callers.size(), callers) == 0)
-      start = end;
-  }
-  text.erase(0, start);
-  if (!isNamed && !text.empty() && text.back() == '/')
-    text.pop_back();
-  return text;
+/// XLA does not put a caller's name before one that begins with it.
+std::string inCaller(std::string caller, std::string_view name) {
+  if (caller.empty() || name.substr(0, caller.size()) == caller)
+    return std::string(name);
+  return caller.append(1, '/').append(name);
 }
 
-/// XLA writes the names of combined collectives as `/(a:b)` where they differ; ours differ in their
-/// numbers.
-void uncombine(std::string &name) {
-  size_t open = name.rfind("/(");
-  if (open == name.npos || name.back() != ')')
+/// The name of an operation in inlined functions: with numbers, no caller's is left out. Functions
+/// are inlined from the inside out, loops and branches after that: what was in one has the whole
+/// way from the program's own function.
+std::string inlinedName(std::string_view name) {
+  std::vector<std::string> path;
+  for (auto found = findNumber(name); found; found = findNumber(name)) {
+    path.emplace_back(found->before);
+    name = found->after;
+  }
+  path.emplace_back(name);
+  if (path[0].empty()) // Before the first number there may be a caller that has none.
+    path.erase(path.begin());
+  for (std::string &part : path)
+    if (&part != &path.back() && !part.empty())
+      part.pop_back(); // the slash
+
+  std::string root = path[0].substr(0, path[0].find('/')) + '/';
+  auto isWhole = [&](const std::string &part) {
+    return (part + '/').compare(0, root.size(), root) == 0;
+  };
+  std::string result;
+  for (auto first = path.begin(); first != path.end();) {
+    auto end = std::find_if(first + 1, path.end(), isWhole);
+    std::string way = *(end - 1);
+    for (auto part = end - 1; part != first;)
+      way = inCaller(*--part, way);
+    result = inCaller(std::move(result), way);
+    first = end;
+  }
+  return result;
+}
+
+/// The names of collectives that XLA combined, which it writes as `prefix/(a:b)` where they differ,
+/// and with numbers they do; none where nothing was combined.
+std::vector<std::string> combinedNames(std::string_view name) {
+  constexpr std::string_view kOpen = "(\x01", kNext = ":\x01";
+  size_t open = name.substr(0, kOpen.size()) == kOpen ? 0 : name.find("/(\x01") + 1;
+  if (name.empty() || name.back() != ')' || name.substr(open, kOpen.size()) != kOpen)
+    return {};
+  std::string_view inside = name.substr(open + kOpen.size(), name.size() - open - kOpen.size() - 1);
+  std::vector<std::string> names;
+  for (std::string_view part : split(inside, kNext))
+    names.push_back(std::string(name.substr(0, open)).append(1, kMark).append(part));
+  return names;
+}
+
+bool areEqual(const std::vector<std::string> &names) {
+  return std::all_of(names.begin(), names.end(),
+                     [&](const auto &name) { return name == names[0]; });
+}
+
+/// What XLA writes for collectives that it combines: the components that all names begin with once.
+std::string combine(const std::vector<std::string> &names) {
+  const std::string &first = names[0];
+  auto allBegin = [&](size_t end) {
+    return std::all_of(names.begin(), names.end(), [&](const std::string &name) {
+      return name.compare(0, end, first, 0, end) == 0;
+    });
+  };
+  if (areEqual(names))
+    return first;
+  size_t common = 0;
+  for (size_t slash; (slash = first.find('/', common)) != first.npos && allBegin(slash + 1);)
+    common = slash + 1;
+  std::string combined = first.substr(0, common) + '(';
+  for (const std::string &name : names)
+    combined.append(name, common).append(1, ':');
+  combined.back() = ')';
+  return combined;
+}
+
+/// The names of the operations that became one instruction.
+template <class Visit> void forEachName(std::string_view name, Visit visit) {
+  std::vector<std::string> combined = combinedNames(name);
+  for (const std::string &part : combined)
+    forEachName(part, visit);
+  if (!combined.empty())
     return;
-  std::string_view inside(&name[open + 2], name.size() - open - 3);
-  std::vector<std::string_view> parts = split(inside, ":");
-  bool areEqual =
-      parts.size() > 1 && !parts[0].empty() && inside.find_first_of("()") == inside.npos;
-  for (std::string_view part : parts)
-    areEqual &= part == parts[0];
-  if (areEqual)
-    name = name.substr(0, open + 1) + std::string(parts[0]);
+  std::vector<std::string_view> merged = split(name, ";");
+  if (merged.size() == 1)
+    return visit(name);
+  for (std::string_view part : merged)
+    forEachName(part, visit);
+}
+
+/// The location that has an operation's name, or null. `"type:"(...)` around it is that of a kind
+/// of operations, which XLA keeps apart.
+NameLoc nameOf(ir::Location location) {
+  auto name = ir::dynCast<NameLoc>(location);
+  bool isType = name && !name.name().str().empty() && name.name().str().back() == ':';
+  return isType ? ir::dynCast<NameLoc>(name.child()) : name;
 }
 
 bool haveOneLocation(NameLoc a, NameLoc b) {
@@ -149,13 +207,13 @@ std::vector<std::pair<size_t, size_t>> numberNames(const ir::OpList &operations,
     auto [op, name, numNested, hasRegions] = operations[i];
     // XLA gives constants no metadata, and would make up another instruction name where there is
     // none.
-    auto location = name == ids.constant ? NameLoc() : ir::dynCast<NameLoc>(op.location());
-    if (!location)
+    auto location = name == ids.constant ? NameLoc() : nameOf(op.location());
+    if (!location || location.name().str().empty())
       continue;
     size_t number = i - 1;
     if (!every && name == broadcast) {
       Operation user = onlyUser(op);
-      if (user && haveOneLocation(location, ir::dynCast<NameLoc>(user.location()))) {
+      if (user && haveOneLocation(location, nameOf(user.location()))) {
         number = *numbers.find(user.opaque());
         helpers.emplace_back(i - 1, number);
       } else if (plain(location.name().str()).find('/') == std::string::npos) {
@@ -164,7 +222,12 @@ std::vector<std::pair<size_t, size_t>> numberNames(const ir::OpList &operations,
     }
     numbered.assign(prefix).append(std::to_string(number)).append({kMark, '/'});
     numbered.append(location.name().str());
-    capi::fn().mlirOperationSetLocation(op.raw(), NameLoc::get(numbered, location.child()).raw());
+    // A name of a place in a file is that of a frame, and of the operation where it has no other.
+    ir::Location place = ir::isa<ir::FileLoc>(location.child()) ? location : location.child();
+    ir::Location made = NameLoc::get(numbered, place);
+    if (location != op.location())
+      made = NameLoc::get(ir::dynCast<NameLoc>(op.location()).name().str(), made);
+    capi::fn().mlirOperationSetLocation(op.raw(), made.raw());
   }
   return helpers;
 }
@@ -176,24 +239,14 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
   if (found->after.find(kMark) == name.npos)
     return {numbersIn(name, token), {}};
   NumberedName read;
-  auto addPath = [&](std::vector<int64_t> path) {
+  forEachName(name, [&](std::string_view one) {
+    std::vector<int64_t> path = numbersIn(one, token);
     if (path.empty())
       return;
     if (std::find(read.numbers.begin(), read.numbers.end(), path.back()) == read.numbers.end())
       read.numbers.push_back(path.back());
     read.callers.insert(read.callers.end(), path.begin(), path.end() - 1);
-  };
-  for (std::string_view merged : split(name, ";")) {
-    constexpr std::string_view kCombined = "/(\x01", kNext = ":\x01";
-    size_t combined = merged.find(kCombined);
-    if (combined == merged.npos || combined + kCombined.size() == merged.size()) {
-      addPath(numbersIn(merged, token));
-      continue;
-    }
-    std::string callers(merged.substr(0, combined));
-    for (std::string_view part : split(merged.substr(combined + kCombined.size()), kNext))
-      addPath(numbersIn(callers + "/\x01" + std::string(part), token));
-  }
+  });
   return read;
 }
 
@@ -203,21 +256,23 @@ std::string withoutNumbers(std::string_view name, bool isOnePlace) {
     return std::string(name);
   // As most are: one number, in front.
   std::string_view rest = found->after;
-  if (found->before.empty() && rest.find(kMark) == rest.npos && rest.find(';') == rest.npos &&
-      (rest.empty() || rest.back() != ')'))
+  if (found->before.empty() && rest.find(kMark) == rest.npos && rest.find(';') == rest.npos)
     return std::string(rest);
-  std::vector<std::string_view> parts = split(name, ";");
-  std::string first = inlinedName(parts[0]);
-  std::string joined = first;
-  bool areEqual = parts.size() > 1;
-  for (size_t i = 1; i < parts.size(); ++i) {
-    std::string own = inlinedName(parts[i]);
-    areEqual &= own == first;
-    joined.append(";").append(own);
-  }
-  if (areEqual && isOnePlace)
-    return first;
-  uncombine(joined);
+  std::vector<std::string> names = combinedNames(name);
+  for (std::string &part : names)
+    part = withoutNumbers(part, isOnePlace);
+  if (!names.empty())
+    return combine(names);
+  std::vector<std::string_view> merged = split(name, ";");
+  if (merged.size() == 1)
+    return inlinedName(name);
+  for (std::string_view part : merged)
+    names.push_back(withoutNumbers(part, isOnePlace));
+  if (isOnePlace && areEqual(names))
+    return names[0];
+  std::string joined = names[0];
+  for (size_t i = 1; i < names.size(); ++i)
+    joined.append(";").append(names[i]);
   return joined;
 }
 

@@ -119,7 +119,10 @@ def _digest(module: Any, salt: str) -> str:
 
 
 def _name_of(location: Any) -> str:
-    return location.name_str if isinstance(location, ir.NameLoc) else ""
+    if not isinstance(location, ir.NameLoc):
+        return ""
+    # `"type:"(...)` around it is that of a kind of operations.
+    return _name_of(location.child_loc) if location.name_str.endswith(":") else location.name_str
 
 
 def _function_of(operation: Any) -> str:

@@ -15,7 +15,7 @@ namespace hlotag::analysis {
 /// Puts the numbers of the operations in `operations`, counted from 0 after the first, which is the
 /// module, in front of their location names: `\x01token:number\x01/`. A path component in front of
 /// the others, since XLA names instructions after the last one; the control character keeps it
-/// apart from names of users.
+/// apart from names of users. What has no name has no number either.
 ///
 /// XLA may merge an equation's operation with its operand: where their locations are equal, so must
 /// their names be for its metadata to stay as they were, so that operand gets its user's number.
@@ -24,7 +24,8 @@ std::vector<std::pair<size_t, size_t>>
 numberNames(const ir::OpList &operations, const ir::OpIds &ids, std::string_view token, bool every);
 
 /// What the numbers in a name that XLA gave an instruction say. It joins the names of operations
-/// that it merges by `;`, and writes `call/callee` when it inlines.
+/// that it merges by `;`, those of collectives that it combines as `prefix/(a:b)`, and writes
+/// `call/callee` when it inlines.
 struct NumberedName {
   std::vector<int64_t> numbers; ///< One for each operation that was merged, each once.
   std::vector<int64_t> callers; ///< Of calls that were inlined.
