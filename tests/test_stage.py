@@ -119,16 +119,6 @@ def test_a_value_that_a_library_wrote_does_not_fail_the_users_program():
         np.testing.assert_allclose(f(X), np.sin(X) + 1, rtol=1e-6)
 
 
-def test_an_untagged_module_is_the_same_with_the_stage_on():
-    f = jax.jit(jax.grad(PROGRAMS["scan_transformer"][0]))
-    texts = []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
-        jax.clear_caches()  # An inner function that JAX has traced before keeps the locations of its first caller.
-        with hlotag.stage(pipeline):
-            texts.append(f.lower(*PROGRAMS["scan_transformer"][1]).as_text(debug_info=True))
-    assert texts[0] == texts[1]
-
-
 def locations_off_and_on(f):
     """Of the operations of `f`, named `f`, by JAX alone and with the stage on."""
     located = []
