@@ -28,139 +28,22 @@ if __name__ == "__main__":
     os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
 import jax
-import jax.numpy as jnp
-from jax import lax
 from jaxlib.mlir import ir
 
 import hlotag
 from audit_opcodes import GLUE, MOVERS, RELABELLED, computes, rewritten
+from audit_programs import programs
 from hlotag import _compat, hlo_stage
 from hlotag.audit import TagState
 from hlotag.audit.collect import audit_lowered
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
 from hlotag.pipeline import to_bytecode
-from programs import PROGRAMS, B, W, X
 
 FRONTEND = "mhlo.frontend_attributes"
 NEVER = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh"}
 VALUES = ("a", "b", "c")
 THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
-
-
-def mix(x, w, b):
-    order = jnp.argsort(x[:, 0])
-    rows = x[order] @ w
-    spectrum = jnp.abs(jnp.fft.rfft(rows, axis=1))
-    top, _ = lax.top_k(spectrum, 3)
-    return jnp.cumsum(jnp.sort(rows, 0), 1).at[1, jnp.array([0, 3])].add(b[:2]).sum() + top.sum() + jax.nn.relu(rows).sum()
-
-
-def solver(x, w, b):
-    def is_far(carry):
-        return (carry[1] > 1e-3) & (carry[2] < 20)
-
-    def step(carry):
-        y = carry[0] - 0.1 * (w @ carry[0] - b)
-        return y, jnp.abs(w @ y - b).max(), carry[2] + 1
-
-    y, _, count = lax.while_loop(is_far, step, (jnp.zeros_like(b), jnp.inf, 0))
-    z = lax.fori_loop(0, 4, lambda i, z: jnp.sin(z + x[i]), y)
-    return lax.cond(count > 3, lambda z: z @ w, lambda z: jnp.cos(z) * 2, z)
-
-
-def quantised(x, w, b):
-    def rounded(x):
-        scale = jnp.abs(x).max() / 127.0
-        return jnp.round(x / scale).astype(jnp.int8), scale
-
-    (left, s), (right, t) = rounded(x), rounded(w)
-    product = lax.dot(left, right, preferred_element_type=jnp.int32).astype(jnp.float32) * s * t + b
-    narrow = lax.dot(x.astype(jnp.bfloat16), w.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
-    return product, narrow, product.astype(jnp.float8_e4m3fn).astype(jnp.float32) @ w
-
-
-def hoisted(x, w, b):
-    """A constant in a loop, equal to one outside."""
-
-    def step(state, row):
-        state = jnp.sin(state) + jnp.eye(w.shape[0])
-        return state, row @ state
-
-    return lax.scan(step, jnp.eye(w.shape[0]), x)
-
-
-def normalized(x, w, b):
-    """The mean is computed twice, with dimensions of size one and without."""
-    y = jnp.tanh(x @ w + b)
-    return (y - y.mean(0)) * lax.rsqrt(jnp.square(y - y.mean(0, keepdims=True)).mean(0) + 1e-5)
-
-
-def determinant(x, w, b):
-    """Its sign, which takes a loop, is needed by nobody."""
-    return jnp.linalg.slogdet(x.T @ x + w.T @ w)[1]
-
-
-def repeated(x, w, b):
-    """The same loop twice, and what is computed of both."""
-
-    def solve():
-        return lax.scan(lambda y, row: (jnp.sin(y + row) * jnp.cos(row) + jnp.tanh(y), None), b, x)[0]
-
-    return jnp.exp(solve()) + x @ w, jnp.exp(solve()) * 2.0
-
-
-def one_place(x, w, b):
-    """Scatters to one place, which become updates of a slice and what checks the bounds."""
-    return x.at[:, 1].set(2.0) @ w.at[1].add(b), x.at[jnp.argmax(b)].set(b)
-
-
-def scanned(x, w, b):
-    """Slices of what is nearly empty, which become equal when they are simplified, and pads with less than nothing."""
-    return lax.associative_scan(lambda a, c: (a[0] * c[0], a[1] * c[0] + c[1]), (x, x + 1)), lax.cummax(w)
-
-
-def noise(x, w, b):
-    """Random bits of a constant key: what is computed of it becomes equal when constants are folded."""
-    left, right = jax.random.split(jax.random.key(0))
-    return jnp.where(jax.random.bernoulli(left, 0.5, x.shape), x / 0.5, 0) @ w, jax.random.uniform(right, (8,)) + b
-
-
-def waves(x, w, b):
-    """The conversion of an operand is needed no more, and hands its tag on, beside a call that is inlined."""
-    z = x + 1j * x[::-1]
-    return jnp.abs(z), jnp.angle(z), (z @ w).real, jnp.exp(z), z * jnp.conj(z), lax.complex(x, x) / z
-
-
-def curvature(x, w, b):
-    """Broadcasts that only relabel what a slice makes, and are that slice's instruction."""
-    return jax.hessian(lambda b: jnp.sin(jnp.outer(b, b)).sum() * jnp.prod(b))(b)
-
-
-def heads(x, w, b):
-    """Scalings that changes of shape are moved past, whose broadcast has its place in their names."""
-    y = (x @ w).reshape(4, 2, 4).transpose(1, 0, 2)
-    return (0.1 * y) @ (0.2 * y).transpose(0, 2, 1) + 0.1 * y
-
-
-def masked(x, w, b):
-    """Broadcasts of iotas, which become iotas, some of them one."""
-    position = jnp.broadcast_to(jnp.arange(4), (2, 4))
-    mask = position[:, :, None] >= position[:, None, :]
-    return jnp.where(mask, x @ x.T, -1.0), jax.nn.one_hot((b > 0).astype(jnp.int32), 8) @ w
-
-
-def programs() -> dict[str, Any]:
-    names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
-    scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
-    gradients = {title: jax.grad(function, (0, 1, 2)) for title, function in scalars.items()}
-    others = {
-        function.__name__: function
-        for function in (
-            *(solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise, waves, heads, masked),
-        )
-    }
-    return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}
 
 
 def operations(module: ir.Module) -> list[ir.Operation]:
@@ -313,15 +196,31 @@ def unused(module: ir.Module) -> set[int]:
         return has_effect(body) or any(with_effect(inner) for inner in inside(body) if inner.name == "func.call")
 
     gone: set[Any] = set()
+
+    def is_needed(value: Any, within: frozenset = frozenset()) -> bool:
+        """Whether anything left uses a value, under whatever name."""
+        if value in within:
+            return False
+        uses = [(use.owner.operation, use.operand_number) for use in value.uses if use.owner.operation not in gone]
+        return any(not (same := handed_on(*use)) or any(is_needed(v, within | {value}) for v in same) for use in uses)
+
+    def handed_on(operation: ir.Operation, number: int) -> list[Any]:
+        """What an operand is in a function that is called, or what it is outside of that or of a branch."""
+        if operation.name == "func.call":
+            return [callees[operation].regions[0].blocks[0].arguments[number]]
+        if operation.name == "func.return":
+            return [call.results[number] for call in calls[ir.StringAttr(operation.parent.attributes["sym_name"]).value]]
+        parent = operation.parent.operation
+        is_branch = operation.name == "stablehlo.return" and parent.name in ("stablehlo.case", "stablehlo.if")
+        return [parent.results[number]] if is_branch else []
+
     while True:
         bodies = [functions[name] for name, of in calls.items() if of and all(call in gone for call in of)]
         more = {inner for body in (*gone, *bodies) for inner in inside(body)}
         more |= {
             operation
             for operation in found
-            if operation not in gone
-            and all(use.owner.operation in gone for result in operation.results for use in result.uses)
-            and not with_effect(operation)
+            if operation not in gone and not any(is_needed(result) for result in operation.results) and not with_effect(operation)
         }
         if more <= gone:
             return {number for number, operation in enumerate(found) if operation in gone}
@@ -339,6 +238,7 @@ class Truth:
         self._case = case
         self._seen = compile_with_ids(case)
         self._last = self._seen[-1]
+        self._made = self._renamed()
         self._of = self._owners()
         self._unused = unused(copy_of(case.lowered))
 
@@ -380,8 +280,23 @@ class Truth:
     def is_shared_with_another_value(self, number: int, besides: int) -> bool:
         """Whether all that computes an operation, besides so many instructions, computes one with another tag, too."""
         tags = self._case.tags
-        main = [owners for owners in self._of.values() if number in owners]
+        equal = self._equal_to(number)
+        main = [owners | equal for owners in self._of.values() if number in owners]
         return sum(all(tags.get(o, tags[number]) == tags[number] for o in owners) for owners in main) <= besides < len(main)
+
+    def _equal_to(self, number: int) -> set[int]:
+        """The operations that went since this one is equal: what used them uses it."""
+        found = set()
+        for before, after in itertools.pairwise(self._seen):
+            left = [n for n in after.instructions if self._is_on(after, n, number)] if after.by == "cse" else []
+            for user in before.instructions.keys() & after.instructions.keys() if left else ():
+                operands = zip(before.instructions[user].operands, after.instructions[user].operands, strict=True)
+                gone = {old.name for old, new in operands if new.name in left and old.name not in after.instructions}
+                found |= {n for name in gone for n in self._case.tags if self._is_on(before, name, n)}
+        return found
+
+    def _is_on(self, seen: Seen, name: str, number: int) -> bool:
+        return number in seen.named[name] or self._made.get(name) == number
 
     def reason(self, number: int) -> TagState:
         """Why an operation is gone."""
@@ -393,8 +308,9 @@ class Truth:
 
     def _is_in(self, seen: Seen, number: int) -> bool:
         name = self._case.names[number]
-        of = ((seen.instructions[i].opcode, named) for i, named in seen.named.items() if number in named)
-        return any(computes(name, opcode) or rewritten(name, opcode) for opcode, _ in of)
+        of = (seen.instructions[i].opcode for i, named in seen.named.items() if number in named)
+        is_made = any(self._made.get(i) == number for i in seen.instructions)
+        return is_made or any(computes(name, opcode) or rewritten(name, opcode) for opcode in of)
 
     def _owners(self) -> dict[str, set[int]]:
         """By instruction of the last module, the operations that it computes."""
@@ -408,8 +324,9 @@ class Truth:
                 by_name = set()  # It carries what the first of merged operations computes.
             # Where name and entry differ, one of them was taken from elsewhere.
             by_entry = {n for n in self._last.borne[name] if computes(names[n], instruction.opcode)}
-            result[name] = by_name or by_entry
-        for name, number in self._renamed().items():
+            is_combined = instruction.opcode.startswith("all-") and len(by_entry) > 1  # It has the entries of all.
+            result[name] = by_name | by_entry if is_combined else by_name or by_entry
+        for name, number in self._made.items():
             if name in result and not result[name]:
                 result[name] = {number}
         return {name: owners for name, owners in result.items() if owners}
@@ -420,7 +337,7 @@ class Truth:
         for before, after in itertools.pairwise(self._seen):
             went = [n for n in before.instructions if n not in after.instructions]
             came = [n for n in after.instructions if n not in before.instructions]
-            for opcode in ("dot", "convolution", "reduce", "scatter", "sort"):
+            for opcode in ("dot", "convolution", "reduce", "reduce-window", "scatter", "sort"):
                 old = [n for n in went if before.instructions[n].opcode == opcode]
                 new = [n for n in came if after.instructions[n].opcode == opcode]
                 wrong = [n for n in new if not any(computes(self._case.names[m], opcode) for m in after.named[n])]

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 
+import audit_programs
 import audit_truth
 import hlotag
 from hlotag import _compat
@@ -52,9 +53,9 @@ def states_of(audit: Audit) -> dict[str, TagState]:
 
 
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.7), (1, 1.0)])
-@pytest.mark.parametrize("name", list(audit_truth.programs()))
+@pytest.mark.parametrize("name", list(audit_programs.programs()))
 def test_states_are_the_true_ones(name, seed, share):
-    case = audit_truth.make(*audit_truth.programs()[name], seed, share)
+    case = audit_truth.make(*audit_programs.programs()[name], seed, share)
     truth = audit_truth.Truth(case)
     assert audit_truth.differences(case, truth) == []
     assert audit_truth.differences_with_both_stages(case, truth) == []
@@ -222,7 +223,7 @@ def test_what_is_equal_after_other_passes():
 
 
 def test_what_relabels_a_value_and_is_named_after_another_has_lost_nothing():
-    case = audit_truth.make(audit_truth.curvature, (X, W, B), 0)
+    case = audit_truth.make(audit_programs.curvature, (X, W, B), 0)
     truth = audit_truth.Truth(case)
     lost = [tag.op.id for tag in collect.audit_lowered(case.lowered).lost if tag.key == "t"]
     assert [number for number in lost if truth.state(number) != TagState.LOST] == []

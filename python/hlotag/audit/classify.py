@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hlotag.audit.cse import Eliminated
 from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
-from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, opcode_of
+from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, opcode_of
 
 _THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 # A fusion is as its root, which is looked at itself; arguments and constants are nobody's.
@@ -83,14 +84,37 @@ def classify(
         What became of the tags.
     """
     findings = Findings([], [], {})
+    live, eliminated = functools.cache(live), functools.cache(eliminated)
     for capture in captures if has_program else captures[1:]:
-        view = _View(ops, capture, Matching(ops, capture.named, capture.joined), tags)
+        joined = _computed(capture, eliminated) if capture.stage == Stage.OPTIMIZED else capture.joined
+        equals = eliminated if capture.stage == Stage.OPTIMIZED else set
+        view = _View(ops, capture, Matching(ops, capture.named, joined), tags, equals)
         _follow(view, tags, live, eliminated)
         findings.strays, findings.main = view.strays(ops), view.matching.main
     findings.tags = [
         Tag(key, value, ops[number], tuple(way)) for number, ways in tags.items() for (key, value), way in ways.items()
     ]
     return findings
+
+
+def _computed(capture: Capture, eliminated: Callable[[], Eliminated]) -> Mapping[Any, Sequence[int]]:
+    """The operations that instructions came from: of what XLA found equal, the one that it left.
+
+    Data flow alone cannot tell equal operations apart.
+    """
+    present = {number for numbers in capture.named.values() for number in numbers}
+
+    def left(instruction: Any, number: int) -> int | None:
+        if number in present or number not in eliminated():
+            return number
+        # Others without the operation's name are pieces of what it was expanded to.
+        computes = kind_of(instruction.opcode) == Kind.HEAVY or instruction.opcode in MOVES
+        return eliminated().survivor_of(number) if computes else None
+
+    return {
+        i: tuple(dict.fromkeys(found for n in numbers if (found := left(i, n)) is not None))
+        for i, numbers in capture.joined.items()
+    }
 
 
 def _follow(
@@ -102,7 +126,8 @@ def _follow(
     """Appends to each tag's way what became of it in a view."""
     for number, ways in tags.items():
         for (key, value), way in ways.items():
-            if way[-1].state not in _GONE:
+            # What is part of another where XLA begins may be an instruction in the end.
+            if way[-1].state not in _GONE or view.is_back(number, key, value):
                 way.append(view.step(number, key, value, live, eliminated))
 
 
@@ -154,14 +179,22 @@ _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
 class _View:
     """One capture, and who bears what in it."""
 
-    def __init__(self, ops: Sequence[Op], capture: Capture, matching: Matching, tags: Mapping[int, Ways]) -> None:
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        capture: Capture,
+        matching: Matching,
+        tags: Mapping[int, Ways],
+        equals: Callable[[], Container[int]],
+    ) -> None:
         self._ops, self._named = ops, capture.named
         self.stage, self.module, self.restored = capture.stage, capture.module, capture.restored
         self.matching = matching
         self.attributes = {i: found for i in capture.module.instructions() if (found := i.attributes)}
-        self._tags = tags
+        self._tags, self._equals = tags, equals
         self._strays = self._find_strays(capture)
         self._taken = self._find_taken(capture.named)
+        self._by_name = {n for n, main in matching.main.items() if any(n in capture.named[i] for i in main)}
 
     def bears(self, instruction: Any, key: str, value: str) -> bool:
         """Whether the tag is there; XLA joins the values of what it combines by commas."""
@@ -169,6 +202,10 @@ class _View:
         if attributes is None or (found := attributes.get(key)) is None:
             return False
         return found == value or value in found.split(",")
+
+    def is_back(self, number: int, key: str, value: str) -> bool:
+        """Whether a tag that was gone is there, or an instruction of its operation's name."""
+        return number in self._by_name or (number, key, value) in self._taken
 
     def step(self, number: int, key: str, value: str, live: Callable[[], set[int]], eliminated: Callable[[], Eliminated]) -> Step:
         main = self.matching.main.get(number, [])
@@ -254,10 +291,21 @@ class _View:
 
             def misses(number: int, entry: tuple[str, str] = (key, value)) -> bool:
                 is_there = number in self.matching.main or self._ops[number].name in _HAND_ON_NOTHING
-                return entry in self._tags.get(number, ()) and not is_there
+                # What is equal to another goes with its entries.
+                return entry in self._tags.get(number, ()) and not is_there and number not in self._equals()
 
-            # Named after whom it was taken from, most often; else it is a neighbour's, and XLA folds into operands.
-            near = (*named, *(n for number in named for n in self.matching.near(number, _NEAR)))
+            def was_moved(number: int, entry: tuple[str, str] = (key, value)) -> bool:
+                return misses(number) and self._tags[number][entry][-1].state == TagState.MOVED
+
+            # Named after whom it was taken from, most often; else it is a neighbour's, and XLA folds into operands. What is
+            # merged into it seldom hands on entries.
+            users = [user for number in named for user in self.matching.users(number)]
+            near = (*named[:1], *users, *named[1:], *(n for number in named for n in self.matching.near(number, _NEAR)))
+            if (before := next(filter(was_moved, near), None)) is not None:
+                taken.setdefault((before, key, value), instruction)
+                continue
+            if named and (key, value) in self._tags.get(named[0], ()):
+                near = named[:1]
             number = next(filter(misses, near), None)
             # Of several that were folded one into the next, the last one's entries are written last.
             while number is not None:

@@ -22,6 +22,7 @@ from hlotag.errors import HloError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
+from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import directly_in
 from hlotag.pipeline import BYTECODE_MAGIC, nesting_depth, parse_module, run_passes, to_bytecode
 from hlotag.staging import under
@@ -95,10 +96,8 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
             unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
             compiled = numbered.compile(_dump_options(folder, xla_passes))
         captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
-        if records:
-            captures.append(_restored(records[-1], read))
-        else:
-            captures += [_capture(Stage.OPTIMIZED, optimized, read) for optimized in of_executable(compiled)[:1]]
+        for optimized in of_executable(compiled)[:1]:
+            captures.append(_restored(records[-1], optimized, read) if records else _capture(Stage.OPTIMIZED, optimized, read))
         try:
             dump = dumps.largest(dumps.find(Path(folder)))
         except HloError:
@@ -184,7 +183,7 @@ def audit_compiled(compiled: Any) -> Audit:
     return dataclasses.replace(found, notes=[*found.notes, note])
 
 
-def _restored(record: hlo_stage.Record, read: program.Program) -> Capture:
+def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) -> Capture:
     """What the HLO stage made of a module; who is who is seen in what it was given, which still has the numbers."""
     before = {i.name: (i, i.attributes) for i in record.before.instructions()}
     capture = _capture(Stage.OPTIMIZED, record.before, read)
@@ -200,7 +199,11 @@ def _restored(record: hlo_stage.Record, read: program.Program) -> Capture:
         if name in after:
             instruction.attributes = after[name].attributes
     restored = {name: keys for name, keys in restored.items() if keys}
-    return dataclasses.replace(capture, stands_for=stands_for, restored=restored)
+    # Barriers, and what carries values past them, are taken away after the stage.
+    left = {i.name for i in last.instructions()}
+    gone = {i for i in capture.named if kind_of(i.opcode) == Kind.GLUE and i.name not in left}
+    named, joined = ({i: found for i, found in by.items() if i not in gone} for by in (capture.named, capture.joined))
+    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored)
 
 
 def _finish(

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from hlotag.audit.model import Op
-from hlotag.hlo.opcodes import may_be
+from hlotag.hlo.opcodes import may_be, opcode_of
 
 PASS = "cse"
 
@@ -24,7 +24,7 @@ class _Run:
     """One run of the pass; what is looked up in its modules is indexed when the first asks."""
 
     def __init__(self, ops: Sequence[Op], before: Named, after: Named) -> None:
-        self._ops, self._before, self._after = ops, before, after
+        self._ops, self._before, self.after = ops, before, after
 
     @cached_property
     def own(self) -> dict[int, Any]:
@@ -32,14 +32,14 @@ class _Run:
         own: dict[int, Any] = {}
         for instruction, numbers in self._before.items():
             for number in numbers:
-                if may_be(self._ops[number].name, instruction.opcode):
+                if _is_of(self._ops[number].name, instruction.opcode):
                     own.setdefault(number, instruction)
         return own
 
     @cached_property
     def left(self) -> dict[str, Any]:
         """By name, the instructions after."""
-        return {instruction.name: instruction for instruction in self._after}
+        return {instruction.name: instruction for instruction in self.after}
 
     @cached_property
     def user_of(self) -> dict[Any, tuple[Any, int]]:
@@ -96,5 +96,34 @@ class Eliminated:
             found = found.operands[position]
         return found
 
+    def survivor_of(self, number: int) -> int | None:
+        """The operation that is computed in an operation's place; None if nothing reads it any more.
+
+        Args:
+            number: The operation's id.
+
+        Returns:
+            An id.
+        """
+        seen = set()
+        while number in self._by and number not in seen:
+            seen.add(number)
+            if (found := self.instead_of(number)) is None:
+                return None
+            named = self._by[number].after[found]
+            left = next((n for n in named if _is_of(self._ops[n].name, found.opcode)), None)
+            if left is None:
+                return None
+            number = left
+        return number
+
     def _present(self, named: Named) -> set[int]:
-        return {n for instruction, numbers in named.items() for n in numbers if may_be(self._ops[n].name, instruction.opcode)}
+        return {n for instruction, numbers in named.items() for n in numbers if _is_of(self._ops[n].name, instruction.opcode)}
+
+
+def _is_of(name: str, opcode: str) -> bool:
+    """Whether an instruction that is named after an operation has its value.
+
+    A product that XLA writes as another one leaves its name to the change of shape that it puts around that.
+    """
+    return may_be(name, opcode) or (opcode_of(name) == "dot" and opcode in ("bitcast", "reshape"))

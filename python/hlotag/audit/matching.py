@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hlotag.audit.model import Op
-from hlotag.hlo.opcodes import MOVES, Kind, kind_of, may_be
+from hlotag.hlo.opcodes import MOVES, Kind, kind_of, may_be, opcode_of
+
+# By opcode, the other one that XLA writes as it where an operand is a constant.
+_WRITTEN_AS = {"add": "subtract", "multiply": "divide"}
 
 
 class Matching:
@@ -33,10 +36,11 @@ class Matching:
         for instruction, numbers in joined.items():
             if instruction.opcode == "constant":
                 continue
+            computed = self._computed(numbers, instruction.opcode)
             for number in numbers:
                 # XLA makes nameless constants and moves for operations that it folded; these are no trace of them.
                 if number in named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY or instruction.attributes:
-                    if may_be(ops[number].name, instruction.opcode):
+                    if number in computed:
                         where = self.main
                     elif kind_of(instruction.opcode) < Kind.POINTWISE or instruction.opcode in MOVES:
                         where = self.glue
@@ -44,6 +48,15 @@ class Matching:
                         continue
                     where.setdefault(number, []).append(instruction)
                     self.owners.setdefault(instruction, []).append(number)
+
+    def _computed(self, numbers: Sequence[int], opcode: str) -> list[int]:
+        """Of the operations that an instruction came from, those that it computes."""
+        found = [n for n in numbers if may_be(self._ops[n].name, opcode)]
+        if len(found) < 2 or kind_of(opcode) != Kind.POINTWISE:
+            return found
+        # A negation that was merged into a product is no product.
+        own = [n for n in found if opcode_of(self._ops[n].name) in (opcode, _WRITTEN_AS.get(opcode))]
+        return own or found
 
     def users(self, number: int) -> list[int]:
         """The operations that use the result of one.
