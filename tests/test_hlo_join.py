@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.extend.mlir import ir
 
 import hlotag
@@ -235,3 +236,32 @@ def test_a_product_without_a_name_is_the_operand_that_has_its_size():
         executable = jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments).compile()
     dots = [i for m in of_executable(executable) for i in m.instructions() if i.opcode == "dot"]
     assert [i.attributes for i in dots if i.dimensions == (7, 4, 1, 4)] == [{"k": "dispatch"}]
+
+
+def test_what_a_contraction_becomes_does_not_have_its_operands():
+    """The gradient of a depthwise kernel: a nameless convolution, and a reduction of its diagonal."""
+
+    def images(x, up, depthwise):
+        layout = ("NHWC", "HWIO", "NHWC")
+        with hlotag.tagged({"k": "up"}):
+            x = lax.conv_general_dilated(x, up, (1, 1), "SAME", dimension_numbers=layout)
+        with hlotag.tagged({"k": "depthwise"}):
+            x = lax.conv_general_dilated(x, depthwise, (1, 1), "SAME", dimension_numbers=layout, feature_group_count=4)
+        return jnp.square(x).sum()
+
+    arguments = [np.ones(shape, np.float32) for shape in ((2, 8, 8, 3), (3, 3, 3, 4), (3, 3, 1, 4))]
+    found = tags(jax.grad(images, 2), *arguments)["convolution"]
+    assert sorted(i["k"] for i in found) == ["depthwise", "depthwise", "up"]
+
+
+def test_what_two_scatters_and_their_sum_become_has_the_tags_of_all():
+    def f(x, i, j):
+        with hlotag.tagged({"k": "first", "a": "1"}):
+            y = jnp.zeros((9, 8)).at[i].add(x)
+        with hlotag.tagged({"k": "second", "b": "2"}):
+            z = jnp.zeros((9, 8)).at[j].add(x)
+        with hlotag.tagged({"k": "sum", "c": "3"}):
+            return y + z
+
+    rows = np.array([1, 5, 5, 2])
+    assert tags(f, X, rows, rows + 1)["scatter"] == [{"k": "first", "a": "1", "b": "2", "c": "3"}]

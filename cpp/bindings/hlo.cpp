@@ -61,7 +61,7 @@ public:
   Traits traitsOf(std::string_view name) override {
     nb::tuple traits(traits_(toStr(name)));
     return {toString(traits[0]), nb::cast<bool>(traits[1]), nb::cast<bool>(traits[2]),
-            nb::cast<bool>(traits[3]), nb::cast<bool>(traits[4])};
+            nb::cast<bool>(traits[3]), toString(traits[4])};
   }
   bool mayBe(std::string_view name, std::string_view opcode) override {
     return nb::cast<bool>(mayBe_(toStr(name), toStr(opcode)));

@@ -229,7 +229,11 @@ private:
           unique_.add(wanted, number);
       return;
     }
+    const Kinds::Kind &kind = module_.kind(user);
     for (int64_t number : operations_.select(facts.ids, opcode(user))) {
+      // The reduction that a contraction became takes what that computes.
+      if (kind.isHeavy && kind.heavy != operations_.kind(number).heavy)
+        continue;
       const Ids &operands = operations_.operands(number);
       if (operands.size() == module_.instructions[user].operands.size() &&
           operands[position] != kNone)
@@ -251,7 +255,31 @@ private:
       if (!sources.empty())
         return sources;
     }
+    if (Ids ids = absorbed(i); !ids.empty())
+      return ids;
     return facts.ids.empty() ? owner(i) : facts.ids;
+  }
+
+  /// Operations of the instruction's kind, and the named one, which is of no such kind and was
+  /// folded into them: XLA makes one scatter of the sum of two.
+  Ids absorbed(size_t i) {
+    const Kinds::Kind &kind = module_.kind(i);
+    const Ids &named = facts_[i].ids;
+    if (!kind.isHeavy || named.empty() || operations_.kind(named[0]).isHeavy)
+      return {};
+    uint64_t size = numElements(module_.dimensions(i));
+    Ids ids;
+    unique_.start();
+    for (int64_t operand : operations_.operands(named[0])) {
+      int64_t source = operations_.source(operand, opcode(i));
+      if (source != kNone && operations_.kind(source).heavy == kind.heavy &&
+          numElements(operations_.dimensions(source)) == size)
+        unique_.add(ids, source);
+    }
+    if (!ids.empty())
+      for (int64_t number : named)
+        unique_.add(ids, number);
+    return ids;
   }
 
   /// Of several operations, those that make so many elements, if any do: users take operands in

@@ -16,8 +16,9 @@ size_t Kinds::of(std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   Opcodes::Traits traits = opcodes_.traitsOf(name);
-  Kind kind{std::string(name),    index,          traits.isMove,
-            traits.isRelabelling, traits.isHeavy, traits.isXlasOwn};
+  Kind kind{std::string(name), index,       traits.isMove, traits.isRelabelling,
+            traits.isXlasOwn,  traits.heavy};
+  kind.isHeavy = !traits.heavy.empty();
   kind.isFusion = isOne({"fusion"});
   kind.isCall = isOne({"call"});
   kind.isParameter = isOne({"parameter"});

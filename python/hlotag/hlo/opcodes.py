@@ -166,17 +166,17 @@ def may_be(name: str, opcode: str) -> bool:
 
 
 @functools.cache
-def traits(name: str) -> tuple[str, bool, bool, bool, bool]:
+def traits(name: str) -> tuple[str, bool, bool, bool, str]:
     """What `hlotag._core.join` asks of a name.
 
     Args:
         name: An operation's, or an opcode.
 
     Returns:
-        The opcode; whether that only moves values, relabels elements, is heavy, is XLA's own where it has no name.
+        The opcode; whether that only moves values, relabels elements, is XLA's own where it has no name; and its heavy kind.
     """
     opcode = opcode_of(name)
-    return opcode, opcode in MOVES, opcode in RELABELLING, kind_of(opcode) == Kind.HEAVY, opcode in _XLAS_OWN
+    return opcode, opcode in MOVES, opcode in RELABELLING, opcode in _XLAS_OWN, _HEAVY.get(_base(opcode), "")
 
 
 def _base(opcode: str) -> str:

@@ -15,7 +15,8 @@ class Opcodes {
 public:
   struct Traits {
     std::string opcode; // What an operation is translated to; an opcode itself.
-    bool isMove, isRelabelling, isHeavy, isXlasOwn;
+    bool isMove, isRelabelling, isXlasOwn;
+    std::string heavy; // Which kind of step of its own it is; empty for others.
   };
 
   virtual Traits traitsOf(std::string_view name) = 0;
@@ -31,7 +32,9 @@ public:
   struct Kind {
     std::string name;
     size_t opcode; // The kind that an operation is translated to; an opcode's own.
-    bool isMove, isRelabelling, isHeavy, isXlasOwn;
+    bool isMove, isRelabelling, isXlasOwn;
+    std::string heavy;
+    bool isHeavy;
     bool isFusion, isCall, isParameter, isElement, isTuple, isConstant;
     bool isRelabelled, isReshaped, isCopied, isControl;
     std::vector<signed char> mayBe; // By opcode; -1 where nobody asked.
