@@ -265,3 +265,18 @@ def test_what_two_scatters_and_their_sum_become_has_the_tags_of_all():
 
     rows = np.array([1, 5, 5, 2])
     assert tags(f, X, rows, rows + 1)["scatter"] == [{"k": "first", "a": "1", "b": "2", "c": "3"}]
+
+
+def attention_of_one_head(x, w):
+    with hlotag.tagged({"k": "heads"}):
+        q, k, v = (part[:, :, None] for part in jnp.split(x @ w, 3, -1))
+    with hlotag.tagged({"k": "attention"}):
+        weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+        return 2 * jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def test_a_sum_over_a_dimension_of_size_1_is_no_contraction():
+    """It is the gradient of a broadcast, and XLA names the product that it is of after it."""
+    arguments = np.ones((2, 5, 8), np.float32), np.ones((8, 24), np.float32)
+    found = tags(jax.grad(lambda *a: attention_of_one_head(*a).sum(), (0, 1)), *arguments)["dot"]
+    assert sorted(i["k"] for i in found) == ["attention"] * 5 + ["heads"] * 3

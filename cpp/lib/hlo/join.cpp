@@ -24,6 +24,14 @@ private:
   size_t list_ = 0;
 };
 
+/// The product of dimensions.
+uint64_t numElements(const Ids &dimensions) {
+  uint64_t number = 1;
+  for (int64_t size : dimensions)
+    number *= uint64_t(size);
+  return number;
+}
+
 /// A program as the join asks about it.
 class Operations {
 public:
@@ -42,7 +50,9 @@ public:
 
   /// Whether XLA makes instructions of this opcode from an operation, other than by moving.
   bool becomes(int64_t number, size_t opcode) {
-    return kinds_.mayBe(kindOfName_[at(number).name], opcode);
+    const Kinds::Kind &kind = kinds_[opcode];
+    return kinds_.mayBe(kindOfName_[at(number).name], opcode) &&
+           !(kind.isHeavy && kind.heavy != this->kind(number).heavy && reducesNothing(number));
   }
 
   /// Those of some operations that become `opcode`.
@@ -75,7 +85,7 @@ public:
     for (int step = 0; step < 16; ++step) {
       if (number == kNone || becomes(number, opcode))
         return number;
-      if (!kinds_[kind(number).opcode].isMove)
+      if (!kinds_[kind(number).opcode].isMove && !reducesNothing(number))
         return kNone;
       const Ids &operands = this->operands(number);
       number = operands.empty() ? kNone : operands[0];
@@ -88,19 +98,18 @@ private:
     return program_.operations.at(size_t(number));
   }
 
+  /// Whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
+  bool reducesNothing(int64_t number) const {
+    if (kind(number).heavy != "reduce" || operands(number)[0] == kNone)
+      return false;
+    return numElements(dimensions(operands(number)[0])) == numElements(dimensions(number));
+  }
+
   const Program &program_;
   Kinds &kinds_;
   std::vector<size_t> kindOfName_; // By name.
   std::vector<Ids> relabellings_;
 };
-
-/// The product of dimensions.
-uint64_t numElements(const Ids &dimensions) {
-  uint64_t number = 1;
-  for (int64_t size : dimensions)
-    number *= uint64_t(size);
-  return number;
-}
 
 class Join {
 public:
