@@ -272,7 +272,8 @@ def attention_of_one_head(x, w):
         q, k, v = (part[:, :, None] for part in jnp.split(x @ w, 3, -1))
     with hlotag.tagged({"k": "attention"}):
         weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
-        return 2 * jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+    return 2 * mixed
 
 
 def test_a_sum_over_a_dimension_of_size_1_is_no_contraction():
@@ -280,3 +281,9 @@ def test_a_sum_over_a_dimension_of_size_1_is_no_contraction():
     arguments = np.ones((2, 5, 8), np.float32), np.ones((8, 24), np.float32)
     found = tags(jax.grad(lambda *a: attention_of_one_head(*a).sum(), (0, 1)), *arguments)["dot"]
     assert sorted(i["k"] for i in found) == ["attention"] * 5 + ["heads"] * 3
+
+
+def test_operands_that_xla_swaps_are_known():
+    """It writes constants second: the nameless product is the second operand of `2 * product`."""
+    found = tags(attention_of_one_head, np.ones((2, 5, 8), np.float32), np.ones((8, 24), np.float32))["dot"]
+    assert sorted(i["k"] for i in found) == ["attention", "attention", "heads"]

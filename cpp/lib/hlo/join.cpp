@@ -141,11 +141,11 @@ private:
   struct Facts {
     Ids ids;
     // Of instructions whose name is not enough: what uses them, and at which operand; the
-    // operations whose values they must compute, since their users take them for that; and their
-    // users' operations.
+    // operations whose values they must compute, since their users take them for that, or for the
+    // other operand, which XLA may have swapped; and their users' operations.
     bool isUnsure = false;
     std::vector<std::pair<size_t, size_t>> users;
-    Ids results, wanted, owners;
+    Ids results, wanted, swapped, owners;
   };
 
   size_t opcode(size_t i) const { return module_.instructions[i].opcode; }
@@ -216,6 +216,10 @@ private:
     for (auto [user, position] : facts.users)
       want(facts.wanted, user, position);
     unique_.start();
+    for (auto [user, position] : facts.users)
+      if (module_.kind(user).isCommutative)
+        want(facts.swapped, user, 1 - position);
+    unique_.start();
     for (auto [user, position] : facts.users) {
       const Facts &of = facts_[user];
       const Ids &owners = of.ids.empty() && module_.kind(user).isXlasOwn ? of.owners : of.ids;
@@ -254,7 +258,7 @@ private:
     const Facts &facts = facts_[i];
     if (!facts.ids.empty() && module_.kind(i).isMove)
       return moved(i);
-    for (const Ids *numbers : {&facts.ids, &facts.wanted}) {
+    for (const Ids *numbers : {&facts.ids, &facts.wanted, &facts.swapped}) {
       Ids sources;
       unique_.start();
       for (int64_t number : *numbers)

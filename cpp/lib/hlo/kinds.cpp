@@ -29,6 +29,7 @@ size_t Kinds::of(std::string_view name) {
   kind.isReshaped = isOne({"bitcast", "copy", "reshape", "transpose"});
   kind.isCopied = isOne({"bitcast", "copy"});
   kind.isControl = isOne({"fusion", "while", "conditional", "call"});
+  kind.isCommutative = isOne({"add", "and", "maximum", "minimum", "multiply", "or", "xor"});
   kinds_.push_back(std::move(kind));
   size_t opcode = of(traits.opcode);
   kinds_[index].opcode = opcode;

@@ -36,7 +36,7 @@ public:
     std::string heavy;
     bool isHeavy;
     bool isFusion, isCall, isParameter, isElement, isTuple, isConstant;
-    bool isRelabelled, isReshaped, isCopied, isControl;
+    bool isRelabelled, isReshaped, isCopied, isControl, isCommutative;
     std::vector<signed char> mayBe; // By opcode; -1 where nobody asked.
   };
 
