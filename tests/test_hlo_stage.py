@@ -211,9 +211,14 @@ def test_entries_of_operations_are_asked_for_until_some_are_accepted():
             assert asked == [{"a": "1"}, {"b": "1"}][:expected]
 
 
-def test_a_program_without_tags_is_compiled_as_ever():
+def factorized(x):
+    return jnp.linalg.eigh(x @ x.T)
+
+
+@pytest.mark.parametrize(("function", "arguments"), [(mlp, (X, W, B)), (factorized, (X,))])
+def test_a_program_without_tags_is_compiled_as_ever(function, arguments):
     with hlo_stage.recorded() as records:
-        compiled(mlp, X, W, B)
+        compiled(function, *arguments)
     assert records == []
 
 

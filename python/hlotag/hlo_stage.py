@@ -14,7 +14,7 @@ import logging
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -65,12 +65,20 @@ def recorded() -> Iterator[list[Record]]:
         _records.reset(token)
 
 
+# What JAX itself writes on the custom call of a kernel (LAPACK's, Pallas's), which keeps it: it makes no program a tagged one.
+_OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
+
+
 def prepare(module: Any, stage: Stage) -> None:
     """Remembers that `module`, when it is compiled, goes through the HLO stage of `stage`; modules without tags need not."""
     from hlotag import _core
 
     patterns = stage.hlo + stage.op_names
-    if patterns and _core.any_entries(module.operation._CAPIPtr, lambda entries: bool(tags_of(entries, patterns))):
+
+    def has_tags(entries: Mapping[str, str]) -> bool:
+        return not _OF_KERNELS.issuperset(tags_of(entries, patterns))
+
+    if patterns and _core.any_entries(module.operation._CAPIPtr, has_tags):
         _hooks.install()
         _prepared[module] = stage
 
