@@ -207,6 +207,17 @@ def test_tags_of_an_equal_operation_are_on_no_wrong_instruction():
     assert audit.strays == []
 
 
+def test_what_is_lost_to_another_tag_says_to_which():
+    body = (
+        f'%s = stablehlo.add %a, %b {{TAG"sum"}}}} : {KIND}\n'
+        f' %t = stablehlo.reshape %s {{TAG"shape"}}}} : ({KIND}) -> {KIND}\n %r = stablehlo.sine %t : {KIND}'
+    )
+    audit = audit_module(module(body), "m.mlir")
+    (tag,) = audit.lost
+    assert tag.value == "sum"
+    assert tag.steps[-1].detail.endswith(" has k=shape instead")
+
+
 def test_what_is_equal_after_other_passes():
     def f(x):
         with hlotag.tagged({"k": "first"}):

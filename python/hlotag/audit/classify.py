@@ -213,7 +213,7 @@ class _View:
         if bearing:
             return self._there(number, key, main, bearing)
         if main := [i for i in main if not self._is_anothers(i, number)]:
-            return Step(self.stage, TagState.LOST, detail=f"{_names(main)} {'has' if len(main) == 1 else 'have'} it no more")
+            return Step(self.stage, TagState.LOST, detail=self._why_lost(main, key))
         glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self.bears(i, key, value)]
         if glue:
             return Step(self.stage, TagState.KEPT, detail="on what carries its result", instructions=_each(glue))
@@ -239,6 +239,12 @@ class _View:
         if (copies := self._copies(number, bearing)) > 1:
             return Step(self.stage, TagState.DUPLICATED, detail=f"{copies} times", instructions=names)
         return Step(self.stage, TagState.KEPT, instructions=names)
+
+    def _why_lost(self, main: Sequence[Any], key: str) -> str:
+        """What the instructions have instead: the tag of another operation that they compute, if anything."""
+        instead = {self.attributes.get(i, {}).get(key) for i in main}
+        what = f"{key}={instead.pop()} instead" if len(instead) == 1 and None not in instead else "it no more"
+        return f"{_names(main)} {'has' if len(main) == 1 else 'have'} {what}"
 
     def _is_anothers(self, instruction: Any, number: int) -> bool:
         """Whether it relabels a value, and is named after another operation: it may be of either, if it has its tag."""
