@@ -21,7 +21,7 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 FUNCTIONS = Path(__file__).parents[1] / "cpp" / "include" / "hlotag" / "capi" / "functions.def"
 TYPES = {
     name: f"{ret} {args}"
-    for ret, name, args in re.findall(r"^HLOTAG_\w+\((.*?), (mlir\w+), (\(.*\))\)$", FUNCTIONS.read_text(), re.M)
+    for ret, name, args in re.findall(r"^HLOTAG_\w+\((.*?), (?:\w+, )?(\w+), (\(.*\))\)$", FUNCTIONS.read_text(), re.M)
 }
 
 INVISIBLE = {

@@ -21,7 +21,6 @@ namespace ours {
 // Every prototype, written with upstream's types.
 #define HLOTAG_REQUIRED(ret, name, args)                                                           \
   static_assert(std::is_same_v<decltype(&::name), ret(*) args>, #name " differs upstream");
-#define HLOTAG_OPTIONAL(ret, name, args) HLOTAG_REQUIRED(ret, name, args)
 #include "hlotag/capi/functions.def"
 
 // Every type those prototypes mention.

@@ -15,7 +15,6 @@
 
 extern "C" {
 #define HLOTAG_REQUIRED(ret, name, args) ret name args;
-#define HLOTAG_OPTIONAL(ret, name, args) ret name args;
 #include "hlotag/capi/functions.def"
 }
 
@@ -25,7 +24,6 @@ void *linkedFunction(std::string_view name) {
 #define HLOTAG_REQUIRED(ret, function, args)                                                       \
   if (name == #function)                                                                           \
     return reinterpret_cast<void *>(&::function);
-#define HLOTAG_OPTIONAL(ret, function, args) HLOTAG_REQUIRED(ret, function, args)
 #include "hlotag/capi/functions.def"
   return nullptr;
 }

@@ -20,7 +20,6 @@
 namespace hlotag::bindings {
 
 #define HLOTAG_REQUIRED(ret, name, args) ret name args;
-#define HLOTAG_OPTIONAL(ret, name, args) HLOTAG_REQUIRED(ret, name, args)
 #include "hlotag/capi/functions.def"
 
 /// Fills the table with the functions above.

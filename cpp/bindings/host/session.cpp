@@ -68,7 +68,6 @@ void install() {
   classes();
   capi::Table table;
 #define HLOTAG_REQUIRED(ret, name, args) table.name = bindings::name;
-#define HLOTAG_OPTIONAL(ret, name, args) HLOTAG_REQUIRED(ret, name, args)
 #include "hlotag/capi/functions.def"
   capi::install(table);
 }

@@ -25,7 +25,8 @@ struct Entry {
 
 constexpr Entry entries[] = {
 #define HLOTAG_REQUIRED(ret, name, args) {#name, #ret " " #args, true, offsetof(Table, name)},
-#define HLOTAG_OPTIONAL(ret, name, args) {#name, #ret " " #args, false, offsetof(Table, name)},
+#define HLOTAG_METHOD(ret, name, symbol, args)                                                     \
+  {#symbol, #ret " " #args, false, offsetof(Table, name)},
 #include "hlotag/capi/functions.def"
 };
 

@@ -17,11 +17,12 @@ MlirBlock asBlock(const void *pointer) { return {const_cast<void *>(pointer)}; }
 
 void writeAttr(MlirOperation op, MlirIdentifier name, MlirAttribute value) {
   const capi::Table &fn = capi::fn();
-  MlirStringRef key = fn.mlirIdentifierStr(name);
-  if (value.ptr)
-    fn.mlirOperationSetAttributeByName(op, key, value);
+  if (!value.ptr)
+    fn.mlirOperationRemoveAttributeByName(op, fn.mlirIdentifierStr(name));
+  else if (fn.operationSetAttr)
+    fn.operationSetAttr(op, name, value);
   else
-    fn.mlirOperationRemoveAttributeByName(op, key);
+    fn.mlirOperationSetAttributeByName(op, fn.mlirIdentifierStr(name), value);
 }
 
 /// Whether verifying `op`, which verifies its body, is better done for the whole module once.

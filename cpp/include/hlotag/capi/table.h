@@ -15,7 +15,7 @@ namespace hlotag::capi {
 
 struct Table {
 #define HLOTAG_REQUIRED(ret, name, args) ret(*name) args = nullptr;
-#define HLOTAG_OPTIONAL(ret, name, args) ret(*name) args = nullptr;
+#define HLOTAG_METHOD(ret, name, symbol, args) ret(*name) args = nullptr;
 #include "hlotag/capi/functions.def"
 };
 
