@@ -111,7 +111,7 @@ def test_all_but_attributes_is_as_xla_made_it(name):
         texts.append(without_attributes(executable.as_text()))
         results.append(jax.tree.leaves(executable(*arguments)))
     # Where XLA merges operations of one line, the numbers keep it from seeing that their locations are equal.
-    if name == "mix":
+    if name == "mix" and jax.__version_info__ < (0, 12):
         texts = [re.sub(r" stack_frame_id=\d+|^\d+ \{.*\}$", "", text, flags=re.M) for text in texts]
     assert texts[0] == texts[1]
     for a, b in zip(*results, strict=True):
