@@ -287,3 +287,17 @@ def test_operands_that_xla_swaps_are_known():
     """It writes constants second: the nameless product is the second operand of `2 * product`."""
     found = tags(attention_of_one_head, np.ones((2, 5, 8), np.float32), np.ones((8, 24), np.float32))["dot"]
     assert sorted(i["k"] for i in found) == ["attention", "attention", "heads"]
+
+
+def test_what_xla_takes_out_of_a_loop_is_that_of_its_users_there():
+    def f(x, w):
+        def step(x, row):
+            with hlotag.tagged({"k": "write"}):
+                return x.at[0, 1].set(row), ()
+
+        with hlotag.tagged({"k": "loop"}):
+            return jax.lax.scan(step, x, w)[0]
+
+    found = tags(f, np.ones((2, 2, 3, 9, 4), np.float32), np.ones((5, 3, 9, 4), np.float32))
+    # Whether the indices are within bounds is the same in each round.
+    assert found["reduce"] == [{"k": "write"}]

@@ -220,7 +220,13 @@ private:
       if (module_.kind(user).isCommutative)
         want(facts.swapped, user, 1 - position);
     unique_.start();
+    // A tuple, that of a loop's state for one, says least about whose a value is.
+    bool isComputedWith = std::any_of(facts.users.begin(), facts.users.end(), [&](const auto &use) {
+      return !module_.kind(use.first).isTuple;
+    });
     for (auto [user, position] : facts.users) {
+      if (isComputedWith && module_.kind(user).isTuple)
+        continue;
       const Facts &of = facts_[user];
       const Ids &owners = of.ids.empty() && module_.kind(user).isXlasOwn ? of.owners : of.ids;
       for (int64_t number : owners)

@@ -21,6 +21,7 @@ size_t Kinds::of(std::string_view name) {
   kind.isHeavy = !traits.heavy.empty();
   kind.isFusion = isOne({"fusion"});
   kind.isCall = isOne({"call"});
+  kind.isLoop = isOne({"while"});
   kind.isParameter = isOne({"parameter"});
   kind.isElement = isOne({"get-tuple-element"});
   kind.isTuple = isOne({"tuple"});

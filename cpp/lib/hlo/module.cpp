@@ -43,7 +43,7 @@ void Module::readComputation(std::string_view data) {
       root = message.number();
   }
   *byId_.insert(uint64_t(id)).first = computations.size();
-  computations.push_back({begin, instructions.size(), at(byId, root), std::nullopt, std::nullopt});
+  computations.push_back({begin, instructions.size(), at(byId, root), {}, {}, {}});
 }
 
 void Module::readInstruction(std::string_view data, ById &byId) {
@@ -103,13 +103,17 @@ void Module::findCallers() {
   std::vector<int> numCalls(computations.size());
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Kinds::Kind &kind = this->kind(i);
-    if (!kind.isFusion && !kind.isCall)
-      continue;
-    size_t callee = instructions[i].called.at(0);
-    if (kind.isFusion)
-      computations[callee].fusion = i;
-    else
-      computations[callee].onlyCall = ++numCalls[callee] == 1 ? std::optional(i) : std::nullopt;
+    if ((kind.isFusion || kind.isCall) && instructions[i].called.empty())
+      throw std::out_of_range("a call of nothing");
+    for (size_t callee : instructions[i].called) {
+      auto only = ++numCalls[callee] == 1 ? std::optional(i) : std::nullopt;
+      if (kind.isFusion)
+        computations[callee].fusion = i;
+      else if (kind.isCall)
+        computations[callee].onlyCall = only;
+      else if (kind.isLoop)
+        computations[callee].onlyLoop = only;
+    }
   }
 }
 
@@ -151,13 +155,34 @@ size_t Module::source(size_t instruction, int depth) const {
       instruction = computations[instructions[instruction].called[0]].root;
     } else if (kind.isElement) {
       size_t made = source(instructions[instruction].operands.at(0), depth + 1);
-      if (!this->kind(made).isTuple)
+      auto element = elementOf(made, instructions[instruction].index, depth);
+      if (!element)
         return instruction;
-      instruction = instructions[made].operands.at(instructions[instruction].index);
+      instruction = *element;
     } else {
       return instruction;
     }
   }
+}
+
+/// What an element of a tuple is, which may be that of a loop's state: there, what the loop starts
+/// with, if its body hands it on.
+std::optional<size_t> Module::elementOf(size_t made, size_t index, int depth) const {
+  const Instruction &tuple = instructions[made];
+  if (kind(made).isTuple)
+    return tuple.operands.at(index);
+  std::optional<size_t> loop = computations[tuple.computation].onlyLoop;
+  if (!kind(made).isParameter || !loop)
+    return std::nullopt;
+  const Computation &body = computations[instructions[*loop].called[0]];
+  if (!kind(body.root).isTuple)
+    return std::nullopt;
+  size_t next = instructions[body.root].operands.at(index);
+  if (!kind(next).isElement || instructions[next].index != index ||
+      !kind(instructions[next].operands.at(0)).isParameter)
+    return std::nullopt;
+  size_t start = source(instructions[*loop].operands.at(0), depth + 1);
+  return kind(start).isTuple ? std::optional(instructions[start].operands.at(index)) : std::nullopt;
 }
 
 std::vector<size_t> Module::results() const {
@@ -172,8 +197,12 @@ std::vector<size_t> Module::results() const {
 std::vector<size_t> Module::usersFirst() const {
   std::vector<size_t> order;
   std::vector<std::pair<size_t, size_t>> pending; // Computations, and how far they are done.
+  auto callerOf = [&](size_t c) {
+    const auto &[begin, end, root, fusion, onlyCall, onlyLoop] = computations[c];
+    return fusion ? fusion : onlyCall ? onlyCall : onlyLoop;
+  };
   for (size_t c = computations.size(); c-- > 0;) {
-    if (computations[c].fusion)
+    if (callerOf(c))
       continue;
     pending.emplace_back(c, computations[c].end);
     while (!pending.empty()) {
@@ -184,12 +213,9 @@ std::vector<size_t> Module::usersFirst() const {
       }
       size_t i = --next;
       order.push_back(i);
-      // A computation is that of one fusion.
-      if (!kind(i).isFusion)
-        continue;
-      size_t callee = instructions[i].called[0];
-      if (computations[callee].fusion == i)
-        pending.emplace_back(callee, computations[callee].end);
+      for (size_t callee : instructions[i].called)
+        if (callerOf(callee) == i)
+          pending.emplace_back(callee, computations[callee].end);
     }
   }
   return order;

@@ -35,7 +35,7 @@ public:
     bool isMove, isRelabelling, isXlasOwn;
     std::string heavy;
     bool isHeavy;
-    bool isFusion, isCall, isParameter, isElement, isTuple, isConstant;
+    bool isFusion, isCall, isLoop, isParameter, isElement, isTuple, isConstant;
     bool isRelabelled, isReshaped, isCopied, isControl, isCommutative;
     std::vector<signed char> mayBe; // By opcode; -1 where nobody asked.
   };

@@ -32,7 +32,7 @@ public:
   };
   struct Computation {
     size_t begin, end, root;
-    std::optional<size_t> fusion, onlyCall;
+    std::optional<size_t> fusion, onlyCall, onlyLoop;
   };
 
   /// Keeps views of `data`, an `HloModuleProto`. Throws `std::out_of_range` where its bytes end too
@@ -46,14 +46,13 @@ public:
   Ids dimensions(size_t instruction) const;
 
   /// What computes the value that an instruction hands on: through parameters and results of
-  /// fusions and calls.
+  /// fusions and calls, and into loops that do not change it.
   size_t source(size_t instruction) const { return source(instruction, 0); }
 
   /// What computes the results.
   std::vector<size_t> results() const;
 
-  /// All instructions, users before their operands; of fused computations at the place of the
-  /// fusion.
+  /// All instructions, users before their operands; of fusions, calls and loops at their place.
   std::vector<size_t> usersFirst() const;
 
   std::vector<Instruction> instructions;
@@ -63,6 +62,7 @@ private:
   using ById = ir::FlatMap<uint64_t, size_t>;
 
   size_t source(size_t instruction, int depth) const;
+  std::optional<size_t> elementOf(size_t made, size_t index, int depth) const;
   void readComputation(std::string_view data);
   void readInstruction(std::string_view data, ById &byId);
   void findCallers();
