@@ -156,6 +156,20 @@ def test_what_is_right_needs_no_second_host(run_python: RunPython, tmp_path: Pat
     assert connect(run_python, "", tmp_path / "cache") == {"bindings": False, "warnings": []}
 
 
+def test_without_methods_the_c_functions_do_what_they_do(run_python: RunPython, tmp_path: Path) -> None:
+    doctors = ["", "for name in _core.optional_symbols(): del offsets[name]\n"]
+    run = r"""
+module = '''module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
+  func.func public @main() { return }
+  func.func private @f() -> i32 { %0 = arith.constant 1 : i32 loc("\01hlotag#0\01/one") return %0 : i32 }
+}'''
+print(hlotag.run_passes(module, "hlotag-resolve"), _core.uses_bindings())
+"""
+    written = [run_python(PREPARE + doctor + run, HLOTAG_CACHE_DIR=str(tmp_path / str(n))) for n, doctor in enumerate(doctors)]
+    assert written[0].stdout == written[1].stdout, written[1].stderr
+    assert 'frontend_attributes = {k = "v"}' in written[0].stdout and "False" in written[0].stdout
+
+
 @pytest.mark.parametrize("case", DOCTORED)
 def test_the_second_host_takes_over_with_one_warning(run_python: RunPython, tmp_path: Path, case: str) -> None:
     doctor, text = DOCTORED[case]

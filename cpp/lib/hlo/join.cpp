@@ -100,7 +100,7 @@ private:
 
   /// Whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
   bool reducesNothing(int64_t number) const {
-    if (kind(number).heavy != "reduce" || operands(number)[0] == kNone)
+    if (kind(number).heavy != "reduce" || operands(number).empty() || operands(number)[0] == kNone)
       return false;
     return numElements(dimensions(operands(number)[0])) == numElements(dimensions(number));
   }
@@ -217,7 +217,7 @@ private:
       want(facts.wanted, user, position);
     unique_.start();
     for (auto [user, position] : facts.users)
-      if (module_.kind(user).isCommutative)
+      if (module_.kind(user).isCommutative && module_.instructions[user].operands.size() == 2)
         want(facts.swapped, user, 1 - position);
     unique_.start();
     // A tuple, that of a loop's state for one, says least about whose a value is.
