@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# make test    everything, for every supported Python found (3.11, 3.12, 3.13), set-up included
+# make test    the quick tests on the newest supported Python found, set-up included: minutes
+# make test-all    everything, for every supported Python found (3.11, 3.12, 3.13): under an hour
 # make test-bindings    all tests again, through jaxlib's Python bindings (HLOTAG_HOST=bindings)
 # make demo    the example, in an environment of its own
 # make docs    the documentation site, into build/site; fails on a dead link
@@ -20,7 +21,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test test-bindings demo docs lint format bench asan hostile fuzz wheel clean
+.PHONY: help test test-all test-bindings demo docs lint format bench asan hostile fuzz wheel clean
 .SECONDARY:
 
 help:
@@ -28,6 +29,9 @@ help:
 
 test:
 	@bash tools/test.sh
+
+test-all:
+	@bash tools/test_all.sh
 
 test-bindings: $(newest_venv)/.installed
 	HLOTAG_HOST=bindings HLOTAG_CACHE_DIR=$(CURDIR)/build/cache $(newest_venv)/bin/python -m pytest -q -n auto --maxprocesses=8

@@ -14,6 +14,8 @@ from audits import made_up
 from browser import browser
 from hlotag.audit.render import page
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = (
     "</script><img src=x onerror=\"document.title='owned'\">",
     "<script>document.title='owned'</script>",

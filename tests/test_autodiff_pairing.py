@@ -22,6 +22,8 @@ import random_sources
 from decoder_programs import DECODERS
 from ground_truth import DEVICES_NEEDED
 
+pytestmark = pytest.mark.slow
+
 # Of the backward operations whose equation has a forward operation: at least so many get the right tag, at any confidence, and
 # of dot_general, convolution, gather, scatter, reduce and sort.
 LEVELS = {

@@ -15,6 +15,8 @@ import pytest
 
 import requires
 
+pytestmark = pytest.mark.slow
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 # As callgrind writes it: names are written out once, and the line after `calls=` is of the function that is called.
 CALLGRIND = """\

@@ -14,6 +14,8 @@ from hlotag.rules import Rule, with_rules
 from hlotag.staging import without_passes
 from programs import PROGRAMS
 
+pytestmark = pytest.mark.slow
+
 PROCESSES = 20
 
 # All passes that change something. The rules tag by what has an order: kinds, scopes, phases, keys.

@@ -16,6 +16,8 @@ import pytest
 import requires
 from hlotag import _core, _host, errors
 
+pytestmark = pytest.mark.slow
+
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 FUNCTIONS = Path(__file__).parents[1] / "cpp" / "include" / "hlotag" / "capi" / "functions.def"

@@ -10,6 +10,8 @@ import pytest
 
 import requires
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 # What each needs beside hlotag's own requirements: the extra "examples".
 LIBRARIES = {

@@ -22,6 +22,8 @@ from hlotag.pipeline import pipeline_text
 from hlotag.rules import Rule
 from programs import PROGRAMS
 
+pytestmark = pytest.mark.slow
+
 FUZZ = Path(__file__).parent.parent / "fuzz"
 
 

@@ -15,6 +15,8 @@ import hlotag
 from hlotag.cli import main, opt_main
 from hlotag.pipeline import nesting_depth, new_context, parse_module, to_bytecode
 
+pytestmark = pytest.mark.slow
+
 MODULE = 'module {\n  func.func @f(%x: tensor<f32>) -> tensor<f32> {\n    return %x : tensor<f32> loc("a")\n  }\n}\n'
 
 

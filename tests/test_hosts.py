@@ -20,6 +20,8 @@ from hlotag.pipeline import DEFAULT_PIPELINE, to_bytecode, try_parse
 from hlotag.staging import without_passes
 from programs import PROGRAMS, TRANSFORMS
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 LIT = HERE.parent / "lit_tests"
 RULES = r"""hlotag-attach{rules="[{op = \"mul*\", attrs = {a = \"1\"}, grad = {a = \"2\"}}]"}"""

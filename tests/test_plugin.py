@@ -14,6 +14,8 @@ import hlotag
 import requires
 from hlotag.cli import opt_main
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
 MODULE = """
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {

@@ -12,6 +12,8 @@ import pytest
 import hlotag
 from hlotag import _core, marks, scopes
 
+pytestmark = pytest.mark.slow
+
 PATH = Path(__file__).parent.parent / "benchmarks" / "soak.py"
 
 

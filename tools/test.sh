@@ -1,71 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs all checks for every supported Python found here; says at the end what failed and what was
-# skipped. With CI=true what is missing (a Python, mlir-opt) is a failure.
+# The quick checks, on the newest supported Python found: the tests that are not marked slow, the
+# passes' lit tests through both hosts, and the demo.
 set -u
 cd "$(dirname "$0")/.."
-
-failed=()
-skipped=()
-ran=()
-
-step() { # step NAME COMMAND...: runs the command and goes on whatever it says
-  local name=$1
-  shift
-  printf '\n=== %s\n' "$name"
-  if "$@"; then ran+=("$name"); else failed+=("$name"); return 1; fi
-}
-
-missing() { # missing WHAT: in CI nothing may be
-  if [[ ${CI:-} == true ]]; then failed+=("$1"); else skipped+=("$1"); fi
-}
-
-bash tools/get_llvm.sh
-bash tools/get_chromium.sh
-command -v chromium >/dev/null && command -v chromedriver >/dev/null || skipped+=("pages in Chromium: not found")
+source tools/steps.sh
 # Tests leave the user's own cache alone.
 export HLOTAG_CACHE_DIR=$PWD/build/cache
 
 newest=
-for version in 3.11 3.12 3.13; do
-  if ! bash tools/find_python.sh "$version" >/dev/null; then
-    missing "Python $version: not found"
-    continue
-  fi
-  step "Python $version: install" make --no-print-directory ".venv/$version/.installed" || continue
-  newest=$version
-  step "Python $version: pytest" ".venv/$version/bin/python" -m pytest -q -n auto --maxprocesses=8
-  step "Python $version: lit" ".venv/$version/bin/lit" -q lit_tests
-  step "Python $version: lit through jaxlib's bindings" env HLOTAG_HOST=bindings ".venv/$version/bin/lit" -q lit_tests
+for version in 3.13 3.12 3.11; do
+  if bash tools/find_python.sh "$version" >/dev/null; then newest=$version; break; fi
 done
-
-if [[ -n $newest ]]; then
-  export PATH="$PWD/.venv/$newest/bin:$PATH"
-  step "pytest through jaxlib's bindings, a short form" env HLOTAG_HOST=bindings ".venv/$newest/bin/python" -m pytest -q -n auto \
-    --maxprocesses=8 tests/test_stage.py tests/test_pipeline.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_cli.py
-  # pip may choose any version between the two that are tested whole.
-  between=0.11.2
-  if [[ $newest == 3.11 ]]; then
-    missing "jax $between: not for Python 3.11"
-  else
-    step "jax $between, a short form" env PYTHON="$(bash tools/find_python.sh "$newest")" bash tools/try_jax.sh "$between" \
-      tests/test_contract.py tests/test_stage.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_hlo_stage.py tests/test_host.py
-  fi
-  step "C++ unit tests" bash tools/unittests.sh dev
-  step "sanitizers" bash tools/sanitize.sh short
-  step "docs" make --no-print-directory docs
-  if [[ -x /usr/lib/llvm-22/bin/mlir-opt && -f /usr/lib/llvm-22/include/mlir-c/IR.h && -d /usr/lib/llvm-22/include/llvm ]]; then
-    step "mlir-opt: the passes' lit tests" bash tools/mlir_opt.sh
-  else
-    missing "mlir-opt: mlir-22-tools or libmlir-22-dev not found"
-  fi
-  step "lint" make --no-print-directory lint
-else
-  failed+=("nothing could be installed")
+if [[ -z $newest ]]; then
+  echo "hlotag: needs Python 3.11, 3.12 or 3.13, and none was found" >&2
+  exit 1
 fi
-
-printf '\n=== summary\n'
-for name in "${ran[@]:+${ran[@]}}"; do echo "ok       $name"; done
-for name in "${skipped[@]:+${skipped[@]}}"; do echo "skipped  $name"; done
-for name in "${failed[@]:+${failed[@]}}"; do echo "FAILED   $name"; done
-[[ ${#failed[@]} == 0 ]]
+bin=.venv/$newest/bin
+step "Python $newest: install" make --no-print-directory ".venv/$newest/.installed" || { summary; exit 1; }
+step "Python $newest: pytest, but for slow tests" "$bin/python" -m pytest -q -n auto --maxprocesses=8 -m "not slow"
+step "Python $newest: lit" "$bin/lit" -q lit_tests
+step "Python $newest: lit through jaxlib's bindings" env HLOTAG_HOST=bindings "$bin/lit" -q lit_tests
+step "demo" "$bin/python" examples/train_step.py
+summary

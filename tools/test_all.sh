@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# All checks, for every supported Python found. With CI=true a missing Python or tool is a failure.
+set -u
+cd "$(dirname "$0")/.."
+source tools/steps.sh
+
+bash tools/get_llvm.sh
+bash tools/get_chromium.sh
+command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing "pages in Chromium: not found"
+export HLOTAG_CACHE_DIR=$PWD/build/cache
+
+newest=
+for version in 3.11 3.12 3.13; do
+  if ! bash tools/find_python.sh "$version" >/dev/null; then
+    missing "Python $version: not found"
+    continue
+  fi
+  step "Python $version: install" make --no-print-directory ".venv/$version/.installed" || continue
+  newest=$version
+  # 3.13 has the jax of 3.12, so the slow tests, which are about jax, run on 3.11 and 3.12.
+  [[ $version == 3.13 ]] && selection=(-m "not slow") || selection=()
+  step "Python $version: pytest" ".venv/$version/bin/python" -m pytest -q -n auto --maxprocesses=8 "${selection[@]}"
+  step "Python $version: lit" ".venv/$version/bin/lit" -q lit_tests
+  step "Python $version: lit through jaxlib's bindings" env HLOTAG_HOST=bindings ".venv/$version/bin/lit" -q lit_tests
+done
+
+if [[ -n $newest ]]; then
+  export PATH="$PWD/.venv/$newest/bin:$PATH"
+  step "pytest through jaxlib's bindings, a short form" env HLOTAG_HOST=bindings ".venv/$newest/bin/python" -m pytest -q -n auto \
+    --maxprocesses=8 tests/test_stage.py tests/test_pipeline.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_cli.py
+  # pip may choose any version between the two that are tested whole.
+  between=0.11.2
+  if [[ $newest == 3.11 ]]; then
+    missing "jax $between: not for Python 3.11"
+  else
+    step "jax $between, a short form" env PYTHON="$(bash tools/find_python.sh "$newest")" bash tools/try_jax.sh "$between" \
+      tests/test_contract.py tests/test_stage.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_hlo_stage.py tests/test_host.py
+  fi
+  step "C++ unit tests" bash tools/unittests.sh dev
+  step "sanitizers" bash tools/sanitize.sh short
+  step "docs" make --no-print-directory docs
+  if [[ -x /usr/lib/llvm-22/bin/mlir-opt && -f /usr/lib/llvm-22/include/mlir-c/IR.h && -d /usr/lib/llvm-22/include/llvm ]]; then
+    step "mlir-opt: the passes' lit tests" bash tools/mlir_opt.sh
+  else
+    missing "mlir-opt: mlir-22-tools or libmlir-22-dev not found"
+  fi
+  step "lint" make --no-print-directory lint
+else
+  failed+=("nothing could be installed")
+fi
+summary
