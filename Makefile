@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make test    the quick tests on the newest supported Python found, set-up included: minutes
+# make test    the quick tests on the newest supported Python found (or PYTHON_VERSION=3.11), set-up included: minutes
 # make test-all    everything, for every supported Python found (3.11, 3.12, 3.13): under an hour
 # make test-bindings    all tests again, through jaxlib's Python bindings (HLOTAG_HOST=bindings)
 # make demo    the example, in an environment of its own
@@ -27,6 +27,7 @@ newest_venv := .venv/$(or $(newest),none)
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
+export PYTHON_VERSION
 test:
 	@bash tools/test.sh
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The quick checks, on the newest supported Python found: the tests that are not marked slow, the
+# The quick checks, on the newest supported Python found (or PYTHON_VERSION=3.11): the tests that are not marked slow, the
 # passes' lit tests through both hosts, and the demo.
 set -u
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ source tools/steps.sh
 export HLOTAG_CACHE_DIR=$PWD/build/cache
 
 newest=
-for version in 3.13 3.12 3.11; do
+for version in ${PYTHON_VERSION:-3.13 3.12 3.11}; do
   if bash tools/find_python.sh "$version" >/dev/null; then newest=$version; break; fi
 done
 if [[ -z $newest ]]; then
