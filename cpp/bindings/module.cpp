@@ -4,7 +4,6 @@
 #include "hlo.h"
 #include "host/host.h"
 #include "library_call.h"
-#include "marked_equations.h"
 #include "python_pass.h"
 #include "trace_groups.h"
 
@@ -295,5 +294,4 @@ NB_MODULE(_core, m) {
   python::bindHlo(m);
   python::bindTraceGroups(m);
   python::bindLibraryCall(m);
-  python::bindMarkedEquations(m);
 }

@@ -6,15 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from jax._src.core import JaxprEqn
-from jax._src.source_info_util import NameStack, SourceInfo
+from jax._src.source_info_util import NameStack
 
 from hlotag._compat.tracing import VALUE_TAG, with_metadata
-from hlotag._core import MarkedEquations
 
 
 class JaxprView:
@@ -71,33 +69,41 @@ class EquationMark:
       metadata: what they have instead of the context's.
 
     Attributes:
-      element: what is added to their name stacks.
+      names: what is added to their name stacks.
       context: the context with that metadata.
     """
 
-    __slots__ = ("_original", "context", "element")
+    __slots__ = ("_original", "context", "names")
 
     def __init__(self, text: str, context: Any, metadata: Mapping[str, Any] = MappingProxyType({})) -> None:
         # An empty element would still add a separator.
-        self.element = (_MarkElement(text),) if text else ()
+        self.names = NameStack((_MarkElement(text),) if text else ())
         self.context = with_metadata(context, metadata)
         self._original = context
 
 
 def marked_equations(
-    equations: Sequence[Any], mark_of: Callable[[Any], EquationMark | None], on_value_tag: Callable[[], None]
+    equations: Iterable[Any], mark_of: Callable[[Any], EquationMark | None], on_value_tag: Callable[[], None]
 ) -> Iterator[Any]:
     """Marks equations.
 
     Args:
       equations: those of a jaxpr, which stay as they are.
-      mark_of: the mark of a context, if those that have it are to be marked.
+      mark_of: the mark of a context; None if its equations are not to be marked.
       on_value_tag: called for each value tag of JAX's own.
 
-    Returns:
-      Gives each equation, or a marked copy, which is good until the next one is asked for.
+    Yields:
+      Each equation, or a marked copy of it.
     """
-    # `jaxpr_subcomp` keeps none, so one is changed for each instead of making as many: that takes half the time, and brings no
-    # work for the garbage collector.
-    marked = JaxprEqn([], [], VALUE_TAG, {}, frozenset(), SourceInfo(None, NameStack()), None)
-    return MarkedEquations(iter(equations), marked, VALUE_TAG, mark_of, on_value_tag)
+    context = mark = None
+    for equation in equations:
+        if equation.primitive is VALUE_TAG:
+            on_value_tag()
+        if equation.ctx is not context:  # Neighbours often share one.
+            context = equation.ctx
+            mark = mark_of(context)
+        if mark is None:
+            yield equation
+        else:
+            source = equation.source_info
+            yield equation.replace(ctx=mark.context, source_info=source.replace(name_stack=source.name_stack + mark.names))
