@@ -11,7 +11,6 @@
 // upstream's.
 extern "C" {
 #define HLOTAG_REQUIRED(ret, name, args) ret name args;
-#define HLOTAG_OPTIONAL(ret, name, args) ret name args;
 #include "hlotag/capi/functions.def"
 
 MlirContext mlirContextCreateWithThreading(bool);
@@ -27,7 +26,6 @@ namespace hlotag::fuzz {
 void installUpstream() {
   static const std::map<std::string_view, void *> functions{
 #define HLOTAG_REQUIRED(ret, name, args) {#name, reinterpret_cast<void *>(&::name)},
-#define HLOTAG_OPTIONAL(ret, name, args) {#name, reinterpret_cast<void *>(&::name)},
 #include "hlotag/capi/functions.def"
   };
   auto missing = capi::install([](std::string_view name) { return functions.at(name); });

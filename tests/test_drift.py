@@ -23,7 +23,7 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 FUNCTIONS = Path(__file__).parents[1] / "cpp" / "include" / "hlotag" / "capi" / "functions.def"
 TYPES = {
     name: f"{ret} {args}"
-    for ret, name, args in re.findall(r"^HLOTAG_\w+\((.*?), (?:\w+, )?(\w+), (\(.*\))\)$", FUNCTIONS.read_text(), re.M)
+    for ret, name, args in re.findall(r"^HLOTAG_\w+\((.*?), (\w+), (\(.*\))\)$", FUNCTIONS.read_text(), re.M)
 }
 
 INVISIBLE = {
@@ -70,7 +70,7 @@ def unnoticed(run_python: RunPython, tables: list[tuple[str, dict[str, str]]]) -
 
 
 def test_the_types_are_read() -> None:
-    assert set(TYPES) == {*_core.required_symbols(), *_core.optional_symbols()}
+    assert set(TYPES) == set(_core.required_symbols())
 
 
 def test_the_right_table_is_accepted(run_python: RunPython) -> None:
@@ -156,20 +156,6 @@ def connect(run_python: RunPython, doctor: str, directory: Path | str, **environ
 
 def test_what_is_right_needs_no_second_host(run_python: RunPython, tmp_path: Path) -> None:
     assert connect(run_python, "", tmp_path / "cache") == {"bindings": False, "warnings": []}
-
-
-def test_without_methods_the_c_functions_do_what_they_do(run_python: RunPython, tmp_path: Path) -> None:
-    doctors = ["", "for name in _core.optional_symbols(): del offsets[name]\n"]
-    run = r"""
-module = '''module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
-  func.func public @main() { return }
-  func.func private @f() -> i32 { %0 = arith.constant 1 : i32 loc("\01hlotag#0\01/one") return %0 : i32 }
-}'''
-print(hlotag.run_passes(module, "hlotag-resolve"), _core.uses_bindings())
-"""
-    written = [run_python(PREPARE + doctor + run, HLOTAG_CACHE_DIR=str(tmp_path / str(n))) for n, doctor in enumerate(doctors)]
-    assert written[0].stdout == written[1].stdout, written[1].stderr
-    assert 'frontend_attributes = {k = "v"}' in written[0].stdout and "False" in written[0].stdout
 
 
 @pytest.mark.parametrize("case", DOCTORED)

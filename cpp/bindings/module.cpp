@@ -228,16 +228,11 @@ NB_MODULE(_core, m) {
   });
 
   m.def("required_symbols", [] { return toList(capi::requiredNames()); });
-  m.def("optional_symbols", [] { return toList(capi::optionalNames()); });
-  m.def("read_symbols", [](const std::string &path) {
-    std::vector<std::string_view> names = capi::requiredNames();
-    for (std::string_view name : capi::optionalNames())
-      names.push_back(name);
-    return capi::readSymbols(path, names);
-  });
+  m.def("read_symbols",
+        [](const std::string &path) { return capi::readSymbols(path, capi::requiredNames()); });
   m.def("build_id", &capi::buildId);
   m.def("install", &install, nb::arg("path"), nb::arg("offsets"),
-        "Fills the table; returns the names of required functions that are missing.");
+        "Fills the table; returns the names of functions that are missing.");
   m.def("install_bindings", &bindings::install,
         "Fills the table with functions that go through jaxlib's Python bindings.");
   m.def("uses_bindings", &bindings::isInstalled);

@@ -275,7 +275,7 @@ def _fingerprint() -> str:
     from hlotag import _core
 
     status = os.stat(str(_core.__file__))
-    names = [*_core.required_symbols(), "optional:", *_core.optional_symbols()]
+    names = _core.required_symbols()
     text = "\n".join([str(status.st_size), str(status.st_mtime_ns), *names])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -372,11 +372,10 @@ def _digest(content: Any) -> str:
 
 
 def _checked_offsets(offsets: Any) -> dict[str, int]:
-    """Raises ValueError unless `offsets` maps every required function, and no unknown one, to a plausible number."""
+    """Raises ValueError unless `offsets` maps every function, and no unknown one, to a plausible number."""
     from hlotag import _core
 
-    required = set(_core.required_symbols())
-    if not isinstance(offsets, dict) or not required <= offsets.keys() <= required | set(_core.optional_symbols()):
+    if not isinstance(offsets, dict) or offsets.keys() != set(_core.required_symbols()):
         raise ValueError("not the functions that are needed")
     if not all(type(offset) is int and 0 < offset < 1 << 63 for offset in offsets.values()):
         raise ValueError("an offset is out of range")

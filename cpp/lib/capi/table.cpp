@@ -19,14 +19,11 @@ std::atomic<bool> installed{false};
 struct Entry {
   std::string_view name;
   std::string_view type;
-  bool isRequired;
   std::size_t offset; // in Table
 };
 
 constexpr Entry entries[] = {
-#define HLOTAG_REQUIRED(ret, name, args) {#name, #ret " " #args, true, offsetof(Table, name)},
-#define HLOTAG_METHOD(ret, name, symbol, args)                                                     \
-  {#symbol, #ret " " #args, false, offsetof(Table, name)},
+#define HLOTAG_REQUIRED(ret, name, args) {#name, #ret " " #args, offsetof(Table, name)},
 #include "hlotag/capi/functions.def"
 };
 
@@ -49,18 +46,14 @@ void set(Table &table, const Entry &entry, void *address) {
               sizeof(address));
 }
 
-std::vector<std::string_view> names(bool required) {
-  std::vector<std::string_view> result;
-  for (const Entry &entry : entries)
-    if (entry.isRequired == required)
-      result.push_back(entry.name);
-  return result;
-}
-
 } // namespace
 
-std::vector<std::string_view> requiredNames() { return names(true); }
-std::vector<std::string_view> optionalNames() { return names(false); }
+std::vector<std::string_view> requiredNames() {
+  std::vector<std::string_view> names;
+  for (const Entry &entry : entries)
+    names.push_back(entry.name);
+  return names;
+}
 
 std::string_view typeOf(std::string_view name) {
   const Entry *entry = entryOf(name);
@@ -80,7 +73,7 @@ std::vector<std::string> install(const Resolver &resolve) {
   for (const Entry &entry : entries) {
     void *address = resolve(entry.name);
     set(filled, entry, address);
-    if (!address && entry.isRequired)
+    if (!address)
       missing.emplace_back(entry.name);
   }
   if (missing.empty())

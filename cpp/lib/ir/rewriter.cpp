@@ -17,12 +17,11 @@ MlirBlock asBlock(const void *pointer) { return {const_cast<void *>(pointer)}; }
 
 void writeAttr(MlirOperation op, MlirIdentifier name, MlirAttribute value) {
   const capi::Table &fn = capi::fn();
-  if (!value.ptr)
-    fn.mlirOperationRemoveAttributeByName(op, fn.mlirIdentifierStr(name));
-  else if (fn.operationSetAttr)
-    fn.operationSetAttr(op, name, value);
+  MlirStringRef key = fn.mlirIdentifierStr(name);
+  if (value.ptr)
+    fn.mlirOperationSetAttributeByName(op, key, value);
   else
-    fn.mlirOperationSetAttributeByName(op, fn.mlirIdentifierStr(name), value);
+    fn.mlirOperationRemoveAttributeByName(op, key);
 }
 
 /// Whether verifying `op`, which verifies its body, is better done for the whole module once.

@@ -15,7 +15,6 @@ namespace hlotag::capi {
 
 struct Table {
 #define HLOTAG_REQUIRED(ret, name, args) ret(*name) args = nullptr;
-#define HLOTAG_METHOD(ret, name, symbol, args) ret(*name) args = nullptr;
 #include "hlotag/capi/functions.def"
 };
 
@@ -25,7 +24,6 @@ extern Table functions;
 inline const Table &fn() { return functions; }
 
 std::vector<std::string_view> requiredNames();
-std::vector<std::string_view> optionalNames();
 
 /// A function's type as `functions.def` writes it, `MlirContext (MlirOperation)`; empty if it is
 /// not in the table.
@@ -39,12 +37,12 @@ bool isInstalled();
 /// Gives the address of a function by its name, or null.
 using Resolver = std::function<void *(std::string_view name)>;
 
-/// Fills the table. All or nothing: when required functions are missing their names are returned
+/// Fills the table. All or nothing: when functions are missing their names are returned
 /// and the table stays as it was. Installing again replaces the table; do so only while nothing
 /// runs.
 std::vector<std::string> install(const Resolver &resolve);
 
-/// The same with all required functions at hand.
+/// The same with all functions at hand.
 void install(const Table &filled);
 
 } // namespace hlotag::capi

@@ -48,12 +48,6 @@ void Conformance::changes() {
              !fn.mlirOperationRemoveAttributeByName(pair, ref("k")) &&
              !fn.mlirOperationGetAttributeByName(pair, ref("k")).ptr,
          "mlirOperationRemoveAttributeByName");
-  if (fn.operationSetAttr) {
-    MlirIdentifier key = fn.mlirIdentifierGet(context, ref("k"));
-    fn.operationSetAttr(pair, key, attr("probe.unit"));
-    expect(same(fn.mlirOperationGetAttributeByName(pair, ref("k")), attr("probe.unit")),
-           "mlir::Operation::setAttr");
-  }
   fn.mlirOperationSetAttributeByName(pair, ref("k"), fn.mlirStringAttrGet(context, ref("v")));
 
   MlirValue result = fn.mlirOperationGetResult(pair, 1);
