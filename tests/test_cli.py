@@ -18,6 +18,7 @@ import hlotag
 import requires
 from hlotag import _terminal
 from hlotag.cli import main, opt_main
+from hlotag.rules import with_rules
 from terminal import run_in_terminal
 
 MODULE = """\
@@ -282,3 +283,13 @@ def test_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):
 def test_version(capsys):
     assert main(["--version"]) == opt_main(["--version"]) == 0
     assert capsys.readouterr().out == f"hlotag {hlotag.__version__}\n" * 2
+
+
+@pytest.mark.parametrize("before", ["builtin.module(cse,canonicalize)", "hlotag-strip{keys=hlotag-attach}"])
+def test_rules_go_to_the_pass_and_not_to_text_that_reads_like_it(before, capsys):
+    Path("rules.toml").write_text('[[rule]]\nop = "sine"\nattrs = {k = "v"}\n')
+    assert opt_main(["module.mlir", f"--pass-pipeline={before},hlotag-attach{{rules-file=rules.toml}}"]) == 0
+    assert 'k = "v"' in capsys.readouterr().out
+    pipeline = with_rules(f"{before},hlotag-attach", [hlotag.Rule({"k": "w"}, op="sine")])
+    assert opt_main(["module.mlir", f"--pass-pipeline={pipeline}"]) == 0
+    assert 'k = "w"' in capsys.readouterr().out

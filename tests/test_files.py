@@ -256,6 +256,24 @@ def test_rules_that_are_none_are_refused(content, tmp_path):
         hlotag.load_rules(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"a = 1\n\nb = " + b"9" * 5_000 + b"\nc = 1", 3),
+        (b'a = """\n\n"""\r\nb = 0o' + b"[" * 5_000, 4),
+        (b'a = """\n\n"""\r\nb = ' + b"[" * 5_000, 4),
+        (b'a = 1\nb = "\xff"', 2),
+        (b'\n[[rule]]\nop = "sine"\nattrs = {k = 0x' + b"f" * 5_000 + b"}", 2),
+    ],
+    ids=["digits", "syntax", "deep", "not-utf8", "bits"],
+)
+def test_rules_that_are_none_say_at_which_line(content, line, tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_bytes(content)
+    with pytest.raises(TagError, match=rf"rules\.toml(:{line}: |.*\(at line {line},)"):
+        hlotag.load_rules(path)
+
+
 @pytest.mark.parametrize("name", ["missing.toml", "."])
 def test_rules_that_cannot_be_read_say_so(name, tmp_path):
     with pytest.raises(OSError, match=str(tmp_path)):

@@ -16,7 +16,10 @@ _shortened.maxstring = _shortened.maxlong = _shortened.maxother = 200
 
 def shown(value: Any) -> str:
     """`value` for a message: as Python writes it, on one line and without its middle if it is long."""
-    return " ".join(_shortened.repr(value).split())
+    try:
+        return " ".join(_shortened.repr(value).split())
+    except ValueError:  # An int of more digits than Python writes.
+        return f"<{type(value).__name__}>"
 
 
 def check_text(what: str, text: str, error: type[HlotagError]) -> None:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from hlotag import _compat
+from hlotag.errors import TagError
 
 # Reserved keys in a context say what ops derived by autodiff get instead: `GRAD + key` maps to KEEP + value, or to DROP.
 GRAD = "hlotag.grad."
@@ -33,8 +34,15 @@ Entries = dict[str, str | None]
 
 
 def as_text(value: Any) -> str:
-    """The text JAX writes for a metadata value; booleans are lower case."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """The text JAX writes for a metadata value; booleans are lower case.
+
+    Raises:
+      TagError: an int has more digits than Python writes.
+    """
+    try:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    except ValueError as error:
+        raise TagError(f"a value of {value.bit_length()} bits is too long for a tag: {error}") from None
 
 
 class _Reserved:

@@ -170,13 +170,14 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
     for text in texts:
         check_text("pipeline", text, PipelineError)
     try:
-        elements = [element for text in texts for _, element, _ in _core.pipeline_elements(text)]
+        named = [(name, element) for text in texts for name, element, _ in _core.pipeline_elements(text)]
     except ValueError as error:
         raise PipelineError(str(error)) from None
+    elements = [element for _, element in named]
     if any("rules-file=" in element for element in elements):
         from hlotag.rules import with_rules_of_file
 
-        elements = [with_rules_of_file(element) for element in elements]
+        elements = [with_rules_of_file(name, element) for name, element in named]
     # An element may itself be a `builtin.module(...)`, for modules within the module.
     return _core.parse_pipeline(f"builtin.module({','.join(elements)})")
 

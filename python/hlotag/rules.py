@@ -6,6 +6,7 @@ They work on programs that are not the user's to edit, and on modules that come 
 
 from __future__ import annotations
 
+import bisect
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ from hlotag.marks import as_text
 
 _PATTERNS = ("op", "scope", "source", "function")
 _PHASES = ("forward", "backward", "both")
+_ATTACH = "hlotag-attach"
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,22 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
             raise TagError(f"rules must be hlotag.Rule objects, got {type(rule).__name__}; hlotag.load_rules reads a file")
     if not rules:
         return pipeline
-    attach = f"hlotag-attach{{rules='{as_option(rules)}'}}"
-    text, count = re.subn(r"hlotag-attach(?![\w-])(\{)?", lambda m: f"{attach},{m[0]}" if m[1] else attach, pipeline, count=1)
-    if count == 0:
-        raise PipelineError(f"rules need the pass hlotag-attach, which is not in the pipeline {pipeline!r}")
-    return text
+    from hlotag import _core
+
+    check_text("pipeline", pipeline, PipelineError)
+    try:
+        elements = [(name, element) for name, element, _ in _core.pipeline_elements(pipeline)]
+    except ValueError as error:
+        raise PipelineError(str(error)) from None
+    place = next((place for place, (name, _) in enumerate(elements) if name == _ATTACH), None)
+    if place is None:
+        raise PipelineError(f"rules need the pass {_ATTACH}, which is not in the pipeline {pipeline!r}")
+    texts = [element for _, element in elements]
+    has_options = texts[place] != _ATTACH
+    texts.insert(place, f"{_ATTACH}{{rules={_core.print_option(as_option(rules))}}}")
+    if not has_options:
+        del texts[place + 1]
+    return ",".join(texts)
 
 
 def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
@@ -136,11 +149,17 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     import tomllib  # Its expressions take as long as the rest of this module, which every program imports.
 
     path = path_of("the file of rules", path, TagError)
+    data = path.read_bytes()
     try:
-        text = path.read_text(encoding="utf-8")
+        text = data.decode().replace("\r\n", "\n")
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TagError(f"{path}:{line}: not a TOML file: {error}") from error
+    except tomllib.TOMLDecodeError as error:  # The message has the line.
         raise TagError(f"{path}: not a TOML file: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise TagError(f"{path}:{_line_of(type(error), text)}: {error}") from error
     unknown = sorted(set(document) - {"rule"})
     if unknown or not isinstance(document.get("rule", []), list):
         raise TagError(f"{path}: expected a list of tables [[rule]], found {', '.join(unknown) or 'rule as a single value'}")
@@ -158,12 +177,30 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def with_rules_of_file(element: str) -> str:
-    """An element of a pipeline; if it has the option `rules-file`, with those rules, before those that the text gives.
+def _line_of(error: type[Exception], text: str) -> int:
+    """The line at which `tomllib` raises an error that does not name one."""
+    import tomllib
+
+    lines = text.split("\n")
+
+    def raises(count: int) -> bool:
+        try:
+            tomllib.loads("\n".join(lines[:count]))
+        except (ValueError, RecursionError) as raised:
+            return type(raised) is error
+        return False
+
+    return bisect.bisect_left(range(len(lines)), True, key=raises)
+
+
+def with_rules_of_file(name: str, element: str) -> str:
+    """An element of a pipeline; a `hlotag-attach` with the option `rules-file` gets those rules, before those of its text.
 
     Raises:
       TagError, OSError: as for `load_rules`.
     """
+    if name != _ATTACH:
+        return element
     from hlotag import _core
 
     (options,) = _core.string_options(element)
@@ -172,7 +209,7 @@ def with_rules_of_file(element: str) -> str:
     rules = [rule.as_attribute() for rule in load_rules(options["rules-file"])]
     own = options.get("rules", "").strip().removeprefix("[").removesuffix("]")
     text = "[" + ", ".join([*rules, *filter(None, [own])]) + "]"
-    return f"hlotag-attach{{rules={_core.print_option(text)}}}"
+    return f"{_ATTACH}{{rules={_core.print_option(text)}}}"
 
 
 def _fields(table: Any) -> dict[str, Any]:
