@@ -226,6 +226,30 @@ def test_names_that_are_refused(name):
         hlotag.register_pass(lambda module: None, name=name)
 
 
+def test_a_pass_that_is_defined_again_replaces_the_old_one():
+    """As when a notebook's cell is run again, with a change."""
+
+    def define(option, default):
+        @dataclass(frozen=True)
+        class Cell:
+            text: option = default
+
+            def __call__(self, module):
+                module.operation.attributes["test.kind"] = ir.StringAttr.get(repr(self.text))
+
+        return hlotag.register_pass(Cell, name="cell")
+
+    def lowered():
+        with hlotag.stage("hlotag-resolve,cell"):
+            return jax.jit(jnp.sin).lower(1.0).as_text()
+
+    define(str, "1")
+    assert "test.kind = \"'1'\"" in lowered()
+    define(float, 1.0)
+    assert 'test.kind = "2.5"' in hlotag.run_passes(MODULE, "cell{text=2.5}")
+    assert 'test.kind = "1.0"' in lowered()
+
+
 def test_classes_that_are_refused():
     @dataclass
     class Mutable:

@@ -57,7 +57,7 @@ pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass
 using OptionTuple = std::tuple<std::string, std::string, std::string, std::string>;
 
 void registerPass(std::string argument, std::string summary, std::string description,
-                  const std::vector<OptionTuple> &options, nb::object function) {
+                  const std::vector<OptionTuple> &options, nb::object function, bool replace) {
   pass::GuestSpec spec;
   spec.argument = std::move(argument);
   spec.summary = std::move(summary);
@@ -69,7 +69,7 @@ void registerPass(std::string argument, std::string summary, std::string descrip
   };
   std::vector<pass::GuestSpec> specs;
   specs.push_back(std::move(spec));
-  if (auto problem = pass::registerGuests(std::move(specs)))
+  if (auto problem = pass::registerGuests(std::move(specs), replace))
     throw nb::value_error(problem->c_str());
   function.release();
 }
@@ -82,8 +82,8 @@ RunScope::~RunScope() { currentRun = outer_; }
 
 void bindPythonPasses(nb::module_ &m) {
   m.def("register_pass", &registerPass, nb::arg("argument"), nb::arg("summary"),
-        nb::arg("description"), nb::arg("options"), nb::arg("function"),
-        "Makes a Python function a pass; it is never freed.");
+        nb::arg("description"), nb::arg("options"), nb::arg("function"), nb::kw_only(),
+        nb::arg("replace") = false, "Makes a Python function a pass; it is never freed.");
   m.def(
       "print_option",
       [](nb::handle value) {

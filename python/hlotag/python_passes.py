@@ -8,6 +8,7 @@ import inspect
 import re
 import traceback
 import typing
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -21,6 +22,9 @@ PassT = TypeVar("PassT", bound="Callable[..., Any]")
 
 module_of: dict[str, str] = {}
 """The Python module that each pass written in Python is from."""
+
+_qualname_of: dict[str, str] = {}
+_versions: Counter[str] = Counter()
 
 _SCALARS = {bool: "bool", int: "int", float: "float", str: "string"}
 _LISTS = {tuple[str, ...]: tuple, list[str]: list}
@@ -54,6 +58,9 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
     it in place. If it raises, the whole pipeline is undone, and the exception is the cause of the `PassError`. It must not keep
     the module or its operations for longer than it runs.
 
+    A pass replaces an earlier one of its name if both have one module and qualified name, as when a notebook's cell runs again.
+    Programs are lowered anew with it after the next `enable` or `stage`.
+
     Args:
         pass_: A function of a module, or a frozen dataclass whose objects are functions of a module. The dataclass's fields are
             the pass's options, of type bool, int, float, str, tuple[str, ...], list[str] or a Literal of strings, each with a
@@ -65,8 +72,7 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
 
     Raises:
         TypeError: `pass_` is neither, or a field has no default or another type.
-        PipelineError: There is a pass of that name already (for good: the name is part of JAX's cache keys), or pipelines cannot
-            have the name.
+        PipelineError: There is another pass of that name already, or pipelines cannot have the name.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
     """
     if pass_ is None:
@@ -82,12 +88,20 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
     summary, _, description = (inspect.getdoc(pass_) or "").partition("\n")
     summary = summary.rstrip(".") or f"{pass_.__qualname__} of {pass_.__module__}"
     written = [option.as_tuple() for option in options]
+    place = pass_.__module__, pass_.__qualname__
+    replaces = place == (module_of.get(argument), _qualname_of.get(argument))
     try:
-        _core.register_pass(argument, summary, description.strip(), written, _caller(pass_, options))
+        _core.register_pass(argument, summary, description.strip(), written, _caller(pass_, options), replace=replaces)
     except ValueError as error:
         raise PipelineError(str(error)) from None
-    module_of[argument] = pass_.__module__
+    module_of[argument], _qualname_of[argument] = place
+    _versions[argument] += 1
     return pass_
+
+
+def fingerprint() -> str:
+    """Which passes were replaced and how often: pipelines of one text differ by it."""
+    return ",".join(f"{name}:{version}" for name, version in sorted(_versions.items()) if version > 1)
 
 
 @dataclasses.dataclass(frozen=True)

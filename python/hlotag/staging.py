@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, get_args
 
-from hlotag import _compat, _host, dump, hlo_stage, keys, marks, scopes, tracing
+from hlotag import _compat, _host, dump, hlo_stage, keys, marks, python_passes, scopes, tracing
 from hlotag._arguments import check_flag, shown
 from hlotag.errors import PassError, PassFailed, PipelineError, TagDropped
 from hlotag.marks import as_text
@@ -168,6 +168,7 @@ def _make(
         debug_origins=debug_origins,
         hlo=_hlo_patterns(hlo),
         op_names=_patterns("op_names", op_names, "a list of keys"),
+        passes=python_passes.fingerprint(),
         on_error=on_error,
     )
     return unique(new)

@@ -30,6 +30,7 @@ class Stage:
       debug_origins: whether operations record where their entries come from.
       hlo: patterns of the keys that the HLO stage puts right inside XLA; none turns it off.
       op_names: patterns of the keys that profilers see in the names of instructions.
+      passes: which registered passes were replaced (`hlotag.python_passes.fingerprint`).
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
     """
 
@@ -39,6 +40,7 @@ class Stage:
     debug_origins: bool = False
     hlo: tuple[str, ...] = ("*",)
     op_names: tuple[str, ...] = ()
+    passes: str = ""
     on_error: OnError = "raise"
 
 

@@ -95,7 +95,7 @@ std::unique_ptr<Pass> GuestPass::clone() const {
   return copy;
 }
 
-std::optional<std::string> registerGuests(std::vector<GuestSpec> specs) {
+std::optional<std::string> registerGuests(std::vector<GuestSpec> specs, bool replace) {
   std::vector<std::pair<std::string, PassFactory>> factories;
   for (GuestSpec &spec : specs) {
     if (auto problem = check(spec))
@@ -104,6 +104,11 @@ std::optional<std::string> registerGuests(std::vector<GuestSpec> specs) {
     factories.emplace_back(shared->argument, [shared]() -> std::unique_ptr<Pass> {
       return std::make_unique<GuestPass>(shared);
     });
+  }
+  if (replace) {
+    for (auto &[argument, create] : factories)
+      registerPass(std::move(create));
+    return std::nullopt;
   }
   std::string taken = registerNew(std::move(factories));
   if (taken.empty())

@@ -50,7 +50,7 @@ private:
 };
 
 /// Makes passes known to pipelines, all or none; returns what hinders it: a name that is taken, or
-/// that pipeline text cannot have.
-std::optional<std::string> registerGuests(std::vector<GuestSpec> specs);
+/// that pipeline text cannot have. With `replace`, they take the place of passes of their names.
+std::optional<std::string> registerGuests(std::vector<GuestSpec> specs, bool replace = false);
 
 } // namespace hlotag::pass
