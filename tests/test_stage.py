@@ -196,6 +196,34 @@ def test_nothing_is_traced_again_that_jax_would_not_trace_again():
     assert counts[3] == counts[2] == counts[1], "toggling back finds the traces"
 
 
+def test_without_a_stage_nothing_is_traced_again_that_was_traced_before_the_import(run_python):
+    """JAX's caches have all user contexts in their keys, and one that is made meanwhile changes every key."""
+    finished = run_python(
+        """
+import jax, jax.numpy as jnp
+from jax import monitoring
+compiled, traced = [], []
+monitoring.register_event_duration_secs_listener(lambda name, *_, **__: compiled.append("backend_compile" in name))
+
+@jax.jit
+def f(x):
+    traced.append(x)
+    return jnp.sin(x)
+
+x = jnp.ones(3)
+f(x)
+import hlotag
+hlotag.audit(lambda x: hlotag.tag(x * 2, {"k": "v"}), x)
+assert hlotag.active() is None
+hlotag.disable()
+before = sum(compiled)
+f(x), f.lower(x)
+print(len(traced), sum(compiled) - before)
+"""
+    )
+    assert finished.stdout == "1 0\n", finished.stderr
+
+
 def test_rules_are_part_of_the_key():
     f = jax.jit(lambda x: jnp.sin(x) + jnp.cos(x))
     values = []
@@ -231,6 +259,58 @@ def test_scopes_nest_and_end_with_exceptions():
             raise ValueError("planted")
         assert hlotag.active() is outer
     assert hlotag.active() is None
+
+
+def test_a_stage_may_be_entered_again_nested_and_from_threads():
+    block = hlotag.stage(rules=iter([hlotag.Rule({"k": "v"}, op="*")]))
+    seen = []
+
+    def work():
+        with block as given:
+            seen.append((given, hlotag.active()))
+
+    with block as first, block:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    with block:
+        seen.append((first, hlotag.active()))
+    assert first is not None and seen == [(first, first)] * 2 and hlotag.active() is None
+    with pytest.raises(hlotag.ScopeError, match="had not entered it"):
+        block.__exit__()
+    assert hlotag.active() is None
+
+
+def test_a_decorated_function_runs_in_the_stage_each_time():
+    @hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")])
+    def factorial(n):
+        """Recursive."""
+        seen.append(hlotag.active())
+        return 1 if n < 2 else n * factorial(n - 1)
+
+    seen = []
+    assert factorial(3) == factorial(3) == 6 and factorial.__doc__ == "Recursive."
+    assert len(set(seen)) == 1 and seen[0] is not None and hlotag.active() is None
+
+
+async def _coroutine():
+    pass
+
+
+def _generator():
+    yield
+
+
+async def _async_generator():
+    yield
+
+
+@pytest.mark.parametrize("later", [_coroutine, _generator, _async_generator, 3])
+def test_what_runs_after_the_call_is_not_decorated(later):
+    with pytest.raises(
+        hlotag.ArgumentError, match=r"write `with hlotag.stage\(...\):` inside of it|expected a function to decorate"
+    ):
+        hlotag.stage()(later)
 
 
 def test_enable_is_seen_by_other_threads_and_stage_is_not():

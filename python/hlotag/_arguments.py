@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import reprlib
 from pathlib import Path
@@ -52,6 +53,32 @@ def check_flag(what: str, value: Any, error: type[HlotagError]) -> None:
     """
     if not isinstance(value, bool):
         raise error(f"{what} must be True or False, got {shown(value)}")
+
+
+_RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+
+
+def check_decorated(function: Any, block: str, error: type[HlotagError]) -> None:
+    """Checks that a block around each call of `function` is one around its body.
+
+    Args:
+      function: what is decorated.
+      block: how the block is written.
+      error: its type.
+
+    Raises:
+      HlotagError: it is no function, or a generator or coroutine function.
+    """
+    if not callable(function):
+        raise error(
+            f"expected a function to decorate, got {shown(function)}; in a class, write @classmethod, @staticmethod and "
+            "@property above"
+        )
+    if any(runs_later(function) for runs_later in _RUN_LATER):
+        raise error(
+            f"{getattr(function, '__qualname__', function)} is a generator or coroutine function: its body runs after the call, "
+            f"and the block would have been left; write `{block}` inside of it"
+        )
 
 
 def elements_of(what: str, value: Any, error: type[HlotagError]) -> list[Any]:

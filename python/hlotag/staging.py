@@ -6,18 +6,18 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
-from hlotag import _compat, _host, dump, hlo_stage, keys, marks, python_passes, scopes, tracing
-from hlotag._arguments import check_flag, shown
-from hlotag.errors import PassError, PassFailed, PipelineError, TagDropped
+from hlotag import _compat, _host, dump, hlo_stage, keys, marks, python_passes, scopes, state, tracing
+from hlotag._arguments import check_decorated, check_flag, shown
+from hlotag.errors import ArgumentError, PassError, PassFailed, PipelineError, TagDropped
 from hlotag.marks import as_text
 from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
 from hlotag.reproducer import with_reproducer
 from hlotag.rules import Rule, with_rules
-from hlotag.state import OnError, Stage, active, context, unique
+from hlotag.state import OnError, Stage, active, unique
 from hlotag.tags import note_removals, tag_equations, with_policies
 
 # What makes a marked module one that JAX could have written, with the tags that the program itself sets.
@@ -59,21 +59,20 @@ def enable(
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with _switching:
-        if context.get_global() is None:
+        if state.of_process() is None:
             _hooks.retain()
-        context.set_global(new)
+        state.set_for_process(new)
 
 
 def disable() -> None:
     """Turns the process-wide stage off and takes hlotag's hooks out of JAX, unless a `stage(...)` block is still using them."""
     with _switching:
-        if context.get_global() is None:
+        if state.of_process() is None:
             return
-        context.set_global(None)
+        state.set_for_process(None)
         _hooks.release()
 
 
-@contextmanager
 def stage(
     pipeline: str | None = DEFAULT_PIPELINE,
     rules: Iterable[Rule] = (),
@@ -82,8 +81,8 @@ def stage(
     op_names: Iterable[str] = (),
     on_error: OnError = "raise",
     debug_origins: bool = False,
-) -> Iterator[Stage | None]:
-    """The stage for this thread and this block only; blocks nest.
+) -> StageBlock:
+    """The stage for one thread and one block, or one function, only; blocks nest.
 
     In asyncio tasks the block must be left before the next `await`: the tasks share a thread. A program that another task
     lowers meanwhile is refused with a `ScopeError`.
@@ -96,43 +95,66 @@ def stage(
       on_error: as for `enable`.
       debug_origins: as for `enable`.
 
-    Yields:
-      The stage, or None.
+    Returns:
+      A context manager that is also a decorator, and gives the stage, or None. It may be entered again, from any thread and while
+      it is entered.
 
     Raises:
       PipelineError, IncompatibleJaxlibError: as for `enable`.
+      ArgumentError: what is decorated is no function, or a generator or coroutine function, whose body runs after the call.
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
-    new = None if pipeline is None else _make(pipeline, rules, **options)
-    with under(new):
-        yield new
+    return StageBlock(None if pipeline is None else _make(pipeline, rules, **options))
 
 
-@contextmanager
-def under(new: Stage | None) -> Iterator[None]:
-    """A stage that is made already, or none, for this thread and this block.
+class StageBlock:
+    """The block and decorator form of a stage that is made already, or of none.
 
     Args:
-      new: the stage.
-
-    Yields:
-      Nothing.
+      stage: the stage.
     """
 
-    def change() -> Callable[[], None]:
-        entered = context(new)
-        entered.__enter__()
-        return functools.partial(entered.__exit__, None, None, None)
+    def __init__(self, stage: Stage | None) -> None:
+        self._stage = stage
 
-    _hooks.retain()
-    try:
-        entry = scopes.stages.enter(new, change)
+    def __enter__(self) -> Stage | None:
+        _hooks.retain()
         try:
-            yield
-        finally:
+            scopes.stages.enter(self, lambda: state.set_for_thread(self._stage))
+        except BaseException:
+            _hooks.release()
+            raise
+        return self._stage
+
+    def __exit__(self, *exc_info: object) -> None:
+        entry = scopes.stages.entry_of(self)
+        try:
             scopes.stages.leave(entry)
-    finally:
-        _hooks.release()
+        finally:
+            _hooks.release()
+
+    def __call__(self, function: Callable) -> Callable:
+        """The decorator form: `function`, each call of which is a block."""
+        check_decorated(function, "with hlotag.stage(...):", ArgumentError)
+
+        @functools.wraps(function)
+        def under_stage(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return under_stage
+
+
+def under(now: Stage | None) -> AbstractContextManager[Any]:
+    """A stage that is made already, or none, for this thread and a block.
+
+    Args:
+      now: the stage.
+
+    Returns:
+      A context manager.
+    """
+    return nullcontext() if now is None is active() else StageBlock(now)
 
 
 def without_passes() -> AbstractContextManager[None]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import jax
 
@@ -26,7 +28,7 @@ class Stage:
     Attributes:
       pipeline: pass pipeline in MLIR's syntax, the rules included.
       version: of hlotag, since another version may give another module.
-      keys: registered keys that change what is traced (`hlotag.keys.fingerprint`).
+      keys: registered keys that change what is traced and restored (`hlotag.keys.fingerprint`).
       debug_origins: whether operations record where their entries come from.
       hlo: patterns of the keys that the HLO stage puts right inside XLA; none turns it off.
       op_names: patterns of the keys that profilers see in the names of instructions.
@@ -54,10 +56,40 @@ def unique(stage: Stage) -> Stage:
         return _unique.setdefault(astuple(stage), stage)
 
 
-# None outside of any stage, and within `stage(None)`.
-context = jax.make_user_context(None)
+# JAX's user context; None as long as the process has had no stage. A new one is a new part of the keys of JAX's caches, so that
+# JAX traces again what it knows: nothing but a stage may make one.
+_context: Any = None
+
+
+def _made() -> Any:
+    global _context  # noqa: PLW0603
+    with _lock:
+        if _context is None:
+            _context = jax.make_user_context(None)
+    return _context
 
 
 def active() -> Stage | None:
     """The stage that programs traced in this thread now go through, or None."""
-    return context.value
+    return None if _context is None else _context.value
+
+
+def of_process() -> Stage | None:
+    """The stage of all threads that are in no block."""
+    return None if _context is None else _context.get_global()
+
+
+def set_for_process(stage: Stage | None) -> None:
+    """Changes `of_process()`."""
+    _made().set_global(stage)
+
+
+def set_for_thread(stage: Stage | None) -> Callable[[], None]:
+    """Changes `active()` in this thread; None turns the stage of the process off there.
+
+    Returns:
+      What puts it back.
+    """
+    entered = _made()(stage)
+    entered.__enter__()
+    return partial(entered.__exit__, None, None, None)

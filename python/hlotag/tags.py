@@ -8,7 +8,6 @@ its equations are traced in; a value tag is written into the contexts of the equ
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import jax
 import numpy as np
 
 from hlotag import _compat, keys, scopes, tracing
-from hlotag._arguments import shown
+from hlotag._arguments import check_decorated, shown
 from hlotag.errors import TagDropped, TagError
 from hlotag.marks import DROP, GRAD, KEEP, UNSET, as_text, reserved
 from hlotag.state import active
@@ -89,9 +88,6 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
     return Block(metadata, _phases(metadata, grad))
 
 
-_RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-
-
 class Block:
     """The block and decorator form of a tag; made by `tagged` and `set_xla_metadata`."""
 
@@ -119,16 +115,7 @@ class Block:
 
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, run within this block. Methods of a jitted one, such as `.lower`, are too."""
-        if not callable(function):
-            raise TagError(
-                f"expected a function to decorate, got {shown(function)}; in a class, write @classmethod, @staticmethod and "
-                "@property above"
-            )
-        if any(runs_later(function) for runs_later in _RUN_LATER):
-            raise TagError(
-                f"{getattr(function, '__qualname__', function)} is a generator or coroutine function: its body runs after the "
-                "call, and the block would have been left; write `with hlotag.tagged(...):` inside of it"
-            )
+        check_decorated(function, "with hlotag.tagged(...):", TagError)
         return _Tagged(function, self)
 
 
