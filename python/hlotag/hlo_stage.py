@@ -25,9 +25,9 @@ from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules, restored, tags_of
-from hlotag.hlo.transformation import Transformations, is_numbered
+from hlotag.hlo.transformation import Platform, Transformations, is_numbered
 from hlotag.pipeline import copy_of
-from hlotag.state import Stage
+from hlotag.state import Stage, active
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,12 @@ _OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
 
 def prepare(module: Any, stage: Stage) -> None:
     """Remembers that `module`, when it is compiled, goes through the HLO stage of `stage`; modules without tags need not."""
+    if _has_work(module, stage):
+        _hooks.install()
+        _prepared.add(module, stage)
+
+
+def _has_work(module: Any, stage: Stage) -> bool:
     from hlotag import _core
 
     patterns = stage.hlo + stage.op_names
@@ -78,36 +84,67 @@ def prepare(module: Any, stage: Stage) -> None:
     def has_tags(entries: Mapping[str, str]) -> bool:
         return not _OF_KERNELS.issuperset(tags_of(entries, patterns))
 
-    if patterns and _core.any_entries(module.operation._CAPIPtr, has_tags):
-        _hooks.install()
-        _prepared[module] = stage
+    return bool(patterns) and _core.any_entries(module.operation._CAPIPtr, has_tags)
 
 
 def release() -> None:
     """Takes the hooks out of JAX and XLA, if no module is left that they are for."""
-    if not _prepared:
+    if not _prepared.stages:
         _hooks.remove()
 
 
 def like(module: Any, original: Any) -> None:
     """Has `module` go through the HLO stage if `original`, which it was made from, does."""
-    if (stage := _prepared.get(original)) is not None:
+    if (stage := _stage_of(original)) is not None:
         prepare(module, stage)
 
 
-# The modules live as long as JAX's caches, and whoever lowered them, keep them.
-_prepared: weakref.WeakKeyDictionary[Any, Stage] = weakref.WeakKeyDictionary()
+class _Prepared:
+    """The prepared modules and their stages, for as long as JAX's caches, or whoever lowered a module, keep it.
+
+    Modules are told apart by identity: jaxlib hashes them by their contents or by their names.
+
+    Attributes:
+      stages: by the `id` of a module, a reference that ends the entry with the module, and the stage.
+    """
+
+    def __init__(self) -> None:
+        self.stages: dict[int, tuple[weakref.ref[Any], Stage]] = {}
+
+    def add(self, module: Any, stage: Stage) -> None:
+        key = id(module)
+        self.stages[key] = weakref.ref(module, lambda _: self.stages.pop(key, None)), stage
+
+    def get(self, module: Any) -> Stage | None:
+        return self.stages[id(module)][1] if id(module) in self.stages else None
+
+
+_prepared = _Prepared()
 _transformations = Transformations()
+
+
+def _stage_of(module: Any) -> Stage | None:
+    """The stage that `module` was prepared for.
+
+    A clone, which is an operation and no `ir.Module`, is for the stage that is on: JAX compares the cache keys of the two.
+    """
+    from jaxlib.mlir import ir
+
+    if isinstance(module, ir.Module):
+        return _prepared.get(module)
+    stage = active()
+    return stage if stage is not None and _has_work(module, stage) else None
 
 
 class _Restoration:
     """The HLO stage of one compilation, which XLA calls back."""
 
-    def __init__(self, module: Any, stage: Stage):
+    def __init__(self, module: Any, stage: Stage, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
         self.error: Exception | None = None
         self.was_called = False
         self._stage = stage
+        self._platform = platform
         self._records = _records.get()
 
     def __call__(self, module: bytes) -> bytes:
@@ -120,8 +157,8 @@ class _Restoration:
 
     def _restored(self, module: bytes) -> bytes:
         program = self.origins.program
-        rules = Rules(program.entries(), self._stage.hlo, self._stage.op_names)
-        after = restored(module, program, rules, keeps_frames=_transformations.renumbers_frames)
+        rules = Rules(program.entries(), self._stage.hlo, self._stage.op_names, self._stage.keys)
+        after = restored(module, program, rules, keeps_frames=self._platform.renumbers_frames)
         if self._records is not None:
             before = HloModule(module)
             ids = {instruction.name: numbers for instruction, numbers in join(before, self.origins).items()}
@@ -131,31 +168,45 @@ class _Restoration:
 
 def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
     """Compiles `module` by JAX's own function, and restores its tags if a stage has prepared it."""
-    stage = _prepared.get(module)
+    stage = _stage_of(module)
     if stage is None:
         return original(backend, module, *args, **kwargs)
-    if not _transformations.can_transform(backend, lambda probe: original(backend, probe, *args, **kwargs)):
-        _warn_once(
-            f"XLA for {backend.platform!r} takes no transformations of HLO modules, so tags that its passes drop stay dropped"
-        )
-        return original(backend, module, *args, **kwargs)
-    if not _transformations.keeps_aliases and _donates(module):
+
+    def compile_like(other: Any) -> Any:
+        return original(backend, other, *args, **kwargs)
+
+    options = _compat.options_digest(*args, **kwargs)
+    platform = _transformations.platform(backend, options, compile_like)
+    if platform is None:
+        _warn_untransformed(backend)
+        return compile_like(module)
+    if not platform.keeps_aliases and _donates(module):
         _warn_once(
             "the XLA of this jaxlib forgets that arguments are donated when a module is transformed, so in programs that donate "
             "some, tags that its passes drop stay dropped; jax 0.12 has no such limit"
         )
-        return original(backend, module, *args, **kwargs)
-    restoration = _Restoration(module, stage)
+        return compile_like(module)
+    restoration = _Restoration(module, stage, platform)
     with _transformations.running(restoration.origins.token, restoration):
-        executable = original(backend, restoration.origins.module, *args, **kwargs)
+        executable = compile_like(restoration.origins.module)
     if restoration.was_called and restoration.error is None:
         return executable
     # Of a program that XLA folds into constants or into its arguments no operation is left to be restored; and a thread that
     # compiles an equal program at the same time may have taken the call.
     if not restoration.was_called and not _is_numbered(executable, restoration.origins.token):
         return executable
-    _report(restoration.error, stage)
-    return original(backend, module, *args, **kwargs)
+    if not restoration.was_called and not _transformations.is_called(backend, options, compile_like):
+        _warn_untransformed(backend)
+    else:
+        _report(restoration.error, stage)
+    return compile_like(module)
+
+
+def _warn_untransformed(backend: Any) -> None:
+    _warn_once(
+        f"XLA for {backend.platform!r} takes no transformations of HLO modules, or none under this program's compiler options, "
+        "so tags that its passes drop stay dropped"
+    )
 
 
 def _is_numbered(executable: Any, token: str) -> bool:
@@ -197,7 +248,8 @@ def _donates(module: Any) -> bool:
 
 def _salt(stage: Stage) -> str:
     """Of all that decides what the stage does with a module."""
-    return hashlib.blake2b(f"{stage.version} {stage.hlo} {stage.op_names}".encode(), digest_size=4).hexdigest()
+    parts = stage.version, stage.keys, stage.hlo, stage.op_names
+    return hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest()
 
 
 def _cache_key_suffix(module: Any) -> str:
@@ -206,7 +258,7 @@ def _cache_key_suffix(module: Any) -> str:
     The rest of the key covers the module but not its locations, and what is restored depends on no more than that: operations are
     numbered by where they are in the module.
     """
-    stage = _prepared.get(module)
+    stage = _stage_of(module)
     return "" if stage is None else f"-hlotag-{_salt(stage)}"
 
 

@@ -7,6 +7,7 @@ compiler is closed, so that nobody outside can verify what it reads: those entri
 
 from __future__ import annotations
 
+import ast
 import re
 import threading
 from collections.abc import Collection, Iterable
@@ -436,11 +437,21 @@ def _values(name: str, values: Any) -> Values | None:
     raise TagError(f"key {name!r}: values must be words, bool, int, a regular expression or None, got {shown(values)}")
 
 
-def fingerprint() -> str:
-    """What of the registrations changes how a program is traced, as a part of the stage's identity in JAX's caches.
+def is_of_one_place(name: str) -> bool:
+    """Whether the catalogue, registrations apart, says of a key that it names one place in a schedule, a stream or a memory."""
+    return name in _known and _known[name].derived == "drop"
 
-    A policy acts in Python, while a program is traced; JAX keeps what it traced, so that without this a function traced before
-    `register_key(..., derived="drop")` would go on with the policy of an unknown key. Legal values are left out: they make
+
+def fingerprint() -> str:
+    """The registered keys that act otherwise than unknown ones, as a part of the stage's identity in the caches.
+
+    A policy acts while a program is traced, and inside XLA. JAX keeps what it traced and compiled: without this a function traced
+    before `register_key(..., derived="drop")` would go on with the policy of an unknown key. Legal values are left out: they make
     tagging fail or not, and change no program. So are keys of the catalogue, which hlotag's version stands for.
     """
     return ",".join(sorted(repr(key.name) for key in _registered.copy().values() if key.derived == "drop"))
+
+
+def registered_in(fingerprint: str) -> frozenset[str]:
+    """The keys that a fingerprint names."""
+    return frozenset(ast.literal_eval(f"[{fingerprint}]"))

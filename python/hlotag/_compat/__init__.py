@@ -71,6 +71,7 @@ with explained():
         lower_for_replicas,
         make_cpu_client,
         module_to_computation,
+        options_digest,
         parse_hlo,
         process_of_job,
         put_on_device,

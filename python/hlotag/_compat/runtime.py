@@ -8,6 +8,7 @@ version and not in the other; all are in `_jax` and `_hlo` in both.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -102,6 +103,12 @@ def lower_for_replicas(name: str, jaxpr: Any, axes: Mapping[Any, int], platform:
         **further,
     )
     return result.module, (result.keepalive, result.host_callbacks)
+
+
+def options_digest(*args: Any, **kwargs: Any) -> bytes:
+    """Of the compiler options among what JAX's `backend_compile_and_load` is given beside the module, wherever they are."""
+    found = [given.SerializeAsString() for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
+    return hashlib.blake2b(b"".join(found), digest_size=16).digest()
 
 
 def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:

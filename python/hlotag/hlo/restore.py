@@ -51,12 +51,22 @@ class Rules:
       entries: those of the program's operations.
       patterns: of the keys to put right; others stay as XLA left them.
       labels: patterns of the keys that names show.
+      fingerprint: of the registered keys (`keys.fingerprint`) when the stage was made; later registrations do not count.
     """
 
-    def __init__(self, entries: Sequence[Entries], patterns: tuple[str, ...], labels: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        entries: Sequence[Entries],
+        patterns: tuple[str, ...],
+        labels: tuple[str, ...] = (),
+        fingerprint: str = "",
+    ):
         self._tags = [tags_of(found, patterns) for found in entries]
         self._written = {entry for tags in self._tags for entry in tags.items()}
         self._labels = labels
+        # Keys that say where in a schedule, a stream or a memory something is: helpers need not and may not share them.
+        registered = keys.registered_in(fingerprint)
+        self._of_one_place = {key for tags in self._tags for key in tags if key in registered or keys.is_of_one_place(key)}
 
     def entries_for(self, before: Entries, own: Sequence[int], callers: Sequence[int], is_operation: bool) -> Entries:
         """Those of an instruction.
@@ -76,7 +86,7 @@ class Rules:
         for index in reversed(own):
             for key, value in self._tags[index].items():
                 is_xlas = key in before and (key, before[key]) not in self._written
-                if not is_xlas and (is_operation or not _names_one_place(key)):
+                if not is_xlas and (is_operation or key not in self._of_one_place):
                     after[key] = value
         return after
 
@@ -88,13 +98,6 @@ class Rules:
 
 
 @functools.lru_cache(maxsize=256)
-def _is_tag(key: str, patterns: tuple[str, ...]) -> bool:
+def _is_tag(key: str, patterns: tuple[str, ...]) -> bool:  # No registration makes a key reserved.
     known = keys.lookup(key)
     return not (known is not None and known.reserved) and any(fnmatchcase(key, pattern) for pattern in patterns)
-
-
-@functools.lru_cache(maxsize=256)
-def _names_one_place(key: str) -> bool:
-    """Whether a key says where in a schedule, a stream or a memory something is, which its helpers need not and may not share."""
-    known = keys.lookup(key)
-    return known is not None and known.derived == "drop"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat
@@ -32,24 +33,28 @@ class Transformations:
         self._platforms = _Platforms(self._on_module)
         self._interrupted = False
 
-    def can_transform(self, backend: Any, compile_module: Compile) -> bool:
-        """Whether XLA for `backend` calls transformations; asked by `compile_module`, once in a process.
+    def platform(self, backend: Any, options: bytes, compile_module: Compile) -> Platform | None:
+        """What XLA for `backend` does with a module that was transformed; found out with a small program, once for a platform.
 
         Args:
           backend: the client or topology that compiles.
-          compile_module: compiles an `ir.Module` for it.
+          options: digest of the compiler options, which may turn transformations off.
+          compile_module: compiles an `ir.Module` for it, with these options.
+
+        Returns:
+          The platform, or None if XLA is known not to call transformations there with these options.
         """
-        return self._platforms.is_ready(backend, compile_module, self)
+        return self._platforms.ready(backend, options, compile_module, self)
 
-    @property
-    def keeps_aliases(self) -> bool:
-        """Whether a module that was transformed still reuses the memory of donated arguments; jaxlib 0.10's does not."""
-        return self._platforms.keeps_aliases
+    def is_called(self, backend: Any, options: bytes, compile_module: Compile) -> bool:
+        """Whether XLA calls transformations with these options, for a compilation in which it did not.
 
-    @property
-    def renumbers_frames(self) -> bool:
-        """Whether XLA numbers stack frames anew in a module that was transformed."""
-        return self._platforms.renumbers_frames
+        Args:
+          backend: as for `platform`.
+          options: as for `platform`.
+          compile_module: as for `platform`.
+        """
+        return self._platforms.is_called(backend, options, compile_module, self)
 
     @contextmanager
     def running(self, token: str, transform: Transform) -> Iterator[None]:
@@ -89,26 +94,44 @@ def is_numbered(serialized: bytes, token: str) -> bool:
     return f"\x01{token}:".encode() in serialized
 
 
+@dataclass(frozen=True)
+class Platform:
+    """What XLA for one platform does with a module that was transformed.
+
+    Attributes:
+      keeps_aliases: whether it still reuses the memory of donated arguments; jaxlib 0.10's does not.
+      renumbers_frames: whether it numbers stack frames anew.
+    """
+
+    keeps_aliases: bool
+    renumbers_frames: bool
+
+
 class _Platforms:
     """The platforms that the callback is registered for."""
 
     def __init__(self, callback: Callable[[bytes], bytes | None]):
-        self.renumbers_frames = False
-        self.keeps_aliases = False
         self._callback = callback
         self._lock = threading.Lock()
-        # By platform: whether there are transformations; and the stage and the platform's name, while the callback is registered.
-        self._is_able: dict[str, bool] = {}
+        # By platform: what is known of it; and the stage and the platform's name, while the callback is registered.
+        self._known: dict[str, Platform] = {}
         self._registered: dict[str, tuple[_compat.PipelineStage, str]] = {}
+        # The platforms and options with which XLA did not call it.
+        self._silent: set[tuple[str, bytes]] = set()
 
-    def is_ready(self, backend: Any, compile_module: Compile, transformations: Transformations) -> bool:
+    def ready(self, backend: Any, options: bytes, compile_module: Compile, transformations: Transformations) -> Platform | None:
         platform = backend.platform
         with self._lock:
-            if platform not in self._is_able:
-                self._is_able[platform] = self._register(backend) and self._try(compile_module, transformations)
-            elif platform not in self._registered and self._is_able[platform]:
-                self._register(backend)
-            return self._is_able[platform]
+            if platform not in self._registered and not self._register(backend):
+                return None
+            if platform not in self._known and (platform, options) not in self._silent:
+                self._try(platform, options, compile_module, transformations)
+            return None if (platform, options) in self._silent else self._known[platform]
+
+    def is_called(self, backend: Any, options: bytes, compile_module: Compile, transformations: Transformations) -> bool:
+        with self._lock:
+            self._try(backend.platform, options, compile_module, transformations)
+            return (backend.platform, options) not in self._silent
 
     def clear(self) -> None:
         with self._lock:
@@ -130,7 +153,7 @@ class _Platforms:
         self._registered[backend.platform] = stage, name
         return True
 
-    def _try(self, compile_module: Compile, transformations: Transformations) -> bool:
+    def _try(self, platform: str, options: bytes, compile_module: Compile, transformations: Transformations) -> None:
         """Compiles a small program, to see whether the callback is called, and what XLA does with the module it gives."""
         sources: dict[str, Any] = {}
 
@@ -141,11 +164,13 @@ class _Platforms:
         with transformations.running(_PROBE_TOKEN, see):
             executable = compile_module(_compat.read_bytecode(_PROBE))
         if not sources:
-            return False
+            self._silent.add((platform, options))
+            return
         after = {i.name: i.source for module in of_executable(executable) for i in module.instructions()}
-        self.renumbers_frames = any(after.get(name, source) != source for name, source in sources.items())
-        self.keeps_aliases = any("input_output_alias" in module.to_string() for module in executable.hlo_modules())
-        return True
+        self._known[platform] = Platform(
+            keeps_aliases=any("input_output_alias" in module.to_string() for module in executable.hlo_modules()),
+            renumbers_frames=any(after.get(name, source) != source for name, source in sources.items()),
+        )
 
 
 _PROBE_TOKEN = "0123456789abcdef"

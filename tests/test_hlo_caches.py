@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the stage inside XLA remembers, and what that depends on: modules, keys, platforms and compiler options."""
+
+from __future__ import annotations
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax._src import cache_key, compiler, xla_bridge
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import hlotag
+from hlotag import hlo_stage, keys
+from hlotag.hlo.module import of_executable
+
+X = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+EVERYWHERE = [hlotag.Rule({"k": "v"}, op="*")]
+# A compiler option under which XLA runs no passes, and calls no transformation.
+NO_PASSES = {"xla_disable_all_hlo_passes": True}
+
+
+def square(x):
+    with hlotag.tagged({"k": "v"}):
+        return jnp.square(x)
+
+
+def values(executable):
+    """Of the tag "k" on multiplications; None where there is none."""
+    return [i.attributes.get("k") for m in of_executable(executable) for i in m.instructions() if i.opcode == "multiply"]
+
+
+@pytest.fixture
+def transformations(monkeypatch):
+    """As in a process that has compiled nothing yet."""
+    hlo_stage._hooks.remove()
+    fresh = hlo_stage.Transformations()
+    monkeypatch.setattr(hlo_stage, "_transformations", fresh)
+    monkeypatch.setattr(hlo_stage, "_warned", set())
+    yield fresh
+    hlo_stage._hooks.remove()
+
+
+def test_a_clone_of_a_prepared_module_has_its_cache_key():
+    """JAX's own `cache_key_test.test_custom_partitioning_ptr_removal`, in a stage that tags everything."""
+
+    from jaxlib.mlir import ir
+
+    def partition(mesh, arg_shapes, result_shape):
+        return mesh, jax.lax.add, result_shape.sharding, tuple(x.sharding for x in arg_shapes)
+
+    @custom_partitioning
+    def add(x, y):
+        return jax.lax.add(x, y)
+
+    def remove_pointer(op):
+        if "call_target_name" in op.attributes:
+            op.attributes["backend_config"] = ir.StringAttr.get("REMOVED")
+            removed.append(op.attributes["call_target_name"].value)
+        return ir.WalkResult.ADVANCE
+
+    add.def_partition(partition=partition, sharding_rule="i, i -> i")
+    devices = np.asarray(jax.devices())
+    split = NamedSharding(Mesh(devices, ("x",)), P("x"))
+    shape = jax.ShapeDtypeStruct([1024], dtype=jnp.float32)
+    removed = []
+    # JAX 0.12 has a flag where 0.10 had an enumeration.
+    names = getattr(cache_key, "IgnoreCallbacks", None)
+    ignore = {"ignore_callbacks": names.CUSTOM_PARTITIONING} if names else {"ignore_custom_partitioning": True}
+    with hlotag.stage(rules=EVERYWHERE):
+        module = jax.jit(add, in_shardings=(split, split), out_shardings=split).lower(shape, shape).compiler_ir()
+        with module.context:
+            clone = module.operation.clone(ip=False)
+            clone.operation.walk(remove_pointer)
+        assert removed == ["CustomSPMDPartitioning"]
+        options = compiler.get_compile_options(num_replicas=1, num_partitions=1)
+        key, of_clone = (cache_key.get(m, devices, options, xla_bridge.get_backend(), **ignore) for m in (module, clone))
+    assert key == of_clone and "-hlotag-" in key
+
+
+def test_a_module_that_is_written_to_is_still_prepared():
+    with hlotag.stage():
+        lowered = jax.jit(lambda x: square(x)).lower(X)
+    module = lowered.compiler_ir()
+    with module.context:
+        module.operation.attributes["mhlo.mine"] = module.operation.attributes["sym_name"]
+    assert values(lowered.compile()) == ["v"]
+
+
+def test_modules_of_one_name_go_each_through_its_own_stage():
+    found = []
+    for hlo in (["other"], True, False):
+        with hlotag.stage(hlo=hlo):
+            found.append(jax.jit(lambda x: square(x)).lower(X))
+    assert [values(lowered.compile()) for lowered in found] == [[None], ["v"], [None]]
+
+
+def test_what_a_key_is_inside_xla_is_what_it_was_when_the_stage_was_made(monkeypatch):
+    monkeypatch.setattr(keys, "_registered", {})
+
+    def tagged_instructions(stage, key):
+        def f(x):
+            with hlotag.tagged({key: "v"}, grad="same"):
+                return jnp.var(jnp.cumsum(x, axis=0)), jax.lax.top_k(x, 3)[0]
+
+        with stage:
+            modules = of_executable(jax.jit(f).lower(X).compile())
+        return sum(key in i.attributes for m in modules for i in m.instructions())
+
+    before = hlotag.stage()
+    everywhere = tagged_instructions(hlotag.stage(), "late")
+    for key in ("early", "late"):
+        hlotag.register_key(key, derived="drop")
+    in_one_place = tagged_instructions(hlotag.stage(), "early")
+    assert in_one_place < everywhere
+    assert tagged_instructions(hlotag.stage(), "late") == in_one_place
+    assert tagged_instructions(before, "late") == everywhere
+
+
+def test_the_key_of_the_disk_cache_has_the_registered_keys(monkeypatch):
+    def suffix():
+        with hlotag.stage():
+            return hlo_stage._cache_key_suffix(jax.jit(lambda x: square(x)).lower(X).compiler_ir())
+
+    monkeypatch.setattr(keys, "_registered", {})
+    alone = suffix()
+    hlotag.register_key("allowed", values=["a"])
+    assert suffix() == alone != ""
+    hlotag.register_key("of_one_place", derived="drop")
+    assert suffix() != alone
+
+
+@pytest.mark.parametrize("first", [{}, NO_PASSES])
+def test_the_options_of_one_compilation_decide_for_that_one(transformations, first):
+    second = NO_PASSES if not first else {}
+    found = []
+    for options in (first, second, first, second):
+        with hlotag.stage(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            executable = jax.jit(lambda x: square(x)).lower(X).compile(options)
+        np.testing.assert_array_equal(executable(X), X * X)
+        assert "\x01" not in executable.as_text()
+        found.append((values(executable) == ["v"], [w.category for w in caught]))
+    told = [hlotag.TagDropped]
+    assert found == (
+        [(True, []), (False, told), (True, []), (False, [])]
+        if not first
+        else [(False, told), (True, []), (False, []), (True, [])]
+    )
+
+
+def test_a_platform_is_asked_once_and_options_that_turn_the_stage_off_once_each(transformations, monkeypatch):
+    tried = []
+    original = type(transformations._platforms)._try
+    monkeypatch.setattr(
+        type(transformations._platforms), "_try", lambda self, *args: (tried.append(args[:2]), original(self, *args))
+    )
+    for options in ({}, {"xla_cpu_enable_fast_math": False}, NO_PASSES, NO_PASSES, {}):
+        with hlotag.stage(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            jax.jit(lambda x: square(x)).lower(X).compile(options)
+    assert len(tried) == 2
+
+
+def test_a_compilation_whose_module_xla_did_not_hand_over_is_reported(monkeypatch):
+    """And not given out: the names of its instructions have numbers."""
+    monkeypatch.setattr(hlo_stage._Restoration, "__call__", lambda self, module: module)
+    with hlotag.stage():
+        lowered = jax.jit(lambda x: square(x)).lower(X)
+    with pytest.raises(hlotag.PassError, match="XLA did not call it"):
+        lowered.compile()
