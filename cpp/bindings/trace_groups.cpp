@@ -209,25 +209,37 @@ PyObject *callOriginal(PyObject *original, PyObject *self, Arguments arguments, 
   return PyObject_Vectorcall(original, given, count + 1, names);
 }
 
-// What was there before, of the one place in the process where each is wrapped.
-PyObject *bind, *bindWithTrace, *makeEqn, *newEqnRecipe;
+/// Off, a wrapper only calls what it wraps.
+struct Switch {
+  bool isOn = false;
+};
+
+/// One place in the process that is wrapped, and by one wrapper at a time.
+struct Place {
+  PyObject *original = nullptr; // what was there before
+  const Switch *itsSwitch = nullptr;
+};
+
+Place bind, bindWithTrace, makeEqn, newEqnRecipe;
 
 PyObject *inGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+  if (!bind.itsSwitch->isOn)
+    return callOriginal(bind.original, self, arguments, count, names);
   Open open;
-  return callOriginal(bind, self, arguments, count, names);
+  return callOriginal(bind.original, self, arguments, count, names);
 }
 
 PyObject *inSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  if (Open::innermost)
-    return callOriginal(bindWithTrace, self, arguments, count, names);
+  if (Open::innermost || !bindWithTrace.itsSwitch->isOn)
+    return callOriginal(bindWithTrace.original, self, arguments, count, names);
   Open open;
-  return callOriginal(bindWithTrace, self, arguments, count, names);
+  return callOriginal(bindWithTrace.original, self, arguments, count, names);
 }
 
 PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  nb::object result = nb::steal(callOriginal(makeEqn, self, arguments, count, names));
-  if (!result)
-    return nullptr;
+  nb::object result = nb::steal(callOriginal(makeEqn.original, self, arguments, count, names));
+  if (!result || !makeEqn.itsSwitch->isOn)
+    return result.release().ptr();
   try {
     record(self, result[0]);
   } catch (nb::python_error &error) {
@@ -239,9 +251,10 @@ PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObje
 
 /// Recipes are tuples, to which nothing refers weakly: their tracers are recorded.
 PyObject *recordedRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  nb::object recipe = nb::steal(PyObject_Vectorcall(newEqnRecipe, arguments, count, names));
-  if (!recipe)
-    return nullptr;
+  nb::object recipe =
+      nb::steal(PyObject_Vectorcall(newEqnRecipe.original, arguments, count, names));
+  if (!recipe || !newEqnRecipe.itsSwitch->isOn)
+    return recipe.release().ptr();
   try {
     for (nb::handle reference : recipe.attr("out_tracer_refs")) {
       nb::object tracer = reference();
@@ -273,9 +286,16 @@ PyMethodDef newEqnRecipeFunction = {
     "new_eqn_recipe", asFunction(recordedRecipe), anyArguments,
     "new_eqn_recipe(*args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
 
-/// A method of the class `owner` that takes the place of `given`.
-nb::object wrap(PyObject *&original, PyMethodDef &method, nb::handle owner, nb::handle given) {
-  nb::object before = nb::steal(std::exchange(original, given.inc_ref().ptr()));
+void wrap(Place &place, nb::handle original, nb::handle itsSwitch) {
+  nb::object before = nb::steal(std::exchange(place.original, original.inc_ref().ptr()));
+  place.itsSwitch =
+      nb::inst_ptr<Switch>(itsSwitch.inc_ref()); // Patches live as long as the process.
+}
+
+/// A method of the class `owner` that takes the place of `original`.
+nb::object wrapMethod(Place &place, PyMethodDef &method, nb::handle original, nb::handle itsSwitch,
+                      nb::handle owner) {
+  wrap(place, original, itsSwitch);
   return nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(owner.ptr()), &method));
 }
 
@@ -286,26 +306,29 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
       .def_ro("parent", &Group::parent, "The group that was open when this one was opened.")
       .def("equations", &equationsIn,
            "Those that JAX has not dropped, in the order they were made.");
-  m.def(
-      "in_group",
-      [](nb::handle owner, nb::handle given) { return wrap(bind, bindMethod, owner, given); },
-      "`Primitive.bind` with a group open while it runs.");
-  m.def(
-      "in_some_group",
-      [](nb::handle owner, nb::handle given) {
-        return wrap(bindWithTrace, bindWithTraceMethod, owner, given);
-      },
-      "`Primitive.bind_with_trace` with a group of its own open if none is.");
-  m.def(
-      "recorded",
-      [](nb::handle owner, nb::handle given) { return wrap(makeEqn, makeEqnMethod, owner, given); },
-      "`DynamicJaxprTrace.make_eqn`, its equations recorded in the innermost open group.");
+  nb::class_<Switch>(m, "Switch", "Turns a wrapper on; off, it only calls what it wraps.")
+      .def(nb::init<>())
+      .def_rw("is_on", &Switch::isOn);
+  auto wraps = [&m](const char *name, Place &place, PyMethodDef &method, const char *doc) {
+    m.def(
+        name,
+        [&place, &method](nb::handle original, nb::handle_t<Switch> itsSwitch, nb::handle owner) {
+          return wrapMethod(place, method, original, itsSwitch, owner);
+        },
+        nb::arg("original"), nb::arg("switch"), nb::arg("owner"), doc);
+  };
+  wraps("in_group", bind, bindMethod, "`Primitive.bind` with a group open while it runs.");
+  wraps("in_some_group", bindWithTrace, bindWithTraceMethod,
+        "`Primitive.bind_with_trace` with a group of its own open if none is.");
+  wraps("recorded", makeEqn, makeEqnMethod,
+        "`DynamicJaxprTrace.make_eqn`, its equations recorded in the innermost open group.");
   m.def(
       "recorded_recipe",
-      [](nb::handle given) {
-        nb::object before = nb::steal(std::exchange(newEqnRecipe, given.inc_ref().ptr()));
+      [](nb::handle original, nb::handle_t<Switch> itsSwitch) {
+        wrap(newEqnRecipe, original, itsSwitch);
         return nb::steal(PyCFunction_New(&newEqnRecipeFunction, nullptr));
       },
+      nb::arg("original"), nb::arg("switch"),
       "`new_eqn_recipe`, the tracers of its recipes recorded as equations are.");
   m.def(
       "group_of",

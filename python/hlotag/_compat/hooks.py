@@ -15,11 +15,15 @@ from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
 from jax.interpreters import mlir as public_mlir
 
+from hlotag import _core
 from hlotag._compat.tracing import VALUE_TAG
 
 
 class Patch:
-    """Replaces an attribute by a wrapper around what it was, and puts it back.
+    """Replaces an attribute by a wrapper around what it was, and undoes that whatever others have patched meanwhile.
+
+    A wrapper that another's patch covers cannot be taken out: the other calls it, and may put it back. It stays, and off it only
+    calls what it wraps.
 
     Args:
       owner: the object that has the attribute.
@@ -27,42 +31,74 @@ class Patch:
       wrap: from the original to its replacement.
     """
 
-    def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any]):
+    def __init__(self, owner: Any, name: str, wrap: Callable[..., Any]):
         self._owner, self._name, self._wrap = owner, name, wrap
-        self._inherited = name not in vars(owner)
+        self._switch = _core.Switch()
+        self._untouched = self._there()
+        self._is_inherited = False
         self._original: Any = None
+        self._wrapper: Any = None
 
     def install(self) -> None:
         """Does nothing if it is there already."""
-        if self._original is not None:
-            return
-        self._original = getattr(self._owner, self._name)
-        setattr(self._owner, self._name, self._wrap(self._original))
+        if self._wrapper is None or not self._may_be_covered():
+            self._is_inherited = self._name not in vars(self._owner)
+            self._original = getattr(self._owner, self._name)
+            self._wrapper = self._wrapped(self._original, self._switch)
+            setattr(self._owner, self._name, self._wrapper)
+        self._switch.is_on = True
 
     def remove(self) -> None:
-        if self._inherited:
+        self._switch.is_on = False
+        if self._there() is not self._wrapper:
+            return
+        if self._is_inherited:
             delattr(self._owner, self._name)
         else:
             setattr(self._owner, self._name, self._original)
-        self._original = None
+        self._wrapper = self._original = None
+
+    def _may_be_covered(self) -> bool:
+        """Whether what is there now may call the wrapper: all but the wrapper's own original and what that was made from."""
+        there, below = self._there(), self._original
+        while below is not None and below is not there:
+            below = getattr(below, "__wrapped__", None)
+        return below is None and there is not self._untouched
+
+    def _there(self) -> Any:
+        return vars(self._owner).get(self._name)
+
+    def _wrapped(self, original: Any, switch: Any) -> Any:
+        replacement = self._wrap(original)
+
+        @functools.wraps(original)
+        def switched(*args: Any, **kwargs: Any) -> Any:
+            return replacement(*args, **kwargs) if switch.is_on else original(*args, **kwargs)
+
+        return switched
 
 
-def bind_patches(
-    wrap_bind: Callable[[type, Callable], Callable], wrap_held: Callable[[type, Callable], Callable]
-) -> tuple[Patch, ...]:
+class _SwitchingPatch(Patch):
+    """A patch whose wrapper, `wrap(original, switch)`, looks at the switch itself: it is called for every operation."""
+
+    def _wrapped(self, original: Any, switch: Any) -> Any:
+        return self._wrap(original, switch)
+
+
+def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -> tuple[Patch, ...]:
     """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
 
     One bind by user code is one primal equation; whatever rules of autodiff and batching emit for it, they emit before the bind
     returns. There is no other place where the two can be told apart from an equal operation on the same line.
 
     Args:
-      wrap_bind: from the class and its `bind` to what takes its place.
+      wrap_bind: from `bind`, the switch and the class to what takes its place.
       wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold a `primitive.bind` from before.
     """
     return (
         Patch(VALUE_TAG, "bind", lambda original: original),
-        Patch(core.Primitive, "bind", partial(wrap_bind, core.Primitive)),
-        Patch(core.Primitive, "bind_with_trace", partial(wrap_held, core.Primitive)),
+        _SwitchingPatch(core.Primitive, "bind", partial(wrap_bind, owner=core.Primitive)),
+        _SwitchingPatch(core.Primitive, "bind_with_trace", partial(wrap_held, owner=core.Primitive)),
     )
 
 
@@ -83,24 +119,24 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
     return Patch(xla_metadata_lib, "filter_nones", wrap)
 
 
-def equation_patch(wrap: Callable[[type, Callable], Callable]) -> Patch:
+def equation_patch(wrap: Callable[..., Any]) -> Patch:
     """Wraps `make_eqn`, which makes every equation of a jaxpr trace and returns it and the tracers of its results.
 
     Args:
-      wrap: from the class and its `make_eqn` to what takes its place.
+      wrap: from `make_eqn`, the switch and the class to what takes its place.
     """
-    return Patch(pe.DynamicJaxprTrace, "make_eqn", partial(wrap, pe.DynamicJaxprTrace))
+    return _SwitchingPatch(pe.DynamicJaxprTrace, "make_eqn", partial(wrap, owner=pe.DynamicJaxprTrace))
 
 
-def recipe_patch(wrap: Callable[[Callable], Callable]) -> Patch:
+def recipe_patch(wrap: Callable[..., Any]) -> Patch:
     """Wraps `new_eqn_recipe`, which makes every equation of the older partial evaluation.
 
     JAX differentiates rules of `custom_jvp` by it, and transposes by it what `linear_transpose` is given: code of the user.
 
     Args:
-      wrap: from the function to what takes its place.
+      wrap: from the function and the switch to what takes its place.
     """
-    return Patch(pe, "new_eqn_recipe", wrap)
+    return _SwitchingPatch(pe, "new_eqn_recipe", wrap)
 
 
 def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
@@ -182,11 +218,20 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
         @functools.wraps(original)
         def init(self, *args, **kwargs):
             original(self, *args, **kwargs)
-            self.lower = keep(self.lower)
+            if type(self) is stages.Traced:
+                self.__class__ = _KeptTraced
+                self._hlotag_lower = keep(stages.Traced.lower)
 
         return init
 
     return Patch(stages.Traced, "__init__", wrap)
+
+
+class _KeptTraced(stages.Traced):
+    """A `Traced` with a `lower` of its own. Its method in the instance would be a cycle, and keep the program."""
+
+    def lower(self, *args, **kwargs):
+        return self._hlotag_lower(self, *args, **kwargs)
 
 
 def compile_patch(compile_module: Callable[..., Any]) -> Patch:

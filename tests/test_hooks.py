@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hlotag's patches of JAX, beside those of other libraries."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax._src import cache_key, compiler, core, stages
+from jax._src.interpreters import mlir
+from jax._src.interpreters import partial_eval as pe
+
+import hlotag
+from hlotag import hlo_stage
+from programs import X
+
+PLACES = {
+    "bind": (core.Primitive, "bind"),
+    "bind_with_trace": (core.Primitive, "bind_with_trace"),
+    "make_eqn": (pe.DynamicJaxprTrace, "make_eqn"),
+    "lower": (mlir, "lower_jaxpr_to_module"),
+    "subcomp": (mlir, "jaxpr_subcomp"),
+    "Traced": (stages.Traced, "__init__"),
+    "compile": (compiler, "backend_compile_and_load"),
+    "cache_key": (cache_key, "get"),
+}
+
+
+class Other:
+    """A library that patches, too."""
+
+    def __init__(self, owner, name):
+        self.owner, self.name, self.calls = owner, name, 0
+
+    def patch(self):
+        self.seen = vars(self.owner)[self.name]
+        below = getattr(self.owner, self.name)
+
+        def patched(*args, **kwargs):
+            self.calls += 1
+            return below(*args, **kwargs)
+
+        self.patched = patched
+        setattr(self.owner, self.name, patched)
+
+    def restore(self):
+        setattr(self.owner, self.name, self.seen)
+
+
+@pytest.fixture(params=PLACES)
+def other(request):
+    hlotag.disable()
+    hlo_stage._hooks.remove()
+    owner, name = PLACES[request.param]
+    at_first = vars(owner)[name]
+    other = Other(owner, name)
+    yield other
+    hlotag.disable()
+    hlo_stage._hooks.remove()
+    assert vars(owner)[name] is at_first
+
+
+def tags():
+    """How many operations of a gradient have the program's tag, in the module and in the executable."""
+
+    def f(x):
+        return hlotag.set_xla_metadata(jnp.sin(x), k="v").sum()
+
+    lowered = jax.jit(jax.grad(f)).trace(X).lower()
+    return lowered.as_text().count('k = "v"'), lowered.compile().as_text().count('k="v"')
+
+
+@functools.cache
+def expected():
+    with hlotag.stage():
+        on = tags()
+    assert on[0] > 1 and on[1] > 0
+    return on
+
+
+def test_a_patch_made_after_ours_outlives_it(other):
+    on = expected()
+    hlotag.enable()
+    tags()
+    other.patch()
+    hlotag.disable()
+    hlo_stage._hooks.remove()
+    assert vars(other.owner)[other.name] is other.patched
+    calls = other.calls
+    off = tags()
+    assert other.calls > calls and off != on
+    hlotag.enable()
+    assert tags() == on
+    other.restore()
+    assert tags() == on, "what it saw, and puts back, is our wrapper"
+    hlotag.disable()
+
+
+def test_our_wrapper_put_back_while_we_are_off_is_passed_through(other):
+    on = expected()
+    hlotag.enable()
+    tags()
+    other.patch()
+    hlotag.disable()
+    hlo_stage._hooks.remove()
+    other.restore()
+    assert tags() != on
+    for _ in range(2):
+        hlotag.enable()
+        assert tags() == on
+        hlotag.disable()
+
+
+def test_a_patch_made_before_ours_may_go_first(other):
+    on = expected()
+    other.patch()
+    hlotag.enable()
+    tags()
+    other.restore()
+    hlotag.disable()
+    hlo_stage._hooks.remove()
+    hlotag.enable()
+    assert tags() == on
+
+
+def test_what_was_traced_in_a_stage_is_lowered_in_it_and_goes_with_its_last_reference():
+    with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="sine")]):
+        traced = jax.jit(lambda x: jnp.sin(x)).trace(X)
+    assert isinstance(traced, stages.Traced) and 'k = "v"' in traced.lower().as_text()
+    gone = weakref.ref(traced)
+    gc.disable()
+    try:
+        del traced
+        assert gone() is None
+    finally:
+        gc.enable()
