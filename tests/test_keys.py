@@ -49,7 +49,7 @@ VALUES = {
     "scheduler_delay_priority": ([3, "-7", 2**31 - 1, -(2**31)], ["high", 2**31, "9" * 5000, 1.0, True, ""]),
     "latency_metadata": ([100, "100", 2**63 - 1], ["long", 0.5, 2**63]),
     "_xla_stream_annotation": ([1, "collective", "Collective"], ["main", 2**31, 1.5]),
-    "FUSE_LIMIT": ([True, 8], [False, "many"]),
+    "FUSE_LIMIT": ([True, 8], [False, "many", 2**64 + 4]),
     "collective_group_key": (["a", 1, "x\ny"], [""]),
     "_xla_send_recv_source_target_pairs": (
         ["{{0,1}}", "{{0,1},{1,2}}", "{{0, 1}, {1, 2}}"],

@@ -25,10 +25,10 @@ bool fits(std::string_view text, int bits) {
   text.remove_prefix(text.find_first_of("0123456789"));
   uint64_t limit = (uint64_t(1) << (bits - 1)) - !isNegative, value = 0;
   for (char digit : text) {
-    value = value * 10 + uint64_t(digit - '0');
-    // The limits of 64 bits are far from those of the type.
-    if (value > limit)
+    auto next = uint64_t(digit - '0');
+    if (value > (limit - next) / 10)
       return false;
+    value = value * 10 + next;
   }
   return true;
 }
