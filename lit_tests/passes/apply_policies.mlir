@@ -15,6 +15,7 @@
 // OWN: remark: retagged 'r' = "40" to "40_" on 1 operation
 // OWN: remark: retagged 'r' = "id" to "id_" on 1 operation
 // OWN: remark: dropped 'collective_group_key' = "c" on 1 operation
+// OWN: remark: retagged 'r' = "50" to "50_" on 1 operation
 // OWN-NOT: remark
 
 // CHECK-LABEL: func.func public @main
@@ -43,6 +44,23 @@ func.func public @main(%x: tensor<f32>) -> tensor<f32> {
   %one = stablehlo.constant {mhlo.frontend_attributes = {_scheduling_group_id = "9"}} dense<1.0> : tensor<f32> loc("jit(f)")
   // CHECK: stablehlo.tanh
   %seed = stablehlo.tanh %one : tensor<f32>
+  // A value that an operation computes from a constant is of the forward pass, and has its ids.
+  // CHECK-NEXT: stablehlo.sine %{{.*}} {mhlo.frontend_attributes = {r = "50"}}
+  %made = stablehlo.sine %one {mhlo.frontend_attributes = {r = "50"}} : tensor<f32> loc("jit(f)/jvp(d)/sin")
+  // ALL-NEXT: stablehlo.cosine {{.*}} {mhlo.frontend_attributes = {r = "150"}}
+  // NONE-NEXT: stablehlo.cosine {{.*}} {mhlo.frontend_attributes = {r = "50"}}
+  // DEFAULTS-NEXT: stablehlo.cosine {{.*}} {mhlo.frontend_attributes = {r = "50"}}
+  %from = stablehlo.cosine %made {mhlo.frontend_attributes = {r = "50"}} : tensor<f32> loc("jit(f)/transpose(jvp(d))/mul")
+  // A broadcast of a constant is none.
+  // CHECK-NEXT: stablehlo.broadcast_in_dim
+  %ones = stablehlo.broadcast_in_dim %one, dims = [] {mhlo.frontend_attributes = {r = "60"}} : (tensor<f32>) -> tensor<4xf32> loc("jit(f)")
+  // CHECK-NEXT: stablehlo.cosine {{.*}} {mhlo.frontend_attributes = {r = "60"}}
+  %of_ones = stablehlo.cosine %ones {mhlo.frontend_attributes = {r = "60"}} : tensor<4xf32> loc("jit(f)/transpose(jvp(d))/mul")
+  // The record that a key was removed is no id, and stays.
+  // CHECK-NEXT: stablehlo.abs {{.*}} {mhlo.frontend_attributes = {d = ["hlotag.unset"], r = ["hlotag.unset"]}}
+  %unset = stablehlo.abs %made {mhlo.frontend_attributes = {d = ["hlotag.unset"], r = ["hlotag.unset"]}} : tensor<f32> loc("jit(f)/jvp(d)/abs")
+  // CHECK-NEXT: stablehlo.abs {{.*}} {mhlo.frontend_attributes = {d = ["hlotag.unset"], r = ["hlotag.unset"]}}
+  %unset_too = stablehlo.abs %unset {mhlo.frontend_attributes = {d = ["hlotag.unset"], r = ["hlotag.unset"]}} : tensor<f32> loc("jit(f)/transpose(jvp(d))/abs")
   // No group.
   // CHECK-NEXT: stablehlo.cosine %5 {mhlo.frontend_attributes = {_scheduling_group_id = "noop"}}
   %6 = stablehlo.cosine %5 {mhlo.frontend_attributes = {_scheduling_group_id = "noop"}} : tensor<f32> loc("jit(f)/transpose(jvp(b))/mul")

@@ -228,7 +228,8 @@ class Applier {
 public:
   Applier(PassContext &ctx, Policies policies)
       : ctx_(ctx), policies_(std::move(policies)), provenance_(ctx.operations()),
-        carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()) {}
+        carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
+        broadcast_(ir::Identifier::get(ctx.context(), "stablehlo.broadcast_in_dim")) {}
 
   void run() {
     // What each phase has, before anything changes.
@@ -283,13 +284,18 @@ private:
 
   /// A constant or one that is broadcast.
   bool isConstant(ir::Operation op) const {
-    if (op.operands().size() == 1 && op.operands()[0].isResult())
+    if (op.name() == broadcast_ && op.operands()[0].isResult())
       op = op.operands()[0].definingOp();
     return op.name() == ctx_.ids().constant;
   }
+  /// Null if there is none for that key, or the entry only says that the key was removed.
+  const Policy *policyFor(ir::NamedAttribute entry) const {
+    auto found = policies_.find(entry.name.str());
+    return found == policies_.end() || ir::isUnset(entry.value) ? nullptr : &found->second;
+  }
   void collect(ir::DictionaryAttr entries, Ids &ids) {
     for (ir::NamedAttribute entry : entries)
-      if (policies_.count(entry.name.str()))
+      if (policyFor(entry))
         ids.emplace(entry.name.str(), idOf(entry.name.str(), textOf(entry.value)));
   }
   Result apply(ir::Operation op, ir::DictionaryAttr entries);
@@ -301,6 +307,7 @@ private:
   Policies policies_;
   analysis::Provenance provenance_;
   analysis::EntryCarrier carrier_;
+  ir::Identifier broadcast_;
   std::set<const void *> forward_, backward_; // dictionaries
   Ids forwardIds_, backwardIds_;
   std::vector<std::pair<ir::Operation, ir::DictionaryAttr>> ops_; // of the backward pass
@@ -315,10 +322,9 @@ Applier::Result Applier::apply(ir::Operation op, ir::DictionaryAttr entries) {
   std::vector<ir::NamedAttribute> kept;
   bool losesGroup = false;
   for (ir::NamedAttribute entry : entries) {
-    auto policy = policies_.find(entry.name.str());
     ir::Attribute value = entry.value;
-    if (policy != policies_.end())
-      value = derive(op, entry, policy->second);
+    if (const Policy *policy = policyFor(entry))
+      value = derive(op, entry, *policy);
     if (value != entry.value)
       result.changes.push_back(noteChange(op, entry, value));
     if (value && value != entry.value)
