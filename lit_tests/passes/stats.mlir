@@ -8,14 +8,15 @@
 // RUN: cmp %t.json %t.again
 // RUN: not hlotag-opt %s --hlotag-stats="output=%t.none/file" 2>&1 | FileCheck %s --check-prefix=FAIL
 
-// CHECK: remark: {"ops": 8, "tagged": 6, "untagged": 2, "functions": 2, "keys": {"k":
+// CHECK: remark: {"ops": 9, "tagged": 7, "untagged": 2, "functions": 2, "keys": {"k":
 // CHECK-SAME: {"ops": 4, "values": {"1 : i32": {"ops": 1, "kinds": {"stablehlo.abs": 1}, "phases": {"backward": 1}, "functions": {"main": 1}},
 // CHECK-SAME: "v": {"ops": 3, "kinds": {"func.call": 1, "stablehlo.sine": 2}, "phases": {"backward": 2, "forward": 1}, "functions": {"f": 1, "main": 2}}}},
+// CHECK-SAME: "outside": {"ops": 1, "values": {"1": {"ops": 1, "kinds": {"stablehlo.constant": 1}, "phases": {"forward": 1}, "functions": {"": 1}}}},
 // CHECK-SAME: "text": {"ops": 4, "values": {"\u0007": {"ops": 1,
 // CHECK-SAME: " \"\\/\u007f": {"ops": 1,
 // CHECK-SAME: "é": {"ops": 1,
 // CHECK-SAME: "\udcff": {"ops": 1,
-// FILE: {"ops": 8, "tagged": 6, "untagged": 2,
+// FILE: {"ops": 9, "tagged": 7, "untagged": 2,
 // QUIET-NOT: remark
 // SAME-NOT: IR Dump
 // FAIL: error: cannot write '{{.*}}file': No such file or directory
@@ -33,3 +34,5 @@ func.func private @f(%x: tensor<f32>) -> tensor<f32> {
   %1 = stablehlo.negate %0 : tensor<f32>
   return %1 : tensor<f32>
 }
+// At module level, in no function.
+%outside = stablehlo.constant {mhlo.frontend_attributes = {outside = "1"}} dense<1.0> : tensor<f32>

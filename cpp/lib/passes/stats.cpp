@@ -185,13 +185,18 @@ private:
 };
 
 void Counter::count() {
-  ir::Operation function; // functions do not nest, and the operations after one are in no other
-  for (const ir::OpList::Entry &entry : ctx_.operations()) {
-    ir::Operation op = entry.op;
-    ir::Identifier name = entry.name;
+  const ir::OpList &operations = ctx_.operations();
+  ir::Operation function; // functions do not nest
+  size_t end = 0;         // of the function
+  for (size_t i = 0; i < operations.size(); ++i) {
+    ir::Operation op = operations[i].op;
+    ir::Identifier name = operations[i].name;
     if (name == ctx_.ids().func) {
       ++numFunctions_;
       function = op;
+      end = operations.after(i);
+    } else if (i == end) {
+      function = {};
     }
     if (!carrier_.isTaggable(name))
       continue;
