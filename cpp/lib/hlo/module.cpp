@@ -43,7 +43,7 @@ void Module::readComputation(std::string_view data) {
       root = message.number();
   }
   *byId_.insert(uint64_t(id)).first = computations.size();
-  computations.push_back({begin, instructions.size(), at(byId, root), {}, {}, {}});
+  computations.push_back({begin, instructions.size(), at(byId, root), {}});
 }
 
 void Module::readInstruction(std::string_view data, ById &byId) {
@@ -105,15 +105,10 @@ void Module::findCallers() {
     const Kinds::Kind &kind = this->kind(i);
     if ((kind.isFusion || kind.isCall) && instructions[i].called.empty())
       throw std::out_of_range("a call of nothing");
-    for (size_t callee : instructions[i].called) {
-      auto only = ++numCalls[callee] == 1 ? std::optional(i) : std::nullopt;
-      if (kind.isFusion)
-        computations[callee].fusion = i;
-      else if (kind.isCall)
-        computations[callee].onlyCall = only;
-      else if (kind.isLoop)
-        computations[callee].onlyLoop = only;
-    }
+    bool isFollowed = kind.isFusion || kind.isCall || kind.isLoop;
+    for (size_t callee : instructions[i].called)
+      computations[callee].caller =
+          ++numCalls[callee] == 1 && isFollowed ? std::optional(i) : std::nullopt;
   }
 }
 
@@ -147,9 +142,8 @@ size_t Module::source(size_t instruction, int depth) const {
     throw std::out_of_range("tuples within tuples");
   while (true) {
     const Kinds::Kind &kind = this->kind(instruction);
-    const Computation &in = computations[instructions[instruction].computation];
-    std::optional<size_t> caller = in.onlyCall ? in.onlyCall : in.fusion;
-    if (kind.isParameter && caller) {
+    std::optional<size_t> caller = computations[instructions[instruction].computation].caller;
+    if (kind.isParameter && caller && !this->kind(*caller).isLoop) {
       instruction = instructions[*caller].operands.at(instructions[instruction].index);
     } else if (kind.isFusion || kind.isCall) {
       instruction = computations[instructions[instruction].called[0]].root;
@@ -171,8 +165,8 @@ std::optional<size_t> Module::elementOf(size_t made, size_t index, int depth) co
   const Instruction &tuple = instructions[made];
   if (kind(made).isTuple)
     return tuple.operands.at(index);
-  std::optional<size_t> loop = computations[tuple.computation].onlyLoop;
-  if (!kind(made).isParameter || !loop)
+  std::optional<size_t> loop = computations[tuple.computation].caller;
+  if (!kind(made).isParameter || !loop || !kind(*loop).isLoop)
     return std::nullopt;
   const Computation &body = computations[instructions[*loop].called[0]];
   if (!kind(body.root).isTuple)
@@ -197,12 +191,8 @@ std::vector<size_t> Module::results() const {
 std::vector<size_t> Module::usersFirst() const {
   std::vector<size_t> order;
   std::vector<std::pair<size_t, size_t>> pending; // Computations, and how far they are done.
-  auto callerOf = [&](size_t c) {
-    const auto &[begin, end, root, fusion, onlyCall, onlyLoop] = computations[c];
-    return fusion ? fusion : onlyCall ? onlyCall : onlyLoop;
-  };
   for (size_t c = computations.size(); c-- > 0;) {
-    if (callerOf(c))
+    if (computations[c].caller)
       continue;
     pending.emplace_back(c, computations[c].end);
     while (!pending.empty()) {
@@ -214,7 +204,7 @@ std::vector<size_t> Module::usersFirst() const {
       size_t i = --next;
       order.push_back(i);
       for (size_t callee : instructions[i].called)
-        if (callerOf(callee) == i)
+        if (computations[callee].caller == i)
           pending.emplace_back(callee, computations[callee].end);
     }
   }

@@ -32,7 +32,7 @@ public:
   };
   struct Computation {
     size_t begin, end, root;
-    std::optional<size_t> fusion, onlyCall, onlyLoop;
+    std::optional<size_t> caller; // The fusion, call or loop, if nothing else calls it.
   };
 
   /// Keeps views of `data`, an `HloModuleProto`. Throws `std::out_of_range` where its bytes end too

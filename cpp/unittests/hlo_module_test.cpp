@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/module.h"
+
+#include "hlo/fields.h"
+#include "hlotag/hlo/wire.h"
+#include "testing.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+using namespace hlotag;
+using namespace hlotag::hlo;
+
+namespace {
+
+/// Instructions of no kind but their own.
+struct NoOpcodes final : Opcodes {
+  Traits traitsOf(std::string_view name) override {
+    return {std::string(name), false, false, false, {}};
+  }
+  bool mayBe(std::string_view, std::string_view) override { return false; }
+};
+
+std::string instruction(uint64_t id, std::string_view opcode, std::vector<uint64_t> operands = {},
+                        std::vector<uint64_t> called = {}) {
+  std::string message;
+  wire::append(message, fields::instruction::kId, id);
+  wire::append(message, fields::instruction::kOpcode, opcode);
+  for (uint64_t operand : operands)
+    wire::append(message, fields::instruction::kOperandIds, operand);
+  for (uint64_t computation : called)
+    wire::append(message, fields::instruction::kCalledIds, computation);
+  return message;
+}
+
+/// A computation; its last instruction, the root, has the id `root`.
+std::string computation(uint64_t id, uint64_t root, const std::vector<std::string> &instructions) {
+  std::string message;
+  wire::append(message, fields::computation::kId, id);
+  wire::append(message, fields::computation::kRootId, root);
+  for (const std::string &instruction : instructions)
+    wire::append(message, fields::computation::kInstructions, instruction);
+  return message;
+}
+
+std::string module(uint64_t entry, const std::vector<std::string> &computations) {
+  std::string message;
+  wire::append(message, fields::module::kEntryId, entry);
+  for (const std::string &computation : computations)
+    wire::append(message, fields::module::kComputations, computation);
+  return message;
+}
+
+} // namespace
+
+TEST(hlo_values_are_followed_through_fusions) {
+  NoOpcodes opcodes;
+  Kinds kinds(opcodes);
+  std::string data = module(
+      2, {computation(1, 1, {instruction(1, "parameter")}),
+          computation(2, 3, {instruction(2, "parameter"), instruction(3, "fusion", {2}, {1})})});
+  CHECK_EQ(Module(data, kinds).source(2), size_t(1));
+}
+
+TEST(hlo_computations_that_fusions_share_are_followed_no_further) {
+  NoOpcodes opcodes;
+  Kinds kinds(opcodes);
+  std::string data =
+      module(2, {computation(1, 1, {instruction(1, "parameter")}),
+                 computation(2, 4,
+                             {instruction(2, "parameter"), instruction(3, "fusion", {2}, {1}),
+                              instruction(4, "fusion", {3}, {1})})});
+  Module shared(data, kinds);
+  CHECK_EQ(shared.source(3), size_t(0));
+  CHECK_EQ(shared.source(2), size_t(0));
+}
+
+TEST(hlo_instructions_are_listed_once_whoever_calls_them) {
+  NoOpcodes opcodes;
+  Kinds kinds(opcodes);
+  // Each computation calls the one before it twice: from outside there are 2^64 ways to the first.
+  std::vector<std::string> computations{computation(1, 1, {instruction(1, "parameter")})};
+  for (uint64_t id = 2; id <= 64; ++id)
+    computations.push_back(
+        computation(id, id, {instruction(id, id % 2 ? "fusion" : "call", {}, {id - 1, id - 1})}));
+  std::string data = module(64, computations);
+  std::vector<size_t> order = Module(data, kinds).usersFirst();
+  std::sort(order.begin(), order.end());
+  CHECK_EQ(order.size(), size_t(64));
+  CHECK(std::adjacent_find(order.begin(), order.end()) == order.end());
+}
+
+TEST(hlo_references_to_what_comes_later_are_out_of_range) {
+  NoOpcodes opcodes;
+  Kinds kinds(opcodes);
+  std::string itself = module(1, {computation(1, 1, {instruction(1, "add", {1, 1})})});
+  CHECK_THROWS(Module(itself, kinds), std::out_of_range, "");
+  std::string recursive = module(1, {computation(1, 1, {instruction(1, "call", {}, {1})})});
+  CHECK_THROWS(Module(recursive, kinds), std::out_of_range, "");
+}
