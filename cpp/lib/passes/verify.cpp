@@ -96,12 +96,12 @@ public:
   }
 
 private:
-  /// What one mistake makes of a large module should still be readable.
+  /// Of warnings, and of errors: what one mistake makes of a large module should still be readable.
   static constexpr size_t kMaxReports = 10;
 
   void report(ir::Operation op, const std::string &message, bool isError) {
     failed_ |= isError;
-    if (++numReports_ > kMaxReports)
+    if (++numReports_[isError] > kMaxReports)
       return;
     if (isError)
       (void)ctx_.emitError(op, message);
@@ -134,7 +134,7 @@ private:
   bool warns_;
   ir::Identifier derived_;
   bool anyAttached_;
-  size_t numReports_ = 0;
+  size_t numReports_[2] = {}; // warnings and errors
   bool failed_ = false;
   analysis::Groups groups_;
   ir::PointerMap<Checked> entries_;
