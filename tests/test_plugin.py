@@ -148,6 +148,11 @@ static void add(const HlotagHost *host) {
   host->addPass(host->state, &one);
   host->addPass(host->state, &taken);
 }
+static void null_text(const HlotagHost *host) noexcept {
+  HlotagOption option = {nullptr, "bool", "false", ""};
+  HlotagPass one = {"one-more", "", "", 1, &option, nullptr, nullptr};
+  host->addPass(host->state, &one);
+}
 static void refuse(const HlotagHost *host) { host->fail(host->state, "not today"); }
 static void wrong_type(const HlotagHost *host) {
   if (!host->function("mlirOperationGetContext", "int (void)") && !host->function("system", "int (const char *)") &&
@@ -168,6 +173,7 @@ extern "C" __attribute__((visibility("default"))) const HlotagPlugin *hlotagGetP
         ),
         (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=add", "-DRESULT=&plugin"], r"\(bad 2.0\): 'hlotag-strip' is no name.*reserved"),
         (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=refuse", "-DRESULT=&plugin"], r"\(bad 2.0\): not today"),
+        (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=null_text", "-DRESULT=&plugin"], r"\(bad 2.0\): .*null"),
         (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=wrong_type", "-DRESULT=&plugin"], "types are compared"),
         (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=add", "-DRESULT=nullptr"], "gave nothing"),
     ],

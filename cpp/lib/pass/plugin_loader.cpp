@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
+#include <exception>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -17,10 +18,27 @@ namespace hlotag::pass {
 
 namespace {
 
+/// Runs `body` in a function that a plugin calls: no exception may cross the plugin's frames, so
+/// `problem` keeps it until the plugin returns.
+template <class Run> void guarded(std::exception_ptr &problem, const Run &body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    problem = std::current_exception();
+  }
+}
+
 /// What a plugin says while it registers its passes.
 struct Registration {
   std::vector<GuestSpec> specs;
   std::string failure;
+  std::exception_ptr problem;
+};
+
+/// What a plugin says while a pass of it runs.
+struct Reports {
+  std::vector<ir::Diagnostic> diagnostics;
+  std::exception_ptr problem;
 };
 
 ir::Diagnostic convert(const HlotagReport &report) {
@@ -39,10 +57,13 @@ ir::Diagnostic convert(const HlotagReport &report) {
   return diagnostic;
 }
 
-void collect(void *sink, const HlotagReport *report) {
-  auto &collected = *static_cast<std::vector<ir::Diagnostic> *>(sink);
-  bool isNote = report->isNote && !collected.empty();
-  (isNote ? collected.back().notes : collected).push_back(convert(*report));
+void collect(void *sink, const HlotagReport *report) noexcept {
+  auto &reports = *static_cast<Reports *>(sink);
+  guarded(reports.problem, [&] {
+    std::vector<ir::Diagnostic> &collected = reports.diagnostics;
+    bool isNote = report->isNote && !collected.empty();
+    (isNote ? collected.back().notes : collected).push_back(convert(*report));
+  });
 }
 
 LogicalResult run(int32_t (*function)(void *, void *, const char *const *, HlotagReporter, void *),
@@ -54,14 +75,16 @@ LogicalResult run(int32_t (*function)(void *, void *, const char *const *, Hlota
   values.reserve(texts.size());
   for (const std::string &text : texts)
     values.push_back(text.c_str());
-  std::vector<ir::Diagnostic> reports;
+  Reports reports;
   bool ok = function(data, ctx.module().raw().ptr, values.data(), collect, &reports) == 0;
-  for (ir::Diagnostic &report : reports)
+  if (reports.problem)
+    std::rethrow_exception(reports.problem);
+  for (ir::Diagnostic &report : reports.diagnostics)
     ctx.report(std::move(report));
   return {ok};
 }
 
-void addPass(void *state, const HlotagPass *pass) {
+GuestSpec specOf(const HlotagPass *pass) {
   GuestSpec spec;
   spec.argument = pass->argument;
   spec.summary = pass->summary;
@@ -73,12 +96,20 @@ void addPass(void *state, const HlotagPass *pass) {
   spec.run = [function = pass->run, data = pass->data](PassContext &ctx, const GuestPass &self) {
     return run(function, data, ctx, self);
   };
-  static_cast<Registration *>(state)->specs.push_back(std::move(spec));
+  return spec;
 }
 
-void fail(void *state, const char *reason) { static_cast<Registration *>(state)->failure = reason; }
+void addPass(void *state, const HlotagPass *pass) noexcept {
+  auto &registration = *static_cast<Registration *>(state);
+  guarded(registration.problem, [&] { registration.specs.push_back(specOf(pass)); });
+}
 
-void *function(const char *name, const char *type) { return capi::find(name, type); }
+void fail(void *state, const char *reason) noexcept {
+  auto &registration = *static_cast<Registration *>(state);
+  guarded(registration.problem, [&] { registration.failure = reason; });
+}
+
+void *function(const char *name, const char *type) noexcept { return capi::find(name, type); }
 
 /// The dynamic loader maps a file that was cut off, and dies of it (SIGBUS).
 void refuseTruncated(const std::string &path) {
@@ -122,6 +153,12 @@ std::vector<std::string> registerPasses(const HlotagPlugin &plugin, const std::s
   Registration registration;
   HlotagHost host{HLOTAG_PLUGIN_ABI, HLOTAG_VERSION, function, addPass, fail, &registration};
   plugin.registerPasses(&host);
+  try {
+    if (registration.problem)
+      std::rethrow_exception(registration.problem);
+  } catch (const std::exception &error) {
+    registration.failure = error.what();
+  }
   std::vector<std::string> names;
   names.reserve(registration.specs.size());
   for (const GuestSpec &spec : registration.specs)
