@@ -28,22 +28,23 @@ void *linkedFunction(std::string_view name) {
   return nullptr;
 }
 
+mlir::Location locationOf(mlir::MLIRContext *context, const hlotag::ir::Diagnostic &diagnostic) {
+  if (diagnostic.file.empty())
+    return mlir::UnknownLoc::get(context);
+  return mlir::FileLineColLoc::get(context, diagnostic.file, unsigned(diagnostic.line),
+                                   unsigned(diagnostic.column));
+}
+
 void emit(mlir::MLIRContext *context, const hlotag::ir::Diagnostic &diagnostic) {
-  mlir::Location location = mlir::UnknownLoc::get(context);
-  if (!diagnostic.file.empty())
-    location = mlir::FileLineColLoc::get(context, diagnostic.file, unsigned(diagnostic.line),
-                                         unsigned(diagnostic.column));
   using hlotag::ir::Severity;
-  switch (diagnostic.severity) {
-  case Severity::Error:
-    mlir::emitError(location) << diagnostic.message;
-    break;
-  case Severity::Warning:
-    mlir::emitWarning(location) << diagnostic.message;
-    break;
-  default:
-    mlir::emitRemark(location) << diagnostic.message;
-  }
+  mlir::Location location = locationOf(context, diagnostic);
+  mlir::InFlightDiagnostic emitted =
+      diagnostic.severity == Severity::Error     ? mlir::emitError(location)
+      : diagnostic.severity == Severity::Warning ? mlir::emitWarning(location)
+                                                 : mlir::emitRemark(location);
+  emitted << diagnostic.message;
+  for (const hlotag::ir::Diagnostic &note : diagnostic.notes)
+    emitted.attachNote(locationOf(context, note)) << note.message;
 }
 
 /// One of our passes as MLIR sees it; MLIR keeps the text of its options, we read it.

@@ -88,6 +88,7 @@ private:
   void record(Kind kind, const void *subject, const void *where, const void *former,
               unsigned index = 0) {
     numMoves_ += kind >= Kind::Insert;
+    // If one of the lists cannot grow, rollback() drops the index without a change.
     if (!isHarmless(kind, where))
       toVerify_.push_back(journal_.size());
     journal_.emplace_back(kind, subject, where, former, index);
