@@ -64,3 +64,26 @@ func.func @dictionary(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes} : tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// In use in the backward pass alone.
+func.func @taken_behind(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {r = "1"}} : tensor<f32>
+  %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {r = "101"}} : tensor<f32> loc("jit(f)/transpose(jvp())/sin")
+  // expected-error@unknown {{cannot retag 'r' = "1": the id '101' is in use; choose another 'offset' or 'suffix'}}
+  %2 = stablehlo.sine %1 {mhlo.frontend_attributes = {r = "1"}} : tensor<f32> loc("jit(f)/transpose(jvp())/mul")
+  return %2 : tensor<f32>
+}
+
+// -----
+
+// Two ids that would become one.
+func.func @merged(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {r = "1"}} : tensor<f32>
+  %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {r = "01"}} : tensor<f32>
+  %2 = stablehlo.sine %1 {mhlo.frontend_attributes = {r = "1"}} : tensor<f32> loc("jit(f)/transpose(jvp())/mul")
+  // expected-error@unknown {{cannot retag 'r' = "01": the id '101' is in use; choose another 'offset' or 'suffix'}}
+  %3 = stablehlo.sine %2 {mhlo.frontend_attributes = {r = "01"}} : tensor<f32> loc("jit(f)/transpose(jvp())/sin")
+  return %3 : tensor<f32>
+}

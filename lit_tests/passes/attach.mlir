@@ -23,6 +23,20 @@ func.func @waves(%x: tensor<f32>) -> tensor<f32> {
   return %2 : tensor<f32>
 }
 
+// One kind of operation in two functions: the rule is for that of one.
+// OP-LABEL: func.func @leaves
+// OP-NEXT: stablehlo.tanh %arg0 : tensor<f32>
+func.func @leaves(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.tanh %x : tensor<f32>
+  return %0 : tensor<f32>
+}
+// OP-LABEL: func.func @caves
+// OP-NEXT: stablehlo.tanh %arg0 {hlotag.attached = {c = true}, mhlo.frontend_attributes = {c = true}}
+func.func @caves(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.tanh %x : tensor<f32>
+  return %0 : tensor<f32>
+}
+
 // A scope pattern stands for whole elements of the path, which transforms do not disturb.
 // SCOPE-LABEL: func.func @scopes
 func.func @scopes(%x: tensor<f32>) -> tensor<f32> {

@@ -190,3 +190,34 @@ func.func private @gt(%x: tensor<f32>, %y: tensor<f32>) -> tensor<i1> {
   %0 = stablehlo.compare GT, %x, %y {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>, tensor<f32>) -> tensor<i1>
   return %0 : tensor<i1>
 }
+
+// A helper is in the block of its operation: the loop that the tagged product is in gets no tag, nor what it captures.
+// CHECK-LABEL: func.func @blocks
+func.func @blocks(%x: tensor<f32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK-NEXT: stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<4xf32>
+  %0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/pow")
+  %1 = stablehlo.while(%a = %y) : tensor<4xf32> cond {
+    // CHECK: stablehlo.compare NE, %arg0, %arg0 :
+    %2 = stablehlo.compare NE, %x, %x : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    // CHECK: stablehlo.multiply %iterArg, %0 {mhlo.frontend_attributes = {k = "v"}}
+    %2 = stablehlo.multiply %a, %0 {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc("jit(f)/pow")
+    stablehlo.return %2 : tensor<4xf32>
+  }
+  return %1 : tensor<4xf32>
+}
+
+// What a region of a tagged operation captures is a helper like its operands.
+// CHECK-LABEL: func.func @captures
+func.func @captures(%i: tensor<i32>, %x: tensor<f32>) -> tensor<4xf32> {
+  // CHECK-NEXT: stablehlo.broadcast_in_dim {{.*}} {mhlo.frontend_attributes = {k = "v"}}
+  %0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/switch")
+  // CHECK-NEXT: stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<4xf32>
+  %1 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/other")
+  %2 = "stablehlo.case"(%i) ({
+    %3 = stablehlo.add %0, %1 : tensor<4xf32> loc("jit(f)/add")
+    stablehlo.return %3 : tensor<4xf32>
+  }) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<4xf32> loc("jit(f)/switch")
+  return %2 : tensor<4xf32>
+}

@@ -76,3 +76,15 @@ func.func @dictionary(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = "1"} : tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// The call of an outlined group has the side effects of the group.
+func.func @outlined(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {MUST_FUSE = "1"}} : tensor<f32>
+  stablehlo.custom_call @first(%x) {has_side_effect = true, mhlo.frontend_attributes = {MUST_FUSE = "2"}} : (tensor<f32>) -> ()
+  // expected-error@below {{cannot outline the 2 operations with MUST_FUSE = "2": this operation is none of them, and the order of side effects puts it before 'stablehlo.custom_call', which is one, and after another one}}
+  stablehlo.custom_call @second(%x) {has_side_effect = true, mhlo.frontend_attributes = {MUST_FUSE = "1"}} : (tensor<f32>) -> ()
+  stablehlo.custom_call @third(%x) {has_side_effect = true, mhlo.frontend_attributes = {MUST_FUSE = "2"}} : (tensor<f32>) -> ()
+  return %0 : tensor<f32>
+}

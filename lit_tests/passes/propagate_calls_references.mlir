@@ -114,3 +114,23 @@ func.func private @deep(%x: tensor<f32>, %y: tensor<f32>) -> tensor<i1> {
   %0 = stablehlo.compare EQ, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
   return %0 : tensor<i1>
 }
+
+// -----
+
+// What only names a function, at any depth of an attribute, may enter it without the entries of its calls.
+// CHECK-LABEL: func.func public @main
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK: call @named_0(%arg0)
+  %0 = call @named(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+  // CHECK: custom_call @target{{.*}}my.functions = [{f = @named}]
+  %1 = stablehlo.custom_call @target(%0) {my.functions = [{f = @named}]} : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+// CHECK-LABEL: func.func private @named(
+// CHECK-NEXT: stablehlo.sine %arg0 : tensor<f32>
+// CHECK-LABEL: func.func private @named_0(
+// CHECK-NEXT: stablehlo.sine {{.*}}k = "v"
+func.func private @named(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32>
+  return %0 : tensor<f32>
+}

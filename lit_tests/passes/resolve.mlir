@@ -101,6 +101,34 @@ module @nested attributes {hlotag.tags = [
 
 // -----
 
+// The mark of a name wins over those in the location that it is around, and of fused locations the
+// first wins; of the others stays what it does not say. So it is for derived operations too.
+// CHECK-LABEL: module @precedence
+module @precedence attributes {hlotag.tags = [
+  {forward = {a = "0", b = "0"}, derived = {a = "d0", b = "d0"}},
+  {forward = {a = "1", c = "1"}, derived = {a = "d1", c = "d1"}},
+  {forward = {a = "2", d = "2"}, derived = {a = "d2", d = "d2"}}
+]} {
+  func.func @f(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.sine {{.*}} {mhlo.frontend_attributes = {a = "0", b = "0", c = "1"}}
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0\01/sin"("\01hlotag#1\01/x"))
+    // CHECK: stablehlo.cosine {{.*}} {mhlo.frontend_attributes = {a = "1", b = "0", c = "1"}}
+    %1 = stablehlo.cosine %0 : tensor<f32> loc(fused["\01hlotag#1\01/cos", "\01hlotag#0\01/x"])
+    // CHECK: stablehlo.tanh {{.*}} {mhlo.frontend_attributes = {a = "0", b = "0", c = "1", d = "2"}}
+    %2 = stablehlo.tanh %1 : tensor<f32> loc("\01hlotag#0\01/tanh"("\01hlotag#1\01/x"("\01hlotag#2\01/y"("f.py":1:1))))
+    // The location inside is known from the operation before.
+    // CHECK: stablehlo.abs {{.*}} {mhlo.frontend_attributes = {a = "1", c = "1", d = "2"}}
+    %3 = stablehlo.abs %2 : tensor<f32> loc("\01hlotag#1\01/abs"("\01hlotag#2\01/y"("f.py":1:1)))
+    // CHECK: stablehlo.negate {{.*}} {mhlo.frontend_attributes = {a = "d0", b = "d0", c = "d1"}}
+    %4 = stablehlo.negate %3 : tensor<f32> loc("transpose(\01hlotag#0\01)/neg"("\01hlotag#1\01/x"))
+    // CHECK: stablehlo.floor {{.*}} {mhlo.frontend_attributes = {a = "d1", b = "d0", c = "d1"}}
+    %5 = stablehlo.floor %4 : tensor<f32> loc(fused["transpose(\01hlotag#1\01)/floor", "\01hlotag#0\01/x"])
+    return %5 : tensor<f32>
+  }
+}
+
+// -----
+
 // Marks at any depth of a location; all else in it stays.
 // CHECK-LABEL: module @nests
 module @nests attributes {hlotag.tags = [
