@@ -170,3 +170,48 @@ def test_deep_text_raises_what_any_other_text_does():
 def test_options_nested_deeper_than_any_stack(which):
     with pytest.raises(hlotag.PassError, match="nested deeper"):
         hlotag.run_passes("module {}", f"{which}='{'[' * 200_000}'}}")
+
+
+REFERENCES = """
+from hlotag import _core
+from hlotag.pipeline import new_context, parse_module
+TEXTS = {
+    "nested": '''
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+module @nested {
+  func.func private @f(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.cosine %z : tensor<f32>
+    return %0 : tensor<f32>
+  }
+}''',
+    "blocks": '''
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+  cf.br ^bb1(%x, %x, %x : tensor<f32>, tensor<f32>, tensor<f32>)
+^bb1(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>):
+  %0 = stablehlo.cosine %c : tensor<f32>
+  return %0 : tensor<f32>
+}''',
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["nested", "blocks"])
+def test_arguments_that_no_call_gives_are_made_by_nothing(name, run_python):
+    """In a process of its own, where malloc fills what it gives: an operand beyond those of the call has no valid address."""
+    code = (
+        f"{REFERENCES}\nwith new_context():\n    module = parse_module(TEXTS['{name}'])\n"
+        "    program = _core.number_operations(module.operation._CAPIPtr, 'ab', every=True)\n"
+        "print([program[i][2] for i in range(len(program)) if program[i][0] == 'stablehlo.cosine'])\n"
+    )
+    done = run_python(code, MALLOC_PERTURB_="85")
+    assert done.stdout == "[(None,)]\n", done.stderr

@@ -11,6 +11,11 @@ using ir::Value;
 DataFlow::DataFlow(const ir::OpList &operations, const ir::OpIds &ids)
     : operations_(operations), ids_(ids), calls_(operations, ids),
       operands_(operations.size() - 1) {
+  for (size_t f = 0; f < calls_.functions().size(); ++f)
+    *functions_.insert(calls_.functions()[f].op.opaque()).first = f;
+  for (const CallGraph::CallSite &site : calls_.callSites())
+    if (site.callee != CallGraph::kNone && site.op.name() == ids.funcCall)
+      *callees_.insert(site.op.opaque()).first = site.callee;
   for (size_t number = 0; number < size(); ++number)
     *numbers_.insert(operations[number + 1].op.opaque()).first = number;
   for (size_t number = 0; number < size(); ++number)
@@ -23,7 +28,7 @@ std::vector<DataFlow::Definition> DataFlow::results() const {
   size_t main = calls_.find("main");
   if (main == CallGraph::kNone)
     return found;
-  if (Operation end = calls_.functions()[main].op.regions()[0].firstBlock().terminator())
+  if (Operation end = bodyOf(main).terminator())
     for (Value value : end.operands())
       found.push_back(definition(value));
   return found;
@@ -98,21 +103,17 @@ DataFlow::Definition DataFlow::definition(Value value) const {
 
 Value DataFlow::source(Value value) const {
   if (Operation call = value.definingOp()) {
-    auto symbol = call.name() == ids_.funcCall ? call.attrOf<ir::FlatSymbolRefAttr>("callee")
-                                               : ir::FlatSymbolRefAttr();
-    size_t callee = symbol ? calls_.find(symbol.value()) : CallGraph::kNone;
-    if (callee == CallGraph::kNone)
-      return {};
-    return calls_.functions()[callee].op.regions()[0].firstBlock().yielded(value.number());
+    const size_t *callee = callees_.find(call.opaque());
+    return callee ? bodyOf(*callee).yielded(value.number()) : Value();
   }
-  Operation owner = value.ownerBlock().parentOp();
-  auto name = owner.name() == ids_.func ? owner.attrOf<ir::StringAttr>(ids_.symName.str())
-                                        : ir::StringAttr();
-  size_t function = name ? calls_.find(name.value()) : CallGraph::kNone;
-  if (function == CallGraph::kNone || calls_.functions()[function].callers.size() != 1)
+  const size_t *function = functions_.find(value.ownerBlock().parentOp().opaque());
+  // Branches give the other blocks their arguments.
+  if (!function || value.ownerBlock() != bodyOf(*function) ||
+      calls_.functions()[*function].callers.size() != 1)
     return {};
-  Operation call = calls_.callSites()[calls_.functions()[function].callers[0]].op;
-  return call.name() == ids_.funcCall ? call.operands()[value.number()] : Value();
+  Operation call = calls_.callSites()[calls_.functions()[*function].callers[0]].op;
+  bool isGiven = call.name() == ids_.funcCall && value.number() < call.operands().size();
+  return isGiven ? call.operands()[value.number()] : Value();
 }
 
 } // namespace hlotag::analysis

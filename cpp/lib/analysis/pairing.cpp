@@ -18,12 +18,14 @@ void aliasParameters(PairingGraph &graph, Provenance &provenance) {
     std::vector<NodeId> calls;
     for (Operation call : provenance.callsOf(function.function))
       calls.push_back(graph.nodeOfCall(call));
-    auto isDerived = [&](NodeId call) {
-      return call == kNone || graph.nodes[call].order->isDerived;
+    ValueRange arguments = values.arguments(function.body);
+    auto isUnfit = [&](NodeId call) {
+      return call == kNone || graph.nodes[call].order->isDerived ||
+             graph.operands(call).size() < arguments.size();
     };
-    if (calls.empty() || std::any_of(calls.begin(), calls.end(), isDerived))
+    if (calls.empty() || std::any_of(calls.begin(), calls.end(), isUnfit))
       continue;
-    for (ValueId argument : values.arguments(function.body)) {
+    for (ValueId argument : arguments) {
       auto given = [&](NodeId call) { return graph.operands(call)[values.number(argument)]; };
       ValueId first = given(calls[0]);
       if (std::all_of(calls.begin(), calls.end(), [&](NodeId id) { return given(id) == first; }))
@@ -36,6 +38,10 @@ void aliasParameters(PairingGraph &graph, Provenance &provenance) {
 void aliasArguments(PairingGraph &graph, NodeId forward, NodeId backward, const FunctionNodes &from,
                     const FunctionNodes &to) {
   ValueGraph &values = graph.values();
+  // Nobody verified the module before.
+  if (graph.operands(backward).size() < values.arguments(to.body).size() ||
+      graph.operands(forward).size() > values.arguments(from.body).size())
+    return;
   for (ValueId argument : values.arguments(to.body)) {
     ValueId given = values.canonical(graph.operands(backward)[values.number(argument)]);
     if (values.maker(given) == forward) {

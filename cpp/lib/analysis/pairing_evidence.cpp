@@ -251,7 +251,7 @@ Support Aligner::supportFor(const Chain &chain, size_t at, NodeId primal) {
   // The transpose of a broadcast is a sum, which loses dimensions: only those of size 1 are made
   // anew.
   if (chain.kind == Kind::Transposed && traits.isBroadcast && graph_.isShaping(to) &&
-      !graph_.hasUnitDimension(from.takes[0]))
+      (from.takes.empty() || !graph_.hasUnitDimension(from.takes[0])))
     return support;
   if (chain.kind == Kind::Transposed && fit <= kBroadcastFit && graph_.traits(to).isReduceSum &&
       !broadcastsOperand(primal))

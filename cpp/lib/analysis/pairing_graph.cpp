@@ -23,7 +23,8 @@ PairingGraph::PairingGraph(const OpList &operations, Provenance &provenance)
   nodes.reserve(operations.size());
   values_.reserve(operations.size());
   for (size_t index = 0; index < operations.size(); ++index)
-    if (operations[index].name == ids_.func)
+    if (bool isDeclaration = !operations[index].numNested;
+        operations[index].name == ids_.func && !isDeclaration)
       addFunction(operations, index);
   values_.seal();
   for (std::vector<NodeId> &scratch : scratch_)
@@ -220,8 +221,10 @@ ValueId PairingGraph::root(ValueId value) const {
 bool PairingGraph::isZero(NodeId id) {
   if (nodes[id].name != broadcast_)
     return false;
-  Attribute value = values_.constant(values_.canonical(operands(id)[0]));
-  if (!value)
+  ValueId operand = values_.canonical(operands(id)[0]);
+  Attribute value = values_.constant(operand);
+  // The text of others may be as long as the program's data.
+  if (bool isScalar = shape(values_.typeOf(operand)).parts.size() == 1; !value || !isScalar)
     return false;
   auto [known, isNew] = isZero_.insert(value.opaque());
   if (isNew) {
@@ -299,9 +302,7 @@ const Order *PairingGraph::orderOf(TextId transforms) {
 const FunctionNodes *PairingGraph::functionOf(const Node &call) {
   if (call.name != ids_.funcCall)
     return nullptr;
-  FlatSymbolRefAttr callee = opOf(call).attrOf<FlatSymbolRefAttr>("callee");
-  Operation function = callee ? provenance_.function(callee.value()) : Operation();
-  uint32_t *index = function ? functionByOp_.find(function.opaque()) : nullptr;
+  uint32_t *index = functionByOp_.find(provenance_.calleeOf(opOf(call)).opaque());
   return index ? &functions[*index] : nullptr;
 }
 

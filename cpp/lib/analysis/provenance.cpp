@@ -4,6 +4,7 @@
 #include "hlotag/analysis/name_path.h"
 
 #include <algorithm>
+#include <map>
 
 namespace hlotag::analysis {
 
@@ -25,9 +26,9 @@ TextId Provenance::intern(std::string_view text) {
   return id;
 }
 
-Operation Provenance::function(std::string_view symbol) const {
-  auto found = functions_.find(symbol);
-  return found == functions_.end() ? Operation() : found->second;
+Operation Provenance::calleeOf(Operation call) const {
+  const Operation *callee = callees_.find(call.opaque());
+  return callee ? *callee : Operation();
 }
 
 const std::vector<Operation> &Provenance::callsOf(Operation function) const {
@@ -285,22 +286,35 @@ const Provenance::Context *Provenance::contextIn(Operation parent) {
 }
 
 void Provenance::indexCalls(const OpList &operations) {
-  for (const OpList::Entry &entry : operations) {
-    if (entry.name != ids_.func)
-      continue;
-    if (StringAttr symbol = entry.op.attrOf<StringAttr>("sym_name"))
-      functions_.emplace(symbol.value(), entry.op);
-    functionsInOrder_.push_back(entry.op);
-  }
-  for (const OpList::Entry &entry : operations) {
+  struct Call {
+    Operation op;
+    std::pair<size_t, std::string_view> callee;
+  };
+  std::map<std::pair<size_t, std::string_view>, Operation> functions; // by module and symbol
+  std::vector<Call> calls;
+  std::vector<size_t> modules; // around the operation
+  for (size_t i = 0; i < operations.size(); ++i) {
+    while (!modules.empty() && operations.after(modules.back()) <= i)
+      modules.pop_back();
+    auto [op, name, numNested, hasRegions] = operations[i];
+    if (name == ids_.module || modules.empty())
+      modules.push_back(i);
+    if (name == ids_.func) {
+      if (StringAttr symbol = op.attrOf<StringAttr>("sym_name"))
+        functions.emplace(std::pair(modules.back(), symbol.value()), op);
+      functionsInOrder_.push_back(op);
+    }
     // Computations of custom calls have names of their own, which nothing is put in front of.
-    Identifier attribute = ids_.calleesOf(entry.name);
-    if (!attribute)
-      continue;
-    FlatSymbolRefAttr callee = entry.op.attrOf<FlatSymbolRefAttr>(attribute.str());
-    if (Operation target = callee ? function(callee.value()) : Operation())
-      calls_[target.opaque()].push_back(entry.op);
+    Identifier attribute = ids_.calleesOf(name);
+    if (auto callee =
+            attribute ? op.attrOf<FlatSymbolRefAttr>(attribute.str()) : FlatSymbolRefAttr())
+      calls.push_back({op, {modules.back(), callee.value()}});
   }
+  for (const Call &call : calls)
+    if (auto callee = functions.find(call.callee); callee != functions.end()) {
+      *callees_.insert(call.op.opaque()).first = callee->second;
+      calls_[callee->second.opaque()].push_back(call.op);
+    }
 }
 
 /// Gives every function its context, callers before callees, iteratively: chains of calls may be

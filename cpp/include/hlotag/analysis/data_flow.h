@@ -31,6 +31,9 @@ public:
   std::vector<size_t> values() const;
 
 private:
+  ir::Block bodyOf(size_t function) const {
+    return calls_.functions()[function].op.regions()[0].firstBlock();
+  }
   Definition definition(ir::Value value) const;
   /// The value that a value is handed on from by a call, or null.
   ir::Value source(ir::Value value) const;
@@ -39,6 +42,7 @@ private:
   const ir::OpIds &ids_;
   CallGraph calls_;
   ir::PointerMap<size_t> numbers_;
+  ir::PointerMap<size_t> functions_, callees_; // of `calls_`: by function, and by func.call
   std::vector<std::vector<Definition>> operands_;
 };
 

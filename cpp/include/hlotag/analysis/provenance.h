@@ -63,9 +63,9 @@ public:
   std::string_view text(TextId id) const { return *texts_[id]; }
   TextId intern(std::string_view text);
 
-  /// The func.func of that name, or null.
-  ir::Operation function(std::string_view symbol) const;
-  /// The calls of a function of this module.
+  /// The func.func that `call` calls, in its own module; null if there is none.
+  ir::Operation calleeOf(ir::Operation call) const;
+  /// The calls of a function.
   const std::vector<ir::Operation> &callsOf(ir::Operation function) const;
 
 private:
@@ -139,8 +139,8 @@ private:
   std::deque<Origin> origins_;
   std::unordered_map<const Context *, ir::PointerMap<const Origin *>> composed_; // by Named
 
-  std::unordered_map<std::string_view, ir::Operation> functions_;
   std::vector<ir::Operation> functionsInOrder_;
+  ir::PointerMap<ir::Operation> callees_; // by call
   std::unordered_map<const void *, std::vector<ir::Operation>> calls_;
 };
 

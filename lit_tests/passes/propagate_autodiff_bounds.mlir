@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What malloc gives is filled, so that an index beyond the values of the module is one far beyond.
+// RUN: env MALLOC_PERTURB_=85 hlotag-opt %s --hlotag-propagate-autodiff --split-input-file | FileCheck %s
+
+// A forward function that is only declared has no operations to pair with: the backward one is all of its call.
+// CHECK-LABEL: func.func @main
+func.func @main(%x: tensor<4xf32>, %g: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK-NEXT: call @inner(%arg0, %arg0)
+  %0 = func.call @inner(%x, %x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#call)
+  // CHECK-NEXT: call @inner_0(%arg0, %arg1) {mhlo.frontend_attributes = {k = "v"}}
+  %1 = func.call @inner_0(%x, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#tcall)
+  return %1 : tensor<4xf32>
+}
+// CHECK-LABEL: func.func private @inner_0(
+func.func private @inner_0(%x: tensor<4xf32>, %g: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK-NEXT: stablehlo.multiply %arg0, %arg1 {mhlo.frontend_attributes = {k = "v"}}
+  %0 = stablehlo.multiply %x, %g : tensor<4xf32> loc(#mul)
+  return %0 : tensor<4xf32>
+}
+func.func private @inner(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+
+#frame1 = loc("inner"("model.py":3:11 to :16))
+#frame2 = loc("f"("model.py":9:11 to :16))
+#mul = loc("mul"(#frame1))
+#call = loc("jit(f)/jvp(jit(inner))"(#frame2))
+#tcall = loc("jit(f)/transpose(jvp(jit(inner)))"(#frame2))
+
+// -----
+
+// A nested module has functions of its own: that of the same name outside has more arguments.
+func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc("sin")
+  return %0 : tensor<4xf32>
+}
+// CHECK: module @nested
+module @nested {
+  func.func private @inner() -> tensor<4xf32> {
+    // CHECK: stablehlo.constant dense<1.000000e+00>
+    %0 = stablehlo.constant dense<1.0> : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+  func.func @main() -> tensor<4xf32> {
+    // CHECK: call @inner() : () -> tensor<4xf32>
+    %0 = func.call @inner() : () -> tensor<4xf32> loc("jit(f)/jit(inner)")
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// An operation without operands may have the name of a primitive that takes one.
+// CHECK-LABEL: func.func @names
+func.func @names(%g: tensor<1x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.iota dim = 0 {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#forward)
+  // CHECK: stablehlo.reshape %arg0 :
+  %1 = stablehlo.reshape %g : (tensor<1x4xf32>) -> tensor<4xf32> loc(#backward)
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+#frame = loc("f"("model.py":3:11 to :16))
+#forward = loc("jit(f)/jvp()/broadcast_in_dim"(#frame))
+#backward = loc("jit(f)/transpose(jvp())/broadcast_in_dim"(#frame))
