@@ -280,6 +280,13 @@ def test_buffer_may_be_a_copy(client):
     assert copied.sum() == 0 and until_call.sum() == 0
 
 
+def test_buffers_of_other_representations(client):
+    with pytest.raises(ArgumentError, match=r"dtype >f4 are in the other order; give x\.astype\('float32'\)"):
+        client.buffer_from_pyval(np.array([1, 2], ">f4"))
+    with pytest.raises(ArgumentError, match=r"a masked array would lose its mask; give argument\.filled"):
+        client.buffer_from_pyval(np.ma.array([1.0, 2.0], mask=[False, True]))
+
+
 @pytest.mark.parametrize("bad", [np.array([object()]), np.array(["text"]), None, [[1], [2, 3]]])
 def test_buffer_of_no_numbers(client, bad):
     with pytest.raises((ArgumentError, XlaError, ValueError)):
@@ -419,8 +426,9 @@ def test_tokens(results, client, sharded):
     token = results.consume_token()
     assert isinstance(token, xla.ShardedToken) and token.block_until_ready() is None
     assert all(isinstance(token.get_token(i), xla.Token) and token.get_token(i).block_until_ready() is None for i in range(2))
+    assert token.get_token(device_id=1).block_until_ready() is None
     for bad in (2, -1):
-        with pytest.raises(IndexError, match=f"one token per device, 0 to 1, and none for {bad}"):
+        with pytest.raises(IndexError, match=rf"tokens for the devices \[0, 1\], and none for {bad}"):
             token.get_token(bad)
     with pytest.raises(ArgumentError, match="taken once"):
         results.consume_token()

@@ -43,6 +43,17 @@ DEVICES = {
         "the program is for num_replicas=2, and options have 1; set options.num_replicas = 2",
     ),
     "another assignment": (lambda c: None, {"device_assignment": assignment([0], [1])}, "device_assignment is another one"),
+    "an assignment of other devices": (
+        lambda c: c.devices()[:1],
+        {"device_assignment": assignment([1])},
+        r"device_assignment is .*\{1\}\}, and the devices are \[.*id=0\)\]; give one of the two",
+    ),
+    "an assignment in another order": (
+        lambda c: c.devices(),
+        {"device_assignment": assignment([1], [0]), "num_replicas": 2},
+        r"device_assignment is .*\{1 0\}\}, and the devices are",
+    ),
+    "an assignment of no device": (lambda c: None, {"device_assignment": assignment([7])}, "7 is no device; this client has"),
 }
 
 
@@ -73,6 +84,20 @@ def test_options_that_do_not_fit(client):
     with pytest.raises(XlaError, match="specify 1 argument layouts, but computation has 2 arguments"):
         client.compile_and_load(ADD_HLO, options=options(argument_layouts=[shape]))
     assert client.compile_and_load(ADD_HLO, options=_jax.CompileOptions()).execute(add_on(client))[0].tolist() == SUM
+
+
+def test_devices_of_the_assignment(client):
+    given = options(device_assignment=assignment([1], [0]), num_replicas=2)
+    assert client.compile_and_load(ADD_HLO, options=given).local_devices() == client.local_devices()[::-1]
+
+
+def test_host_callbacks_that_are_no_list(client, serialized):
+    for run in (
+        lambda: client.compile_and_load(ADD_HLO, host_callbacks=3),
+        lambda: client.deserialize_executable(serialized, host_callbacks=3),
+    ):
+        with pytest.raises(ArgumentError, match="host_callbacks must be a list, got 3 of type int"):
+            run()
 
 
 def test_options_given_are_not_changed(client):

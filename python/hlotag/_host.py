@@ -308,7 +308,7 @@ class _Cache:
         if self._path is None:
             return None
         try:
-            document = json.loads(_read_own_file(self._path))
+            document = json.loads(read_own_file(self._path))
             content = document["content"]
             if document["sha256"] != _digest(content) or content["identity"] != self._identity():
                 return None
@@ -346,7 +346,7 @@ class _Cache:
         }
 
 
-def _read_own_file(path: str) -> bytes:
+def read_own_file(path: str) -> bytes:
     """Reads a small regular file that belongs to this user and that nobody else can write.
 
     Raises:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,8 @@ from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAcce
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-JaxlibClient, JaxlibCompileOptions, JaxlibLoadedExecutable = _jax.Client, _jax.CompileOptions, _jax.LoadedExecutable
+JaxlibClient, JaxlibCompileOptions = _jax.Client, _jax.CompileOptions
+JaxlibExecutable, JaxlibLoadedExecutable = _jax.Executable, _jax.LoadedExecutable
 CompiledMemoryStats, Token = _jax.CompiledMemoryStats, _jax.Token
 DeviceAssignment, DeviceList = _jax.DeviceAssignment, _jax.DeviceList
 HloModule, XlaComputation, Shape = _hlo.HloModule, _hlo.XlaComputation, _hlo.Shape
@@ -48,6 +50,13 @@ def jaxlib_name(name: str) -> Any:
         if hasattr(module, name):
             return getattr(module, name)
     raise AttributeError(f"jaxlib has no {name!r} for XLA's compiler and runtime")
+
+
+def assigned_ids(assignment: Any) -> list[int]:
+    """The ids of a DeviceAssignment's devices, replica by replica; jaxlib writes them into text only."""
+    by_computation = re.findall(r"Computation\d+\{([^}]*)\}", str(assignment))
+    columns = [[int(number) for number in re.findall(r"\d+", ids)] for ids in by_computation]
+    return [number for replica in zip(*columns, strict=True) for number in replica]
 
 
 def ir_context() -> Any:

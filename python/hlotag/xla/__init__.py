@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from jax.errors import JaxRuntimeError as XlaRuntimeError
+
 from hlotag import _compat
 from hlotag.errors import ArgumentError, ParseError, UnsupportedError, XlaError
 from hlotag.xla.client import Client, make_cpu_client
@@ -44,6 +46,7 @@ __all__ = [
     "UnsupportedError",
     "XlaComputation",
     "XlaError",
+    "XlaRuntimeError",
     "compile",
     "compile_and_load",
     "deserialize_executable",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from jax.errors import JaxRuntimeError
 
-from hlotag.errors import XlaError
+from hlotag.xla._errors import XlaError
 
 _STATUS_CODE = re.compile(r"^[A-Z_]+: ")
 

@@ -10,8 +10,8 @@ import json
 import zlib
 from dataclasses import asdict, dataclass
 
-from hlotag.errors import XlaError
 from hlotag.xla import _wire
+from hlotag.xla._errors import XlaError
 
 _FIELD = 536_870_000
 _MAGIC = b"hlotag executable"

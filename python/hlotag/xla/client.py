@@ -15,8 +15,8 @@ from jax.extend import backend
 
 from hlotag import _compat
 from hlotag._arguments import check_flag, elements_of, shown
-from hlotag.errors import ArgumentError, UnsupportedError, XlaError
 from hlotag.xla import inputs
+from hlotag.xla._errors import ArgumentError, UnsupportedError, XlaError
 from hlotag.xla._refusals import refusals_explained
 from hlotag.xla._stamp import Stamp, unstamped
 from hlotag.xla.executable import Executable, LoadedExecutable, platform_of
@@ -99,11 +99,13 @@ class Client:
         program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
         try:
             with _compile_explained():
-                return Executable(self._raw.compile(program.module, devices, used.jaxlib_object), self._raw)
+                executable = Executable(self._raw.compile(program.module, devices, used.jaxlib_object), self._raw)
         except XlaError as error:
             if _NO_COMPILER not in str(error):
                 raise
-        return Executable(self._load(program, devices, used, ()), self._raw)
+            executable = Executable(self._load(program, devices, used, ()), self._raw)
+        executable.check_result_layout(used.executable_build_options.result_layout)
+        return executable
 
     def compile_and_load(
         self,
@@ -121,8 +123,9 @@ class Client:
             computation: HLO text; an HloModuleProto, serialized; StableHLO text; MLIR bytecode; a portable artifact; an
                 `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; what `hlotag.xla_computation` returned.
             executable_devices: A device, a list or tuple of devices, or a DeviceList: one for each partition of each replica.
-                None for the client's first ones.
-            compile_options: `CompileOptions`. None for those that the program was written for: its replicas and partitions.
+                None for those of the options' device assignment, or the client's first ones.
+            compile_options: `CompileOptions`. None for those that the program was written for: its replicas and partitions, or a
+                replica on each device if the program names neither.
             host_callbacks: What jaxlib needs for some platforms to call back into Python; a `Lowered` brings its own.
             options: Another name of `compile_options`.
             pipeline: Passes to run before, as in `hlotag.run_passes`; on a copy.
@@ -137,8 +140,10 @@ class Client:
             UnsupportedError: The options ask for several replicas and several partitions.
             XlaError: XLA cannot compile it.
         """
+        callbacks = elements_of("host_callbacks", host_callbacks, ArgumentError)
         program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
-        loaded = LoadedExecutable(self._load(program, devices, used, host_callbacks))
+        loaded = LoadedExecutable(self._load(program, devices, used, callbacks))
+        loaded.check_result_layout(used.executable_build_options.result_layout)
         if program.keepalive is not None:
             loaded.keep_alive(program.keepalive)
         return loaded
@@ -187,17 +192,19 @@ class Client:
         if not isinstance(serialized, bytes | bytearray | memoryview):
             raise ArgumentError(f"serialized must be bytes, not {type(serialized).__name__}")
         executable, stamp = unstamped(bytes(serialized))
-        if not host_callbacks and re.search(inputs.PYTHON_CALLBACK.pattern.encode(), executable):
+        callbacks = elements_of("host_callbacks", host_callbacks, ArgumentError)
+        if not callbacks and re.search(inputs.PYTHON_CALLBACK.pattern.encode(), executable):
             raise XlaError("the executable calls functions of Python's, which are not in its bytes; give them as host_callbacks")
         given = _one_of(compile_options, options)
         used = CompileOptions.of(given)
         if stamp is not None:
             self._check_stamp(stamp)
             used.num_replicas, used.num_partitions = stamp.num_replicas, stamp.num_partitions
+        used.compile_portable_executable = False
         devices = self._placed(executable_devices, used)
         advice = "give all the bytes that serialize_executable of this jaxlib returned"
         with refusals_explained(f"load these {len(serialized)} bytes as an executable", advice):
-            loaded = self._raw.deserialize_executable(executable, devices, used.jaxlib_object, list(host_callbacks))
+            loaded = self._raw.deserialize_executable(executable, devices, used.jaxlib_object, callbacks)
         return LoadedExecutable(loaded, serialized=bytes(serialized))
 
     def buffer_from_pyval(
@@ -219,11 +226,16 @@ class Client:
             ArgumentError: The device is not this client's, or the data is no array.
         """
         (place,) = self._own([device] if device is not None else self.local_devices()[:1])
+        if isinstance(argument, np.ma.MaskedArray):
+            raise ArgumentError("a masked array would lose its mask; give argument.filled(value), or argument.data")
         if isinstance(argument, bool | int | float | complex):
             argument = np.asarray(argument, jax.dtypes.canonicalize_dtype(type(argument)))
         data = np.asarray(argument)
         if data.dtype.hasobject:
             raise ArgumentError(f"a {type(argument).__name__} of dtype {data.dtype} cannot be put on a device; give numbers")
+        if not data.dtype.isnative:
+            native = f"x.astype({data.dtype.newbyteorder('=').name!r})"
+            raise ArgumentError(f"the bytes of dtype {data.dtype.str} are in the other order; give {native}")
         aval = ShapedArray(data.shape, data.dtype)
         sharding = jax.sharding.SingleDeviceSharding(place)
         semantics = {} if host_buffer_semantics is None else {"host_buffer_semantics": host_buffer_semantics}
@@ -244,10 +256,18 @@ class Client:
                 raise ArgumentError(f"the program is for {name}={wanted}, and options have {has}; set options.{name} = {wanted}")
         if given is None:
             used.num_replicas, used.num_partitions = program.num_replicas, program.num_partitions
+            if used.num_replicas * used.num_partitions == 1 and devices is not None:
+                devices = _listed(devices)
+                used.num_replicas = max(len(devices), 1)
             build = used.executable_build_options
             build.use_spmd_partitioning = program.num_partitions > 1
             build.use_shardy_partitioner = program.num_partitions > 1 and inputs.uses_shardy(program.module)
-        return program, self._placed(devices, used), used
+        # The executable's code is the same; jaxlib does not run one that has no device.
+        used.compile_portable_executable = False
+        placed = self._placed(devices, used)
+        inputs.check_replica_groups(program.module, used.num_replicas * used.num_partitions)
+        inputs.try_to_compile(program, used.SerializeAsString(), self._raw.platform == "cpu")
+        return program, placed, used
 
     def _load(self, program: inputs.Program, devices: Any, used: CompileOptions, host_callbacks: Sequence[Any]) -> Any:
         callbacks = [*program.host_callbacks, *host_callbacks]
@@ -273,19 +293,23 @@ class Client:
             )
         needed = replicas * partitions
         count = f"{replicas} replicas of {partitions} partitions need {needed} devices"
+        assignment = options.device_assignment
+        assigned = _compat.assigned_ids(assignment) if assignment is not None else []
+        if assigned and (assignment.replica_count(), assignment.computation_count()) != (replicas, partitions):
+            raise ArgumentError(f"{count}, and options.device_assignment is another one: {assignment}")
         if devices is None:
-            devices = self.local_devices()[:needed]
-        given = self._own([devices] if isinstance(devices, jax.Device) else elements_of("devices", devices, ArgumentError))
+            by_id = {device.id: device for device in self._raw.devices()}
+            devices = [by_id.get(number, number) for number in assigned] or self.local_devices()[:needed]
+        given = self._own(_listed(devices))
         if len(given) != needed:
             raise ArgumentError(f"{count}, and there are {len(given)}; give as many, or set num_replicas and num_partitions")
         if len(set(given)) != len(given):
             raise ArgumentError(f"a device is given twice: {', '.join(map(str, given))}")
-        assignment = options.device_assignment
+        ids = np.array([device.id for device in given], np.int32).reshape(replicas, partitions)
         if assignment is None:
-            ids = np.array([device.id for device in given], np.int32).reshape(replicas, partitions)
             options.device_assignment = _compat.DeviceAssignment.create(ids)
-        elif (assignment.replica_count(), assignment.computation_count()) != (replicas, partitions):
-            raise ArgumentError(f"{count}, and options.device_assignment is another one: {assignment}")
+        elif assigned != ids.ravel().tolist():
+            raise ArgumentError(f"options.device_assignment is {assignment}, and the devices are {given}; give one of the two")
         return _compat.DeviceList(tuple(given))
 
     def _own(self, devices: list[Any]) -> list[Any]:
@@ -348,6 +372,10 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
             **further,
         )
     )
+
+
+def _listed(devices: Any) -> list[Any]:
+    return [devices] if isinstance(devices, jax.Device) else elements_of("devices", devices, ArgumentError)
 
 
 def _compile_explained() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,10 +18,8 @@ from jax.sharding import PartitionSpec
 
 from hlotag import _compat
 from hlotag._arguments import check_flag, elements_of, shown
-from hlotag.errors import ArgumentError
 from hlotag.pipeline import to_bytecode
-
-_MANY_ARGUMENTS = 100  # Above, some platforms want one tuple.
+from hlotag.xla._errors import ArgumentError
 
 
 class Computation(_compat.XlaComputation):
@@ -78,7 +77,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
             static, with `PartitionSpec(2, 1)` for 2 parts along the first dimension, and None for what each partition has whole.
         out_parts: Likewise, how outputs are partitioned.
         backend: The platform, `"cpu"`, `"gpu"`, `"cuda"`, `"rocm"` or `"tpu"`; it need not be there. None for JAX's default one.
-        tuple_args: Whether the program has one parameter, a tuple; None: if there are more than 100.
+        tuple_args: Whether the program has one parameter, a tuple; None for not.
         instantiate_const_outputs: Does nothing, as before.
         return_shape: Whether to return also the shapes of the outputs.
         donate_argnums: Which positional arguments XLA may overwrite, as in `jax.jit`; shown as `input_output_alias`.
@@ -125,8 +124,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         _write_shardings(module, "arg_attrs", in_shardings)
         _write_shardings(module, "res_attrs", out_shardings)
 
-        use_tuple = len(is_donated) > _MANY_ARGUMENTS if tuple_args is None else tuple_args
-        built = _compat.module_to_computation(to_bytecode(module), use_tuple)
+        built = _compat.module_to_computation(to_bytecode(module), bool(tuple_args))
         result = Computation(built.as_serialized_hlo_module_proto())
         result.num_replicas, result.num_partitions = math.prod(axes.values()), partitions
         result.keepalive, result.host_callbacks = keepalive, tuple(callbacks or ())
@@ -141,10 +139,15 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
 
 def _indices(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
-    numbers = (value,) if isinstance(value, int) else tuple(elements_of(name, value, ArgumentError))
-    if not all(isinstance(number, int) for number in numbers):
+    numbers = [value] if _is_int(value) else elements_of(name, value, ArgumentError)
+    if not all(map(_is_int, numbers)):
         raise ArgumentError(f"{name} must be an int or several, not {value!r}")
-    return numbers
+    return tuple(map(operator.index, numbers))
+
+
+def _is_int(value: Any) -> bool:
+    """Whether JAX takes this for an int: one of NumPy's is one, too."""
+    return hasattr(value, "__index__") and np.ndim(value) == 0
 
 
 def _within(name: str, numbers: tuple[int, ...], count: int) -> set[int]:
@@ -159,9 +162,9 @@ def _axes(axis_env: Any) -> dict[Hashable, int]:
     given = () if axis_env is None else elements_of("axis_env", axis_env, ArgumentError)
     pairs = [tuple(elements_of("an element of axis_env", pair, ArgumentError)) for pair in given]
     for pair in pairs:
-        if len(pair) != 2 or not isinstance(pair[1], int) or pair[1] < 1:
+        if len(pair) != 2 or not _is_int(pair[1]) or pair[1] < 1:
             raise ArgumentError(f"axis_env must have pairs of a name and a size of 1 or more, such as ('i', 4), not {pair!r}")
-    axes = dict(pairs)
+    axes = {name: operator.index(size) for name, size in pairs}
     if len(axes) < len(pairs):
         raise ArgumentError(f"axis_env has a name twice: {pairs}")
     return axes
@@ -211,7 +214,7 @@ def _sharding(where: str, spec: Any, leaf: Any) -> str:
     if spec is None:
         return "{replicated}"
     counts = [1 if count is None else count for count in spec] if isinstance(spec, PartitionSpec) else [0]
-    if not all(isinstance(count, int) and count >= 1 for count in counts):
+    if not all(_is_int(count) and count >= 1 for count in counts):
         raise ArgumentError(
             f"{where}: PartitionSpec has the number of parts of each dimension, such as PartitionSpec(2, 1), not {shown(spec)}; "
             "for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"

@@ -14,7 +14,7 @@ from jax.core import Tracer
 from jax.errors import JaxRuntimeError
 
 from hlotag import _compat
-from hlotag.errors import ArgumentError, UnsupportedError
+from hlotag.xla._errors import ArgumentError, UnsupportedError
 from hlotag.xla._refusals import reason_of
 from hlotag.xla._stamp import Stamp, stamped
 from hlotag.xla.results import ExecuteResults
@@ -28,12 +28,15 @@ class Executable:
         client: jaxlib's client that compiled it.
     """
 
+    _JAXLIB_CLASS: type = _compat.JaxlibExecutable
+
     def __init__(self, jaxlib_object: Any, client: Any):
         self._raw, self._client = jaxlib_object, client
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
+        # A loaded executable may stand for one that is not; its unchecked `execute` is not handed through.
+        if name.startswith("_") or not hasattr(self._JAXLIB_CLASS, name):
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
         return getattr(self._raw, name)
 
     @property
@@ -101,6 +104,36 @@ class Executable:
                 "of JAX's jax.export.export(jax.jit(f))(*args).serialize()."
             ) from error
 
+    def check_result_layout(self, wanted: Any) -> None:
+        """Checks that the program has the result that the options ask for, which jaxlib may ignore.
+
+        Args:
+            wanted: The options' `result_layout`.
+
+        Raises:
+            ArgumentError: The result has another shape.
+            UnsupportedError: The result has another layout.
+        """
+        # The options have the shape before partitioning.
+        if wanted is None or self._program_shape is None or self._counts[1] > 1:
+            return
+        given, has = str(wanted), str(self._program_shape.result_shape())
+        if re.sub(r"\{.*?\}", "", given) != re.sub(r"\{.*?\}", "", has):
+            raise ArgumentError(f"options.executable_build_options.result_layout is {given}, and the program's result {has}")
+        if re.sub(r":.*?\}", "}", given) != re.sub(r":.*?\}", "}", has):  # without tiles
+            raise UnsupportedError(
+                f"jaxlib {jaxlib.version.__version__} ignores result_layout={given} and gives {has}; leave it out"
+            )
+
+    @cached_property
+    def _program_shape(self) -> Any:
+        """The shapes on one device, or None where the platform does not say."""
+        try:
+            module = self.hlo_modules()[0]
+        except JaxRuntimeError:
+            return None
+        return _compat.XlaComputation(module.as_serialized_hlo_module_proto()).program_shape()
+
     @cached_property
     def _stamp(self) -> Stamp:
         return Stamp(jaxlib.version.__version__, platform_of(self._client), *self._counts)
@@ -120,6 +153,8 @@ class LoadedExecutable(Executable):
         jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
         serialized: What it was deserialized from, if it was.
     """
+
+    _JAXLIB_CLASS = _compat.JaxlibLoadedExecutable
 
     def __init__(self, jaxlib_object: Any, serialized: bytes | None = None):
         if not isinstance(jaxlib_object, _compat.JaxlibLoadedExecutable):
@@ -162,13 +197,14 @@ class LoadedExecutable(Executable):
         """The size of its code; 0 where the platform does not say (CPU)."""
         return self._raw.size_of_generated_code_in_bytes()
 
-    def keep_alive(self, obj: Any, /) -> None:
+    def keep_alive(self, obj: Any = None) -> None:
         """Keeps an object alive as long as the executable.
 
         Args:
-            obj: What the program refers to, such as a callback.
+            obj: What the program refers to, such as a callback. None does nothing.
         """
-        self._raw.keep_alive(obj)
+        if obj is not None:
+            self._raw.keep_alive(obj)
 
     def execute(self, arguments: Sequence[jax.Array], device: Any = None) -> list[jax.Array]:
         """Runs the program on its one device.
@@ -204,20 +240,23 @@ class LoadedExecutable(Executable):
         """Runs the program on all its devices.
 
         Args:
-            arguments: One per parameter: an array over all the devices, or a list of arrays, one on each.
+            arguments: One per parameter: an array over all the devices, or a list of arrays, one on each. Or one list per device,
+                with an array on that device for each parameter. Where the arrays lie tells the two apart.
             with_tokens: Whether the end of the execution will be asked for.
 
         Returns:
-            The results.
+            The results, in the order in which the arguments were given: by result, or by device.
 
         Raises:
             ArgumentError: The arguments do not fit the program.
         """
-        whole = [self._assembled(number, argument) for number, argument in enumerate(self._counted(arguments))]
+        by_device = self._are_by_device(arguments)
+        by_parameter = list(zip(*arguments, strict=True)) if by_device else arguments
+        whole = [self._assembled(number, argument) for number, argument in enumerate(self._counted(by_parameter))]
         for number, argument in enumerate(whole):
             self._check(number, argument)
         raw = self._raw.execute_sharded(whole, with_tokens=with_tokens)
-        return ExecuteResults(raw, len(self._devices) if with_tokens else 0)
+        return ExecuteResults(raw, [device.id for device in self._devices] if with_tokens else [], by_device)
 
     # jaxlib passes on what it is given: a wrong dtype of the same size is taken for the right one, an array of another client
     # ends the process, and what is wrong is said in terms of buffers.
@@ -225,12 +264,7 @@ class LoadedExecutable(Executable):
     @cached_property
     def _parameters(self) -> list[Any] | None:
         """The shape of each parameter on one device, or None where the platform does not say."""
-        try:
-            module = self.hlo_modules()[0]
-        except JaxRuntimeError:
-            return None
-        shapes = _compat.XlaComputation(module.as_serialized_hlo_module_proto()).program_shape().parameter_shapes()
-        return [leaf for shape in shapes for leaf in (shape.tuple_shapes() if shape.is_tuple() else [shape])]
+        return None if self._program_shape is None else _leaves(self._program_shape.parameter_shapes())
 
     def _checked(self, arguments: Any, device: Any) -> list[Any]:
         if len(self._devices) != 1:
@@ -276,6 +310,28 @@ class LoadedExecutable(Executable):
         if not parameter.is_dynamic() and shape != tuple(parameter.dimensions()):
             on_each = "" if shape == argument.shape else " on each device"
             raise ArgumentError(f"argument {number} has the shape {shape}{on_each}, and the parameter is {parameter}")
+        has, wanted = argument.format.layout, tuple(reversed(parameter.layout().minor_to_major()))
+        if has is not None and has.major_to_minor != wanted:
+            raise ArgumentError(
+                f"argument {number} has the dimensions {has.major_to_minor} from major to minor, and the parameter is "
+                f"{parameter}; give it that layout: jax.device_put(x, Format(Layout({wanted}), x.sharding)), both from "
+                "jax.experimental.layout"
+            )
+
+    def _are_by_device(self, arguments: Any) -> bool:
+        """Whether there is one list per device, of arrays on it, and not one list per parameter."""
+
+        def lie_on(arrays: Sequence[Any], devices: Sequence[Any]) -> bool:
+            if len(arrays) != len(devices) or not all(isinstance(array, jax.Array) for array in arrays):
+                return False
+            return all(array.sharding.device_set == {device} for array, device in zip(arrays, devices, strict=True))
+
+        if not isinstance(arguments, Sequence) or len(arguments) != len(self._devices):
+            return False
+        if not all(isinstance(part, list | tuple) and len(part) == len(arguments[0]) for part in arguments):
+            return False
+        by_device = [lie_on(part, [device] * len(part)) for part, device in zip(arguments, self._devices, strict=True)]
+        return all(by_device) and not all(lie_on(part, self._devices) for part in arguments)
 
     def _assembled(self, number: int, argument: Any) -> Any:
         """One array over all devices, from a list of arrays, one on each."""
@@ -287,12 +343,18 @@ class LoadedExecutable(Executable):
         for shard, device in zip(argument, self._devices, strict=True):
             if not isinstance(shard, jax.Array) or shard.sharding.addressable_devices != {device}:
                 raise ArgumentError(f"argument {number} must have arrays on {', '.join(map(str, self._devices))}, in this order")
+            if shard.is_deleted():
+                raise ArgumentError(f"the array of argument {number} on {device} has been deleted or donated; give another array")
         if len({(shard.shape, shard.dtype) for shard in argument}) > 1:
             raise ArgumentError(f"argument {number} has arrays of different shapes or dtypes; on all devices they must be equal")
         # The devices' data need not be equal, but jaxlib takes an array's parts one by one, so its whole does not matter.
         mesh = jax.sharding.Mesh(list(self._devices), ("device",))
         replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         return jax.make_array_from_single_device_arrays(argument[0].shape, replicated, list(argument))
+
+
+def _leaves(shapes: Sequence[Any]) -> list[Any]:
+    return [leaf for shape in shapes for leaf in (shape.tuple_shapes() if shape.is_tuple() else [shape])]
 
 
 def platform_of(client: Any) -> str:

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from jax.errors import JaxRuntimeError
 from jax.extend.mlir import ir
 
 from hlotag import _compat
 from hlotag.errors import Diagnostic, ParseError
-from hlotag.pipeline import nesting_depth, parse_module, run_passes, to_bytecode, try_parse
-from hlotag.xla import _wire
+from hlotag.pipeline import parse_module, run_passes, to_bytecode, try_parse
+from hlotag.xla import _errors, _trial, _wire
+from hlotag.xla._errors import ArgumentError, XlaError
 from hlotag.xla._refusals import reason_of
 from hlotag.xla._stamp import looks_serialized
 
@@ -26,6 +28,8 @@ ACCEPTED = (
     "or what JAX made: a Lowered, an Exported, or what xla_computation returned"
 )
 
+_HOW_TO_FIND = "Correct the instruction that the message names; if it names none, leave instructions out to find it."
+
 PYTHON_CALLBACK = re.compile(r"xla_(?:ffi_)?(?:partitioned_)?python_\w+_callback")
 """The custom calls by which a program calls functions of Python's."""
 
@@ -33,12 +37,11 @@ _BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"  # in what `jax.export` writes
 _COMMENTS = r"(?:\s|//[^\n]*\n|/\*.*?\*/)*"
 _HLO_TEXT = re.compile(_COMMENTS + r"(?:HloModule|ENTRY)\b", re.DOTALL)
-_HLO_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\bparameter\((?P<number>\d+)\)|[{}]', re.DOTALL)
 _HLO_HEADER = re.compile(r"HloModule\b[^\n]*")
 _MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"%]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
 _MODULE_NAME, _COMPUTATIONS = 1, 3  # fields of xla.HloModuleProto (xla/service/hlo.proto)
-_MAX_HLO_DEPTH = 1_000  # XLA's parser recurses; at some thousands the stack ends.
 _NAME_BEGINS = _MODULE_NAME << 3 | 2  # the first byte of one
+_ALIASES = "mhlo.input_output_alias"
 _HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
 
 # What else people have at hand, and what to do with it.
@@ -68,6 +71,7 @@ class Program:
         host_callbacks: What XLA needs to call back into Python, on some platforms.
         keepalive: What must live as long as the executable.
         calls_python: Whether it needs host callbacks that are not known.
+        is_foreign: Whether it came as text or bytes, and not from JAX.
     """
 
     module: ir.Module
@@ -76,6 +80,7 @@ class Program:
     host_callbacks: tuple = field(default=())
     keepalive: Any = None
     calls_python: bool = False
+    is_foreign: bool = False
 
 
 def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Program:
@@ -96,7 +101,10 @@ def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Progr
         PassError: A pass failed.
         TypeError: It is an object of a class that cannot be read.
     """
-    program = _read(computation)
+    try:
+        program = _read(computation)
+    except ParseError as error:
+        raise _errors.ParseError(str(error)) from None
     if pipeline is None:
         return program
     copy = _compat.read_bytecode(to_bytecode(program.module))
@@ -105,9 +113,9 @@ def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Progr
 
 def _read(computation: Any) -> Program:
     if isinstance(computation, str):
-        return _read_text(computation)
+        return replace(_read_text(computation), is_foreign=True)
     if isinstance(computation, bytes | bytearray | memoryview):
-        return _read_bytes(bytes(computation))
+        return replace(_read_bytes(bytes(computation)), is_foreign=True)
     for kind, reader in _READERS.items():
         if isinstance(computation, kind):
             return reader(computation)
@@ -140,6 +148,33 @@ def uses_shardy(module: ir.Module) -> bool:
     return has_attribute or any(operation.operation.name.startswith("sdy.") for operation in module.body.operations)
 
 
+def check_replica_groups(module: ir.Module, count: int) -> None:
+    """Checks that collectives name no replica or partition that there is not: XLA takes their operand for the result.
+
+    Args:
+        module: The program.
+        count: Its replicas or partitions.
+
+    Raises:
+        ArgumentError: There are not so many.
+    """
+    beyond: dict[str, int] = {}
+
+    def visit(operation: Any) -> ir.WalkResult:
+        for entry in {"replica_groups", "source_target_pairs"}.intersection(operation.attributes.keys()):
+            groups = operation.attributes[entry]
+            if isinstance(groups, ir.DenseElementsAttr) and (highest := np.asarray(groups).max(initial=0)) >= count:
+                beyond[operation.name.removeprefix("stablehlo.")] = highest
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for operation, highest in beyond.items():
+        raise ArgumentError(
+            f"{operation} names replica or partition {highest}, and the program is compiled for {count}; text and bytes of a "
+            "program may not say for how many it is: set options.num_replicas or options.num_partitions"
+        )
+
+
 # --- Text and bytes ----------------------------------------------------------------------------------------------------------
 
 
@@ -159,46 +194,26 @@ def _read_text(text: str) -> Program:
 
 
 def _read_hlo_text(text: str) -> Program:
-    depth = nesting_depth(text)
-    if depth > _MAX_HLO_DEPTH:
-        raise ParseError(
-            f"the HLO text is nested {depth} deep, and XLA reads it up to {_MAX_HLO_DEPTH}: it calls itself at each level"
-        )
-    _check_parameter_numbers(text)
+    _try_to_read("HLO text", text)
     try:
         serialized = _compat.parse_hlo(text).as_serialized_hlo_module_proto()
     except JaxRuntimeError as error:
         # XLA's message has line, column, the line itself and a caret.
         message = reason_of(error).removeprefix("Syntax error when trying to parse the text as a HloModule:").strip()
-        raise ParseError(f"the HLO text has a syntax error: {message}") from None
+        raise ParseError(f"the HLO text has a syntax error: {message or 'XLA does not say where'}") from None
     program = _read_hlo_proto(serialized, text)
     header = _HLO_HEADER.search(text)
-    counts = re.findall(r"\b(replica_count|num_partitions)=(\d+)", header[0] if header else "")
+    counts = re.findall(r"\b(replica_count|num_partitions)=(-?\d+)", header[0] if header else "")
     count = {name: int(number) for name, number in counts}
+    for name, number in count.items():
+        if number < 1:
+            raise ParseError(f"{name} must be 1 or more, and the HLO text has {name}={number}")
     return replace(program, num_replicas=count.get("replica_count", 1), num_partitions=count.get("num_partitions", 1))
-
-
-def _check_parameter_numbers(text: str) -> None:
-    """Refuses computations whose parameters are not numbered from 0: XLA's parser ends the process with them."""
-    depth, numbers = 0, []
-    for token in _HLO_TOKEN.finditer(text):
-        if token["number"] is not None:
-            numbers.append(int(token["number"]))
-        elif token[0] == "{":
-            depth += 1
-        elif token[0] == "}":
-            depth -= 1
-        if depth == 0 and numbers:
-            # A number that is there twice, XLA reports itself.
-            if max(numbers) >= len(numbers):
-                line = text.count("\n", 0, token.start()) + 1
-                count = f"parameter({max(numbers)}), and only {len(numbers)} parameters"
-                raise ParseError(f"the computation that ends in line {line} has {count}; they are numbered from 0, without gaps")
-            numbers = []
 
 
 def _read_bytes(data: bytes) -> Program:
     if data.startswith(_BYTECODE):
+        _try_to_read("MLIR bytecode", data)
         with _compat.ir_context():
             return _of_module(parse_module(data, "<MLIR bytecode>"))
     text = _as_text(data)
@@ -211,7 +226,31 @@ def _read_bytes(data: bytes) -> Program:
             raise ParseError(f"these bytes look like {advice}")
     if _PORTABLE in data and not _parts(data):
         raise ParseError("these bytes look like a serialized jax.export.Exported; give jax.export.deserialize(...) of them")
-    return _read_hlo_proto(_hlo_module_in(data))
+    module = _hlo_module_in(data)
+    _try_to_read("HloModuleProto", module)
+    return _read_hlo_proto(module)
+
+
+def _try_to_read(kind: str, program: str | bytes) -> None:
+    if reason := _trial.why_not("read", program=program):
+        raise ParseError(f"this {kind} would end the process when XLA reads it: {reason}\n{_HOW_TO_FIND}")
+
+
+def try_to_compile(program: Program, options: bytes, on_cpu: bool) -> None:
+    """Refuses a program that ends the process, unless it is JAX's own.
+
+    Args:
+        program: The program.
+        options: How it is compiled, serialized.
+        on_cpu: Whether for a CPU.
+
+    Raises:
+        XlaError: It ended the process that tried to compile it.
+    """
+    if not program.is_foreign:
+        return
+    if reason := _trial.why_not("compile", bytecode=to_bytecode(program.module), options=options, on_cpu=on_cpu):
+        raise XlaError(f"this program would end the process when XLA compiles it: {reason}\n{_HOW_TO_FIND}")
 
 
 def _as_text(data: bytes) -> str | None:
@@ -255,8 +294,41 @@ def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
     with _compat.ir_context():
         module, diagnostics = try_parse(bytecode)
     if module is not None:
+        _untuple_aliases(module, _compat.XlaComputation(serialized).program_shape())
         return _of_module(module)
     raise ParseError("\n".join(["the HLO is not valid:", *(_explain_in_hlo(diagnostic, text) for diagnostic in diagnostics)]))
+
+
+def _untuple_aliases(module: ir.Module, shape: Any) -> None:
+    """Numbers donated parameters and their results anew: jaxlib makes leaves of tuples, and leaves the indices as they were.
+
+    Args:
+        module: What jaxlib made of the HLO.
+        shape: The HLO's program shape.
+    """
+    attributes: Any = module.operation.attributes
+    if _ALIASES not in attributes:
+        return
+    results = [shape.result_shape()]
+    changed = []
+    for entry in map(ir.DictAttr, attributes[_ALIASES]):
+        alias = ir.DictAttr(entry["alias"])
+        number, path = ir.IntegerAttr(alias["parameter_number"]).value, list(ir.DenseI64ArrayAttr(alias["parameter_index"]))
+        parameter = _leaf_number(shape.parameter_shapes(), [number, *path])
+        result = _leaf_number(results, [0, *ir.DenseI64ArrayAttr(entry["output_index"])])
+        index = f"array<i64: {result}>" if results[0].leaf_count() > 1 else "array<i64>"
+        changed.append(
+            f"{{alias = {{kind = {alias['kind']}, parameter_index = array<i64>, parameter_number = {parameter} : i64}}, "
+            f"output_index = {index}}}"
+        )
+    attributes[_ALIASES] = ir.Attribute.parse(f"[{', '.join(changed)}]", module.context)
+
+
+def _leaf_number(shapes: Sequence[Any], path: Sequence[int]) -> int:
+    """The number of the leaf at `path`, or of the first one below it, among the leaves of `shapes`."""
+    first, *rest = path
+    before = sum(shape.leaf_count() for shape in shapes[:first])
+    return before + (_leaf_number(shapes[first].tuple_shapes(), rest) if rest else 0)
 
 
 def _explain_in_hlo(diagnostic: Diagnostic, text: str) -> str:
@@ -346,7 +418,10 @@ def _read_exported(exported: Any) -> Program:
 
 
 def _read_computation(computation: Any) -> Program:
-    program = _read_hlo_proto(computation.as_serialized_hlo_module_proto())
+    serialized, is_foreign = computation.as_serialized_hlo_module_proto(), not hasattr(computation, "num_replicas")
+    if is_foreign:
+        _try_to_read(type(computation).__name__, serialized)
+    program = _read_hlo_proto(serialized)
     callbacks = getattr(computation, "host_callbacks", ())
     return replace(
         program,
@@ -355,6 +430,7 @@ def _read_computation(computation: Any) -> Program:
         host_callbacks=callbacks,
         keepalive=computation,
         calls_python=program.calls_python and not callbacks,
+        is_foreign=is_foreign,
     )
 
 

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from hlotag import _compat
-from hlotag.errors import ArgumentError, XlaError
 from hlotag.xla import _wire
+from hlotag.xla._errors import ArgumentError, XlaError
 from hlotag.xla._refusals import refusals_explained
 
 # Fields of xla.CompileOptionsProto and xla.ExecutableBuildOptionsProto (xla/pjrt/proto/compile_options.proto).
@@ -177,11 +177,11 @@ class CompileOptions(_Options):
         return cls.ParseFromString(options.SerializeAsString())
 
     @staticmethod
-    def ParseFromString(serialized: bytes) -> CompileOptions:
+    def ParseFromString(s: bytes) -> CompileOptions:
         """Reads options.
 
         Args:
-            serialized: What `SerializeAsString` gave.
+            s: What `SerializeAsString` gave.
 
         Returns:
             The options.
@@ -189,10 +189,10 @@ class CompileOptions(_Options):
         Raises:
             XlaError: This is not an `xla.CompileOptionsProto`, or it is cut off; jaxlib alone would read what it can.
         """
-        _check_message("an xla.CompileOptionsProto", serialized)
+        _check_message("an xla.CompileOptionsProto", s)
         result = CompileOptions()
         with refusals_explained("read the options", "give what CompileOptions.SerializeAsString returned"):
-            result._raw = _compat.JaxlibCompileOptions.ParseFromString(serialized)
+            result._raw = _compat.JaxlibCompileOptions.ParseFromString(s)
         return result
 
     @property

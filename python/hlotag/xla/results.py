@@ -10,16 +10,16 @@ from typing import Any
 import jax
 
 from hlotag import _compat
-from hlotag.errors import ArgumentError
+from hlotag.xla._errors import ArgumentError
 
 
 class ShardedToken:
     """The end of an execution, device by device."""
 
-    __slots__ = ("_count", "_raw")
+    __slots__ = ("_device_ids", "_raw")
 
-    def __init__(self, raw: Any, count: int):
-        self._raw, self._count = raw, count
+    def __init__(self, raw: Any, device_ids: Sequence[int]):
+        self._raw, self._device_ids = raw, device_ids
 
     @property
     def jaxlib_object(self) -> Any:
@@ -30,33 +30,38 @@ class ShardedToken:
         """Waits for the end of the execution on all devices."""
         self._raw.block_until_ready()
 
-    def get_token(self, device: int, /) -> Any:
+    def get_token(self, device_id: int) -> Any:
         """The end of the execution on one device.
 
         Args:
-            device: Which of the executable's devices, counted from 0.
+            device_id: The `id` of one of the executable's devices.
 
         Returns:
             A `Token`.
 
         Raises:
-            IndexError: There are not so many.
+            IndexError: The program does not run on this device.
         """
-        if device not in range(self._count):
-            raise IndexError(f"there is one token per device, 0 to {self._count - 1}, and none for {device!r}")
-        return self._raw.get_token(device)
+        if device_id not in self._device_ids:
+            raise IndexError(f"the program has tokens for the devices {list(self._device_ids)}, and none for {device_id!r}")
+        return self._raw.get_token(self._device_ids.index(device_id))
 
 
 class ExecuteResults:
     """The results of one execution, which can be taken once.
 
     `len()` is the number of results.
+
+    Args:
+        raw: jaxlib's own results.
+        token_ids: The devices' ids if the execution has tokens; else empty.
+        by_device: Whether arrays are given out by device, as the arguments were given; else by result.
     """
 
-    __slots__ = ("_raw", "_token_count")
+    __slots__ = ("_by_device", "_raw", "_token_ids")
 
-    def __init__(self, raw: Any, token_count: int):
-        self._raw, self._token_count = raw, token_count
+    def __init__(self, raw: Any, token_ids: Sequence[int], by_device: bool = False):
+        self._raw, self._token_ids, self._by_device = raw, token_ids, by_device
 
     @property
     def jaxlib_object(self) -> Any:
@@ -68,25 +73,26 @@ class ExecuteResults:
             return len(self._raw)
 
     def disassemble_into_single_device_arrays(self) -> list[list[jax.Array]]:
-        """Takes the results, device by device.
+        """Takes the results.
 
         Returns:
-            For each result a list of arrays, one per device of the executable.
+            For each result a list of arrays, one per device; or, if the arguments were given by device, for each device a list of
+            arrays, one per result.
 
         Raises:
             ArgumentError: They have been taken.
         """
         with _taken_once():
-            return self._raw.disassemble_into_single_device_arrays()
+            return self._ordered(self._raw.disassemble_into_single_device_arrays())
 
-    def disassemble_prefix_into_single_device_arrays(self, n: int, /) -> list[list[jax.Array]]:
-        """Takes the first results, device by device.
+    def disassemble_prefix_into_single_device_arrays(self, n: int) -> list[list[jax.Array]]:
+        """Takes the first results.
 
         Args:
             n: How many.
 
         Returns:
-            For each of them a list of arrays, one per device of the executable.
+            They, as `disassemble_into_single_device_arrays` gives them.
 
         Raises:
             ArgumentError: There are not so many, or they have been taken.
@@ -95,13 +101,13 @@ class ExecuteResults:
             left = len(self._raw)
             if n not in range(left + 1):
                 raise ArgumentError(f"there are {left} results, so the first {n!r} cannot be taken")
-            return self._raw.disassemble_prefix_into_single_device_arrays(n)
+            return self._ordered(self._raw.disassemble_prefix_into_single_device_arrays(n))
 
-    def consume_with_handlers(self, out_handlers: Sequence[Callable[[list[jax.Array]], Any]], strict: bool = True) -> list[Any]:
+    def consume_with_handlers(self, handlers: Sequence[Callable[[list[jax.Array]], Any]], strict: bool = True) -> list[Any]:
         """Takes the results and makes something of each.
 
         Args:
-            out_handlers: Functions from the arrays of one result, one per device, to what is made of it.
+            handlers: Functions from the arrays of one result, one per device, to what is made of it.
             strict: Whether there must be one for each result, or at most one.
 
         Returns:
@@ -110,7 +116,7 @@ class ExecuteResults:
         Raises:
             ArgumentError: The number of functions is wrong, or the results have been taken.
         """
-        handlers = list(out_handlers)
+        handlers = list(handlers)
         with _taken_once():
             left = len(self._raw)
             if len(handlers) > left or (strict and len(handlers) != left):
@@ -126,10 +132,13 @@ class ExecuteResults:
         Raises:
             ArgumentError: It has been taken, or was not asked for.
         """
-        if not self._token_count:
+        if not self._token_ids:
             raise ArgumentError("this execution has no tokens; ask for them: execute_sharded(..., with_tokens=True)")
         with _taken_once():
-            return ShardedToken(self._raw.consume_token(), self._token_count)
+            return ShardedToken(self._raw.consume_token(), self._token_ids)
+
+    def _ordered(self, arrays: list[list[jax.Array]]) -> list[list[jax.Array]]:
+        return [list(of_device) for of_device in zip(*arrays, strict=True)] if self._by_device else arrays
 
 
 @contextmanager

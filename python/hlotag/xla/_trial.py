@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does XLA survive a program that somebody wrote? It checks much of one by ending the process, so a child process goes first.
+
+What passed is remembered, in this process and in the user's cache directory: a program is tried once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hlotag import _compat, _files, _host
+
+_SCRIPT = Path(_compat.__file__).with_name("xla_trial.py")
+_REMEMBERED = 5_000
+_LINES_SHOWN = 3
+
+_passed: set[str] = set()
+
+
+def why_not(task: str, **payload: Any) -> str:
+    """Tries something in a child process.
+
+    Args:
+        task: A function of `_compat/xla_trial.py`, "read" or "compile".
+        **payload: Its arguments.
+
+    Returns:
+        Why the process ended, in XLA's words; empty if it did not, or if there is no interpreter to try it with.
+    """
+    verdict = hashlib.sha256(pickle.dumps((task, payload, _host.find_bindings(), os.environ.get("XLA_FLAGS")))).hexdigest()
+    if verdict in _passed or verdict in _remembered() or not sys.executable:
+        return ""
+    job = {"task": task, "path": [os.path.abspath(entry) for entry in sys.path], **payload}
+    command = [sys.executable, "-I", str(_SCRIPT)]
+    try:
+        child = subprocess.run(command, input=pickle.dumps(job), capture_output=True, check=False)
+    except OSError:
+        return ""
+    if child.returncode < 0:
+        return _last_words(child.stderr.decode(errors="replace")) or signal.Signals(-child.returncode).name
+    if child.returncode == 0:
+        _remember(verdict)
+    return ""
+
+
+def _last_words(stderr: str) -> str:
+    """The messages in front of the stack trace, without the prefix of XLA's log."""
+    messages, _, _ = stderr.partition("*** Check failure stack trace")
+    lines = [
+        line for line in messages.splitlines() if line.strip() and not re.match(r"[IW]\d{4} |\s+@ |\*\*\*|Fatal Python", line)
+    ]
+    return "\n".join(re.sub(r"^[EF]\d{4} [^]]*\] ", "", line) for line in lines[-_LINES_SHOWN:])
+
+
+def _file() -> str | None:
+    directory = _host.cache_directory()
+    return directory and os.path.join(directory, "xla-trials")
+
+
+def _remembered() -> list[str]:
+    """What passed in other processes, the oldest first."""
+    with suppress(OSError, ValueError):
+        if path := _file():
+            return _host.read_own_file(path).decode().split()
+    return []
+
+
+def _remember(verdict: str) -> None:
+    _passed.add(verdict)
+    with suppress(OSError):
+        if path := _file():
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            _files.replace(path, "\n".join([*_remembered()[1 - _REMEMBERED :], verdict]).encode())
