@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from importlib import resources
 
 import jax
@@ -323,6 +324,31 @@ def test_dropped_tags_are_listed():
         audit = hlotag.audit(f, X)
     assert any(("key", "nowhere") in dropped.attrs for dropped in audit.dropped)
     assert "key=nowhere" in audit.summary(200)
+
+
+def test_dropped_tags_belong_to_the_program_that_they_were_dropped_in():
+    @jax.jit
+    def inner(x):
+        return set_xla_metadata(x, key="inner") + 1
+
+    def outer(x):
+        return jnp.sin(inner(jax.lax.scan(lambda c, _: (set_xla_metadata(c, key="carry") * 2, None), x, None, length=2)[0])).sum()
+
+    def dropped(function):
+        return sorted(value for drop in hlotag.audit(function, X).dropped for _, value in drop.attrs)
+
+    with hlotag.stage(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert dropped(lambda x: jnp.cos(x)) == []
+        assert dropped(outer) == dropped(jax.grad(outer)) == ["carry", "inner"]
+        assert dropped(lambda x: inner(x) * 2) == ["inner"], "traced before, and found in JAX's cache"
+        assert hlotag.audit(jax.jit(lambda x: jnp.tan(x)).lower(X)).dropped == ()
+        lowered = jax.jit(lambda x: set_xla_metadata(x, key="lowered") * 2).lower(X)
+        dropped(inner)
+        assert [drop.attrs for drop in hlotag.audit(lowered).dropped] == [(("key", "lowered"),)]
+        for number in range(3):
+            found = dropped(lambda x, number=number: set_xla_metadata(x, key=number) * 2)
+        assert found == ["2"], "of the last trace, and not of all that were traced at this line"
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ import hashlib
 import logging
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat
+from hlotag._identity import ByIdentity
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
@@ -73,7 +73,7 @@ def prepare(module: Any, stage: Stage) -> None:
     """Remembers that `module`, when it is compiled, goes through the HLO stage of `stage`; modules without tags need not."""
     if _has_work(module, stage):
         _hooks.install()
-        _prepared.add(module, stage)
+        _prepared[module] = stage
 
 
 def _has_work(module: Any, stage: Stage) -> bool:
@@ -89,7 +89,7 @@ def _has_work(module: Any, stage: Stage) -> bool:
 
 def release() -> None:
     """Takes the hooks out of JAX and XLA, if no module is left that they are for."""
-    if not _prepared.stages:
+    if not _prepared:
         _hooks.remove()
 
 
@@ -99,27 +99,8 @@ def like(module: Any, original: Any) -> None:
         prepare(module, stage)
 
 
-class _Prepared:
-    """The prepared modules and their stages, for as long as JAX's caches, or whoever lowered a module, keep it.
-
-    Modules are told apart by identity: jaxlib hashes them by their contents or by their names.
-
-    Attributes:
-      stages: by the `id` of a module, a reference that ends the entry with the module, and the stage.
-    """
-
-    def __init__(self) -> None:
-        self.stages: dict[int, tuple[weakref.ref[Any], Stage]] = {}
-
-    def add(self, module: Any, stage: Stage) -> None:
-        key = id(module)
-        self.stages[key] = weakref.ref(module, lambda _: self.stages.pop(key, None)), stage
-
-    def get(self, module: Any) -> Stage | None:
-        return self.stages[id(module)][1] if id(module) in self.stages else None
-
-
-_prepared = _Prepared()
+# For as long as JAX's caches, or whoever lowered a module, keep it. By identity: jaxlib hashes modules by contents or by name.
+_prepared: ByIdentity[Stage] = ByIdentity()
 _transformations = Transformations()
 
 

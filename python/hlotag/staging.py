@@ -18,7 +18,7 @@ from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
 from hlotag.reproducer import with_reproducer
 from hlotag.rules import Rule, with_rules
 from hlotag.state import OnError, Stage, active, unique
-from hlotag.tags import note_removals, tag_equations, with_policies
+from hlotag.tags import lowered, note_removals, tag_equations, with_policies
 
 # What makes a marked module one that JAX could have written, with the tags that the program itself sets.
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
@@ -232,6 +232,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
     scopes.stages.check()
     scopes.tags.check()
     result = _lower_in(now, original, module_name, jaxpr, *args, **kwargs)
+    lowered(jaxpr, result.module)
     hlo_stage.prepare(result.module, now)
     return result
 

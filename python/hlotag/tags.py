@@ -18,6 +18,7 @@ import numpy as np
 
 from hlotag import _compat, keys, scopes, tracing
 from hlotag._arguments import check_decorated, shown
+from hlotag._identity import ByIdentity
 from hlotag.errors import TagDropped, TagError
 from hlotag.marks import DROP, GRAD, KEEP, UNSET, as_text, reserved
 from hlotag.state import active
@@ -201,20 +202,38 @@ class Dropped:
     line: int
 
 
-_dropped: dict[Dropped, None] = {}
+# By function, what its last trace with such tags dropped; with the text that is the trace's own, by identity.
+_dropped: dict[str, tuple[str, dict[Dropped, None]]] = {}
+_dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
 # By file, what `warnings` remembers so as to warn once for each place.
 _warned: dict[str, dict[Any, Any]] = {}
 
 
-def dropped() -> tuple[Dropped, ...]:
-    """The tags of this process that had no operation to go to, each once, in the order in which they were met."""
-    return tuple(_dropped)
+def lowered(jaxpr: Any, module: Any) -> None:
+    """Remembers for `dropped` what was dropped while `jaxpr` was traced, from which `module` was lowered."""
+    functions = _compat.functions_in(jaxpr) if _dropped else ()
+    if found := [drop for function, (_, drops) in _dropped.items() if function in functions for drop in drops]:
+        _dropped_of[module] = tuple(found)
+
+
+def dropped(module: Any = None) -> tuple[Dropped, ...]:
+    """The tags that had no operation to go to, each once, in the order in which they were met.
+
+    Args:
+      module: an `ir.Module` that was lowered in the stage; left out, those of all programs of the process.
+    """
+    if module is not None:
+        return _dropped_of.get(module) or ()
+    return tuple(dict.fromkeys(drop for _, drops in _dropped.values() for drop in drops))
 
 
 def _drop(metadata: Mapping[str, Any], reason: str) -> None:
     frame = _compat.user_frame()
     attrs = tuple((key, as_text(value)) for key, value in metadata.items() if not key.startswith(GRAD))
-    _dropped[Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)] = None
+    function = _compat.traced_function()
+    if function not in _dropped or _dropped[function][0] is not function:
+        _dropped[function] = function, {}
+    _dropped[function][1][Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)] = None
     keys = ", ".join(f"{key}={value!r}" for key, value in attrs)
     text = f"tag {keys} has no operation to go to: {reason}"
     if frame is None:

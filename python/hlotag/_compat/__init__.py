@@ -86,6 +86,7 @@ with explained():
         ambient_metadata_is,
         equation_behind,
         equations_around,
+        functions_in,
         is_recipe,
         is_recording,
         is_transposing,
@@ -97,6 +98,7 @@ with explained():
         retag_recipe,
         swap_ambient_metadata,
         traceback_sources,
+        traced_function,
         user_frame,
         with_metadata,
     )

@@ -257,10 +257,33 @@ def _retagged_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -
 
 def is_recording() -> bool:
     """Whether operations of this thread go into a jaxpr now; under `vmap` or `jvp` alone they run one by one."""
+    return _recording_trace() is not None
+
+
+def _recording_trace() -> Any | None:
     trace: Any = core.trace_ctx.trace
     while trace is not None and not isinstance(trace, pe.DynamicJaxprTrace):
         trace = getattr(trace, "parent_trace", None)
-    return trace is not None
+    return trace
+
+
+def traced_function() -> str:
+    """The function that is being traced into a jaxpr now, with its place, as the jaxpr will say it; empty if there is none."""
+    trace = _recording_trace()
+    return "" if trace is None else trace.frame.debug_info.func_src_info
+
+
+def functions_in(jaxpr: Any) -> set[str]:
+    """The functions that a jaxpr and those within it were traced from, as `traced_function` says them."""
+    functions, seen, left = set(), set(), [jaxpr]
+    while left:
+        at = left.pop()
+        at = getattr(at, "jaxpr", at)  # In 0.12 jaxprs have their own constants, and are their own `jaxpr`.
+        if id(at) not in seen:
+            seen.add(id(at))
+            functions.add(at.debug_info.func_src_info)
+            left += core.subjaxprs(at)
+    return functions
 
 
 def user_frame() -> Any | None:

@@ -102,7 +102,8 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
             dump = dumps.largest(dumps.find(Path(folder)))
         except HloError:
             dump = None
-        return _finish(read, captures, dump, _compat.platform_of(lowered), xla_passes=xla_passes)
+        dropped = tags.dropped(original)
+        return _finish(read, captures, dump, _compat.platform_of(lowered), dropped, xla_passes=xla_passes)
 
 
 def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False) -> Audit:
@@ -207,7 +208,13 @@ def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) 
 
 
 def _finish(
-    read: program.Program, captures: list[Capture], dump: dumps.Dump | None, platform: str, *, xla_passes: bool = False
+    read: program.Program,
+    captures: list[Capture],
+    dump: dumps.Dump | None,
+    platform: str,
+    dropped: Sequence[tags.Dropped] = (),
+    *,
+    xla_passes: bool = False,
 ) -> Audit:
     with step("following tags"), no_collection():
 
@@ -235,7 +242,7 @@ def _finish(
         ops=ops,
         tags=[tag._replace(op=ops[tag.op.id]) for tag in tags_found],
         strays=found.strays,
-        dropped=tags.dropped(),
+        dropped=dropped,
         platform=platform,
         stages=list(Stage),
         notes=[] if dump else [_NOT_DUMPED],

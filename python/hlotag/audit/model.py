@@ -210,7 +210,7 @@ class Audit:
         ops: The operations of the module that XLA is given.
         tags: Every tag on every operation, in the order of the operations.
         strays: Tags on instructions that they do not belong to.
-        dropped: Tags of the process that no operation could take, as `hlotag.tags.dropped()` gives them.
+        dropped: Tags of the program that no operation could take.
         stages: The stages that could be looked at.
         notes: What limits this audit, in words.
         instruction_count: How many instructions the last module has, those inside fusions included.
