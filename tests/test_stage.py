@@ -261,58 +261,6 @@ def test_scopes_nest_and_end_with_exceptions():
     assert hlotag.active() is None
 
 
-def test_a_stage_may_be_entered_again_nested_and_from_threads():
-    block = hlotag.stage(rules=iter([hlotag.Rule({"k": "v"}, op="*")]))
-    seen = []
-
-    def work():
-        with block as given:
-            seen.append((given, hlotag.active()))
-
-    with block as first, block:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-    with block:
-        seen.append((first, hlotag.active()))
-    assert first is not None and seen == [(first, first)] * 2 and hlotag.active() is None
-    with pytest.raises(hlotag.ScopeError, match="had not entered it"):
-        block.__exit__()
-    assert hlotag.active() is None
-
-
-def test_a_decorated_function_runs_in_the_stage_each_time():
-    @hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")])
-    def factorial(n):
-        """Recursive."""
-        seen.append(hlotag.active())
-        return 1 if n < 2 else n * factorial(n - 1)
-
-    seen = []
-    assert factorial(3) == factorial(3) == 6 and factorial.__doc__ == "Recursive."
-    assert len(set(seen)) == 1 and seen[0] is not None and hlotag.active() is None
-
-
-async def _coroutine():
-    pass
-
-
-def _generator():
-    yield
-
-
-async def _async_generator():
-    yield
-
-
-@pytest.mark.parametrize("later", [_coroutine, _generator, _async_generator, 3])
-def test_what_runs_after_the_call_is_not_decorated(later):
-    with pytest.raises(
-        hlotag.ArgumentError, match=r"write `with hlotag.stage\(...\):` inside of it|expected a function to decorate"
-    ):
-        hlotag.stage()(later)
-
-
 def test_enable_is_seen_by_other_threads_and_stage_is_not():
     seen = {}
 

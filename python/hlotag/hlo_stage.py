@@ -12,7 +12,6 @@ import contextvars
 import hashlib
 import logging
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 
 from hlotag import _compat
 from hlotag._identity import ByIdentity
+from hlotag._warning import warn
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
@@ -203,7 +203,7 @@ def _report(error: Exception | None, stage: Stage) -> None:
     )
     if stage.on_error == "raise":
         raise failure from error
-    warnings.warn(f"hlotag: {failure}", PassFailed, stacklevel=3)
+    warn(f"hlotag: {failure}", PassFailed)
 
 
 _warned: set[str] = set()
@@ -215,7 +215,7 @@ def _warn_once(reason: str) -> None:
     _warned.add(reason)
     text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` says that this is known"
     try:
-        warnings.warn(text, TagDropped, stacklevel=3)
+        warn(text, TagDropped)
     except TagDropped:  # Where warnings are errors; but this is no mistake of the program's, and it runs without hlotag.
         logging.getLogger("hlotag").warning(text)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hlotag import _host, jax_artifacts
 from hlotag._arguments import check_flag, check_text, shown
 from hlotag._deep import MAX_DEPTH, with_room
+from hlotag._warning import warn_at
 from hlotag.errors import Diagnostic, ParseError, PassError, PipelineError, TagDropped
 from hlotag.python_passes import PythonRun
 
@@ -407,7 +407,7 @@ def _run_or_raise(module: ir.Module, pipeline: str, options: Mapping[str, Any]) 
         raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics]) from run.exception
     for diagnostic in result.diagnostics:
         if diagnostic.severity == "warning":
-            warnings.warn(f"{diagnostic.location}: {diagnostic.message}", TagDropped, stacklevel=3)
+            warn_at(f"{diagnostic.location}: {diagnostic.message}", TagDropped, diagnostic.file, diagnostic.line)
         else:
             _logger.info("%s: %s", diagnostic.location, diagnostic.message)
 

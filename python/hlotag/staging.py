@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
 from hlotag import _compat, _host, dump, hlo_stage, keys, marks, python_passes, scopes, state, tracing
 from hlotag._arguments import check_decorated, check_flag, shown
+from hlotag._warning import warn
 from hlotag.errors import ArgumentError, PassError, PassFailed, PipelineError, TagDropped
 from hlotag.marks import as_text
 from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
@@ -249,12 +249,11 @@ def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: An
     marker = marks.Marker()
     result = lower(marker)
     if marker.has_value_tags:
-        warnings.warn(
+        warn(
             f"hlotag: {module_name} has value tags that were set while hlotag was off, so they are JAX's own, which autodiff "
             "drops; turn hlotag on before the program is traced (with HLOTAG_ENABLE: use a device first, for example by "
             "jax.devices()), and set them outside of hlotag.stage(None)",
             TagDropped,
-            stacklevel=3,
         )
     dump.dump(result.module, now.pipeline, debug_origins=now.debug_origins)
     try:
@@ -263,7 +262,7 @@ def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: An
         failure = with_reproducer(error, result.module, now.pipeline)
         if now.on_error == "raise":
             raise failure from None
-        warnings.warn(f"hlotag: {failure}", PassFailed, stacklevel=3)
+        warn(f"hlotag: {failure}", PassFailed)
         try:
             run_passes(result.module, _MARKS_ONLY, debug_origins=now.debug_origins)
         except PassError:  # Better no tag than a mark that XLA would see.

@@ -8,7 +8,6 @@ its equations are traced in; a value tag is written into the contexts of the equ
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +18,7 @@ import numpy as np
 from hlotag import _compat, keys, scopes, tracing
 from hlotag._arguments import check_decorated, shown
 from hlotag._identity import ByIdentity
+from hlotag._warning import warn_at
 from hlotag.errors import TagDropped, TagError
 from hlotag.marks import DROP, GRAD, KEEP, UNSET, as_text, reserved
 from hlotag.state import active
@@ -205,8 +205,6 @@ class Dropped:
 # By function, what its last trace with such tags dropped; with the text that is the trace's own, by identity.
 _dropped: dict[str, tuple[str, dict[Dropped, None]]] = {}
 _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
-# By file, what `warnings` remembers so as to warn once for each place.
-_warned: dict[str, dict[Any, Any]] = {}
 
 
 def lowered(jaxpr: Any, module: Any) -> None:
@@ -236,11 +234,7 @@ def _drop(metadata: Mapping[str, Any], reason: str) -> None:
     _dropped[function][1][Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)] = None
     keys = ", ".join(f"{key}={value!r}" for key, value in attrs)
     text = f"tag {keys} has no operation to go to: {reason}"
-    if frame is None:
-        warnings.warn(text, TagDropped, stacklevel=2)
-    else:
-        registry = _warned.setdefault(frame.file_name, {})
-        warnings.warn_explicit(text, TagDropped, frame.file_name, frame.start_line, registry=registry)
+    warn_at(text, TagDropped, frame and frame.file_name, frame.start_line if frame else 0)
 
 
 def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[str, Any]:
