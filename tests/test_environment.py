@@ -125,6 +125,10 @@ def test_the_stage_inside_xla(variables, hlo, op_names):
         ({"HLOTAG_ENABLE": "1", "HLOTAG_ON_ERROR": "ignore"}, "HLOTAG_ON_ERROR", "'raise' or 'warn', got 'ignore'"),
         ({"HLOTAG_ENABLE": "1", "HLOTAG_HLO": ","}, "HLOTAG_HLO", "got none"),
         ({"HLOTAG_OP_NAMES": "layer"}, "HLOTAG_OP_NAMES", "no effect without HLOTAG_ENABLE=1"),
+        ({"HLOTAG_ENABLED": "1"}, "HLOTAG_ENABLED", "no such variable.*did you mean HLOTAG_ENABLE"),
+        ({"HLOTAG_RULE": "r.toml"}, "HLOTAG_RULE", "did you mean HLOTAG_RULES"),
+        ({"HLOTAG_OPNAMES": "layer"}, "HLOTAG_OPNAMES", "did you mean HLOTAG_OP_NAMES"),
+        ({"HLOTAG_DUMPTO": "/tmp"}, "HLOTAG_DUMPTO", "did you mean HLOTAG_DUMP_TO"),
         ({"HLOTAG_PIPELINE": "hlotag-resolve"}, "HLOTAG_PIPELINE", "no effect without HLOTAG_ENABLE=1"),
         (
             {"HLOTAG_ENABLE": "1", "HLOTAG_PIPELINE": "hlotag-attach{rules-file=/nowhere/rules.toml}"},
@@ -143,6 +147,22 @@ def test_a_bad_value_is_a_warning_that_names_the_variable(variables, name, messa
     assert hlotag.active() is None
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("HLOTAG_HLO", "HLOTAG_HLO: it has no effect without HLOTAG_ENABLE=1"),
+        ("HLOTAG_OP_NAMES", "HLOTAG_OP_NAMES: it has no effect without HLOTAG_ENABLE=1"),
+        ("HLOTAG_ENABEL", "did you mean HLOTAG_ENABLE?"),
+    ],
+)
+def test_a_variable_alone_is_noticed_when_jax_starts(monkeypatch, name, message):
+    import jax_plugins.hlotag
+
+    monkeypatch.setenv(name, "1")
+    with pytest.warns(RuntimeWarning, match=re.escape(message)):
+        jax_plugins.hlotag.initialize()
+
+
 def test_a_bad_host_is_a_warning_that_names_it_whatever_else_is_set(run_python):
     code = "import jax; print(jax.devices())"
     finished = run_python(code, HLOTAG_ENABLE="1", HLOTAG_PIPELINE="hlotag-resolve", HLOTAG_HOST="nope")
@@ -150,7 +170,9 @@ def test_a_bad_host_is_a_warning_that_names_it_whatever_else_is_set(run_python):
     assert "RuntimeWarning: HLOTAG_HOST: expected 'symbols' or 'bindings' in HLOTAG_HOST, got 'nope'" in finished.stderr
 
 
-@pytest.mark.parametrize("variables", [{"HLOTAG_ENABLE": "0"}, {"HLOTAG_ENABLE": "off"}, {"HLOTAG_CACHE_DIR": "/x"}])
+@pytest.mark.parametrize(
+    "variables", [{"HLOTAG_ENABLE": "0"}, {"HLOTAG_ENABLE": "off"}, {"HLOTAG_CACHE_DIR": "/x"}, {"HLOTAG_REQUIRED": "x"}]
+)
 def test_off_is_off(variables):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -18,11 +18,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from hlotag.errors import HlotagError
 
+# By name: whether it says how the stage that HLOTAG_ENABLE turns on is to be.
+_KNOWN = {
+    "HLOTAG_ENABLE": False,
+    "HLOTAG_RULES": True,
+    "HLOTAG_PIPELINE": True,
+    "HLOTAG_HLO": True,
+    "HLOTAG_OP_NAMES": True,
+    "HLOTAG_ON_ERROR": True,
+    "HLOTAG_DUMP_TO": False,
+    "HLOTAG_HOST": False,
+    "HLOTAG_CACHE_DIR": False,
+    "HLOTAG_REPRODUCER_DIR": False,
+}
 _ON = ("1", "true", "yes", "on")
 _OFF = ("0", "false", "no", "off", "")
 
@@ -34,6 +48,9 @@ def start(environment: Mapping[str, str]) -> None:
       environment: `os.environ`.
     """
     given = {name: value for name, value in environment.items() if name.startswith("HLOTAG_") and value}
+    for name in sorted(given.keys() - _KNOWN.keys()):
+        if near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):  # Others may be for a build or a test.
+            _warn(name, f"hlotag has no such variable, and it has no effect; did you mean {near[0]}?")
     if directory := given.get("HLOTAG_DUMP_TO"):
         _dump(directory)
     wanted = given.get("HLOTAG_ENABLE", "").strip().lower()
@@ -42,8 +59,8 @@ def start(environment: Mapping[str, str]) -> None:
     elif wanted not in _OFF:
         _warn("HLOTAG_ENABLE", f"expected one of {', '.join(_ON + _OFF[:-1])}, got {given['HLOTAG_ENABLE']!r}")
     else:
-        for name in ("HLOTAG_RULES", "HLOTAG_PIPELINE", "HLOTAG_HLO", "HLOTAG_OP_NAMES", "HLOTAG_ON_ERROR"):
-            if name in given:
+        for name, is_for_enable in _KNOWN.items():
+            if is_for_enable and name in given:
                 _warn(name, "it has no effect without HLOTAG_ENABLE=1")
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 
-VARIABLES = ("HLOTAG_ENABLE", "HLOTAG_RULES", "HLOTAG_PIPELINE", "HLOTAG_ON_ERROR", "HLOTAG_DUMP_TO")
+# Read where they are needed. All others, misspelt ones among them, are for `environment.start`.
+_READ_LATER = {"HLOTAG_HOST", "HLOTAG_CACHE_DIR", "HLOTAG_REPRODUCER_DIR"}
 
 
 def initialize() -> None:
     """Does what the variables say; without any of them nothing is imported."""
-    if any(os.environ.get(name) for name in VARIABLES):
+    if any(name.startswith("HLOTAG_") and value and name not in _READ_LATER for name, value in os.environ.items()):
         from hlotag import environment
 
         environment.start(os.environ)
