@@ -155,7 +155,7 @@ def test_numbers_in_names(name, ids, callers):
     named = name.replace("{}", origins.token)
     assert origins.ids_of(named) == ids
     assert origins.callers_of(named) == callers
-    assert "\x01" not in origins.plain(named)
+    assert f"\x01{origins.token}" not in origins.plain(named)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,10 @@ def test_numbers_in_names(name, ids, callers):
         ("(#/jit(f)/a/psum:#/jit(f)/b/psum:#/jit(f)/a/psum)", "jit(f)/(a/psum:b/psum:a/psum)"),
         ("(#/jit(f)/#/a/psum:#/jit(f)/#/ab/c/psum)", "jit(f)/(a/psum:ab/c/psum)"),
         ("(#/f:#/g)", "(f:g)"),
+        # A user's scopes.
+        ("#/jit(f)/\x01abc:1\x01//sin", "jit(f)/\x01abc:1\x01//sin"),
+        ("\x01abc:1\x01/sin", "\x01abc:1\x01/sin"),
+        ("#/jit(f)/(\x01a:\x01b)", "jit(f)/(\x01a:\x01b)"),
     ],
 )
 def test_names_without_numbers_are_as_xla_writes_them(numbered, plain):

@@ -160,8 +160,9 @@ nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle opco
 
 nb::tuple readName(const Program &program, std::string_view name) {
   analysis::NumberedName read = analysis::readNumbers(name, program.token);
-  return nb::make_tuple(toTuple(read.numbers), toTuple(read.callers),
-                        toStr(analysis::withoutNumbers(name, program.areAtOnePlace(read.numbers))));
+  return nb::make_tuple(
+      toTuple(read.numbers), toTuple(read.callers),
+      toStr(analysis::withoutNumbers(name, program.token, program.areAtOnePlace(read.numbers))));
 }
 
 nb::list entries(const Program &program) {

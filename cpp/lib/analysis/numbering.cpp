@@ -16,11 +16,11 @@ constexpr char kMark = '\x01';
 
 /// A number in a name.
 struct Found {
-  std::string_view before, token, digits, after; // What is before it and after it is text.
+  std::string_view before, digits, after; // What is before it and after it is text.
 };
 
-/// The first number in `name`.
-std::optional<Found> findNumber(std::string_view name) {
+/// The first number in `name` with that token, or with any if it is empty.
+std::optional<Found> findNumber(std::string_view name, std::string_view token = {}) {
   auto endOf = [&](size_t at, auto belongs) {
     while (at < name.size() && belongs(name[at]))
       ++at;
@@ -30,14 +30,15 @@ std::optional<Found> findNumber(std::string_view name) {
   auto isHex = [&](char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); };
   for (size_t start = name.find(kMark); start != name.npos; start = name.find(kMark, start + 1)) {
     size_t colon = endOf(start + 1, isHex);
-    if (colon == start + 1 || name.substr(colon, 1) != ":")
+    std::string_view found = name.substr(start + 1, colon - start - 1);
+    if (found.empty() || name.substr(colon, 1) != ":" || (!token.empty() && found != token))
       continue;
     size_t end = endOf(colon + 1, isDigit);
     if (end == colon + 1 || name.substr(end, 1) != "\x01")
       continue;
     if (name.substr(end + 1, 1) == "/")
-      return Found{name.substr(0, start), name.substr(start + 1, colon - start - 1),
-                   name.substr(colon + 1, end - colon - 1), name.substr(end + 2)};
+      return Found{name.substr(0, start), name.substr(colon + 1, end - colon - 1),
+                   name.substr(end + 2)};
   }
   return std::nullopt;
 }
@@ -56,9 +57,8 @@ std::string plain(std::string_view name) {
 /// The numbers with a token, in order.
 std::vector<int64_t> numbersIn(std::string_view name, std::string_view token) {
   std::vector<int64_t> numbers;
-  for (auto found = findNumber(name); found; found = findNumber(name)) {
-    if (found->token == token)
-      numbers.push_back(std::stoll(std::string(found->digits)));
+  for (auto found = findNumber(name, token); found; found = findNumber(name, token)) {
+    numbers.push_back(std::stoll(std::string(found->digits)));
     name = found->after;
   }
   return numbers;
@@ -84,9 +84,9 @@ std::string inCaller(std::string caller, std::string_view name) {
 /// The name of an operation in inlined functions: with numbers, no caller's is left out. Functions
 /// are inlined from the inside out, loops and branches after that: what was in one has the whole
 /// way from the program's own function.
-std::string inlinedName(std::string_view name) {
+std::string inlinedName(std::string_view name, std::string_view token) {
   std::vector<std::string> path;
-  for (auto found = findNumber(name); found; found = findNumber(name)) {
+  for (auto found = findNumber(name, token); found; found = findNumber(name, token)) {
     path.emplace_back(found->before);
     name = found->after;
   }
@@ -115,15 +115,16 @@ std::string inlinedName(std::string_view name) {
 
 /// The names of collectives that XLA combined, which it writes as `prefix/(a:b)` where they differ,
 /// and with numbers they do; none where nothing was combined.
-std::vector<std::string> combinedNames(std::string_view name) {
-  constexpr std::string_view kOpen = "(\x01", kNext = ":\x01";
-  size_t open = name.substr(0, kOpen.size()) == kOpen ? 0 : name.find("/(\x01") + 1;
-  if (name.empty() || name.back() != ')' || name.substr(open, kOpen.size()) != kOpen)
+std::vector<std::string> combinedNames(std::string_view name, std::string_view token) {
+  std::string number = std::string(1, kMark).append(token) + ':';
+  std::string first = '(' + number;
+  size_t open = name.substr(0, first.size()) == first ? 0 : name.find('/' + first) + 1;
+  if (name.empty() || name.back() != ')' || name.substr(open, first.size()) != first)
     return {};
-  std::string_view inside = name.substr(open + kOpen.size(), name.size() - open - kOpen.size() - 1);
+  std::string_view inside = name.substr(open + first.size(), name.size() - open - first.size() - 1);
   std::vector<std::string> names;
-  for (std::string_view part : split(inside, kNext))
-    names.push_back(std::string(name.substr(0, open)).append(1, kMark).append(part));
+  for (std::string_view part : split(inside, ':' + number))
+    names.push_back(std::string(name.substr(0, open)).append(number).append(part));
   return names;
 }
 
@@ -153,17 +154,18 @@ std::string combine(const std::vector<std::string> &names) {
 }
 
 /// The names of the operations that became one instruction.
-template <class Visit> void forEachName(std::string_view name, Visit visit) {
-  std::vector<std::string> combined = combinedNames(name);
+template <class Visit>
+void forEachName(std::string_view name, std::string_view token, Visit visit) {
+  std::vector<std::string> combined = combinedNames(name, token);
   for (const std::string &part : combined)
-    forEachName(part, visit);
+    forEachName(part, token, visit);
   if (!combined.empty())
     return;
   std::vector<std::string_view> merged = split(name, ";");
   if (merged.size() == 1)
     return visit(name);
   for (std::string_view part : merged)
-    forEachName(part, visit);
+    forEachName(part, token, visit);
 }
 
 /// The location that has an operation's name, or null. `"type:"(...)` around it is that of a kind
@@ -233,13 +235,13 @@ std::vector<std::pair<size_t, size_t>> numberNames(const ir::OpList &operations,
 }
 
 NumberedName readNumbers(std::string_view name, std::string_view token) {
-  auto found = findNumber(name);
+  auto found = findNumber(name, token);
   if (!found)
     return {};
   if (found->after.find(kMark) == name.npos)
     return {numbersIn(name, token), {}};
   NumberedName read;
-  forEachName(name, [&](std::string_view one) {
+  forEachName(name, token, [&](std::string_view one) {
     std::vector<int64_t> path = numbersIn(one, token);
     if (path.empty())
       return;
@@ -250,24 +252,24 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
   return read;
 }
 
-std::string withoutNumbers(std::string_view name, bool isOnePlace) {
-  auto found = findNumber(name);
+std::string withoutNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
+  auto found = findNumber(name, token);
   if (!found)
     return std::string(name);
   // As most are: one number, in front.
   std::string_view rest = found->after;
   if (found->before.empty() && rest.find(kMark) == rest.npos && rest.find(';') == rest.npos)
     return std::string(rest);
-  std::vector<std::string> names = combinedNames(name);
+  std::vector<std::string> names = combinedNames(name, token);
   for (std::string &part : names)
-    part = withoutNumbers(part, isOnePlace);
+    part = withoutNumbers(part, token, isOnePlace);
   if (!names.empty())
     return combine(names);
   std::vector<std::string_view> merged = split(name, ";");
   if (merged.size() == 1)
-    return inlinedName(name);
+    return inlinedName(name, token);
   for (std::string_view part : merged)
-    names.push_back(withoutNumbers(part, isOnePlace));
+    names.push_back(withoutNumbers(part, token, isOnePlace));
   if (isOnePlace && areEqual(names))
     return names[0];
   std::string joined = names[0];

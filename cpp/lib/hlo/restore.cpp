@@ -49,7 +49,8 @@ public:
                 const analysis::NumberedName &named) {
     std::string_view opName = module.instructions[i].opName;
     const Decision &decision = decide(module, i, ids, named);
-    std::string name = analysis::withoutNumbers(opName, program_.areAtOnePlace(named.numbers));
+    std::string name =
+        analysis::withoutNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
     if (!decision.label.empty() && !name.empty())
       name.insert(name.rfind('/') + 1, decision.label + '/');
     Change change;

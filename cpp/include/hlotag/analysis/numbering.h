@@ -34,8 +34,8 @@ struct NumberedName {
 /// Reads the numbers with that token; `std::out_of_range` where one is none of an operation.
 NumberedName readNumbers(std::string_view name, std::string_view token);
 
-/// `name` as XLA would have written it without numbers. `isOnePlace` says whether the operations
-/// that were merged have one location.
-std::string withoutNumbers(std::string_view name, bool isOnePlace);
+/// `name` as XLA would have written it without the numbers with that token. `isOnePlace` says
+/// whether the operations that were merged have one location.
+std::string withoutNumbers(std::string_view name, std::string_view token, bool isOnePlace);
 
 } // namespace hlotag::analysis
