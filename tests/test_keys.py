@@ -345,22 +345,21 @@ def test_the_inner_block_decides():
 
 
 @pytest.mark.parametrize(
-    ("fields", "backward"),
+    ("fields", "backward", "backward_of_k"),
     [
-        ({}, False),
-        ({"grad": "same"}, True),
-        ({"grad": "drop"}, False),
-        ({"phase": "backward"}, True),
-        ({"phase": "forward"}, False),
+        ({}, False, True),
+        ({"grad": "same"}, True, True),
+        ({"grad": "drop"}, False, False),
+        ({"phase": "backward"}, True, True),
+        ({"phase": "forward"}, False, False),
     ],
 )
-def test_policy_of_rules(fields, backward):
+def test_policy_of_rules(fields, backward, backward_of_k):
     rule = hlotag.Rule({"_scheduling_group_id": 40, "k": "v"}, op="multiply", **fields)
     f = lambda x: (x * jnp.sin(x)) * x
     with hlotag.stage(rules=[rule]):
         assert (gradient(f, "_scheduling_group_id")[1] > 0) == backward
-        if not fields:
-            assert gradient(f, "k")[1] > 0
+        assert (gradient(f, "k")[1] > 0) == backward_of_k
 
 
 def test_a_default_is_not_taken_for_what_a_user_wrote():

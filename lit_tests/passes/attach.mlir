@@ -4,6 +4,7 @@
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"**/layer*/attn/**\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=SCOPE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{source = \"model.py:42\", attrs = {k = \"line\"}}, {source = \"other/model.py\", attrs = {k = \"file\"}}]"}' | FileCheck %s --check-prefix=SOURCE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"forward\", attrs = {k = \"f\"}}, {phase = \"backward\", attrs = {k = \"b\"}}, {op = \"tanh\", attrs = {t = \"1\"}, grad = {u = \"2\"}}, {op = \"abs\", attrs = {t = \"1\"}, grad = {}}]"}' | FileCheck %s --check-prefix=PHASE
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"backward\", attrs = {k = \"b\"}, grad = {k = \"never\"}}]"}' | FileCheck %s --check-prefix=BACKWARD --implicit-check-not=never
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\"}}]"},hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"2\", b = \"2\"}}]"}' | FileCheck %s --check-prefix=TWICE
 // RUN: hlotag-opt %s --hlotag-attach | FileCheck %s --check-prefix=NONE --implicit-check-not=hlotag.attached
 
@@ -64,6 +65,10 @@ func.func @sources(%x: tensor<f32>) -> tensor<f32> {
   return %3 : tensor<f32>
 }
 
+// In a rule for the backward pass `attrs` is for the operations of that pass.
+// BACKWARD-LABEL: func.func @phases
+// BACKWARD: stablehlo.sine %{{[a-z0-9]*}} : tensor<f32>
+// BACKWARD: stablehlo.sine {{.*}} {hlotag.attached = {k = "b"}, mhlo.frontend_attributes = {k = "b"}}
 // PHASE-LABEL: func.func @phases
 func.func @phases(%x: tensor<f32>) -> tensor<f32> {
   // PHASE: stablehlo.sine {{.*}} {hlotag.attached = {k = "f"}, hlotag.derived = {}, mhlo.frontend_attributes = {k = "f"}}

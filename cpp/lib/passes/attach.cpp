@@ -174,8 +174,9 @@ private:
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
+/// A rule for the backward pass means its operations by `attrs`.
 const ir::DictionaryAttr &entriesFor(const Rule &rule, bool isTransposed) {
-  return isTransposed ? rule.grad : rule.attrs;
+  return isTransposed && rule.phase != Phase::Backward ? rule.grad : rule.attrs;
 }
 
 Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
@@ -218,8 +219,7 @@ Verdict Attacher::judge(ir::Operation op, const analysis::Origin *origin, ir::Op
       continue;
     matched_[rule.number - 1] = true;
     // On a derived operation both are the same: what derives from it, again, gets that too.
-    const ir::DictionaryAttr &own =
-        rule.phase == Phase::Backward ? rule.attrs : entriesFor(rule, subject.isTransposed);
+    const ir::DictionaryAttr &own = entriesFor(rule, subject.isTransposed);
     const ir::DictionaryAttr &derived = subject.isTransposed ? own : rule.grad;
     reportConflicts(op, rule, matching, subject.isTransposed);
     matching.push_back(rule.number - 1);
