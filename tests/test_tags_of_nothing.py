@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
 from jax.sharding import PartitionSpec as P
 
 import hlotag
@@ -90,3 +92,12 @@ def test_a_transfer_to_another_memory_is_an_operation(staged, set_xla_metadata):
     f = lambda x, w: jnp.cos(set_xla_metadata(jax.device_put(jnp.sin(x), there), k="v"))
     lowered = jax.jit(f).trace(X, W).lower(lowering_platforms=("cuda",))
     assert [op.name for op in ops_of(lowered) if "k" in op.entries] == ["sdy.sharding_constraint", "stablehlo.custom_call"]
+
+
+@pytest.mark.parametrize("name", ["copy", "name", "device_put", "stop_gradient", "pvary", "integer_pow", "remat2"])
+def test_a_users_own_primitive_is_known_by_its_identity(name, staged, set_xla_metadata):
+    own = Primitive(name)
+    own.def_abstract_eval(lambda x, **_: x)
+    mlir.register_lowering(own, mlir.lower_fun(lambda x, **_: jnp.negative(x), multiple_results=False))
+    params = {"integer_pow": {"y": 1}}.get(name, {})
+    assert names(lambda x, w: set_xla_metadata(own.bind(jnp.sin(x), **params), k="v") @ w) == ["negate"]

@@ -14,9 +14,10 @@ from importlib import import_module
 from typing import Any
 
 import jax
-from jax._src import config, core, source_info_util, xla_metadata, xla_metadata_lib
+from jax._src import ad_checkpoint, ad_util, config, core, dispatch, source_info_util, xla_metadata, xla_metadata_lib
 from jax._src.interpreters import ad
 from jax._src.interpreters import partial_eval as pe
+from jax._src.lax import lax, parallel
 from jax.experimental import xla_metadata as _public
 from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 
@@ -88,10 +89,19 @@ def equation_behind(value: Any) -> Any | None:
     return tracer.parent if isinstance(tracer, pe.DynamicJaxprTracer) else tracer
 
 
-# By the names of their primitives, operations whose results are their operands to lowering, which makes nothing of them. Two of
-# shard_map's casts have another name in 0.10.2, which ends in `_p`.
-_CASTS = frozenset({"preduced", "pvary", "reduced_vary_cast", "vary_unreduced_cast"})
-_NOTHING = frozenset({"copy", "device_put", "name", "stop_gradient"}) | _CASTS | {cast + "_p" for cast in _CASTS}
+# Operations whose results are their operands to lowering, which makes nothing of them; the last four are shard_map's casts.
+_NOTHING = frozenset(
+    {
+        ad_checkpoint.name_p,
+        ad_util.stop_gradient_p,
+        dispatch.device_put_p,
+        lax.copy_p,
+        core.pvary_p,
+        core.reduced_vary_cast_p,
+        parallel.preduced_p,
+        parallel.vary_unreduced_cast_p,
+    }
+)
 
 
 def operand_handed_on(value: Any) -> Any | None:
@@ -103,9 +113,10 @@ def operand_handed_on(value: Any) -> Any | None:
     if tracer is None:
         return None
     equation = tracer.recipe if is_recipe(tracer) else tracer.parent
-    name, params = equation.primitive.name, equation.params
-    is_empty_checkpoint = name == "remat2" and not params["jaxpr"].eqns
-    if name not in _NOTHING and not is_empty_checkpoint and not (name == "integer_pow" and params["y"] == 1):
+    primitive, params = equation.primitive, equation.params
+    is_empty_checkpoint = primitive is ad_checkpoint.remat_p and not params["jaxpr"].eqns
+    is_first_power = primitive is lax.integer_pow_p and params["y"] == 1
+    if primitive not in _NOTHING and not is_empty_checkpoint and not is_first_power:
         return None
     if is_recipe(tracer):
         place = next(n for n, made in enumerate(equation.out_tracer_refs) if made() is tracer)
@@ -115,7 +126,7 @@ def operand_handed_on(value: Any) -> Any | None:
         operands = dict(zip(params["jaxpr"].invars, equation.in_tracers, strict=True))
         return operands.get(params["jaxpr"].outvars[place])
     # To another memory it is an operation, where the backend has several.
-    if name == "device_put" and _has_memory(params["devices"][place]):
+    if primitive is dispatch.device_put_p and _has_memory(params["devices"][place]):
         return None
     return equation.in_tracers[place]
 
