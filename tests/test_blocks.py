@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks and decorators: what they tag, and that they leave contexts as they were."""
 
+import copy
+import functools
+import pickle
 import threading
+from types import MethodType
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +14,7 @@ import pytest
 
 import hlotag
 from modules import ops_of
+from requires import libraries
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
@@ -79,6 +84,68 @@ def test_a_decorated_method_is_bound():
     with hlotag.stage():
         assert entries(lambda x: Model()(x)) == [("stablehlo.sine", {"k": "w"})]
     assert Model.apply.__doc__ == "Doc."
+
+
+@hlotag.tagged({"k": "v"})
+def decorated(x):
+    return jnp.sin(x)
+
+
+@hlotag.tagged({"k": "v"})
+@jax.jit
+def decorated_jitted(x):
+    return jnp.sin(x)
+
+
+@pytest.mark.parametrize("function", [decorated, decorated_jitted])
+def test_a_decorated_function_is_copied_and_pickled_by_its_name(function):
+    assert copy.copy(function) is copy.deepcopy(function) is pickle.loads(pickle.dumps(function)) is function
+
+
+def test_a_copy_of_a_decorated_object_is_decorated(staged):
+    decorated = hlotag.tagged({"k": "v"})(functools.partial(jnp.power, 2.0))
+    for one in (copy.copy(decorated), copy.deepcopy(decorated)):
+        assert {op: of["k"] for op, of in entries(one)}["stablehlo.power"] == "v"
+
+
+@pytest.mark.parametrize("transformed", [lambda method: method, functools.partial(jax.jit, static_argnums=0)])
+def test_a_decorated_method_is_a_method(transformed, staged):
+    class Model:
+        def apply(self, x):
+            return jnp.sin(x)
+
+        decorated = hlotag.tagged({"k": "v"})(transformed(apply))
+        constant = hlotag.tagged({"k": "v"})(functools.partial(jnp.power, 2.0))
+
+    model = Model()
+    assert (type(model.decorated), model.decorated.__name__) == (MethodType, "apply")
+    assert model.decorated == model.decorated and hash(model.decorated) == hash(model.decorated)
+    assert model.decorated != Model().decorated
+    assert [of for op, of in entries(model.decorated) if op == "stablehlo.sine"] == [{"k": "v"}]
+    assert model.constant(3.0) == 8.0  # As Python calls it: what is no function is not bound.
+    if hasattr(transformed(Model.apply), "lower"):
+        assert [op.entries for op in ops_of(model.decorated.lower(model, X)) if op.name == "stablehlo.sine"] == [{"k": "v"}]
+
+
+def test_equal_models_of_equinox_share_a_trace(staged):
+    libraries("equinox", extra="examples")
+    import equinox
+
+    traces = 0
+
+    class Model(equinox.Module):
+        weight: jax.Array
+
+        @hlotag.tagged({"k": "v"})
+        def apply(self, x):
+            nonlocal traces
+            traces += 1
+            return self.weight * x
+
+    run = equinox.filter_jit(lambda method, x: method(x))
+    for weight in (1.0, 2.0):
+        assert run(Model(jnp.float32(weight)).apply, jnp.float32(3.0)) == 3.0 * weight
+    assert traces == 1
 
 
 def test_what_runs_after_the_call_cannot_be_decorated():

@@ -8,8 +8,10 @@ its equations are traced in; a value tag is written into the contexts of the equ
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any, Literal
 
 import jax
@@ -117,11 +119,19 @@ class Block:
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, run within this block. Methods of a jitted one, such as `.lower`, are too."""
         check_decorated(function, "with hlotag.tagged(...):", TagError)
-        return _Tagged(function, self)
+        if not inspect.isfunction(function):
+            return _Tagged(function, self)
+
+        @functools.wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return within
 
 
 class _Tagged:
-    """A function whose calls, and whose methods' calls (`.lower` of a jitted function), run within a block."""
+    """A callable whose calls, and whose methods' calls (`.lower` of a jitted function), run within a block."""
 
     def __init__(self, function: Callable, block: Block):
         functools.update_wrapper(self, function)
@@ -133,9 +143,13 @@ class _Tagged:
             return self._function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
+        if instance is None or not hasattr(type(self._function), "__get__"):
             return self
-        return functools.partial(self, instance)
+        return MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        """By name where the function has one, as functions are."""
+        return getattr(self, "__qualname__", None) or (_Tagged, (self._function, self._block))
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._function, name)
