@@ -302,6 +302,33 @@ def test_another_key_for_the_backward_pass(staged):
 
 
 @pytest.mark.parametrize("form", ["value", "block"])
+def test_the_last_tag_says_what_derived_operations_get(staged, form):
+    def f(x):
+        if form == "value":
+            y = hlotag.tag(jnp.sin(x), {"first": "1"}, grad={"k": "first"})
+            return hlotag.tag(y, {"last": "1"}, grad={"k": "last"}).sum()
+        with hlotag.tagged({"first": "1"}, grad={"k": "first"}), hlotag.tagged({"last": "1"}, grad={"k": "last"}):
+            return jnp.sin(x).sum()
+
+    assert {value for _, value in tagged_ops(jax.grad(f), X)} == {"last"}
+
+
+@pytest.mark.parametrize("pipeline", [None, hlotag.DEFAULT_PIPELINE], ids=["stage off", "stage on"])
+@pytest.mark.parametrize("transform", [jax.jit, lambda f: f], ids=["jit", "eager"])
+def test_leaves_that_are_no_arrays_stay_as_they_are(pipeline, transform):
+    leaves = {"text": "s", "float": 1.5, "bool": True, "function": len, "nothing": None}
+
+    def f(x):
+        tagged = hlotag.tag({"array": jnp.sin(x), **leaves}, {"k": "v"})
+        assert {name: tagged[name] for name in leaves} == leaves
+        assert [type(tagged[name]) for name in leaves] == [type(leaf) for leaf in leaves.values()]
+        return tagged["array"]
+
+    with hlotag.stage(pipeline), warnings.catch_warnings(action="error"):
+        transform(f)(X)
+
+
+@pytest.mark.parametrize("form", ["value", "block"])
 def test_equal_values_of_different_types_stay_different(staged, set_xla_metadata, form):
     # JAX interns contexts by ==, where True, 1 and 1.0 are one.
     def f(value):

@@ -51,7 +51,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
     """Tags the operations that made `value`.
 
     Args:
-      value: a pytree of arrays; it is returned unchanged.
+      value: a pytree; what made its arrays is tagged, other leaves stay as they are. It is returned unchanged.
       attrs: keys and values of the tag.
       grad: what operations that autodiff derives from them get: "same", "drop" for nothing, or a mapping of their own. Left out,
         each key's own default, which is "same" for all but some keys that XLA knows (`hlotag keys`).
@@ -68,7 +68,8 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
         return _compat.jax_value_tag(value, metadata)
     metadata |= _in_phase(phases)
     for leaf in jax.tree.leaves(value):
-        tag_equations(leaf, metadata)
+        if _compat.is_array(leaf) or isinstance(leaf, np.ndarray | np.generic):  # A constant, about which the user is warned.
+            tag_equations(leaf, metadata)
     return value
 
 

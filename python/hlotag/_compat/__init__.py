@@ -87,6 +87,7 @@ with explained():
         equation_behind,
         equations_around,
         functions_in,
+        is_array,
         is_recipe,
         is_recording,
         is_transposing,

@@ -75,6 +75,11 @@ def _name_stack() -> tuple:
     return source_info_util.current_name_stack().stack
 
 
+def is_array(leaf: Any) -> bool:
+    """Whether an operation of JAX's can have made `leaf`. Libraries have tracers that are no `jax.Array`."""
+    return isinstance(leaf, jax.Array | core.Tracer)
+
+
 def equation_behind(value: Any) -> Any | None:
     """What is being traced and has `value` as an output.
 
@@ -303,12 +308,12 @@ def user_frame() -> Any | None:
 
 
 def jax_value_tag(value: Any, metadata: Metadata) -> Any:
-    """JAX's own value tag on every leaf of `value`, with any string as a key.
+    """JAX's own value tag on every leaf of `value` that is an array, with any string as a key.
 
     `jax.experimental.xla_metadata.set_xla_metadata` takes keys as keyword arguments, so that `x` cannot be one.
     """
     entries = tuple(sorted(metadata.items()))
-    return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, xla_metadata_kvs=entries), value)
+    return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, xla_metadata_kvs=entries) if is_array(leaf) else leaf, value)
 
 
 def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:
