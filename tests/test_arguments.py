@@ -51,7 +51,7 @@ MISTAKES = {
         "attrs must be a mapping of keys to values, got ndarray",
     ),
     "a call's empty metadata": (lambda: hlotag.xla_metadata_call2(jnp.sin, []), "attrs must be a mapping .* got list"),
-    "what is decorated": (lambda: hlotag.tagged({"k": "v"})(3), "expected a function to decorate, got 3"),
+    "what is decorated": (lambda: hlotag.tagged({"k": "v"})(3), "expected a callable to decorate, got 3"),
     "a class method": (lambda: hlotag.tagged({"k": "v"})(classmethod(print)), "got <classmethod.* write @classmethod, .* above"),
     "a long text": (lambda: a_rule(phase=LONG), r"rule field 'phase' must be .*, got 'x{90,100}\.\.\.x{90,100}'$"),
     "an array of many lines": (lambda: hlotag.enable(hlo=X), r"got array\(\[\[1\., 1\.\], \[1\., 1\.\]\], dtype=float32\)$"),

@@ -55,6 +55,6 @@ async def _async_generator():
 @pytest.mark.parametrize("later", [_coroutine, _generator, _async_generator, 3])
 def test_what_runs_after_the_call_is_not_decorated(later):
     with pytest.raises(
-        hlotag.ArgumentError, match=r"write `with hlotag.stage\(...\):` inside of it|expected a function to decorate"
+        hlotag.ArgumentError, match=r"write `with hlotag.stage\(...\):` inside of it|expected a callable to decorate"
     ):
         hlotag.stage()(later)

@@ -328,6 +328,12 @@ def test_leaves_that_are_no_arrays_stay_as_they_are(pipeline, transform):
         transform(f)(X)
 
 
+@pytest.mark.parametrize("value", [None, [1, 2], {"a": 1}, ([1],), X], ids=str)
+def test_what_has_no_text_is_refused_as_a_value(staged, set_xla_metadata, value):
+    with pytest.raises(hlotag.TagError, match="key 'k': metadata values must be str, bool, int or float, got"):
+        lower(lambda x, w: set_xla_metadata(x @ w, k=value))
+
+
 @pytest.mark.parametrize("form", ["value", "block"])
 def test_equal_values_of_different_types_stay_different(staged, set_xla_metadata, form):
     # JAX interns contexts by ==, where True, 1 and 1.0 are one.

@@ -71,7 +71,7 @@ def check_decorated(function: Any, block: str, error: type[HlotagError]) -> None
     """
     if not callable(function):
         raise error(
-            f"expected a function to decorate, got {shown(function)}; in a class, write @classmethod, @staticmethod and "
+            f"expected a callable to decorate, got {shown(function)}; in a class, write @classmethod, @staticmethod and "
             "@property above"
         )
     if any(runs_later(function) for runs_later in _RUN_LATER):

@@ -91,7 +91,7 @@ def xla_metadata_call2(
 
 def _tagged_call(f: Any, entries: dict[str, Any], ad_metadata: Grad) -> Callable:
     if not callable(f):
-        raise TagError(f"expected a function to wrap, got {shown(f)}")
+        raise TagError(f"expected a callable to wrap, got {shown(f)}")
     if (jax_call := _compat.jax_metadata_call(f, entries, ad_metadata)) is not None:
         return functools.wraps(f)(jax_call)
     same = None if ad_metadata == "same" else _compat.jax_metadata_call(f, entries, "same")

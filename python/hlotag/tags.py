@@ -265,22 +265,41 @@ def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[st
             continue
         plain = value.item() if isinstance(value, np.generic) else value
         if not isinstance(plain, (str, bool, int, float)):
-            kind = type(value).__name__
-            raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {kind}; convert it with str()")
+            raise _no_text(key, value)
         metadata[key] = text = as_text(plain)
         keys.check(key, text)
     return metadata
+
+
+def _no_text(key: str, value: Any) -> TagError:
+    return TagError(
+        f"key {key!r}: metadata values must be str, bool, int or float, got {type(value).__name__}; convert it with str()"
+    )
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata that JAX's own value tag was given, with what its keys' policies say of derived operations.
 
     Raises:
-      TagError: a value is not legal for its key. Reserved keys are JAX's to use.
+      TagError: a value has no text form or is not legal for its key, or the key is hlotag's own. Other reserved keys are JAX's
+        to use.
     """
+    entries: dict[str, Any] = {}
     for key, value in metadata.items():
-        keys.check_value(key, as_text(value))
-    return {**metadata, **_in_phase(_phases(metadata, keys.BY_KEY))}
+        if value is None or not _is_hashable(value):  # JAX writes all that is hashable as its text.
+            raise _no_text(key, value)
+        entries[key] = text = as_text(value)
+        check = keys.check if key.startswith("hlotag.") else keys.check_value
+        check(key, text)
+    return entries | _in_phase(_phases(entries, keys.BY_KEY))
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
