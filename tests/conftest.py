@@ -81,15 +81,17 @@ def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch
 
     def run(module: Any, text: Any, **options: Any) -> Any:
         attributes = module.operation.attributes if hasattr(module, "operation") else {}
-        # A key that was taken away is told from one that is not there by the marks, which are gone afterwards.
-        takes_away = "hlotag.tags" in attributes and "hlotag.unset" in str(attributes["hlotag.tags"])
+        # Marks tell a key that was taken away from one that is not there, and escapes tell a scope from a transformation. Both
+        # are gone afterwards.
+        tags = str(attributes["hlotag.tags"]) if "hlotag.tags" in attributes else ""
+        loses = "hlotag.escaped" in attributes or "hlotag.unset" in tags
         result = run_once(module, text, **options)
         elements = [name for name, _, _ in _core.pipeline_elements(text)] if isinstance(text, str) else []
         # Passes of others may be anything, and so may modules that are no program's.
         if not elements or not all(name.startswith("hlotag-") for name in elements):
             return result
         assert module.operation.verify()
-        if takes_away:
+        if loses:
             return result
         before = pipeline.to_bytecode(module)
         again = pipeline.run_and_report(module, text, **options)

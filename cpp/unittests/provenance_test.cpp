@@ -54,6 +54,17 @@ TEST(name_path_handles_callees) {
   CHECK(!endsInCall("jit(f)/jvp(blk)"));
 }
 
+TEST(name_path_reads_escapes_as_text) {
+  CHECK_EQ(unescaped("a\x01%28\x01%29\x01%01/"), "a()\x01/");
+  CHECK_EQ(unescaped("\x01%"), "\x01%");
+  CHECK_EQ(unescaped("\x01%2"), "\x01%2");
+  CHECK_EQ(unescaped("\x01%2g\x01%28"), "\x01%2g(");
+  const char *name = "jit(f)/jvp(transpose\x01%28x\x01%29)/mul\x01%28";
+  CHECK_EQ(scopes(name), "transpose(x)");
+  CHECK_EQ(transforms(name), "j");
+  CHECK_EQ(primitive(name), "mul(");
+}
+
 TEST(name_path_drops_what_checkpoint_adds) {
   NamePath path =
       parseName("jit(f)/transpose(jvp(S))/jvp(S)/checkpoint/rematted_computation/b/tanh");

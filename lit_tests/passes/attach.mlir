@@ -5,6 +5,7 @@
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{source = \"model.py:42\", attrs = {k = \"line\"}}, {source = \"other/model.py\", attrs = {k = \"file\"}}]"}' | FileCheck %s --check-prefix=SOURCE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"forward\", attrs = {k = \"f\"}}, {phase = \"backward\", attrs = {k = \"b\"}}, {op = \"tanh\", attrs = {t = \"1\"}, grad = {u = \"2\"}}, {op = \"abs\", attrs = {t = \"1\"}, grad = {}}]"}' | FileCheck %s --check-prefix=PHASE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"backward\", attrs = {k = \"b\"}, grad = {k = \"never\"}}]"}' | FileCheck %s --check-prefix=BACKWARD --implicit-check-not=never
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"transpose(a)\", attrs = {k = \"s\"}}, {phase = \"backward\", attrs = {k = \"b\"}}]"}' | FileCheck %s --check-prefix=ESCAPED
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\"}}]"},hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"2\", b = \"2\"}}]"}' | FileCheck %s --check-prefix=TWICE
 // RUN: hlotag-opt %s --hlotag-attach | FileCheck %s --check-prefix=NONE --implicit-check-not=hlotag.attached
 
@@ -82,4 +83,16 @@ func.func @phases(%x: tensor<f32>) -> tensor<f32> {
   // PHASE: stablehlo.tanh {{.*}} {hlotag.attached = {k = "b", u = "2"}, mhlo.frontend_attributes = {k = "b", u = "2"}}
   %4 = stablehlo.tanh %3 : tensor<f32> loc("jit(f)/transpose(jvp())/tanh")
   return %4 : tensor<f32>
+}
+
+// What lowering has escaped is text of a scope.
+// ESCAPED-LABEL: func.func @escaped
+func.func @escaped(%x: tensor<f32>) -> tensor<f32> {
+  // ESCAPED: stablehlo.sine {{.*}}k = "s"
+  %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/jvp(transpose\01%28a\01%29)/sin")
+  // ESCAPED: stablehlo.cosine {{.*}}k = "b"
+  %1 = stablehlo.cosine %0 : tensor<f32> loc("jit(f)/transpose(jvp(a))/cos")
+  // ESCAPED: stablehlo.tanh %{{[0-9]}} : tensor<f32>
+  %2 = stablehlo.tanh %1 : tensor<f32> loc("jit(f)/a\01%29/transpose\01%28b/tanh")
+  return %2 : tensor<f32>
 }

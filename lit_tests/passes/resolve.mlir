@@ -40,7 +40,12 @@ module @transposed attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k
     %3 = stablehlo.abs %2 : tensor<f32> loc("my_transpose(\01hlotag#0\01/a)/abs")
     // CHECK: stablehlo.negate {{.*}}k = "w"{{.*}} loc("transpose(jvp(layer))/neg")
     %4 = stablehlo.negate %3 : tensor<f32> loc("transpose(jvp(layer))/\01hlotag#0\01/neg")
-    return %4 : tensor<f32>
+    // Nor is one that lowering has escaped.
+    // CHECK: stablehlo.floor {{.*}}k = "v"{{.*}} loc("jit(f)/transpose\01%28a\01%29/floor")
+    %5 = stablehlo.floor %4 : tensor<f32> loc("jit(f)/transpose\01%28a\01%29/\01hlotag#0\01/floor")
+    // CHECK: stablehlo.ceil {{.*}}k = "v"{{.*}} loc("jit(f)/\01%01hlotag#1\01%01/ceil")
+    %6 = stablehlo.ceil %5 : tensor<f32> loc("jit(f)/\01hlotag#0\01\01%01hlotag#1\01%01/ceil")
+    return %6 : tensor<f32>
   }
 }
 

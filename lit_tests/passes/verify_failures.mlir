@@ -55,22 +55,6 @@ module attributes {hlotag.tags = []} {}
 
 // -----
 
-func.func @marks(%x: tensor<f32>) -> tensor<f32> {
-  // expected-error@unknown {{the location still has a mark of hlotag's; run hlotag-resolve first}}
-  %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/\01hlotag#0\01/sin")
-  return %0 : tensor<f32>
-}
-
-// -----
-
-// A mark can be anywhere in a location, and in that of a block argument.
-// expected-error@below {{the location still has a mark of hlotag's}}
-func.func @argument(%x: tensor<f32> loc(callsite("a" at fused["b", "c"("\01hlotag#12\01")]))) -> tensor<f32> {
-  return %x : tensor<f32>
-}
-
-// -----
-
 func.func @derived(%x: tensor<f32>) -> tensor<f32> {
   // expected-error@below {{attribute 'hlotag.derived' must be a dictionary, but is "k"}}
   %0 = stablehlo.sine %x {hlotag.attached = {k = "v"}, hlotag.derived = "k", mhlo.frontend_attributes = {k = "v"}} : tensor<f32>

@@ -12,22 +12,34 @@ The jaxprs of the trace are shared with JAX's caches and are never changed.
 
 from __future__ import annotations
 
+import functools
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from hlotag import _compat
 from hlotag.errors import TagError
 
-# Reserved keys in a context say what ops derived by autodiff get instead: `GRAD + key` maps to KEEP + value, or to DROP.
-GRAD = "hlotag.grad."
-KEEP = "="
-DROP = "-"
 
+@dataclass(frozen=True)
+class Reserved:
+    """A value in a context that is hlotag's own, and equals no text of a user's.
+
+    Attributes:
+      text: the value; None if the key is not to be there.
+    """
+
+    text: str | None
+
+
+# `GRAD + key` maps to what ops derived by autodiff get for that key, a `Reserved`.
+GRAD = "hlotag.grad."
 # The value of a key that was taken away within a block. Were the key only gone, a tagged loop around it would give it back.
-UNSET = "\x01hlotag.unset"
+UNSET = Reserved(None)
 
 # None: the key is not to be there, whatever encloses the operation says.
 Entries = dict[str, str | None]
@@ -45,7 +57,7 @@ def as_text(value: Any) -> str:
         raise TagError(f"a value of {value.bit_length()} bits is too long for a tag: {error}") from None
 
 
-class _Reserved:
+class _ReservedUse:
     """Whether anything reserved went into a context, and `PATCHES` have to stay in JAX after the last stage.
 
     What was traced in a stage may be lowered after it: a jaxpr, the function that `jax.vjp` gives.
@@ -54,27 +66,35 @@ class _Reserved:
     is_used = False
 
 
-reserved = _Reserved()
-
-
-def _is_reserved(key: str, value: Any) -> bool:
-    return key.startswith(GRAD) or value == UNSET
+reserved = _ReservedUse()
 
 
 def split_phases(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
     """The entries for forward ops, and those for ops that autodiff derives, from the metadata of a context."""
-    own = {key: value for key, value in metadata.items() if not key.startswith(GRAD)}
-    forward: Entries = {key: None if value == UNSET else as_text(value) for key, value in own.items()}
-    derived = dict(forward)
-    for reserved, value in metadata.items():
-        if not reserved.startswith(GRAD):
-            continue
-        key = reserved.removeprefix(GRAD)
-        if value.startswith(DROP):
-            derived[key] = None
+    forward: Entries = {}
+    phases: Entries = {}
+    for key, value in metadata.items():
+        if not isinstance(value, Reserved):
+            forward[key] = as_text(value)
+        elif key.startswith(GRAD):
+            phases[key.removeprefix(GRAD)] = value.text
         else:
-            derived[key] = value.removeprefix(KEEP)
-    return forward, derived
+            forward[key] = value.text
+    return forward, forward | phases
+
+
+# What a scope would be read for: a mark, a transformation, a separator that belongs to a mark.
+_AMBIGUOUS = re.compile(r"[\x01()]|^/")
+# What JAX calls a jitted function.
+_CALL = re.compile(r"(p?jit\()(.*)(\))", re.DOTALL)
+
+
+@functools.lru_cache(maxsize=4096)
+def escaped(scope: str) -> str:
+    r"""A scope's text with each ambiguous character written as `\x01%28`; `hlotag-verify` replaces them."""
+    call = _CALL.fullmatch(scope)
+    head, text, tail = call.groups() if call else ("", scope, "")
+    return head + _AMBIGUOUS.sub(lambda found: f"\x01%{ord(found[0]):02x}", text) + tail
 
 
 class Marker:
@@ -86,11 +106,13 @@ class Marker:
     Attributes:
       table: (forward entries, derived entries) by mark index, in the order in which the program is lowered, so that the same
         program gives the same table in every process.
+      has_escapes: whether a scope has characters that would be read as something else.
       has_value_tags: whether the program holds value tags of JAX's own, which were set while hlotag was off.
     """
 
     def __init__(self, *, blank: bool = False) -> None:
         self.table: list[tuple[Entries, Entries]] = []
+        self.has_escapes = False
         self.has_value_tags = False
         self._blank = blank
         self._index: dict[tuple, int] = {}
@@ -99,6 +121,13 @@ class Marker:
     def mark(self, jaxpr: Any) -> Any:
         """`jaxpr` as it is to be lowered, its own tagged equations marked; those of jaxprs in its equations are in their turn."""
         return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, self._mark_of, self._note_value_tag))
+
+    def name(self, scope: str) -> str:
+        """The text that stands for a scope in the names of locations."""
+        if self._blank or (text := escaped(scope)) == scope:
+            return scope
+        self.has_escapes = True
+        return text
 
     def _note_value_tag(self) -> None:
         self.has_value_tags = True
@@ -153,29 +182,39 @@ def as_lowered(jaxpr: Any) -> Any:
     return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, _without_reserved, lambda: None))
 
 
+def _name_as_lowered(scope: str) -> str:
+    """`scope` as names of locations have it: only passes that follow could read it, and could replace its escapes."""
+    return scope if _lowering.marker is None else _lowering.marker.name(scope)
+
+
 def _without_reserved(context: Any) -> _compat.EquationMark | None:
     metadata = context.xla_metadata or {}
-    plain = {key: value for key, value in metadata.items() if not _is_reserved(key, value)}
+    plain = {key: value for key, value in metadata.items() if not isinstance(value, Reserved)}
     return None if len(plain) == len(metadata) else _compat.EquationMark("", context, plain)
 
 
-def attach_table(module: Any, table: list[tuple[Entries, Entries]]) -> None:
-    """Puts the table of tags on a module, for `hlotag-resolve`.
+def attach_table(module: Any, marker: Marker) -> None:
+    """Puts on a module what its names need to be read: the table of tags, and whether there are escapes.
 
     Args:
-      module: an `ir.Module` lowered from a marked jaxpr.
-      table: `Marker.table`.
+      module: an `ir.Module` that was lowered while `marker` marked.
+      marker: has marked it.
     """
     from jaxlib.mlir import ir
 
     def entries(d: Entries) -> ir.DictAttr:
         return ir.DictAttr.get({key: unset if value is None else ir.StringAttr.get(value) for key, value in sorted(d.items())})
 
+    attributes = module.operation.attributes
+    if marker.has_escapes:
+        attributes["hlotag.escaped"] = ir.UnitAttr.get(module.context)
+    if not marker.table:
+        return
     with module.context:
         unset = ir.ArrayAttr.get([ir.StringAttr.get("hlotag.unset")])
-        module.operation.attributes["hlotag.tags"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get({"forward": entries(f), "derived": entries(d)}) for f, d in table]
+        attributes["hlotag.tags"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({"forward": entries(f), "derived": entries(d)}) for f, d in marker.table]
         )
 
 
-PATCHES = _compat.jaxpr_patches(as_lowered)
+PATCHES = (*_compat.jaxpr_patches(as_lowered), _compat.scope_patch(_name_as_lowered))

@@ -242,8 +242,7 @@ def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: An
         # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
         with _compat.ambient_metadata_is({}), marks.marking(marker):
             result = original(module_name, jaxpr, *args, **kwargs)
-        if marker.table:
-            marks.attach_table(result.module, marker.table)
+        marks.attach_table(result.module, marker)
         return result
 
     marker = marks.Marker()

@@ -22,7 +22,7 @@ from hlotag._arguments import check_decorated, shown
 from hlotag._identity import ByIdentity
 from hlotag._warning import warn_at
 from hlotag.errors import TagDropped, TagError
-from hlotag.marks import DROP, GRAD, KEEP, UNSET, as_text, reserved
+from hlotag.marks import GRAD, UNSET, Reserved, as_text, reserved
 from hlotag.state import active
 
 Grad = Literal["same", "drop"] | Mapping[str, Any]
@@ -95,7 +95,7 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
 class Block:
     """The block and decorator form of a tag; made by `tagged` and `set_xla_metadata`."""
 
-    def __init__(self, metadata: dict[str, str | None], phases: dict[str, str]):
+    def __init__(self, metadata: dict[str, str | None], phases: dict[str, Reserved]):
         self._metadata = metadata
         self._phases = phases
 
@@ -164,7 +164,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
 
     Args:
       value: one array or tracer.
-      metadata: as in an equation context; reserved keys included.
+      metadata: as in an equation context: values are text, or reserved.
     """
     original = tracing.original_of(value)
     equations = tracing.equations_of(original)
@@ -174,8 +174,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
             "the value is an argument, a carry or a constant, which no operation of this trace made. Tag the value where it is "
             "computed, or tag a block around its uses.",
         )
-    added = {key: as_text(text) for key, text in metadata.items()}
-    kept = set(added) if equations and original is not value else set()  # by all equations, as far as is known
+    kept = set(metadata) if equations and original is not value else set()  # by all equations, as far as is known
     known: list[tuple[Any, Any]] = []  # The equations of one operation share a few contexts.
 
     def retagged(context: Any) -> Any:
@@ -184,7 +183,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
                 return result
         old = context.xla_metadata or {}
         own = {k.removeprefix(GRAD) for k in old} if original is not value else set()
-        new = {k: v for k, v in added.items() if k.removeprefix(GRAD) not in own}
+        new = {k: v for k, v in metadata.items() if k.removeprefix(GRAD) not in own}
         kept.difference_update(new)
         old = {k: v for k, v in old.items() if k.removeprefix(GRAD) not in new}
         known.append((context, _compat.with_metadata(context, old | new)))
@@ -309,22 +308,22 @@ def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: UNSET if value is None else value for key, value in metadata.items()}
 
 
-def _phases(metadata: Mapping[str, Any], grad: Grad) -> dict[str, str]:
+def _phases(metadata: Mapping[str, Any], grad: Grad) -> dict[str, Reserved]:
     """The reserved entries that say what derived operations get."""
     kept: Mapping[str, Any] = {}
     if grad is keys.BY_KEY:
-        return {GRAD + key: DROP for key in keys.dropped(metadata) if metadata[key] is not None}
+        return {GRAD + key: UNSET for key in keys.dropped(metadata) if metadata[key] is not None}
     if grad == "same":
         return {}
     if grad != "drop":
         if not isinstance(grad, Mapping):
             raise TagError(f"grad must be 'same', 'drop' or a mapping of keys to values, got {shown(grad)}")
         kept = as_metadata(grad)
-    dropped = {GRAD + key: DROP for key, value in metadata.items() if value is not None}
-    return dropped | {GRAD + key: KEEP + value for key, value in kept.items()}
+    dropped = {GRAD + key: UNSET for key, value in metadata.items() if value is not None}
+    return dropped | {GRAD + key: Reserved(value) for key, value in kept.items()}
 
 
-def _in_phase(phases: dict[str, str]) -> dict[str, str]:
+def _in_phase(phases: dict[str, Reserved]) -> dict[str, Reserved]:
     """What of `phases` holds now: for operations that a backward rule of the user computes, they are not derived but meant."""
     if not phases or _compat.is_transposing():
         return {}

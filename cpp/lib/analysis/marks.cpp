@@ -23,8 +23,6 @@ size_t joinAround(std::string_view name, size_t next, std::string &out) {
 
 } // namespace
 
-bool hasMark(std::string_view name) { return name.find(kMark) != std::string_view::npos; }
-
 bool parseMarks(std::string_view name, MarkedName &result) {
   size_t mark = name.find(kMark);
   if (mark == std::string_view::npos)

@@ -16,8 +16,6 @@ struct MarkedName {
   std::string error;         ///< not empty if a mark is malformed
 };
 
-bool hasMark(std::string_view name);
-
 /// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`, and returns
 /// whether it has any: if not, `result` is what it was. That may be used, and its memory is used
 /// again.

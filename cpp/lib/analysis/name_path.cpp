@@ -2,6 +2,7 @@
 #include "hlotag/analysis/name_path.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace hlotag::analysis {
 namespace {
@@ -99,11 +100,32 @@ bool endsInCall(std::string_view name) {
   return isCall(unwrapTransforms(splitName(name).back(), transforms));
 }
 
+std::string unescaped(std::string_view name) {
+  constexpr std::string_view kStart = "\x01%";
+  std::string text;
+  for (size_t start; (start = name.find(kStart)) != name.npos;) {
+    std::string_view digits = name.substr(start + kStart.size(), 2);
+    unsigned char character = 0;
+    auto [end, status] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), character, 16);
+    size_t length = kStart.size();
+    text += name.substr(0, start);
+    if (status == std::errc() && end == digits.data() + 2) {
+      text += char(character);
+      length += 2;
+    } else {
+      text += kStart;
+    }
+    name.remove_prefix(start + length);
+  }
+  return text += name;
+}
+
 NamePath parseName(std::string_view name) {
   NamePath path;
   std::vector<std::string_view> elements = splitName(name);
   path.head = std::string(elements.front());
-  path.primitive = std::string(unwrapTransforms(elements.back(), path.transforms));
+  path.primitive = unescaped(unwrapTransforms(elements.back(), path.transforms));
   // The primitive's own transforms come last, so they are appended after those of the scopes.
   std::string ofPrimitive = std::move(path.transforms);
   path.transforms.clear();
@@ -122,7 +144,7 @@ NamePath parseName(std::string_view name) {
       else if (part == "rematted_computation")
         path.rematted = true;
       else if (!part.empty() && !isCall(part))
-        path.scopes.emplace_back(part);
+        path.scopes.push_back(unescaped(part));
     }
   }
   path.transforms += ofPrimitive;

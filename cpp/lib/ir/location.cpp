@@ -3,6 +3,16 @@
 
 namespace hlotag::ir {
 
+std::vector<Location> partsOf(Location loc) {
+  if (NameLoc name = dynCast<NameLoc>(loc))
+    return {name.child()};
+  if (CallSiteLoc call = dynCast<CallSiteLoc>(loc))
+    return {call.callee(), call.caller()};
+  if (FusedLoc fused = dynCast<FusedLoc>(loc))
+    return fused.parts();
+  return {};
+}
+
 FileLoc findFile(Location loc) {
   // Iterative: names and call sites chain as deep as the user's stack.
   std::vector<Location> pending{loc};
@@ -13,15 +23,8 @@ FileLoc findFile(Location loc) {
       continue;
     if (FileLoc file = dynCast<FileLoc>(at))
       return file;
-    if (NameLoc name = dynCast<NameLoc>(at)) {
-      pending.push_back(name.child());
-    } else if (CallSiteLoc call = dynCast<CallSiteLoc>(at)) {
-      pending.push_back(call.caller());
-      pending.push_back(call.callee());
-    } else if (FusedLoc fused = dynCast<FusedLoc>(at)) {
-      std::vector<Location> parts = fused.parts();
-      pending.insert(pending.end(), parts.rbegin(), parts.rend());
-    }
+    std::vector<Location> parts = partsOf(at);
+    pending.insert(pending.end(), parts.rbegin(), parts.rend());
   }
   return {};
 }

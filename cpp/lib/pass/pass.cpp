@@ -19,7 +19,6 @@ void PassContext::startOver() {
   rewriter_.commit();
   tags_.forgetAttached();
   operations_.reset();
-  isUnmarked_ = false;
 }
 
 LogicalResult PassContext::emitError(ir::Location location, const std::string &message) {

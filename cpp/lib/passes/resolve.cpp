@@ -34,7 +34,9 @@ wins over the outer (in a name from left to right; a callee over its caller; a n
 entry that the operation already has wins over both. Then the marks leave all locations, of
 operations and of block arguments, and `hlotag.tags` leaves the module.
 
-Modules, functions and terminators get no entries. A module without `hlotag.tags` is not looked at.
+Modules, functions and terminators get no entries. A module without `hlotag.tags` is not looked at: text that looks
+like a mark is then a user's. Lowering escapes such text in a program that has marks: `\01%28` stands for `(`, and
+`hlotag-verify` replaces it.
 
 Before:
 
@@ -125,17 +127,6 @@ private:
   const Resolved *lastResolved_ = nullptr;
 };
 
-/// The locations that `loc` is made of, the one that wins first.
-std::vector<ir::Location> partsOf(ir::Location loc) {
-  if (auto name = ir::dynCast<ir::NameLoc>(loc))
-    return {name.child()};
-  if (auto call = ir::dynCast<ir::CallSiteLoc>(loc))
-    return {call.callee(), call.caller()};
-  if (auto fused = ir::dynCast<ir::FusedLoc>(loc))
-    return fused.parts();
-  return {};
-}
-
 const Resolved &LocationResolver::resolve(ir::Location root) {
   // What an equation lowers to stands in a row.
   if (root != last_) {
@@ -165,7 +156,7 @@ const Resolved &LocationResolver::lookUp(ir::Location root) {
       pending.pop_back();
       continue;
     }
-    std::vector<ir::Location> parts = partsOf(loc);
+    std::vector<ir::Location> parts = ir::partsOf(loc);
     size_t sizeBefore = pending.size();
     for (ir::Location part : parts)
       if (!find(part))
@@ -306,7 +297,6 @@ public:
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
     if (numBad_)
       return failure();
-    ctx_.setUnmarked();
     return success();
   }
 

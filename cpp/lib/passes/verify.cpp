@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/groups.h"
-#include "analysis/marks.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/key_values.h"
+#include "hlotag/analysis/name_path.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
+#include "transforms/location_names.h"
 
 #include <algorithm>
 #include <iterator>
@@ -54,9 +55,9 @@ reads none of them. The pass always fails when hlotag or a pipeline went wrong:
 
 - the frontend attributes of an operation are no dictionary;
 - a key has the prefix `hlotag.`, or a rule attached one that is reserved for JAX, Shardy or XLA;
-- a location still has a mark, or the module `hlotag.tags`: `hlotag-resolve` did not run.
+- the module still has `hlotag.tags`: `hlotag-resolve` did not run.
 
-It removes `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
+It replaces the escapes in names, `\01%28` by `(`, if the module has `hlotag.escaped`. It removes that, `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
 by which inner scopes keep a key off that outer ones set. (Passes that run afterwards no longer know of that: such a
 key comes back from an enclosing loop or call. All else of a pipeline's output stays the same if it runs again.) It removes all entries
 from the custom calls of programs with symbolic shapes that StableHLO refuses with any: `shape_assertion`,
@@ -92,6 +93,7 @@ public:
       visit(operations[i]);
     }
     checkGroups();
+    restoreNames();
     return failed_ ? failure() : success();
   }
 
@@ -114,8 +116,6 @@ private:
 
   void visit(const ir::OpList::Entry &entry);
   bool refusesEntries(const ir::OpList::Entry &entry);
-  /// Whether the location of an operation or of its blocks' arguments has a mark.
-  bool isMarked(const ir::OpList::Entry &entry);
   struct Checked {
     std::string mistake;      ///< empty if the dictionary is fine
     bool isError = false;     ///< in any case
@@ -125,10 +125,10 @@ private:
   const Checked &check(ir::Operation op, ir::Attribute attr);
   void checkAttached(ir::Operation op);
   void checkGroups();
+  /// Names as JAX would have written them.
+  void restoreNames();
   std::string mistakeIn(ir::NamedAttribute entry);
   Checked checkUncached(ir::Attribute attr);
-  /// Whether the name of `root`, or of a location in it, has a mark.
-  bool isMarked(ir::Location root);
 
   PassContext &ctx_;
   bool warns_;
@@ -138,8 +138,6 @@ private:
   bool failed_ = false;
   analysis::Groups groups_;
   ir::PointerMap<Checked> entries_;
-  ir::PointerMap<bool> marked_;
-  std::vector<ir::Location> pending_;
 };
 
 /// Whether `op` is a custom call that StableHLO turns into an operation, or checks, once shapes are
@@ -170,19 +168,6 @@ void Verifier::visit(const ir::OpList::Entry &entry) {
     ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
     ctx_.rewriter().removeAttr(op, derived_);
   }
-  if (!ctx_.isUnmarked() && isMarked(entry))
-    fail(op, "the location still has a mark of hlotag's; run hlotag-resolve first");
-}
-
-bool Verifier::isMarked(const ir::OpList::Entry &entry) {
-  bool marked = isMarked(entry.op.location());
-  if (!entry.hasRegions)
-    return marked;
-  for (ir::Region region : entry.op.regions())
-    for (ir::Block block : region.blocks())
-      for (ir::Value argument : block.arguments())
-        marked |= isMarked(argument.location());
-  return marked;
 }
 
 const Verifier::Checked &Verifier::check(ir::Operation op, ir::Attribute attr) {
@@ -214,6 +199,14 @@ void Verifier::checkGroups() {
   for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), ctx_.tags()))
     if (seen.emplace(op.opaque(), message).second)
       report(op, message, !warns_);
+}
+
+void Verifier::restoreNames() {
+  if (!ctx_.module().hasAttr(analysis::kEscaped))
+    return;
+  transforms::renameLocations(ctx_, analysis::unescaped);
+  ctx_.rewriter().removeAttr(ctx_.module(),
+                             ir::Identifier::get(ctx_.context(), analysis::kEscaped));
 }
 
 /// What is wrong with an entry; empty if nothing.
@@ -262,34 +255,6 @@ Verifier::Checked Verifier::checkUncached(ir::Attribute attr) {
   else if (!kept.empty())
     checked.final = ir::DictionaryAttr::get(ctx_.context(), kept);
   return checked;
-}
-
-bool Verifier::isMarked(ir::Location root) {
-  if (bool *known = marked_.find(root.opaque()))
-    return *known;
-  // Parts count as unmarked from the moment they are looked at. If one is not, the pass fails for
-  // this location anyway, and need not name every other one that shares the part.
-  pending_.assign(1, root);
-  while (!pending_.empty()) {
-    ir::Location loc = pending_.back();
-    pending_.pop_back();
-    auto [known, isNew] = marked_.insert(loc.opaque());
-    if (!isNew && !*known)
-      continue;
-    auto name = ir::dynCast<ir::NameLoc>(loc);
-    if (*known || (name && analysis::hasMark(name.name().str())))
-      return *marked_.insert(root.opaque()).first = true;
-    if (name) {
-      pending_.push_back(name.child());
-    } else if (auto call = ir::dynCast<ir::CallSiteLoc>(loc)) {
-      pending_.push_back(call.caller());
-      pending_.push_back(call.callee());
-    } else if (auto fused = ir::dynCast<ir::FusedLoc>(loc)) {
-      for (ir::Location part : fused.parts())
-        pending_.push_back(part);
-    }
-  }
-  return false;
 }
 
 LogicalResult Verify::run(PassContext &ctx) {

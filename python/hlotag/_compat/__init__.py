@@ -29,6 +29,7 @@ with explained():
         jaxpr_patches,
         lowering_patch,
         recipe_patch,
+        scope_patch,
         traced_patch,
         value_tag_patch,
     )

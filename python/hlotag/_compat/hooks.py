@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jax._src import cache_key, compiler, core, stages, xla_metadata_lib
+from jax._src import cache_key, compiler, core, source_info_util, stages, xla_metadata_lib
 from jax._src.export import _export
 from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
@@ -188,6 +188,23 @@ def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
         return jaxpr_subcomp
 
     return Patch(mlir, "jaxpr_subcomp", wrap), Patch(public_mlir, "jaxpr_subcomp", wrap)
+
+
+def scope_patch(text_of: Callable[[str], str]) -> Patch:
+    """Writes `text_of(scope)` for each scope when JAX makes text of a name stack.
+
+    A name stack has scopes and transformations as objects of two classes; in its text, a scope `transpose(x)` is like one.
+    """
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def wrap_names(self, names: list[str]) -> None:
+            text = text_of(self.name)
+            original(self if text is self.name else self._replace(name=text), names)
+
+        return wrap_names
+
+    return Patch(source_info_util.Scope, "wrap", wrap)
 
 
 def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:

@@ -36,8 +36,16 @@ std::vector<std::string_view> splitName(std::string_view name);
 /// `closed_call`.
 bool endsInCall(std::string_view name);
 
-/// Takes `name` apart. Never fails: what is no transform is a scope. A scope that the user called
-/// `jvp(x)` reads as the scope `x` under a transform; one called `a/b` as two.
+/// Takes `name` apart. Never fails: what is no transform is a scope. Escaped characters are plain
+/// text of their scope. Without escapes, text decides: the scope `jvp(x)` reads as the scope `x`
+/// under a transform. A scope `a/b` reads as two.
 NamePath parseName(std::string_view name);
+
+/// Set on a module whose names have escapes.
+inline constexpr std::string_view kEscaped = "hlotag.escaped";
+
+/// `name` with its escapes replaced. An escape, `\x01%28`, is a character of a user's scope in
+/// hexadecimal: lowering writes one where the character would read as JAX's or hlotag's own.
+std::string unescaped(std::string_view name);
 
 } // namespace hlotag::analysis

@@ -86,6 +86,9 @@ public:
   int column() const { return capi::fn().mlirLocationFileLineColRangeGetStartColumn(raw_); }
 };
 
+/// The locations that `loc` is made of: a name's child, a callee before its caller, what is fused.
+std::vector<Location> partsOf(Location loc);
+
 /// The innermost source position in `loc` (the callee of a call site before its caller, the first
 /// part of a fusion that has one), or null.
 FileLoc findFile(Location loc);

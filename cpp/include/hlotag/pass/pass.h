@@ -51,9 +51,6 @@ public:
 
   /// The module and all in it. Valid until operations come, move or go.
   const ir::OpList &operations();
-  /// Whether no location has a mark of hlotag's: a pass of this run took them away.
-  bool isUnmarked() const { return isUnmarked_; }
-  void setUnmarked() { isUnmarked_ = true; }
   /// Something other than the rewriter changed the module: what was done so far can no longer be
   /// taken back, and what was known is to be looked up again.
   void startOver();
@@ -83,7 +80,6 @@ private:
   ir::OpIds ids_;
   std::optional<ir::OpList> operations_;
   size_t movesAtList_ = 0; // the rewriter's count when the list was made
-  bool isUnmarked_ = false;
   size_t numErrors_ = 0;
 };
 

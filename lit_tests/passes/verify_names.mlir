@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// RUN: hlotag-opt %s --hlotag-verify --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+// RUN: hlotag-opt %s --hlotag-verify --hlotag-verify --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+
+// Escapes are replaced wherever a location has a name. What is no escape stays.
+// CHECK-LABEL: module @escaped {
+module @escaped attributes {hlotag.escaped} {
+  // CHECK: func.func @f
+  // CHECK-SAME: loc(callsite("(" at fused["b", "c"(")"("f.py":1:2))]))
+  func.func @f(%x: tensor<f32> loc(callsite("\01%28" at fused["b", "c"("\01%29"("f.py":1:2))]))) -> tensor<f32> {
+    // CHECK: stablehlo.sine {{.*}} loc("jit(f)/transpose(x)/sin")
+    %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/transpose\01%28x\01%29/sin")
+    // CHECK: stablehlo.cosine {{.*}} loc("\01hlotag#0\01/\01%28/%28/cos")
+    %1 = stablehlo.cosine %0 : tensor<f32> loc("\01%01hlotag#0\01%01/\01%01%28/%28/cos")
+    // CHECK: stablehlo.tanh {{.*}} loc("\01%/\01%2/\01%zz/\01%")
+    %2 = stablehlo.tanh %1 : tensor<f32> loc("\01%/\01%2/\01%zz/\01%")
+    return %2 : tensor<f32>
+  }
+}
+
+// -----
+
+// Without the attribute, text that looks like an escape or a mark is the user's.
+// CHECK-LABEL: module @plain {
+module @plain {
+  func.func @f(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.sine {{.*}} loc("a\01%28/\01hlotag#0\01/sin")
+    %0 = stablehlo.sine %x : tensor<f32> loc("a\01%28/\01hlotag#0\01/sin")
+    return %0 : tensor<f32>
+  }
+}

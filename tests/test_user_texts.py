@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of users that look like JAX's transformations or hlotag's own: they stay what the user wrote."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.experimental import xla_metadata
+
+import hlotag
+from modules import ops_of
+
+SCOPES = [
+    "transpose(x)",
+    "transpose(",
+    "transpose(jvp(x))",
+    "a)/transpose(b",
+    "\x01hlotag#0\x01",
+    "\x01hlotag#3\x01",
+    "\x01%28",
+    "/x",
+]
+
+
+def entries(scope, transform, **stage):
+    """The entries of the operations of a tagged program in a scope, with their names in the module."""
+
+    def f(x):
+        with jax.named_scope(scope):
+            return hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "derived"})
+
+    with hlotag.stage(**stage):
+        ops = ops_of(jax.jit(transform(f)).lower(1.0))
+    return {op.name.removeprefix("stablehlo."): op.entries for op in ops if op.name != "func.return"}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_scope_is_no_transformation_and_no_mark(scope):
+    assert entries(scope, lambda f: f) == {"sine": {"k": "v"}}
+    assert entries(scope, jax.grad)["cosine"] == {"k": "v"}
+    assert entries(scope, jax.grad)["multiply"] == {"k": "derived"}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_rules_read_scopes_as_they_are_written(scope):
+    rules = [hlotag.Rule({"b": "1"}, op="*", phase="backward"), hlotag.Rule({"s": "1"}, op="*", scope=f"**/{scope}/**")]
+    assert entries(scope, lambda f: f, rules=rules) == {"sine": {"k": "v", "s": "1"}}
+    assert "b" not in entries(scope, jax.grad, rules=rules)["cosine"]
+    assert "b" in entries(scope, jax.grad, rules=rules)["multiply"]
+
+
+def transpose(x):
+    return jnp.sin(x)
+
+
+transpose.__name__ = "transpose(jvp(f))"
+
+
+@pytest.mark.parametrize("scope", [*SCOPES, "jit(f)", "plain"])
+def test_names_come_out_as_jax_writes_them(scope):
+    @jax.jit
+    def f(x):
+        with jax.named_scope(scope):
+            return hlotag.tag(jax.jit(transpose)(x) * jnp.cos(x), {"k": "v"}).sum()
+
+    texts = []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+        with hlotag.stage(pipeline):
+            texts.append([op.location for op in ops_of(jax.jit(jax.grad(f)).lower(1.0))])
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("scope", ["\x01abc:1\x01/", "\x01hlotag#0\x01", "(\x01a:\x01b)"])
+def test_names_in_the_executable_are_as_without_the_stage(scope):
+    @jax.jit
+    def f(x):
+        with jax.named_scope(scope):
+            return hlotag.tag(jnp.sin(x), {"k": "v"}) @ jnp.cos(x)
+
+    names = []
+    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+        with hlotag.stage(pipeline):
+            names.append(re.findall(r'op_name="([^"]*)"', jax.jit(f).lower(jnp.ones((2, 2))).compile().as_text()))
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize("form", ["block", "value"])
+def test_a_value_may_be_any_text(staged, form):
+    def f(x):
+        if form == "value":
+            return hlotag.tag(jnp.sin(x), {"k": "\x01hlotag.unset", "l": "=v"})
+        with hlotag.tagged({"k": "\x01hlotag.unset", "l": "=v"}):
+            return jnp.sin(x)
+
+    assert ops_of(jax.jit(f).lower(1.0))[0].entries == {"k": "\x01hlotag.unset", "l": "=v"}
+
+
+def test_a_key_of_hlotags_own_is_refused_in_jaxs_spelling_too(staged):
+    def value(x):
+        return xla_metadata.set_xla_metadata(jnp.sin(x), **{"hlotag.grad.k": "-"})
+
+    def block(x):
+        with xla_metadata.set_xla_metadata(**{"hlotag.grad.k": "-"}):
+            return jnp.sin(x)
+
+    with pytest.raises(hlotag.TagError, match=r"'hlotag\.grad\.k': the prefix 'hlotag\.' is reserved"):
+        jax.jit(value).lower(1.0)
+    with pytest.raises(hlotag.PassError, match=r"'hlotag\.grad\.k'.*the prefix 'hlotag\.' is reserved"):
+        jax.jit(block).lower(1.0)
