@@ -58,12 +58,10 @@ with explained():
         JaxlibCompileOptions,
         JaxlibExecutable,
         JaxlibLoadedExecutable,
-        PipelineStage,
         Shape,
         Token,
         XlaComputation,
         assigned_ids,
-        clear_hlo_module_transformation,
         compile_arguments,
         compile_module,
         hlo_cost_analysis,
@@ -78,8 +76,6 @@ with explained():
         parse_hlo,
         process_of_job,
         put_on_device,
-        register_hlo_module_transformation,
-        transformation_platform,
     )
     from hlotag._compat.tracing import (
         Metadata,
@@ -104,6 +100,7 @@ with explained():
         user_frame,
         with_metadata,
     )
+    from hlotag._compat.transformations import PipelineStage, register_transformation
 
 # hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off, and
 # the traceback of an error in the user's program has none of ours.

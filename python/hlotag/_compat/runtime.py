@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import compiler, core, distributed, effects, sharding_impls, xla_bridge, xla_transform
+from jax._src import compiler, core, distributed, effects, sharding_impls, xla_bridge
 from jax._src.interpreters import mlir
 from jax._src.lax import parallel
 from jax.sharding import AbstractMesh
@@ -33,11 +33,6 @@ HostBufferSemantics = _jax.HostBufferSemantics
 parse_hlo = _hlo.hlo_module_from_text
 hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
 make_cpu_client = xla_client.make_cpu_client
-# What `jax.extend.xla` has. `jax.extend` imports Pallas, whose options JAX adds to the keys of its caches: all that was traced
-# before would be traced again.
-PipelineStage = xla_transform.PipelineStage
-register_hlo_module_transformation = xla_transform.register_hlo_module_transformation
-clear_hlo_module_transformation = xla_transform.clear_hlo_module_transformation
 # Given the device's client, which need not be JAX's own; `jax.device_put` changes the dtype of 64-bit data.
 put_on_device = xla_client.batched_device_put
 # An unloaded executable of 0.12 has no cost analysis of its own.
@@ -123,16 +118,6 @@ def options_digest(*args: Any, **kwargs: Any) -> bytes:
 def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:
     """The HLO of a module, whose results become one tuple."""
     return _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=tuple_args, return_tuple=True)
-
-
-def transformation_platform(backend: Any) -> str:
-    """The platform that `jax.extend.xla.register_hlo_module_transformation` takes for `backend`.
-
-    0.10.2 compares with what clients call themselves ("gpu"), later ones with the names of plugins ("cuda").
-    """
-    if jax.__version_info__ < (0, 11):
-        return backend.platform
-    return next((name for name, client in xla_bridge.backends().items() if client.platform == backend.platform), backend.platform)
 
 
 def process_of_job() -> int | None:

@@ -113,9 +113,9 @@ class _Platforms:
     def __init__(self, callback: Callable[[bytes], bytes | None]):
         self._callback = callback
         self._lock = threading.Lock()
-        # By platform: what is known of it; and the stage and the platform's name, while the callback is registered.
+        # By platform: what is known of it; and what takes the callback out, while it is registered.
         self._known: dict[str, Platform] = {}
-        self._registered: dict[str, tuple[_compat.PipelineStage, str]] = {}
+        self._registered: dict[str, Callable[[], Any]] = {}
         # The platforms and options with which XLA did not call it.
         self._silent: set[tuple[str, bytes]] = set()
 
@@ -137,20 +137,19 @@ class _Platforms:
         with self._lock:
             if not self._registered:
                 return
-            for stage, name in self._registered.values():
-                _compat.clear_hlo_module_transformation(_NAME, stage=stage, platforms=name)
+            for remove in self._registered.values():
+                remove()
             self._registered.clear()
 
     def _register(self, backend: Any) -> bool:
-        # A module that was read back has its users in another order, which decides ties between instructions that the CPU's
-        # scheduler could run in either order; nothing in that scheduler reads tags. Others do.
-        stage = _compat.PipelineStage.POST_SCHEDULER if backend.platform == "cpu" else _compat.PipelineStage.PRE_SCHEDULER
-        name = _compat.transformation_platform(backend)
+        # A module that was read back has its users in another order, which decides ties between instructions that a scheduler
+        # could run in either order. GPU's is handed over before fusion in the earlier stage.
+        stage = _compat.PipelineStage.POST_SCHEDULER
         try:
-            _compat.register_hlo_module_transformation(self._callback, name=_NAME, stage=stage, platforms=name)
+            remove = _compat.register_transformation(backend, self._callback, name=_NAME, stage=stage)
         except Exception:
             return False
-        self._registered[backend.platform] = stage, name
+        self._registered[backend.platform] = remove
         return True
 
     def _try(self, platform: str, options: bytes, compile_module: Compile, transformations: Transformations) -> None:

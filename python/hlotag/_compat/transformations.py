@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a function of ours gets into XLA's compilers: one door for each version of JAX.
+
+XLA's CPU compiler is in jaxlib; those for GPU and TPU are in plugins. `register_hlo_module_transformation` registers with both. In
+0.10.2 it reaches a plugin only by a client that is running, which a compile-only topology has none of. There the plugin's
+own function is called, which needs no client: `register_xla_transform` of the extension "xla transform", version 1, in the PJRT C
+API. XLA declares it in `xla/pjrt/c/pjrt_c_api_xla_transform_extension.h`; the structures below are those of that file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from jax._src import cloud_tpu_init, xla_bridge, xla_transform
+from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
+
+# What `jax.extend.xla` has. `jax.extend` imports Pallas, whose options JAX adds to the keys of its caches: all that was traced
+# before would be traced again.
+PipelineStage = xla_transform.PipelineStage
+
+Callback = Callable[[bytes], bytes | None]
+
+
+def register_transformation(backend: Any, callback: Callback, *, name: str, stage: PipelineStage) -> Callable[[], Any]:
+    """Has the compiler for a platform call `callback` with each HLO module.
+
+    Args:
+      backend: a client or a compile-only topology of the platform.
+      callback: gets a serialized `HloModuleProto`; gives the one to go on with, or None.
+      name: of the transformation, unique in its stage.
+      stage: when the compiler calls it.
+
+    Returns:
+      Takes the callback out of the compiler.
+
+    Raises:
+      RuntimeError: The compiler takes no transformations.
+    """
+    platforms = ["cpu"] if backend.platform == "cpu" else _plugins(backend.platform)
+    if not platforms:
+        raise RuntimeError(f"no plugin of JAX compiles for {backend.platform!r}")
+    if backend.platform != "cpu" and not hasattr(_jax, "get_pjrt_plugin"):  # 0.10.2; later functions of JAX need no client
+        registered = [_PluginTransformation(_api_of(plugin), callback, name, stage) for plugin in platforms]
+        return lambda: [transformation.clear() for transformation in registered]
+    xla_transform.register_hlo_module_transformation(callback, name=name, stage=stage, platforms=platforms)
+    return lambda: xla_transform.clear_hlo_module_transformation(name, stage=stage, platforms=platforms)
+
+
+def _plugins(platform: str) -> list[str]:
+    """The loaded plugins for a platform: "cuda" for "gpu", which is what a compile-only topology calls itself."""
+    return [plugin for plugin in xla_bridge.expand_platform_alias(platform) if xla_client.pjrt_plugin_loaded(plugin)]
+
+
+def _api_of(plugin: str) -> int:
+    """The address of a plugin's `PJRT_Api`.
+
+    JAX keeps it for the plugins that register themselves. It loads the TPU's by its path, and one library has one `PJRT_Api`.
+    """
+    capsule = plugin in xla_bridge._backend_factories and xla_bridge._backend_factories[plugin].c_api
+    if capsule:
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        return pointer(capsule, b"pjrt_c_api")
+    path = cloud_tpu_init.get_tpu_library_path() if plugin == "tpu" else None
+    if path is None:
+        raise RuntimeError(f"JAX does not say where the plugin {plugin!r} is")
+    function = ctypes.CDLL(path).GetPjrtApi
+    function.restype = ctypes.c_void_p
+    return function()
+
+
+class _Extension(ctypes.Structure):
+    """`PJRT_Extension_Base`."""
+
+
+_Extension._fields_ = [("size", ctypes.c_size_t), ("type", ctypes.c_int), ("next", ctypes.POINTER(_Extension))]
+
+
+class _Api(ctypes.Structure):
+    """The start of `PJRT_Api`."""
+
+    _fields_ = [("size", ctypes.c_size_t), ("extensions", ctypes.POINTER(_Extension))]
+
+
+class _Text(ctypes.Structure):
+    """`PJRT_XlaTransform_string`."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+    def point_to(self, text: bytes) -> None:
+        """Refers to `text`, which must live on."""
+        self.data, self.size = ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p), len(text)
+
+
+class _Call(ctypes.Structure):
+    """`PJRT_XlaTransform_Args`, with `PJRT_XlaTransform_version_and_error` in it."""
+
+    class Header(ctypes.Structure):
+        _fields_ = [
+            ("version", ctypes.c_int64),
+            ("data", ctypes.c_void_p),
+            ("cleanup", ctypes.c_void_p),
+            ("has_error", ctypes.c_bool),
+            ("code", ctypes.c_int),
+            ("message", _Text),
+        ]
+
+    _fields_ = [("size", ctypes.c_size_t), ("header", Header), ("module", _Text), ("result", _Text), ("changed", ctypes.c_bool)]
+
+
+class _Callbacks(ctypes.Structure):
+    """`PJRT_XlaTransform_Callbacks`; the plugin keeps its address."""
+
+    _fields_ = [("version", ctypes.c_int64), ("dtor", ctypes.c_void_p), ("transform", ctypes.c_void_p)]
+
+
+class _Registration(ctypes.Structure):
+    """`PJRT_Register_Xla_Transform_Args`."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("name_size", ctypes.c_size_t),
+        ("stage", ctypes.c_int),
+        ("callbacks", ctypes.POINTER(_Callbacks)),
+    ]
+
+
+class _Removal(ctypes.Structure):
+    """`PJRT_Clear_Xla_Transform_Args`."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("stage", ctypes.c_int),
+        ("name", ctypes.c_char_p),
+        ("name_size", ctypes.c_size_t),
+        ("callbacks", ctypes.c_void_p),
+        ("cleared", ctypes.c_bool),
+    ]
+
+
+class _TransformExtension(ctypes.Structure):
+    """`PJRT_Xla_Transform_Extension`."""
+
+    TYPE = 24  # PJRT_Extension_Type_XlaTransform in `pjrt_c_api.h`
+    VERSION = 1  # PJRT_API_XLA_TRANSFORM_EXTENSION_VERSION
+
+    _fields_ = [
+        ("base", _Extension),
+        ("register", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Registration))),
+        ("clear", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Removal))),
+    ]
+
+
+_INTERNAL = 13  # PJRT_Error_Code_INTERNAL
+
+
+class _PluginTransformation:
+    """A callback in the compiler of a plugin.
+
+    Args:
+      api: the address of the plugin's `PJRT_Api`.
+      callback, name, stage: as for `register_transformation`.
+
+    Raises:
+      RuntimeError: The plugin takes none.
+    """
+
+    def __init__(self, api: int, callback: Callback, name: str, stage: PipelineStage):
+        self._callback = callback
+        self._name = name.encode()
+        self._stage: int = stage.value
+        self._extension = _transform_extension(api)
+        # What XLA reads after a call, by the number of the call.
+        self._results: dict[int, bytes] = {}
+        self._calls = itertools.count(1)
+        self._transform = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Call))(self._on_call)
+        self._cleanup = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._on_cleanup)
+        self._callbacks = _Callbacks(_TransformExtension.VERSION, None, ctypes.cast(self._transform, ctypes.c_void_p))
+        arguments = _Registration(
+            ctypes.sizeof(_Registration), self._name, len(self._name), self._stage, ctypes.pointer(self._callbacks)
+        )
+        if self._extension.register(ctypes.byref(arguments)):
+            raise RuntimeError("the plugin refuses the transformation")
+        _registered.append(self)
+
+    def clear(self) -> None:
+        """Takes it out of the plugin."""
+        arguments = _Removal(ctypes.sizeof(_Removal), self._stage, self._name, len(self._name), None, False)
+        self._extension.clear(ctypes.byref(arguments))
+
+    def _on_call(self, _: int, pointer: Any) -> None:
+        call = pointer.contents
+        try:
+            result = self._callback(ctypes.string_at(call.module.data, call.module.size))
+            text = call.result
+            call.changed = result is not None
+        except BaseException as error:  # It must not go through C; XLA makes it an error of the compilation.
+            result = f"{type(error).__name__}: {error}".encode()
+            text = call.header.message
+            call.header.has_error, call.header.code = True, _INTERNAL
+        if result is not None:
+            text.point_to(result)
+            call.header.data = number = next(self._calls)
+            self._results[number] = result
+            call.header.cleanup = ctypes.cast(self._cleanup, ctypes.c_void_p)
+
+    def _on_cleanup(self, number: int) -> None:
+        del self._results[number]
+
+
+# Kept as long as the process, for a compilation on another thread may still call one that was taken out.
+_registered: list[_PluginTransformation] = []
+
+
+def _transform_extension(api: int) -> _TransformExtension:
+    extension = _Api.from_address(api).extensions
+    while extension:
+        if extension.contents.type == _TransformExtension.TYPE:
+            if extension.contents.size >= ctypes.sizeof(_TransformExtension):
+                return ctypes.cast(extension, ctypes.POINTER(_TransformExtension)).contents
+            break
+        extension = extension.contents.next
+    raise RuntimeError("the plugin takes no transformations of HLO modules")
