@@ -18,7 +18,7 @@ from hlotag.hlo.module import HloModule, of_executable
 
 _NAME = "hlotag"
 
-Transform = Callable[[bytes], bytes]
+Transform = Callable[[bytes], bytes | None]
 # Compiles a module as the compilation in hand would.
 Compile = Callable[[Any], Any]
 
@@ -92,6 +92,14 @@ class Transformations:
 def is_numbered(serialized: bytes, token: str) -> bool:
     """Whether names in a serialized HLO module have numbers of the compilation with that token."""
     return f"\x01{token}:".encode() in serialized
+
+
+def is_named(serialized: bytes, name: str) -> bool:
+    """Whether a serialized HLO module has that name: its first field, since XLA writes fields in order."""
+    written = name.encode()
+    size = len(written)
+    length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
+    return serialized.startswith(b"\n" + length + written)
 
 
 @dataclass(frozen=True)
