@@ -2,6 +2,7 @@
 # make test    the quick tests on the newest supported Python found (or PYTHON_VERSION=3.11), set-up included: minutes
 # make test-all    everything, for every supported Python found (3.11, 3.12, 3.13): under an hour
 # make test-bindings    all tests again, through jaxlib's Python bindings (HLOTAG_HOST=bindings)
+# make test-compilers    tests inside XLA's compilers for GPU and TPU; no hardware, 2 GB of packages for each of Python 3.11 and 3.12
 # make demo    the example, in an environment of its own
 # make docs    the documentation site, into build/site; fails on a dead link
 # make lint    format, style, types and clang-tidy; make format repairs what can be repaired
@@ -21,7 +22,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test test-all test-bindings demo docs lint format bench asan hostile fuzz wheel clean
+.PHONY: help test test-all test-bindings test-compilers demo docs lint format bench asan hostile fuzz wheel clean
 .SECONDARY:
 
 help:
@@ -37,6 +38,9 @@ test-all:
 test-bindings: $(newest_venv)/.installed
 	HLOTAG_HOST=bindings HLOTAG_CACHE_DIR=$(CURDIR)/build/cache $(newest_venv)/bin/python -m pytest -q -n auto --maxprocesses=8
 	HLOTAG_HOST=bindings HLOTAG_CACHE_DIR=$(CURDIR)/build/cache $(newest_venv)/bin/lit -q lit_tests
+
+test-compilers:
+	@bash tools/test_compilers.sh
 
 demo: .venv/demo/.installed
 	.venv/demo/bin/python examples/train_step.py

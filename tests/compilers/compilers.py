@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""XLA's compilers for GPU and TPU, which compile here without the hardware: by JAX's compile-only topologies."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import jax
+import numpy as np
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+TARGETS = Path(__file__).parent / "targets"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler and what it compiles for.
+
+    Attributes:
+        name: Of the hardware.
+        devices: That do not exist.
+    """
+
+    name: str
+    devices: tuple[Any, ...]
+
+    def shapes(self, arguments: Any) -> Any:
+        """Arrays as they are given to `jax.jit(...).lower`: a copy on each of the devices."""
+        sharding = NamedSharding(Mesh(np.array(self.devices), ("i",)), P())
+        return jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding), arguments)
+
+    def lower(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """`jax.jit(function, **options).lower(*arguments)` for the devices, which `jax.devices()` gives meanwhile."""
+        with mock.patch.object(jax, "devices", lambda *_: list(self.devices)):
+            return jax.jit(function, **options).lower(*self.shapes(arguments))
+
+
+def gpu(kind: str, count: int = 1) -> Compiler:
+    """One or more GPUs; for a kind there is a file in `targets/`."""
+    target = (TARGETS / f"{kind}.txtpb").read_text()
+    topology = topologies.get_topology_desc(platform="cuda", target_config=target, topology=f"1x1x{count}")
+    return Compiler(f"{count} {kind}", tuple(topology.devices))
+
+
+def tpu(kind: str, count: int = 4) -> Compiler:
+    """One or four chips of a TPU."""
+    devices = topologies.get_topology_desc(f"{kind}:2x2", "tpu").devices
+    return Compiler(f"{count} {kind}", tuple(devices[:count]))
+
+
+def is_here(platform: str) -> bool:
+    """Whether the packages of a platform's compiler are installed."""
+    return importlib.util.find_spec({"gpu": "jax_cuda12_plugin", "tpu": "libtpu"}[platform]) is not None

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimized HLO as text that is equal for modules that differ in names and attributes only."""
+
+from __future__ import annotations
+
+import re
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_LEFT_OUT = re.compile(rf', (?:metadata|frontend_attributes)=\{{(?:[^{{}}"]|{_STRING}|\{{(?:[^{{}}"]|{_STRING})*\}})*\}}')
+_COMPUTATION = re.compile(r"^(?:ENTRY )?(%[\w.\-]+) \(.*\{\n((?:  .*\n)*)\}", re.M)
+_NAME = re.compile(r"%[\w.\-]+")
+
+
+def without_names(text: str) -> str:
+    """The instructions in the order of their schedule, each computation where it is called first.
+
+    Args:
+        text: Of an optimized module, as `Compiled.as_text` gives it.
+
+    Returns:
+        Its instructions without metadata and frontend attributes, names replaced by numbers.
+    """
+    bodies = {found[1]: _LEFT_OUT.sub("", found[2]) for found in _COMPUTATION.finditer(text)}
+    entry = re.search(r"^ENTRY (%[\w.\-]+)", text, re.M)
+    assert entry is not None, text
+    numbers: dict[str, str] = {}
+    written: list[str] = []
+    pending = [entry[1]]
+    for computation in pending:
+        written += [_NAME.sub(lambda name: numbers.setdefault(name[0], f"%{len(numbers)}"), bodies[computation])]
+        pending += [name for name in dict.fromkeys(_NAME.findall(bodies[computation])) if name in bodies and name not in pending]
+    return "\n\n".join(written)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HLO stage inside XLA's compilers for GPU and TPU, which are in plugins and compile here without a client."""
+
+from __future__ import annotations
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlo_programs
+import hlotag
+from compilers import Compiler
+from hlo_text import without_names
+from hlotag import hlo_stage
+from hlotag.hlo.module import Instruction, of_executable
+
+X = np.ones((64, 64), np.float32)
+SIGN = "test-compilers-sign-operations"
+
+
+@pytest.fixture(scope="module")
+def signed() -> str:
+    hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
+    return f"{hlotag.DEFAULT_PIPELINE},{SIGN}"
+
+
+def instructions(executable) -> list[Instruction]:
+    return [i for module in of_executable(executable) for i in module.instructions()]
+
+
+def squares(x):
+    with hlotag.tagged({"k": "v"}):
+        return jnp.square(jnp.tanh(x @ x))
+
+
+def lower(compiler: Compiler, name: str, **stage):
+    function, arguments = hlo_programs.program(name)
+    jax.clear_caches()  # What JAX traced before, for another test, has the frames and the devices of that.
+    with hlotag.stage(**stage):
+        return compiler.lower(function, *arguments)
+
+
+def names_for(compiler: Compiler) -> list[str]:
+    return [name for name in hlo_programs.PROGRAMS if name != "shard_map"] if len(compiler.devices) == 1 else ["shard_map"]
+
+
+def test_tags_that_the_compiler_drops_are_restored(any_compiler):
+    with hlotag.stage(hlo=False):
+        dropped = any_compiler.lower(lambda x: squares(x), X).compile()
+    with hlotag.stage(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        restored = any_compiler.lower(lambda x: squares(x), X).compile()
+    assert [i for i in instructions(dropped) if i.opcode == "multiply" and "k" not in i.attributes]
+    named = [i for i in instructions(restored) if "jit(" in i.op_name]
+    assert {i.opcode for i in named} >= {"multiply", "tanh"}
+    assert [i for i in named if i.attributes.get("k") != "v"] == []
+    assert "\x01" not in restored.as_text()
+    assert "\\x01" not in restored.as_text()
+
+
+def is_signed(instruction: Instruction, expected: str) -> bool:
+    """Whether the tag of a heavy instruction is that of an operation that it may have become."""
+    found = instruction.attributes.get("t", "")
+    # A dot becomes a convolution, or a product and a sum. XLA joins the tags of collectives that it combines.
+    results = {text.rpartition("->")[2] for text in (found, expected)}
+    became = instruction.opcode in ("convolution", "reduce") and found.startswith("dot:") and len(results) == 1
+    return became or hlo_programs.has_signature(instruction, expected)
+
+
+@pytest.mark.parametrize("name", ["mlp", "rnn"])
+def test_no_instruction_loses_its_tag_and_no_heavy_one_has_a_wrong_one(compiler, name, signed):
+    found = instructions(lower(compiler, name, pipeline=signed).compile())
+    assert [i for i in found if i.op_name and "t" not in i.attributes and not hlo_programs.is_xlas_own(i)] == []
+    heavy = {i: s for i in found if (s := hlo_programs.signature_of_instruction(i)) is not None}
+    assert len(heavy) >= 3
+    assert {i: (i.attributes, s) for i, s in heavy.items() if not is_signed(i, s)} == {}
+
+
+def test_all_but_attributes_is_as_the_compiler_made_it(compiler):
+    for name in names_for(compiler):
+        plain, tagged, restored = (
+            without_names(lower(compiler, name, **stage).compile().as_text())
+            for stage in ({}, *({"hlo": hlo, "rules": [hlotag.Rule({"k": "v"}, op="*")]} for hlo in (False, True)))
+        )
+        assert tagged == plain, name
+        assert restored == plain, name
+
+
+def test_the_modules_of_single_fusions_are_left_alone(compiler):
+    """GPU's compiler of jax 0.12 compiles them by themselves, with the names of the whole program in them."""
+    with hlotag.stage(), hlo_stage.recorded() as records:
+        compiler.lower(lambda x: squares(x), X).compile()
+    assert len(records) == 1
+
+
+def test_arguments_are_donated_all_the_same(compiler, monkeypatch):
+    monkeypatch.setattr(hlo_stage, "_warned", set())
+    with hlotag.stage(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        donated = compiler.lower(lambda x: squares(x), X, donate_argnums=0).compile()
+    assert "input_output_alias" in donated.as_text()
+    is_restored = all("k" in i.attributes for i in instructions(donated) if "jit(" in i.op_name)
+    assert is_restored or any("donated" in str(warning.message) for warning in caught)
+
+
+def test_an_error_in_the_stage_fails_no_compilation(compiler, monkeypatch):
+    def fail(self, module):
+        raise ValueError("no such tag")
+
+    monkeypatch.setattr(hlo_stage._Restoration, "_restored", fail)
+    with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailed, match="no such tag"):
+        executable = compiler.lower(lambda x: squares(x) + 1, X).compile()
+    assert "tanh" in executable.as_text()

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Tests hlotag inside XLA's compilers for GPU and TPU, which need no hardware, in .venv/compilers-<version of Python>:
+#   test_compilers.sh [VERSION ...]
+# Their packages take 2 GB for each version. With CI=true it is a failure if they or a Python cannot be had.
+set -u
+cd "$(dirname "$0")/.."
+# Tests leave the user's own cache alone.
+export HLOTAG_CACHE_DIR=$PWD/build/cache
+
+failed=()
+missing=()
+(($#)) || set -- 3.11 3.12
+for version in "$@"; do
+  venv=.venv/compilers-$version
+  if ! python=$(bash tools/find_python.sh "$version"); then
+    missing+=("Python $version: not found")
+  elif ! bash tools/make_venv.sh "$python" "$venv" build run compilers; then
+    missing+=("Python $version: no packages of XLA's compilers")
+  elif ! PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .; then
+    failed+=("Python $version: install")
+  else
+    for platform in gpu tpu; do
+      printf '\n=== Python %s: XLA for %s\n' "$version" "$platform"
+      HLOTAG_COMPILERS=$platform "$venv/bin/python" -m pytest -q tests/compilers || failed+=("Python $version: XLA for $platform")
+    done
+  fi
+done
+
+for name in "${missing[@]:+${missing[@]}}"; do echo "skipped  $name"; done
+for name in "${failed[@]:+${failed[@]}}"; do echo "FAILED   $name"; done
+[[ ${#failed[@]} == 0 && (${CI:-} != true || ${#missing[@]} == 0) ]]
