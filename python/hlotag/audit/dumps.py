@@ -13,18 +13,20 @@ from typing import Any
 from hlotag._collector import no_collection
 from hlotag.audit import classify, cse
 from hlotag.audit.classify import Capture
-from hlotag.audit.instructions import Instructions, Lineage
-from hlotag.audit.model import Audit, Stage
+from hlotag.audit.instructions import Instructions, Lineage, plain
+from hlotag.audit.model import Audit, Stage, Step, Tag, TagState
 from hlotag.audit.progress import step, track
 from hlotag.errors import HloError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
+from hlotag.hlo.opcodes import Kind, kind_of
 
 _FILE = re.compile(
     r"(?P<module>module_\d+\..+?)\.(?P<what>before_optimizations|[a-z]*_?after_optimizations|(?P<number>\d{4})\..+)\.(?P<form>hlo\.pb|txt)"
 )
 _PASS = re.compile(r"\.after_(?P<name>.+?)(?:\.before_.*)?$")
 _PIPELINE = "pipeline-start"
+_GONE = (TagState.CSED, TagState.DEAD, TagState.FOLDED, TagState.MOVED)
 
 
 @dataclass
@@ -144,8 +146,8 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
         module: Part of the module's name; by default, the largest one is taken.
 
     Returns:
-        The audit. Without hlotag's numbers, instructions are followed by their names and metadata; a note says how many could not
-        be told apart.
+        The audit. Instructions are followed by their names and those of operations; where these leave open what an operation
+        became, the state of its tags is unknown.
 
     Raises:
         HloError: There is no such module, or a file cannot be read.
@@ -181,6 +183,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         between = [(name, lineage.follow(module)) for name, module in passes]
         named = lineage.follow(last)
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
+        joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
         captures = [Capture(Stage.UNOPTIMIZED, first, itself, itself), Capture(Stage.OPTIMIZED, last, named, joined)]
         found = classify.classify(
             program.ops,
@@ -190,15 +193,16 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
             lambda: cse.Eliminated(program.ops, [("", itself), *between]),
             has_program=False,
         )
-        tags = classify.with_passes(found.tags, [*between, ("", named)])
+        tags = [_as_sure(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
+        tags = classify.with_passes(tags, [*between, ("", named)])
     notes = []
-    if first is not last and not passes:
-        notes.append("No modules after passes are there: instructions that XLA found equal to others are counted as folded away.")
-    if nobodys := sum(not joined[instruction] for instruction in lineage.ambiguous):
+    if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
         notes.append(
-            f"{nobodys} instructions share their name with others that they may have come from, and are counted as "
-            "nobody's; hlotag.audit(function, ...) tells them apart"
+            f"The dump does not say where {unknown} of {len(tags)} tags went. It says more if hlotag is on, which makes names "
+            "unique, and with --xla_dump_hlo_pass_re=.*; hlotag.audit(function, ...) says all."
         )
+    if first is not last and any(plain(i.op_name) != i.op_name for i in first.instructions()):
+        notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
     return Audit(
         name=first.name,
         ops=program.ops,
@@ -209,6 +213,19 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         notes=notes,
         instruction_count=len(last),
     )
+
+
+def _as_sure(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Tag:
+    """A tag with what became of it, "unknown" where the dump leaves that open."""
+    last = tag.steps[-1]
+    why = ""
+    # XLA makes several operations that only change the shape one instruction, of any one's name.
+    may_be_carried = tag.op.id in lineage.unsure_if_gone or (lineage.ambiguous and kind_of(tag.op.name) == Kind.LAYOUT)
+    if tag.op.id in lineage.unsure or (last.state in _GONE and may_be_carried):
+        why = "the operation shares its name with others, and instructions have that name"
+    elif last.state == TagState.FOLDED and not has_passes:
+        why = "no instruction is named after the operation: it was equal to another, or simplified"
+    return tag._replace(steps=(*tag.steps[:-1], Step(last.stage, TagState.UNKNOWN, detail=why))) if why else tag
 
 
 def _live(module: HloModule, program: Instructions) -> set[int]:

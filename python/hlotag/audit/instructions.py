@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -11,8 +12,18 @@ from hlotag import _core
 from hlotag.audit.model import Op, Stage, Step, TagState, Ways
 from hlotag.hlo.join import program_of
 from hlotag.hlo.module import Computation, HloModule, Instruction
-from hlotag.hlo.opcodes import Kind, kind_of
+from hlotag.hlo.opcodes import Kind, kind_of, may_be
 from hlotag.hlo.restore import tags_of
+
+# Of a computation that is called on very many ways, so many are known.
+_MAX_PATHS = 64
+# What the HLO stage puts in front of a name.
+_NUMBER = re.compile("\x01[0-9a-f]+:[0-9]+\x01/?")
+
+
+def plain(op_name: str) -> str:
+    """An instruction's `op_name` without the numbers of the HLO stage."""
+    return _NUMBER.sub("", op_name)
 
 
 class Instructions:
@@ -24,6 +35,7 @@ class Instructions:
     Attributes:
         ops: One for each instruction that is more than glue or has tags.
         tags: Keys and values with how they came, by operation.
+        paths: By computation, the names of the calls that lead to it, as XLA writes them before a name when it inlines these.
     """
 
     def __init__(self, module: HloModule) -> None:
@@ -32,16 +44,18 @@ class Instructions:
         self.ops: list[Op] = []
         self.tags: dict[int, Ways] = {}
         self._places: dict[str, tuple[str, str]] = {}
+        self.paths = _paths(module)
         for computation in module.computations.values():
             self._add(computation)
 
     def _add(self, computation: Computation) -> None:
+        path = next(iter(self.paths[computation.id]))
         numbers: dict[int, int] = {}  # By the instruction's id.
         for instruction in computation.instructions:
             tags = tags_of(instruction.attributes)
             if not tags and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
-            name = instruction.op_name
+            name = plain(path + instruction.op_name)
             if name not in self._places:
                 scope, backward = _core.name_path(name)
                 self._places[name] = scope, "backward" if backward else "forward"
@@ -65,7 +79,7 @@ class Instructions:
 
 
 class Lineage:
-    """Follows instructions from module to module, by what XLA leaves them: their names, else their OpMetadata.
+    """Follows instructions from module to module, by what XLA leaves them: their own names, else the names of operations.
 
     Args:
         module: The first module.
@@ -73,14 +87,20 @@ class Lineage:
 
     Attributes:
         named: By instruction of the last module seen, the operations that it is named after.
-        ambiguous: The instructions of the last module that could be of several operations.
+        ambiguous: By instruction of the last module seen, the operations that it may be named after, if several.
+        unsure: The operations that an instruction of some module may compute, or may not.
+        unsure_if_gone: Those whose value some instruction may carry.
     """
 
-    def __init__(self, module: Any, ids: Instructions) -> None:
-        self.named: dict[Any, tuple[int, ...]] = {i: () if (n := ids[i]) is None else (n,) for i in module.instructions()}
-        self.ambiguous: list[Any] = []
+    def __init__(self, module: HloModule, ids: Instructions) -> None:
+        self.named: dict[Instruction, tuple[int, ...]] = {i: () if (n := ids[i]) is None else (n,) for i in module.instructions()}
+        self.ambiguous: dict[Instruction, tuple[int, ...]] = {}
+        self.unsure: set[int] = set()
+        self.unsure_if_gone: set[int] = set()
+        self._first = {n: i for i in module.instructions() if (n := ids[i]) is not None}
+        self._by_name = _by_full_name(module, ids)
 
-    def follow(self, module: Any) -> Mapping[Any, tuple[int, ...]]:
+    def follow(self, module: HloModule) -> Mapping[Instruction, tuple[int, ...]]:
         """Goes on to the next module.
 
         Args:
@@ -89,32 +109,49 @@ class Lineage:
         Returns:
             The new `named`.
         """
-        by_name = {i.name: i for i in self.named}
-        named: dict[Any, tuple[int, ...]] = {}
-        renamed = []
+        before = {(i.name, i.opcode): self.ambiguous.get(i, found) for i, found in self.named.items()}
+        self.named, self.ambiguous = {}, {}
         for instruction in module.instructions():
-            same = by_name.get(instruction.name)
-            if same is not None and same.opcode == instruction.opcode:
-                named[instruction] = self.named[same]
-            else:
-                named[instruction] = ()
-                renamed.append(instruction)
-        by_metadata: dict[str, dict[int, str]] = {i.op_name: {} for i in renamed if i.op_name}
-        for instruction, numbers in self.named.items() if by_metadata else ():
-            for number in numbers if instruction.op_name in by_metadata else ():
-                by_metadata[instruction.op_name][number] = instruction.opcode
-        self.ambiguous = []
-        for instruction in renamed:
-            named[instruction] = self._by_metadata(instruction, by_metadata)
-        self.named = named
-        return named
+            candidates = self._candidates(instruction)
+            same = before.get((instruction.name, instruction.opcode), ())
+            if same and not (candidates and set(same).isdisjoint(candidates)):
+                candidates = same
+            if len(candidates) > 1:
+                self.ambiguous[instruction] = candidates
+                (self.unsure if kind_of(instruction.opcode) > Kind.GLUE else self.unsure_if_gone).update(candidates)
+            self.named[instruction] = () if len(candidates) > 1 else candidates
+        return self.named
 
-    def _by_metadata(self, instruction: Any, known: Mapping[str, Mapping[int, str]]) -> tuple[int, ...]:
-        candidates = known.get(instruction.op_name, {})
-        alike = [number for number, opcode in candidates.items() if opcode == instruction.opcode]
-        found = alike or list(candidates)
+    def _candidates(self, instruction: Instruction) -> tuple[int, ...]:
+        """The operations that the instruction may be named after, as far as opcode and source tell them apart."""
+        found = self._by_name.get(instruction.op_name, ())
         if len(found) > 1:
-            if kind_of(instruction.opcode) != Kind.GLUE:
-                self.ambiguous.append(instruction)
-            return ()
-        return tuple(found)
+            found = tuple([n for n in found if may_be(self._first[n].opcode, instruction.opcode)]) or found
+        if len(found) > 1:
+            found = tuple([n for n in found if self._first[n].source == instruction.source]) or found
+        return found
+
+
+def _paths(module: HloModule) -> dict[int, list[str]]:
+    found: dict[int, dict[str, None]] = {computation: {} for computation in module.computations}
+    found[module.entry.id][""] = None
+    for computation in reversed(module.computations.values()):  # Callers first.
+        paths = found[computation.id] or {"": None}
+        for instruction in computation.instructions:
+            call = f"{instruction.op_name}/" if instruction.opcode == "call" and instruction.op_name else ""
+            for called in instruction.called_ids:
+                found[called].update(dict.fromkeys(path + call for path in paths))
+    return {computation: list(paths)[:_MAX_PATHS] or [""] for computation, paths in found.items()}
+
+
+def _by_full_name(module: HloModule, ids: Instructions) -> dict[str, tuple[int, ...]]:
+    """The operations by the names that their instructions have before XLA inlines calls, and after, with numbers and without."""
+    found: dict[str, dict[int, None]] = {}
+    for computation in module.computations.values():
+        for instruction in computation.instructions:
+            if (number := ids[instruction]) is None or not (own := instruction.op_name):
+                continue
+            for name in {own, *(path + own for path in ids.paths[computation.id])}:
+                found.setdefault(name, {})[number] = None
+                found.setdefault(plain(name), {})[number] = None
+    return {name: tuple(numbers) for name, numbers in found.items()}

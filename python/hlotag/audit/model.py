@@ -33,6 +33,7 @@ class TagState(enum.StrEnum):
     FOLDED = "folded"
     DEAD = "dead"
     LOST = "lost"
+    UNKNOWN = "unknown"
 
     @property
     def label(self) -> str:
@@ -64,6 +65,7 @@ _MEANINGS = {
     TagState.FOLDED: "The operation was computed at compile time or simplified away.",
     TagState.DEAD: "Nothing that the program returns needs the operation.",
     TagState.LOST: "The operation is there, and its tag is not.",
+    TagState.UNKNOWN: "The dump does not say which instructions the operation became.",
 }
 
 HOW_IT_CAME = (TagState.ATTACHED, TagState.COMPLETED, TagState.PROPAGATED)
@@ -73,6 +75,7 @@ WHERE_IT_WENT = tuple(state for state in TagState if state not in HOW_IT_CAME)
 _ATTENTION = (
     TagState.LOST,
     TagState.MOVED,
+    TagState.UNKNOWN,
     TagState.CSED,
     TagState.FOLDED,
     TagState.DEAD,

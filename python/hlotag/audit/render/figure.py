@@ -26,6 +26,7 @@ _COLOURS = {
     TagState.FOLDED: "#c3c8ce",
     TagState.CSED: "#9aa0a6",
     TagState.DEAD: "#6e757c",
+    TagState.UNKNOWN: "#cc79a7",
     TagState.MOVED: "#e69f00",
     TagState.LOST: "#d55e00",
 }

@@ -14,7 +14,7 @@ const element = (name, className, content) => {
 };
 
 // --- What the tags say of each operation ---------------------------------------------------------------------------
-const SIGNS = { attached: "●", completed: "◐", propagated: "↗", kept: "✓", duplicated: "⊞", merged: "∪", restored: "↻", moved: "⇢", cse: "=", folded: "∅", dead: "†", lost: "✕" };
+const SIGNS = { attached: "●", completed: "◐", propagated: "↗", kept: "✓", duplicated: "⊞", merged: "∪", restored: "↻", moved: "⇢", cse: "=", folded: "∅", dead: "†", lost: "✕", unknown: "?" };
 const stateOf = new Uint8Array(T);
 const tagsOf = Array.from({ length: N }, () => []);
 const worst = new Int16Array(N).fill(-1); // Of the tags on an operation, the state that needs most attention.
@@ -50,7 +50,7 @@ const haystack = (op) => {
 // Both sets keep their distance under the common forms of colour blindness (after Paul Tol and Okabe-Ito); signs repeat what they say.
 const TAG_COLOURS = ["#4477aa", "#ddaa33", "#228833", "#aa3377", "#66ccee", "#997700", "#88ccaa", "#9988dd"];
 const OTHER = "#9aa0a6";
-const STATE_COLOURS = { lost: "#d55e00", moved: "#e69f00", kept: "#009e73", duplicated: "#44aa99", merged: "#117733", restored: "#0072b2", attached: "#56b4e9", completed: "#88bbdd", propagated: "#6699cc", cse: "#999999", folded: "#bbbbbb", dead: "#777777" };
+const STATE_COLOURS = { lost: "#d55e00", moved: "#e69f00", kept: "#009e73", duplicated: "#44aa99", merged: "#117733", restored: "#0072b2", attached: "#56b4e9", completed: "#88bbdd", propagated: "#6699cc", cse: "#999999", folded: "#bbbbbb", dead: "#777777", unknown: "#cc79a7" };
 const tagColour = (t) => TAG_COLOURS[groupList[groupOf[t]].rank] ?? OTHER;
 const isLight = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).reduce((sum, c, i) => sum + c * [0.299, 0.587, 0.114][i], 0) > 140;
 let colourBy = "tag", theme = {};

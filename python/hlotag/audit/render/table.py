@@ -33,6 +33,7 @@ _NARROW = (
     ("gone", (TagState.CSED, TagState.FOLDED, TagState.DEAD)),
     ("moved", (TagState.MOVED,)),
     ("lost", (TagState.LOST,)),
+    ("unknown", (TagState.UNKNOWN,)),
 )
 # Columns of a terminal.
 _TAG = 24

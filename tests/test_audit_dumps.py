@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder of dumps against the audit in process: it says the same, or that it does not know."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.experimental.xla_metadata import set_xla_metadata
+
+import hlotag
+from hlotag import _compat
+from hlotag.audit import TagState, program
+from hlotag.audit.collect import _named
+from hlotag.hlo import HloModule
+from hlotag.pipeline import to_bytecode
+
+THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
+WIDTH = 8
+
+
+def one_scan(block):
+    def step(x, w):
+        with block(layer="s"):
+            return jnp.tanh(x @ w), None
+
+    return lambda x, w: jax.grad(lambda w: jax.lax.scan(step, x, w)[0].sum())(w)
+
+
+def per_example(block):
+    def loss(w, x):
+        with block(layer="s"):
+            return jnp.tanh(x @ w[0]).sum()
+
+    return lambda x, w: jax.vmap(jax.grad(loss), in_axes=(None, 0))(w, x)
+
+
+def _layer(block, x, w):
+    with jax.named_scope("attention"), block(layer="attention"):
+        x = x + jax.nn.softmax(x @ w) @ w
+    with jax.named_scope("mlp"), block(layer="mlp"):
+        return x + jax.nn.gelu(x @ w)
+
+
+def unrolled(block):
+    def loss(w, x):
+        for i in range(w.shape[0]):
+            x = _layer(block, x, w[i])
+        return (x**2).mean()
+
+    return lambda x, w: w - jax.grad(loss)(w, x)
+
+
+def scanned(block):
+    def loss(w, x):
+        return (jax.lax.scan(lambda x, w: (_layer(block, x, w), None), x, w)[0] ** 2).mean()
+
+    return lambda x, w: w - jax.grad(loss)(w, x)
+
+
+def states_in_process(lowered):
+    """By the name of an instruction of the module that XLA is given, key and value: the state and phase of the tag."""
+    audit = hlotag.audit(lowered)
+    read = program.read(_compat.read_bytecode(to_bytecode(lowered.compiler_ir("stablehlo"))))
+    numbered = _compat.lowered_with(lowered, read.origins.module).compiler_ir("hlo").as_serialized_hlo_module_proto()
+    found = {(tag.op.id, tag.key, tag.value): (tag.state, tag.op.phase) for tag in audit.tags}
+    by_name = {instruction.name: numbers[0] for instruction, numbers in _named(HloModule(numbered), read).items() if numbers}
+    return lambda tag: found[by_name[tag.steps[0].instructions[0]], tag.key, tag.value]
+
+
+@pytest.mark.parametrize("every_pass", [False, True], ids=["ends", "passes"])
+@pytest.mark.parametrize("tagging", ["jax", "hlotag"])
+@pytest.mark.parametrize("make", [one_scan, per_example, unrolled, scanned])
+def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, every_pass, tmp_path):
+    block = set_xla_metadata if tagging == "jax" else lambda **entries: hlotag.tagged(entries)
+    x, w = jnp.ones((4, WIDTH)), jnp.ones((4, WIDTH, WIDTH))
+    passes = {"xla_dump_hlo_pass_re": ".*"} if every_pass else {}
+    with hlotag.stage() if tagging == "hlotag" else contextlib.nullcontext(), _compat.without_disk_cache():
+        lowered = jax.jit(make(block)).lower(x, w)
+        truth = states_in_process(lowered)
+        lowered.compile({"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_proto": True, **passes})
+    audit = hlotag.audit(tmp_path)
+    assert audit.tags
+    for tag in audit.tags:
+        state, phase = truth(tag)
+        assert tag.op.phase == phase
+        assert tag.state in (TagState.UNKNOWN, state) or {state, tag.state} <= {*THERE}, (str(tag), state)
+    unknown = Counter(tag.state for tag in audit.tags)[TagState.UNKNOWN]
+    assert bool(unknown) == any("does not say where" in note for note in audit.notes)
+    assert unknown < len(audit.tags) or make is unrolled
+    if tagging == "hlotag" and every_pass:
+        assert unknown < len(audit.tags) / 4
