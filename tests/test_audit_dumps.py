@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections import Counter
 
 import jax
@@ -15,6 +16,7 @@ import hlotag
 from hlotag import _compat
 from hlotag.audit import TagState, program
 from hlotag.audit.collect import _named
+from hlotag.cli import main
 from hlotag.hlo import HloModule
 from hlotag.pipeline import to_bytecode
 
@@ -93,3 +95,22 @@ def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, ev
     assert unknown < len(audit.tags) or make is unrolled
     if tagging == "hlotag" and every_pass:
         assert unknown < len(audit.tags) / 4
+
+
+def test_the_command_says_of_a_module_what_the_audit_in_process_says(tmp_path, capsys):
+    @hlotag.tagged({"layer": "s"})
+    def loss(w, x):
+        return jnp.tanh(x @ w).sum()
+
+    with hlotag.stage():
+        lowered = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0))).lower(jnp.ones((WIDTH, WIDTH)), jnp.ones((4, WIDTH)))
+        expected = hlotag.audit(lowered)
+    file = tmp_path / "module.mlirbc"
+    file.write_bytes(to_bytecode(lowered.compiler_ir("stablehlo")))
+    assert main(["audit", str(file), "--json", str(tmp_path / "audit.json")]) == 0
+    found = json.loads((tmp_path / "audit.json").read_text())
+    assert found["counts"] == {str(state): count for state, count in expected.counts.items()}
+    assert "compiled with hlotag's HLO stage" in found["notes"][0]
+    assert expected.counts[TagState.RESTORED]
+    assert main(["audit", str(file), "--no-hlo", "--fail-if", "lost"]) == 1
+    assert "compiled without hlotag's HLO stage" in capsys.readouterr().out.replace("\n", " ")

@@ -6,12 +6,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hlotag import _compat, hlo_stage, tags
+from hlotag import __version__, _compat, hlo_stage, state, tags
 from hlotag._collector import no_collection
 from hlotag._deep import with_room
 from hlotag.audit import classify, cse, dumps, liveness, program
@@ -32,6 +33,11 @@ from hlotag.state import active, unique
 Names = Mapping[Instruction, Sequence[int]]
 
 _MAX_DEPTH = 128  # of operations in regions, less than what XLA's threads have stack for
+
+_WITH_STAGE = "The module was compiled with hlotag's HLO stage, as hlotag.enable() does."
+_WITHOUT_STAGE = "The module was compiled without hlotag's HLO stage, as JAX alone does."
+_NOT_IN_TEXT = "StableHLO's text leaves out the tags of what a reduction applies; bytecode has them."
+_SHORT_REDUCTION = re.compile(r"\bapplies stablehlo\.")
 
 _NOT_DUMPED = "XLA dumped no modules here: operations that it found equal to others are counted as folded away."
 
@@ -106,7 +112,7 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
         return _finish(read, captures, dump, _compat.platform_of(lowered), dropped, xla_passes=xla_passes)
 
 
-def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False) -> Audit:
+def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False) -> Audit:
     """Audits a module that comes without a program: compiles it for JAX's default backend.
 
     Args:
@@ -114,6 +120,7 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
         filename: What messages call it.
         pipeline: Passes to run on it first; empty for none.
         xla_passes: Whether to dump XLA's passes.
+        hlo: Whether to compile it with hlotag's HLO stage, as `hlotag.enable()` does.
 
     Returns:
         The audit.
@@ -125,10 +132,10 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
     """
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     # Locations may be nested as deep as regions must not be.
-    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, xla_passes=xla_passes))
+    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, xla_passes=xla_passes, hlo=hlo))
 
 
-def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool) -> Audit:
+def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool, hlo: bool) -> Audit:
     from jaxlib.mlir import ir
 
     with _compat.ir_context():
@@ -142,17 +149,23 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
         if "sym_name" not in module.operation.attributes:
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     read = program.read(module, filename)
+    if hlo:
+        hlo_stage.prepare(module, unique(state.Stage("", __version__)))
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
         try:
-            platform = _compat.compile_module(module, _dump_options(folder, xla_passes))
+            with module.context, hlo_stage.recorded() as records:
+                platform = _compat.compile_module(module, _dump_options(folder, xla_passes))
         except RuntimeError as error:
             raise HloError(f"{filename}: XLA does not compile it: {error}") from None
         dump = dumps.largest(dumps.find(Path(folder)))
-        captures = [
-            _capture(Stage.UNOPTIMIZED, dumps.read(dump.ends[0]), read),
-            _capture(Stage.OPTIMIZED, dumps.read(dump.ends[1]), read),
-        ]
-        return _finish(read, captures, dump, platform, xla_passes=xla_passes)
+        first, last = map(dumps.read, dump.ends)
+        optimized = _restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read)
+        captures = [_capture(Stage.UNOPTIMIZED, first, read), optimized]
+        found = _finish(read, captures, dump, platform, xla_passes=xla_passes)
+    notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
+    if isinstance(text, str) and _SHORT_REDUCTION.search(text):
+        notes.append(_NOT_IN_TEXT)
+    return dataclasses.replace(found, notes=[*found.notes, *notes])
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:

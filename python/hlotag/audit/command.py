@@ -157,6 +157,7 @@ def parser() -> argparse.ArgumentParser:
     add("--dump-dir", metavar="DIR", help="what XLA_FLAGS=--xla_dump_to named")
     add("--module", metavar="NAME", help="of a folder: part of the module's name (default: the largest one)")
     add("--pass-pipeline", metavar="TEXT", default="", help="passes to run on the module first (default: none)")
+    add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="find out which of XLA's passes changed what")
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
     add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
@@ -168,8 +169,8 @@ def parser() -> argparse.ArgumentParser:
 def _audit(args: argparse.Namespace) -> Audit:
     if (args.file is None) == (args.dump_dir is None):
         raise HlotagError("give either a module or --dump-dir")
-    if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes):
-        raise HlotagError("--pass-pipeline and --xla-passes are for a module, and not for --dump-dir: dumps are only read")
+    if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes or args.no_hlo):
+        raise HlotagError("--pass-pipeline, --xla-passes and --no-hlo are for a module; dumps are only read")
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
     if args.dump_dir is not None:
@@ -179,7 +180,7 @@ def _audit(args: argparse.Namespace) -> Audit:
     from hlotag.audit.collect import audit_module
 
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
-    return audit_module(source, args.file, args.pass_pipeline, xla_passes=args.xla_passes)
+    return audit_module(source, args.file, args.pass_pipeline, xla_passes=args.xla_passes, hlo=not args.no_hlo)
 
 
 def _report(audit: Audit, conditions: Sequence[Condition]) -> int:

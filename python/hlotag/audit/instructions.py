@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
 from hlotag import _core
 from hlotag.audit.model import Op, Stage, Step, TagState, Ways
