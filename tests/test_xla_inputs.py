@@ -384,6 +384,7 @@ def test_serialized_executables_that_cannot_be_loaded(client, serialized):
         (serialized[:-3], "cannot load these"),
         (serialized[10:], "is damaged: it is not what was serialized; serialize it again"),
         (bytes(damaged), "is damaged"),
+        (serialized.replace(b'"num_replicas": 1', b'"num_replicas": 2'), "is damaged"),
         (other, r"compiled by jaxlib 0\.1\.2 for cpu .*, and this is jaxlib .*; compile the program here, or keep it"),
         (elsewhere, "for tpu 7, and this is jaxlib .* on cpu"),
     ]:

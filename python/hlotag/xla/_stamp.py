@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from hlotag.xla import _wire
 from hlotag.xla._errors import XlaError
@@ -45,7 +46,7 @@ def stamped(executable: bytes, stamp: Stamp) -> bytes:
     Returns:
         Both.
     """
-    about = json.dumps([zlib.crc32(executable), asdict(stamp)]).encode()
+    about = json.dumps([_checksum(executable, asdict(stamp)), asdict(stamp)]).encode()
     return executable + _wire.with_part(b"", _FIELD, about + len(about).to_bytes(4, "little") + _MAGIC)
 
 
@@ -68,13 +69,17 @@ def unstamped(serialized: bytes) -> tuple[bytes, Stamp | None]:
     size = int.from_bytes(serialized[max(end, 0) : end + 4], "little")
     executable = serialized[: max(end + 4 + len(_MAGIC) - len(_wire.with_part(b"", _FIELD, bytes(size + 4 + len(_MAGIC)))), 0)]
     try:
-        checksum, about = json.loads(serialized[max(end - size, 0) : end])
-        stamp = Stamp(**about)
+        checksum, fields = json.loads(serialized[max(end - size, 0) : end])
+        stamp = Stamp(**fields)
     except (ValueError, TypeError):
         raise damaged from None
-    if zlib.crc32(executable) != checksum:
+    if _checksum(executable, fields) != checksum:
         raise damaged
     return executable, stamp
+
+
+def _checksum(executable: bytes, fields: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(fields).encode(), zlib.crc32(executable))
 
 
 def looks_serialized(data: bytes) -> bool:
