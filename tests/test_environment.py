@@ -252,6 +252,17 @@ def test_dumps_of_a_pipeline_that_fails_show_how_far_it_came(tmp_path):
     with hlotag.stage("cse,hlotag-verify"), hlotag.dump_to(tmp_path), pytest.raises(hlotag.PassError):
         program().lower(X)
     assert [name.split("_hlotag_")[1] for name in names(tmp_path)] == ["00_before.mlir", "01_cse.mlir"]
+    with hlotag.stage("cse,hlotag-verify", on_error="warn"), hlotag.dump_to(tmp_path), pytest.warns(hlotag.PassFailed):
+        assert TAGGED in program().lower(X).as_text()
+
+
+def test_a_dump_that_cannot_be_written_is_a_warning_and_the_program_runs(tmp_path):
+    (tmp_path / "file").write_text("")
+    with hlotag.dump_to(tmp_path / "file" / "folder"), hlotag.stage(), pytest.warns(RuntimeWarning) as caught:
+        assert program().lower(X).as_text().count(TAGGED) > 2
+    (warning,) = caught
+    assert "a dump could not be written: " in str(warning.message) and str(tmp_path / "file") in str(warning.message)
+    assert warning.filename == __file__
 
 
 def test_dumps_are_numbered_with_jaxs_own_and_name_the_process(tmp_path, monkeypatch):

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import jax
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import jaxpr_as_fun
 
 import hlotag
-from hlotag import _compat
+from hlotag import _compat, marks
 
 
 def test_equations_stay_as_they_are():
@@ -34,3 +36,14 @@ def test_an_error_in_making_a_mark_ends_the_equations():
     with pytest.raises(ValueError, match="context"):
         next(equations)
     assert list(equations) == []
+
+
+def test_a_marker_tells_contexts_apart_that_are_made_where_others_were():
+    """Contexts are known by address, so those of equations that are gone must not be."""
+    marker = marks.Marker()
+    (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).jaxpr.eqns
+    entries = [{"k": str(number)} for number in range(30)]
+    for metadata in entries:
+        program = SimpleNamespace(eqns=[equation.replace(ctx=_compat.with_metadata(equation.ctx, metadata))])
+        assert len(list(marker.mark(program).eqns)) == 1
+    assert [forward for forward, _ in marker.table] == entries

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
 from hlotag import _compat
 from hlotag._arguments import path_of
 from hlotag._files import as_file_name, module_file_name, write_atomically
+from hlotag._warning import warn
 from hlotag.errors import ArgumentError
 from hlotag.pipeline import copy_of, run_and_report
 
@@ -68,7 +68,7 @@ def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
     try:
         _write_dumps(_directory, module, pipeline, debug_origins)
     except OSError as error:
-        warnings.warn(f"hlotag: a dump could not be written: {error}", RuntimeWarning, stacklevel=2)
+        warn(f"hlotag: a dump could not be written: {error}", RuntimeWarning)
 
 
 def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: bool) -> None:
