@@ -323,10 +323,9 @@ def test_axes_with_other_names_and_sizes(client):
 
 
 def test_other_platforms_have_collectives():
+    f = lambda x: lax.psum(x, "i") + lax.axis_index("i")
     for backend in ("tpu", "gpu"):
-        text = hlotag.xla_computation(lambda x: lax.psum(x, "i") + lax.axis_index("i"), axis_env=[("i", 2)], backend=backend)(
-            1
-        ).as_hlo_text()
+        text = hlotag.xla_computation(f, axis_env=[("i", 2)], backend=backend)(1).as_hlo_text()
         assert "replica_groups={{0,1}}" in text and "replica-id" in text
 
 

@@ -131,6 +131,15 @@ def test_counts_of_a_header(client, count):
         client.compile_and_load(ADD_HLO.replace("HloModule add_vectors", f"HloModule m, {count}"))
 
 
+@pytest.mark.parametrize(
+    "layout", ["(f32[4]{0}, f32[3]{0})->f32[3]{0}", "(f32[3]{0}, s32[3]{0})->f32[3]{0}", "(f32[3]{0}, f32[3]{0})->f32[9]{0}"]
+)
+def test_a_layout_that_contradicts_the_program(client, layout):
+    text = ADD_HLO.replace("add_vectors", f"m, entry_computation_layout={{{layout}}}")
+    with pytest.raises(ParseError, match=r"(parameters|results) in entry_computation_layout are f32.*, and the program has f32"):
+        client.compile_and_load(text)
+
+
 def test_a_syntax_error_without_a_place(client):
     text = FATAL["branches of two parameters"].replace("(p, x, x)", "(p, x)")
     with pytest.raises(ParseError, match=r"has a syntax error: \S"):

@@ -24,13 +24,13 @@ def read(program: str | bytes) -> None:
 
     from hlotag.pipeline import BYTECODE_MAGIC, new_context, parse_module
 
-    if isinstance(program, str):
-        program = _hlo.hlo_module_from_text(program).as_serialized_hlo_module_proto()
-    if not program.startswith(BYTECODE_MAGIC):
-        _hlo.XlaComputation(program).program_shape()
-        program = _jax.mlir.hlo_to_stablehlo(program)
+    is_text = isinstance(program, str)
+    data: bytes = _hlo.hlo_module_from_text(program).as_serialized_hlo_module_proto() if is_text else program
+    if not data.startswith(BYTECODE_MAGIC):
+        _hlo.XlaComputation(data).program_shape()
+        data = _jax.mlir.hlo_to_stablehlo(data)
     with new_context():
-        parse_module(program).operation.verify()
+        parse_module(data).operation.verify()
 
 
 def compile(bytecode: bytes, options: bytes, on_cpu: bool) -> None:

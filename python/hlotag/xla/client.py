@@ -295,7 +295,7 @@ class Client:
         count = f"{replicas} replicas of {partitions} partitions need {needed} devices"
         assignment = options.device_assignment
         assigned = _compat.assigned_ids(assignment) if assignment is not None else []
-        if assigned and (assignment.replica_count(), assignment.computation_count()) != (replicas, partitions):
+        if assignment is not None and (assignment.replica_count(), assignment.computation_count()) != (replicas, partitions):
             raise ArgumentError(f"{count}, and options.device_assignment is another one: {assignment}")
         if devices is None:
             by_id = {device.id: device for device in self._raw.devices()}

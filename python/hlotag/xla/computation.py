@@ -139,7 +139,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
 
 def _indices(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
-    numbers = [value] if _is_int(value) else elements_of(name, value, ArgumentError)
+    numbers: list[Any] = [value] if _is_int(value) else elements_of(name, value, ArgumentError)
     if not all(map(_is_int, numbers)):
         raise ArgumentError(f"{name} must be an int or several, not {value!r}")
     return tuple(map(operator.index, numbers))

@@ -310,7 +310,8 @@ class LoadedExecutable(Executable):
         if not parameter.is_dynamic() and shape != tuple(parameter.dimensions()):
             on_each = "" if shape == argument.shape else " on each device"
             raise ArgumentError(f"argument {number} has the shape {shape}{on_each}, and the parameter is {parameter}")
-        has, wanted = argument.format.layout, tuple(reversed(parameter.layout().minor_to_major()))
+        formatted: Any = argument
+        has, wanted = formatted.format.layout, tuple(reversed(parameter.layout().minor_to_major()))
         if has is not None and has.major_to_minor != wanted:
             raise ArgumentError(
                 f"argument {number} has the dimensions {has.major_to_minor} from major to minor, and the parameter is "

@@ -41,6 +41,7 @@ _HLO_HEADER = re.compile(r"HloModule\b[^\n]*")
 _MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"%]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
 _MODULE_NAME, _COMPUTATIONS = 1, 3  # fields of xla.HloModuleProto (xla/service/hlo.proto)
 _NAME_BEGINS = _MODULE_NAME << 3 | 2  # the first byte of one
+_ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # what HLO calls them
 _ALIASES = "mhlo.input_output_alias"
 _HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
 
@@ -294,9 +295,49 @@ def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
     with _compat.ir_context():
         module, diagnostics = try_parse(bytecode)
     if module is not None:
-        _untuple_aliases(module, _compat.XlaComputation(serialized).program_shape())
+        shape = _compat.XlaComputation(serialized).program_shape()
+        _check_entry_layout(module, shape)
+        _untuple_aliases(module, shape)
         return _of_module(module)
     raise ParseError("\n".join(["the HLO is not valid:", *(_explain_in_hlo(diagnostic, text) for diagnostic in diagnostics)]))
+
+
+def _check_entry_layout(module: ir.Module, shape: Any) -> None:
+    """Refuses a header that contradicts the program: jaxlib passes over it.
+
+    Args:
+        module: What jaxlib made of the HLO.
+        shape: The HLO's program shape, which is that of its header.
+    """
+    main = next((op for op in module.body.operations if op.operation.name == "func.func" and _name_of(op) == "main"), None)
+    if main is None:
+        return
+    type_attribute: Any = main.attributes["function_type"]
+    function = ir.FunctionType(type_attribute.value)
+    for side, said, found in (
+        ("parameters", shape.parameter_shapes(), function.inputs),
+        ("results", [shape.result_shape()], function.results),
+    ):
+        leaves = _leaves(said)
+        if len(leaves) != len(found) or not all(leaf.is_array() and not leaf.is_dynamic() for leaf in leaves):
+            continue
+        expected, actual = [str(leaf).split("{", maxsplit=1)[0] for leaf in leaves], [_in_hlo(type_) for type_ in found]
+        if expected != actual:
+            raise ParseError(
+                f"the {side} in entry_computation_layout are {', '.join(expected)}, and the program has {', '.join(actual)}"
+            )
+
+
+def _in_hlo(type_: ir.Type) -> str:
+    """An array's type as HLO writes it, without its layout."""
+    array = ir.RankedTensorType(type_)
+    element = str(array.element_type).lower()
+    name = _ELEMENTS.get(element) or re.sub(r"^ui", "u", re.sub(r"^i", "s", element))
+    return f"{name}[{','.join(map(str, array.shape))}]"
+
+
+def _leaves(shapes: Sequence[Any]) -> list[Any]:
+    return [leaf for shape in shapes for leaf in (_leaves(shape.tuple_shapes()) if shape.is_tuple() else [shape])]
 
 
 def _untuple_aliases(module: ir.Module, shape: Any) -> None:
