@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing files that other processes may read at any time."""
+"""Writing files that other processes may read at any time, and reading lines of source files that a module names."""
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import secrets
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _OPEN_FILES = ("/dev/", "/proc/")  # names for what somebody holds open, to be written to and not replaced
+_MAX_SOURCE = 4 << 20  # bytes of a source file
 _MAX_NAME = 128  # bytes; what is put around it must fit into 255, too
 
 
@@ -80,6 +82,30 @@ def private_directory(path: str | os.PathLike[str]) -> bool:
         os.makedirs(path, mode=0o700)
     status = os.lstat(path)
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+
+
+def source_line(file: str, line: int, root: str | None) -> str:
+    """The text of a line that a location names, if it may be shown: of a regular file of usual size below a folder.
+
+    Args:
+        file: The file, or the name that IPython gave a cell.
+        line: Its line, from 1.
+        root: The folder; `/` also admits cells; None admits nothing.
+
+    Returns:
+        The text without the space around it; empty if it must not be shown, or is not there.
+    """
+    if root is None:
+        return ""
+    if root == "/" and file in linecache.cache:
+        return linecache.getline(file, line).strip()
+    path, folder = os.path.realpath(file), os.path.realpath(root)
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return ""
+    is_source = stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_SOURCE
+    return linecache.getline(path, line).strip() if is_source and Path(path).is_relative_to(folder) else ""
 
 
 def module_file_name(module: Any) -> str:

@@ -23,6 +23,19 @@ _COLOURS = {"error": "31", "warning": "35", "note": "36"}
 _INTERRUPTED = 130  # as shells have it
 
 
+def printable(text: str, keep: str = "") -> str:
+    """Text of the user's as a terminal may be given it: without control characters, escape sequences among them.
+
+    Args:
+        text: Anything.
+        keep: Control characters that stay.
+
+    Returns:
+        The text, what cannot be printed as escapes.
+    """
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
 def has_colours(stream: IO[Any]) -> bool:
     """Whether to write colours to a stream: to terminals that have some, unless NO_COLOR is set (https://no-color.org)."""
     return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
@@ -34,6 +47,7 @@ def say(text: str) -> None:
     Args:
         text: One or more messages, each `place: error: words`.
     """
+    text = printable(text, keep="\n\t")
     if has_colours(sys.stderr):
         text = re.sub(
             r"^((?:.*?: )?)(error|warning|note):",

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextvars
 import io
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +37,7 @@ DEFAULT_PIPELINE = (
 
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
+_kept_reports: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("hlotag_reports", default=None)
 _logger = logging.getLogger("hlotag")
 BYTECODE_MAGIC = b"ML\xefR"
 SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
@@ -145,6 +148,21 @@ def run_passes(
         if isinstance(module, bytes):
             return _written_like(module, parsed)
         return with_room(nesting_depth(module), lambda: str(parsed.operation.get_asm(enable_debug_info=_has_locations(module))))
+
+
+@contextmanager
+def kept_reports() -> Iterator[list[str]]:
+    """Collects what passes warn of and remark on in this thread, such as rules that match nothing.
+
+    Yields:
+        The list that the reports are appended to, each with its place.
+    """
+    reports: list[str] = []
+    token = _kept_reports.set(reports)
+    try:
+        yield reports
+    finally:
+        _kept_reports.reset(token)
 
 
 def pipeline_text(pipeline: str | Sequence[str]) -> str:
@@ -406,10 +424,13 @@ def _run_or_raise(module: ir.Module, pipeline: str, options: Mapping[str, Any]) 
     if not result.ok:
         raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics]) from run.exception
     for diagnostic in result.diagnostics:
+        text = f"{diagnostic.location}: {diagnostic.message}"
+        if (kept := _kept_reports.get()) is not None:
+            kept.append(text)
         if diagnostic.severity == "warning":
-            warn_at(f"{diagnostic.location}: {diagnostic.message}", TagDropped, diagnostic.file, diagnostic.line)
+            warn_at(text, TagDropped, diagnostic.file if diagnostic.file != SOURCE_NAME else None, diagnostic.line)
         else:
-            _logger.info("%s: %s", diagnostic.location, diagnostic.message)
+            _logger.info("%s", text)
 
 
 def _has_locations(text: str) -> bool:

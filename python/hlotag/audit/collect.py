@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import __version__, _compat, hlo_stage, state, tags
+from hlotag._arguments import shown
 from hlotag._collector import no_collection
 from hlotag._deep import with_room
 from hlotag.audit import classify, cse, dumps, liveness, program
@@ -25,7 +26,7 @@ from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import directly_in
-from hlotag.pipeline import BYTECODE_MAGIC, nesting_depth, parse_module, run_passes, to_bytecode
+from hlotag.pipeline import BYTECODE_MAGIC, kept_reports, nesting_depth, parse_module, run_passes, to_bytecode
 from hlotag.staging import under
 from hlotag.state import active, unique
 
@@ -76,9 +77,16 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     if not callable(fun):
         raise TypeError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
     now = active()
-    with under(now and unique(dataclasses.replace(now, debug_origins=True))), step("lowering"):
+    # Not `unique`: what passes report is heard only if the program is lowered anew.
+    with under(now and dataclasses.replace(now, debug_origins=True)), kept_reports() as reports, step("lowering"):
         lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
-    return audit_lowered(lowered, xla_passes=xla_passes)
+    if not isinstance(lowered, jax.stages.Lowered):
+        lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit has one of its own around JAX's.
+    if not isinstance(lowered, jax.stages.Lowered):
+        made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
+        raise TypeError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
+    found = audit_lowered(lowered, xla_passes=xla_passes)
+    return dataclasses.replace(found, notes=[*found.notes, *dict.fromkeys(reports)])
 
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
@@ -109,7 +117,8 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
         except HloError:
             dump = None
         dropped = tags.dropped(original)
-        return _finish(read, captures, dump, _compat.platform_of(lowered), dropped, xla_passes=xla_passes)
+        found = _finish(read, captures, dump, _compat.platform_of(lowered), dropped, xla_passes=xla_passes)
+        return dataclasses.replace(found, source_root="/")
 
 
 def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False) -> Audit:
@@ -144,8 +153,9 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
             raise HloError(
                 f"{filename}: operations are nested {depth} deep; XLA ends the process at some 200, so {_MAX_DEPTH} are let in"
             )
-        if pipeline:
-            run_passes(module, pipeline, debug_origins=True)
+        with kept_reports() as reports:
+            if pipeline:
+                run_passes(module, pipeline, debug_origins=True)
         if "sym_name" not in module.operation.attributes:
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     read = program.read(module, filename)
@@ -165,7 +175,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
-    return dataclasses.replace(found, notes=[*found.notes, *notes])
+    return dataclasses.replace(found, notes=[*found.notes, *dict.fromkeys(reports), *notes])
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
@@ -194,7 +204,7 @@ def audit_compiled(compiled: Any) -> Audit:
     module = of_executable(compiled)[0]
     found = dumps.of_modules(module, module)
     note = "Only the optimized module of a compiled program is at hand: tags that are not in it cannot be told of."
-    return dataclasses.replace(found, notes=[*found.notes, note])
+    return dataclasses.replace(found, notes=[*found.notes, note], source_root="/")
 
 
 def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) -> Capture:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hlotag import _terminal
+from hlotag._terminal import printable
 from hlotag.audit.model import WHERE_IT_WENT, Audit, Tag, TagState
 from hlotag.audit.render.table import plain_rows
 from hlotag.errors import HlotagError
@@ -93,10 +95,13 @@ class Condition:
         """
         lines = plain_rows([tag for tag in audit.tags if self._counts(tag)])
         if self.strays:
-            lines += [f"{s.key}={s.value} on {s.opcode} {s.instruction}" for s in audit.strays if self._matches(s.key, s.value)]
+            strays = [stray for stray in audit.strays if self._matches(stray.key, stray.value)]
+            lines += [printable(f"{s.key}={s.value} on {s.opcode} {s.instruction}") for s in strays]
             for dropped in audit.dropped:
                 lines += [
-                    f"{key}={value} at {dropped.file}:{dropped.line}" for key, value in dropped.attrs if self._matches(key, value)
+                    printable(f"{key}={value} at {dropped.file}:{dropped.line}")
+                    for key, value in dropped.attrs
+                    if self._matches(key, value)
                 ]
         return lines
 
@@ -125,7 +130,7 @@ def _run(args: argparse.Namespace) -> int:
     conditions = [Condition.parse(text) for text in args.fail_if]
     doing = _terminal.Progress()
     with doing(f"auditing {args.dump_dir or args.file}"):
-        audit = _audit(args)
+        audit = dataclasses.replace(_audit(args), source_root=args.sources)
     outputs: dict[str, Callable[[str], None]] = {
         "html": audit.to_html,
         "png": audit.to_png,
@@ -162,6 +167,7 @@ def parser() -> argparse.ArgumentParser:
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
     add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write a page to look at")
+    add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
     add("--png", metavar="FILE", help="write a figure: .png, .svg or .pdf")
     return parser
 

@@ -70,7 +70,7 @@ def find(folder: Path) -> list[Dump]:
     found: dict[str, Dump] = {}
     for file in sorted(folder.iterdir(), key=lambda file: (file.name, file.suffix)):
         match = _FILE.fullmatch(file.name)
-        if match is None:
+        if match is None or not file.is_file():  # A pipe would never end.
             continue
         dump = found.setdefault(match["module"], Dump(match["module"]))
         # Where both forms are there, the serialized one, which comes first, is quicker to read.

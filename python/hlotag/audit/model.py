@@ -7,10 +7,12 @@ import enum
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from hlotag._terminal import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -217,6 +219,8 @@ class Audit:
         stages: The stages that could be looked at.
         notes: What limits this audit, in words.
         instruction_count: How many instructions the last module has, those inside fusions included.
+        source_root: The folder whose files views may quote lines of, `/` for a program of this process. None for a module or a
+            dump, which may name any file, until somebody sets it (`dataclasses.replace`).
     """
 
     name: str
@@ -228,7 +232,7 @@ class Audit:
     stages: Sequence[Stage] = ()
     notes: Sequence[str] = ()
     instruction_count: int = 0
-    _sources: dict[tuple[str, int], str] = field(default_factory=dict, repr=False)
+    source_root: str | None = None
 
     @cached_property
     def lost(self) -> list[Tag]:
@@ -340,9 +344,8 @@ class Audit:
     def __repr__(self) -> str:
         """One line."""
         counts = ", ".join(f"{self.counts[state]} {state.label}" for state in sorted(self.counts, key=RANK.__getitem__))
-        return (
-            f"<Audit of {self.name}: {len(self.tags)} tags on {len({t.op.id for t in self.tags})} operations; {counts or 'none'}>"
-        )
+        ops = len({tag.op.id for tag in self.tags})
+        return f"<Audit of {printable(self.name)}: {len(self.tags)} tags on {ops} operations; {counts or 'none'}>"
 
 
 @dataclass(frozen=True)

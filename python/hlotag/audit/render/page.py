@@ -7,10 +7,10 @@ import base64
 import hashlib
 import html as _html
 import json
-import linecache
 from importlib import resources
 from typing import Any
 
+from hlotag._files import source_line
 from hlotag.audit.model import RANK, Audit, Stage, TagState, groups
 from hlotag.audit.render.layout import HEIGHT, WIDTH, layout
 
@@ -152,5 +152,5 @@ def _data(audit: Audit) -> dict[str, Any]:
 def _source_lines(audit: Audit) -> dict[str, str]:
     """The text of the lines that operations come from, where the files are at hand."""
     places = {(op.file, op.line) for op in audit.ops if op.file}
-    texts = {f"{file}:{line}": linecache.getline(file, line).strip() for file, line in sorted(places)}
+    texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places)}
     return {place: text for place, text in texts.items() if text}

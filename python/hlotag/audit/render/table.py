@@ -12,6 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hlotag._terminal import printable
 from hlotag.audit.model import HOW_IT_CAME, Audit, Stray, Tag, TagState, groups
 
 # How many tags that need attention are listed one by one.
@@ -73,18 +74,19 @@ def renderable(audit: Audit, width: int | None = None) -> RenderableType:
     if audit.tags:
         parts.append(_table(audit, columns))
     parts += _attention(audit)
-    parts += [Text(f"note: {note}", style="dim") for note in audit.notes]
+    parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
     return Group(*parts)
 
 
 def _title(audit: Audit) -> Text:
     tagged = len({tag.op.id for tag in audit.tags})
     title = Text.assemble(
-        (audit.name, "bold"), f": {_count(len(audit.tags), 'tag')} on {tagged} of {_count(len(audit.ops), 'operation')}"
+        (printable(audit.name), "bold"),
+        f": {_count(len(audit.tags), 'tag')} on {tagged} of {_count(len(audit.ops), 'operation')}",
     )
     if audit.instruction_count:
         title.append(f"; {_count(audit.instruction_count, 'instruction')} after XLA")
-        title.append(f" ({audit.platform})" if audit.platform else "")
+        title.append(printable(f" ({audit.platform})") if audit.platform else "")
     return title
 
 
@@ -145,25 +147,13 @@ def _tag_line(tag: Tag) -> Text:
     )
     line.append(printable(f" at {tag.op.source}") if tag.op.source else "")
     line.append(f": {printable(last.detail)}" if last.detail else "")
-    line.append(f" [{last.by}]" if last.by else "", style="dim")
+    line.append(printable(f" [{last.by}]") if last.by else "", style="dim")
     return line
 
 
 def _stray_line(stray: Stray) -> Text:
     text = f"{stray.key}={stray.value} on {stray.opcode} {stray.instruction}, which does not have it in the program"
     return Text.assemble(("  wrong place   ", _STYLES[TagState.MOVED]), printable(text))
-
-
-def printable(text: str) -> str:
-    """Text of the user's as a terminal may be given it: without control characters.
-
-    Args:
-        text: Anything.
-
-    Returns:
-        The text, what cannot be printed as escapes.
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def plain_rows(tags: Sequence[Tag]) -> list[str]:
