@@ -181,6 +181,13 @@ def test_passes_are_named():
             assert tag.steps[0].confidence is not None
 
 
+def test_what_the_conversion_to_hlo_lost_is_named():
+    with hlotag.stage(hlo=False):
+        audit = hlotag.audit(jax.jit(hlotag.tagged({"k": "v"})(lambda x: jnp.tanh(x / 3.0 + 1.0) / x)), X, xla_passes=True)
+    first = [tag for tag in audit.tags if tag.steps[1].stage == Stage.UNOPTIMIZED and tag.steps[1].state == TagState.LOST]
+    assert first and {tag.steps[-1].by for tag in first} == {"conversion to HLO"}
+
+
 def test_states_of_a_stage_are_those_that_the_program_is_compiled_in():
     alone = hlotag.audit(gradient, X, W, B)
     with hlotag.stage(hlo=False):

@@ -19,6 +19,8 @@ _THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED
 _NO_EVIDENCE = {"constant", "fusion", "parameter"}
 # Constants lose their entries before there is HLO; those of calls are copied to what is inlined.
 _HAND_ON_NOTHING = {"stablehlo.constant", "func.call"}
+# What tags that XLA's first module lacks went by.
+CONVERSION = "conversion to HLO"
 # How far from where it belongs a tag that moved is looked for.
 _NEAR = 3
 
@@ -162,7 +164,11 @@ def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Se
 
     def by(tag: Tag) -> str:
         tag_id = (tag.op.id, tag.key)
-        if tag_id not in open_ or tag_id not in last_seen:
+        if tag_id not in open_:
+            return ""
+        if any(step.stage == Stage.UNOPTIMIZED and step.state in _NOT_THERE for step in tag.steps):
+            return CONVERSION
+        if tag_id not in last_seen:
             return ""
         counts = copies[tag_id]
         if tag.state in (TagState.DUPLICATED, TagState.MERGED):
@@ -174,6 +180,7 @@ def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Se
 
 
 _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
+_NOT_THERE = (*_GONE, TagState.LOST, TagState.MOVED)
 
 
 class _View:

@@ -176,7 +176,9 @@ def _audit(args: argparse.Namespace) -> Audit:
     if (args.file is None) == (args.dump_dir is None):
         raise HlotagError("give either a module or --dump-dir")
     if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes or args.no_hlo):
-        raise HlotagError("--pass-pipeline, --xla-passes and --no-hlo are for a module; dumps are only read")
+        raise HlotagError(
+            "--pass-pipeline, --xla-passes and --no-hlo are for a module, and not for --dump-dir: dumps are only read"
+        )
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
     if args.dump_dir is not None:
