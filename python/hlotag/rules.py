@@ -152,10 +152,11 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     data = path.read_bytes()
     try:
         text = data.decode().replace("\r\n", "\n")
-        document = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise TagError(f"{path}:{line}: not a TOML file: {error}") from error
+    try:
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # The message has the line.
         raise TagError(f"{path}: not a TOML file: {error}") from error
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit reads and prints of what it is given: files that a module names, its text, functions of other libraries."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jax
+import pytest
+
+import hlotag
+from hlotag.audit import command
+from programs import B, W, X, mlp
+
+gradient = jax.grad(mlp, (0, 1, 2))
+
+
+def located(file: str, name: str = "m") -> bytes:
+    return f"""module @"{name}" {{
+  func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+    %0 = stablehlo.sine %x {{mhlo.frontend_attributes = {{a = "1"}}}} : tensor<4xf32> loc("{file}":1:1)
+    return %0 : tensor<4xf32>
+  }}
+}}
+""".encode()
+
+
+@pytest.mark.parametrize("flags", [[], ["--sources"]], ids=["", "sources"])
+def test_a_module_has_no_file_read_but_those_that_may_be(tmp_path, monkeypatch, capsys, flags):
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (tmp_path / "netrc").write_text("secret = 1\n")
+    (work / "link").symlink_to(tmp_path / "netrc")
+    (work / "mine.py").write_text("open_line = 1\n")
+    os.mkfifo(work / "pipe")
+    for file in (tmp_path / "netrc", work / "link", work / "pipe", "/dev/zero", work / "mine.py"):
+        Path("module.mlir").write_bytes(located(str(file)))
+        assert command.main(["module.mlir", "--html", "page.html", *flags]) == 0
+        page = Path("page.html").read_text()
+        assert "secret" not in page
+        assert ("open_line" in page) == (bool(flags) and file == work / "mine.py")
+    os.mkfifo(work / "module_0001.jit_f.before_optimizations.txt")
+    assert command.main(["--dump-dir", str(work)]) == 2
+    capsys.readouterr()
+
+
+def test_nothing_that_a_module_says_is_an_escape_sequence(tmp_path, capsys):
+    (tmp_path / "m.mlir").write_bytes(located("f.py", "\\1B[31mred"))
+    assert command.main([str(tmp_path / "m.mlir")]) == 0
+    assert "\\x1b[31mred" in capsys.readouterr().out
+    (tmp_path / "m.mlir").write_text('module { "\x1b[31mred" }')
+    assert command.main([str(tmp_path / "m.mlir")]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_what_has_a_lower_of_its_own():
+    equinox = pytest.importorskip("equinox")
+    assert hlotag.audit(equinox.filter_jit(gradient), X, W, B).tags == hlotag.audit(gradient, X, W, B).tags
+
+    class Other:
+        def __call__(self):
+            pass
+
+        def lower(self):
+            return 3
+
+    with pytest.raises(TypeError, match=r"\.lower made a builtins.int"):
+        hlotag.audit(Other())
+
+
+def test_what_passes_report_is_a_note():
+    rules = [hlotag.Rule({"k": "v"}, op="no_such_op")]
+    for _ in range(2):
+        with hlotag.stage(rules=rules):
+            audit = hlotag.audit(gradient, X, W, B)
+        assert any("matched nothing" in note for note in audit.notes)
