@@ -57,7 +57,9 @@ reads none of them. The pass always fails when hlotag or a pipeline went wrong:
 - a key has the prefix `hlotag.`, or a rule attached one that is reserved for JAX, Shardy or XLA;
 - the module still has `hlotag.tags`: `hlotag-resolve` did not run.
 
-It replaces the escapes in names, `\01%28` by `(`, if the module has `hlotag.escaped`. It removes that, `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
+If the module has `hlotag.escaped`, it replaces the escapes in names, `\01%28` by `(`, and removes that attribute.
+
+It removes `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
 by which inner scopes keep a key off that outer ones set. (Passes that run afterwards no longer know of that: such a
 key comes back from an enclosing loop or call. All else of a pipeline's output stays the same if it runs again.) It removes all entries
 from the custom calls of programs with symbolic shapes that StableHLO refuses with any: `shape_assertion`,
