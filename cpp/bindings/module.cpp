@@ -3,7 +3,6 @@
 // hlotag._core: what Python sees of the C++ side. No logic lives here.
 #include "hlo.h"
 #include "host/host.h"
-#include "library_call.h"
 #include "python_pass.h"
 #include "trace_groups.h"
 
@@ -288,5 +287,4 @@ NB_MODULE(_core, m) {
   python::bindPythonPasses(m);
   python::bindHlo(m);
   python::bindTraceGroups(m);
-  python::bindLibraryCall(m);
 }

@@ -4,8 +4,6 @@
 // twelfth of tracing.
 #include "trace_groups.h"
 
-#include <nanobind/stl/shared_ptr.h>
-
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -16,14 +14,25 @@ namespace nb = nanobind;
 
 namespace {
 
+nb::object attribute(nb::handle object, PyObject *name) {
+  nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), name));
+  if (!value)
+    throw nb::python_error();
+  return value;
+}
+
 /// Counts equations, of all threads; guarded by the interpreter's lock, as all here.
 uint64_t made = 0;
 
 /// One bind: the equations that its thread makes from `begin` to `end`.
 struct Group {
   std::shared_ptr<Group> parent;
-  uint64_t begin;
+  nb::object call;      // of the user's code, within the parent; null if there is none
+  nb::object evaluated; // the part of the call that evaluates one equation of a jaxpr, or null
+  uint64_t begin = 0;
   uint64_t end = UINT64_MAX; // while it runs
+
+  bool isOpen() const { return end == UINT64_MAX; }
 
   /// Whether `inner` is this group or one within it.
   bool encloses(const Group *inner) const {
@@ -33,11 +42,108 @@ struct Group {
   }
 };
 
+/// A call of library code, which may be several binds. Its outermost frame has it as `f_trace`,
+/// which ends with the frame, and which Python calls for a debugger.
+struct Call {
+  nb::object code, instruction; // that it is called from
+  nb::object debugger;          // what the frame had before; None if nothing
+  std::vector<std::weak_ptr<Group>> groups;
+
+  /// What a debugger sees of the frame is what it would see without this.
+  static nb::object trace(nb::object self, nb::object frame, nb::object event, nb::object arg) {
+    Call &call = nb::cast<Call &>(self);
+    if (call.debugger.is_none())
+      return self;
+    nb::object next = call.debugger(frame, event, arg);
+    if (!next.is_none())
+      call.debugger = std::move(next);
+    return self;
+  }
+
+  /// The one that `frame` is the outermost frame of.
+  static nb::object of(nb::handle frame, nb::handle caller, nb::handle callerCode) {
+    static PyObject *const name = PyUnicode_InternFromString("f_trace");
+    static PyObject *const lasti = PyUnicode_InternFromString("f_lasti");
+    nb::object present = attribute(frame, name);
+    if (nb::isinstance<Call>(present))
+      return present;
+    nb::object call =
+        nb::cast(Call{nb::borrow(callerCode), attribute(caller, lasti), std::move(present), {}});
+    if (PyObject_SetAttr(frame.ptr(), name, call.ptr()))
+      throw nb::python_error();
+    return call;
+  }
+};
+
+// Of the files that frames are of: see `take_files`.
+PyObject *isUserFilename, *runners;
+
+nb::object codeOf(PyObject *frame) {
+  return nb::steal(
+      reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame))));
+}
+
+nb::object fileOf(nb::handle code) {
+  static PyObject *const name = PyUnicode_InternFromString("co_filename");
+  return attribute(code, name);
+}
+
+/// Whether a frame is a generator's, which goes on for each value.
+bool isGenerator(nb::handle code) {
+  static PyObject *const name = PyUnicode_InternFromString("co_flags");
+  constexpr long flag = 0x20; // inspect.CO_GENERATOR
+  return nb::cast<long>(attribute(code, name)) & flag;
+}
+
+/// Finds the library call that a bind is part of: the outermost frame between it and the user's
+/// code. The part of it that evaluates an equation is the outermost frame that is none of
+/// `runners`. Frames of generators are skipped, and those of functions that call what they are
+/// given for each element.
+///
+/// Args:
+///   group: gets what is found: nothing if no library code, or no user code, is there.
+///   frame: of the code that binds.
+///   outside: the frame that bound what `group` is within, or null; the search ends there.
+void findCall(Group &group, PyObject *frame, PyObject *outside) {
+  static PyObject *const back = PyUnicode_InternFromString("f_back");
+  std::vector<PyObject *> library; // borrowed: they are running
+  nb::object code, file;
+  for (; frame != outside && frame != Py_None; frame = attribute(frame, back).ptr()) {
+    code = codeOf(frame);
+    nb::object its = fileOf(code);
+    if (!its.is(file)) { // Frames of one file follow each other.
+      file = std::move(its);
+      if (nb::cast<bool>(nb::handle(isUserFilename)(file)))
+        break;
+    }
+    library.push_back(frame);
+  }
+  if (frame == outside || frame == Py_None)
+    return;
+  for (; !library.empty(); library.pop_back()) {
+    nb::object itsCode = codeOf(library.back());
+    PyObject *isOneCall = PyDict_GetItemWithError(runners, fileOf(itsCode).ptr()); // borrowed
+    if (!isOneCall && PyErr_Occurred())
+      throw nb::python_error();
+    if (isOneCall == Py_False || (isOneCall && group.call) || isGenerator(itsCode))
+      continue;
+    nb::object call = Call::of(library.back(), frame, code);
+    if (!group.call)
+      group.call = call;
+    if (isOneCall)
+      continue;
+    group.evaluated = std::move(call);
+    return;
+  }
+}
+
 /// A bind that has not returned. Its group is made with its first equation: an operation that runs
 /// without being traced has none.
 class Open {
 public:
-  Open() : outer_(innermost) { innermost = this; }
+  Open() : outer_(innermost), frame_(reinterpret_cast<PyObject *>(PyEval_GetFrame())) {
+    innermost = this;
+  }
   ~Open() {
     innermost = outer_;
     if (group_)
@@ -47,33 +153,33 @@ public:
   Open &operator=(const Open &) = delete;
 
   const std::shared_ptr<Group> &group() {
-    if (!group_)
-      group_ = std::make_shared<Group>(Group{outer_ ? outer_->group() : nullptr, made});
-    return group_;
-  }
-
-  /// The innermost group that is open and has equations, or null.
-  static std::shared_ptr<Group> innermostGroup() {
-    for (const Open *open = innermost; open; open = open->outer_)
-      if (open->group_)
-        return open->group_;
-    return nullptr;
+    if (group_)
+      return group_;
+    auto group = std::make_shared<Group>();
+    group->parent = outer_ ? outer_->group() : nullptr;
+    group->begin = made;
+    if (frame_)
+      findCall(*group, frame_, outer_ ? outer_->frame_ : nullptr);
+    if (group->call)
+      nb::cast<Call &>(group->call).groups.push_back(group);
+    if (group->evaluated && !group->evaluated.is(group->call))
+      nb::cast<Call &>(group->evaluated).groups.push_back(group);
+    return group_ = std::move(group);
   }
 
   static thread_local Open *innermost;
 
 private:
   Open *outer_;
+  PyObject *frame_; // of the code that binds, which lives as long; null if there is none
   std::shared_ptr<Group> group_;
 };
 
 thread_local Open *Open::innermost = nullptr;
 
 struct Equation {
-  PyObject *address;    // who has it now may be another
   nb::object reference; // weak, and the one that JAX itself has
   std::shared_ptr<Group> group;
-  nb::object traceback; // where JAX has that of another equation; else null
   uint64_t number;
 };
 
@@ -81,6 +187,26 @@ struct Equation {
 struct Trace {
   nb::object reference; // weak; forgets the trace
   std::vector<Equation> equations;
+  std::unordered_map<PyObject *, size_t> places; // by address, which a later equation may have
+
+  /// Null if it is of another trace, or was made while no group was open.
+  const Equation *find(nb::handle equation) const {
+    auto place = places.find(equation.ptr());
+    if (place == places.end() || !equations[place->second].reference().is(equation))
+      return nullptr;
+    return &equations[place->second];
+  }
+
+  /// Those of `group`, by number.
+  template <class Visit> void visit(const Group &group, Visit &&onEquation) const {
+    auto isBefore = [](const Equation &equation, uint64_t number) {
+      return equation.number < number;
+    };
+    auto at = std::lower_bound(equations.begin(), equations.end(), group.begin, isBefore);
+    for (; at != equations.end() && at->number < group.end; ++at)
+      if (group.encloses(at->group.get()))
+        onEquation(*at);
+  }
 };
 
 /// By address. Never destroyed, as the interpreter is gone when globals are.
@@ -113,19 +239,8 @@ Trace &recordsOf(nb::handle trace) {
   static PyObject *const callback = PyCFunction_New(&method, nullptr);
   auto found = traces().find(trace.ptr());
   if (found == traces().end())
-    found = traces().emplace(trace.ptr(), Trace{weakReference(trace, callback), {}}).first;
+    found = traces().emplace(trace.ptr(), Trace{weakReference(trace, callback), {}, {}}).first;
   return found->second;
-}
-
-// JAX's `source_info_util._source_info_context` and `Traceback.get_traceback`.
-PyObject *sourceContext, *getTraceback;
-
-/// What JAX evaluates (the rules for the equation of a jaxpr, and the user's code in them) has the
-/// traceback of that equation.
-nb::object tracebackIfReplaced() {
-  if (nb::getattr(nb::handle(sourceContext).attr("context"), "traceback").is_none())
-    return {};
-  return nb::handle(getTraceback)();
 }
 
 void record(nb::handle trace, nb::handle equation) {
@@ -133,63 +248,78 @@ void record(nb::handle trace, nb::handle equation) {
     return;
   const std::shared_ptr<Group> &group = Open::innermost->group();
   nb::object reference = weakReference(equation, nullptr);
-  nb::object traceback = tracebackIfReplaced();
-  recordsOf(trace).equations.push_back(
-      {equation.ptr(), std::move(reference), group, std::move(traceback), made++});
+  Trace &records = recordsOf(trace);
+  records.places[equation.ptr()] = records.equations.size();
+  records.equations.push_back({std::move(reference), group, made++});
 }
 
-/// Null if no group was open.
-const Equation *recordOf(nb::handle equation) {
-  for (const auto &[address, trace] : traces()) {
-    // From the end, which is where a tag usually finds it.
-    const auto &equations = trace.equations;
-    for (auto at = equations.rbegin(); at != equations.rend(); ++at)
-      if (at->address == equation.ptr() && at->reference().is(equation))
-        return &*at;
-  }
-  return nullptr;
+/// The outermost group of `equation` within those that are open, or null.
+std::shared_ptr<Group> groupOf(nb::handle equation) {
+  std::shared_ptr<Group> group;
+  for (const auto &[address, trace] : traces())
+    if (const Equation *record = trace.find(equation))
+      group = record->group;
+  if (!group || group->isOpen())
+    return nullptr;
+  while (group->parent && !group->parent->isOpen())
+    group = group->parent;
+  return group;
 }
 
 /// By number. A copy of what is recorded, and made before any object is: that may collect garbage,
 /// and traces with it.
 using References = std::vector<std::pair<uint64_t, nb::object>>;
 
-/// Those that JAX has not dropped.
-nb::list alive(const References &references) {
-  nb::list equations;
-  for (const auto &[number, reference] : references)
-    if (nb::object equation = reference(); !equation.is_none())
-      equations.append(equation);
-  return equations;
-}
-
-/// Those of a trace that JAX has not dropped, in the order they were made.
-nb::list recordedIn(nb::handle trace) {
-  auto found = traces().find(trace.ptr());
-  if (found == traces().end())
-    return {};
-  References references;
-  for (const Equation &equation : found->second.equations)
-    references.emplace_back(equation.number, equation.reference);
-  return alive(references);
-}
-
-/// Those that JAX has not dropped, in the order they were made.
-nb::list equationsIn(const Group &group) {
+References referencesOf(const Group &group) {
   References found;
-  auto isBefore = [](const Equation &equation, uint64_t number) {
-    return equation.number < number;
-  };
-  for (const auto &[address, trace] : traces()) {
-    const auto &all = trace.equations;
-    auto at = std::lower_bound(all.begin(), all.end(), group.begin, isBefore);
-    for (; at != all.end() && at->number < group.end; ++at)
-      if (group.encloses(at->group.get()))
-        found.emplace_back(at->number, at->reference);
+  for (const auto &[address, trace] : traces())
+    trace.visit(group, [&](const Equation &equation) {
+      found.emplace_back(equation.number, equation.reference);
+    });
+  return found;
+}
+
+bool hasEquationsIn(const Group &group, const nb::list &ofTraces) {
+  bool found = false;
+  for (nb::handle trace : ofTraces)
+    if (auto known = traces().find(trace.ptr()); known != traces().end())
+      known->second.visit(group, [&](const Equation &) { found = true; });
+  return found;
+}
+
+/// Whether `place`, a (code, instruction) of the user's or None, is where `call` was called.
+bool isCalledAt(nb::handle call, nb::handle place) {
+  const Call &itself = nb::cast<const Call &>(call);
+  return place.is_none() || (itself.code.is(place[0]) && itself.instruction.equal(place[1]));
+}
+
+/// See `equations_of_call`.
+nb::list equationsOfCall(nb::handle equation, nb::handle place, const nb::list &ofTraces) {
+  std::shared_ptr<Group> group = groupOf(equation);
+  nb::list equations;
+  if (!group) {
+    equations.append(equation);
+    return equations;
+  }
+  References found = referencesOf(*group);
+  nb::object call = group->call;
+  if (call && !isCalledAt(call, place))
+    call = group->evaluated;
+  if (call) {
+    for (const std::weak_ptr<Group> &reference : nb::cast<Call &>(call).groups) {
+      std::shared_ptr<Group> other = reference.lock();
+      if (!other || other == group || !hasEquationsIn(*other, ofTraces))
+        continue;
+      References more = referencesOf(*other);
+      found.insert(found.end(), more.begin(), more.end());
+    }
   }
   std::sort(found.begin(), found.end(),
             [](const auto &a, const auto &b) { return a.first < b.first; });
-  return alive(found);
+  for (const auto &[number, reference] : found)
+    if (nb::object alive = reference(); !alive.is_none())
+      equations.append(alive);
+  return equations;
 }
 
 using Arguments = PyObject *const *;
@@ -302,10 +432,17 @@ nb::object wrapMethod(Place &place, PyMethodDef &method, nb::handle original, nb
 } // namespace
 
 void hlotag::python::bindTraceGroups(nb::module_ &m) {
-  nb::class_<Group>(m, "Group", "The equations made during one bind.")
-      .def_ro("parent", &Group::parent, "The group that was open when this one was opened.")
-      .def("equations", &equationsIn,
-           "Those that JAX has not dropped, in the order they were made.");
+  nb::class_<Call>(m, "Call", "A call of library code, on its outermost frame.")
+      .def("__call__", &Call::trace, "What a debugger of that frame does.");
+  m.def(
+      "take_files",
+      [](nb::handle isUsers, nb::handle ofRunners) {
+        isUserFilename = isUsers.inc_ref().ptr();
+        runners = ofRunners.inc_ref().ptr();
+      },
+      nb::arg("is_user_filename"), nb::arg("runners"),
+      "Which files are the user's; and which of JAX's run what they are given, with whether that "
+      "is one call. Before anything is recorded.");
   nb::class_<Switch>(m, "Switch", "Turns a wrapper on; off, it only calls what it wraps.")
       .def(nb::init<>())
       .def_rw("is_on", &Switch::isOn);
@@ -330,30 +467,12 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
       },
       nb::arg("original"), nb::arg("switch"),
       "`new_eqn_recipe`, the tracers of its recipes recorded as equations are.");
-  m.def(
-      "group_of",
-      [](nb::handle equation) {
-        const Equation *record = recordOf(equation);
-        return record ? record->group : nullptr;
-      },
-      nb::arg("equation"), "None if no group was open.");
-  m.def(
-      "traceback_of",
-      [](nb::handle equation) {
-        const Equation *record = recordOf(equation);
-        return record && record->traceback ? record->traceback : nb::none();
-      },
-      nb::arg("equation"), "Where it was made, if it has another equation's traceback; else None.");
-  m.def(
-      "take_tracebacks",
-      [](nb::handle context, nb::handle get) {
-        sourceContext = context.inc_ref().ptr();
-        getTraceback = get.inc_ref().ptr();
-      },
-      "How to find where an equation is made, and whether JAX looks; before anything is recorded.");
-  m.def("recorded_in", &recordedIn, nb::arg("trace"),
-        "What was recorded of a trace and JAX has not dropped, in the order it was made.");
-  m.def("open_group", &Open::innermostGroup, "The innermost one that has equations so far.");
+  m.def("equations_of_call", &equationsOfCall, nb::arg("equation"), nb::arg("place").none(),
+        nb::arg("traces"),
+        "Those of the library call that made `equation`, within the binds that have not returned: "
+        "all that derive from its binds that have some in one of `traces`. Only itself if no group "
+        "was open. If `place`, where the user's code made it, is not where the call is, the call "
+        "evaluates an equation that was made there, and only what comes of that equation counts.");
   m.def(
       "recorded_equations",
       [] {

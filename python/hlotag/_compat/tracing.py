@@ -7,28 +7,39 @@ public way to read it, or to give one equation another.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from types import CodeType
 from typing import Any
 
 import jax
-from jax._src import ad_checkpoint, ad_util, config, core, dispatch, source_info_util, xla_metadata, xla_metadata_lib
-from jax._src.interpreters import ad
+from jax._src import (
+    ad_checkpoint,
+    ad_util,
+    api,
+    api_util,
+    config,
+    core,
+    dispatch,
+    linear_util,
+    source_info_util,
+    traceback_util,
+    tree,
+    tree_util,
+    util,
+    xla_metadata,
+    xla_metadata_lib,
+)
+from jax._src.interpreters import ad, batching
 from jax._src.interpreters import partial_eval as pe
 from jax._src.lax import lax, parallel
 from jax.experimental import xla_metadata as _public
-from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
-
-from hlotag import _core
 
 Metadata = Mapping[str, Any]
 
 # The primitive of JAX's own value tag, which has no public name.
 VALUE_TAG = xla_metadata.xla_metadata_value_p
-# Of `Primitive.bind`, also while it is wrapped.
-_BIND_CODE = core.Primitive.bind.__code__
 
 
 def ambient_metadata() -> dict[str, Any]:
@@ -184,51 +195,31 @@ def _source_of(equation: Any) -> Any:
     return (equation.recipe if is_recipe(equation) else equation).source_info
 
 
-def traceback_sources() -> tuple[Any, Callable[[], Any]]:
-    """What has a `context.traceback` while JAX gives new equations that of another, and what gives where the calling code is.
+# Whose code is the user's, by the name of its file: neither JAX's nor the standard library's, nor what registered itself.
+is_user_filename: Callable[[str], bool] = source_info_util.is_user_filename
 
-    JAX evaluates the equations of a jaxpr so, and with them the rules that the user wrote for a function called there.
+
+# The files of JAX that run functions and equations that they are given, and whether a call of theirs is one call. `tree_map` is
+# not, which calls what it is given for each leaf. There is no public way to tell these from JAX's libraries.
+RUNNERS: dict[str, bool] = {
+    **dict.fromkeys((str(x.__file__) for x in (ad, api, api_util, batching, core, linear_util, pe, traceback_util, util)), True),
+    **dict.fromkeys((str(x.__file__) for x in (tree, tree_util)), False),
+}
+
+
+def place_of(equation: Any) -> tuple[CodeType, int] | None:
+    """The user's (code, instruction) that an equation of `equation_behind` is for, if JAX knows it.
+
+    What JAX evaluates for another equation, a backward pass above all, has that equation's.
     """
-    return source_info_util._source_info_context, _jax.Traceback.get_traceback
+    traceback = _source_of(equation).traceback
+    codes, instructions = traceback.raw_frames() if traceback is not None else ((), ())  # innermost first
+    return next((x for x in zip(codes, instructions, strict=True) if is_user_filename(x[0].co_filename)), None)
 
 
-def library_call(equation: Any, made_at: Any | None) -> tuple[Any, tuple] | None:
-    """Where in the program, and where in the library that it called, an equation was bound.
-
-    Args:
-      equation: of `equation_behind`.
-      made_at: the traceback of where it was made, if it has another.
-
-    Returns:
-      The frames down to the innermost one of user code, to be compared; and those from there to the bind, as (code, instruction),
-      outermost first. None if the equation has no such frames.
-    """
-    traceback = made_at or _source_of(equation).traceback
-    if traceback is None:
-        return None
-    codes, instructions = traceback.raw_frames()  # innermost first
-    return _core.library_call(codes, instructions, _BIND_CODE, source_info_util.is_user_filename)
-
-
-def equations_around(value: Any, recorded_in: Callable[[Any], list[Any]]) -> Iterator[tuple[Any, Iterator[Any], Iterator[Any]]]:
-    """In each trace that has a part of `value` (the primal one first, and those of tangents): what it made before and after.
-
-    Args:
-      value: an array or tracer.
-      recorded_in: the equations of a trace of the older partial evaluation, which itself keeps none.
-
-    Yields:
-      The equation behind that part, the equations before it, nearest first, and those since. Equations that JAX dropped as dead
-      code are left out.
-    """
-    for tracer in _jaxpr_tracers(value):
-        behind = equation_behind(tracer)
-        equations = recorded_in(tracer._trace) if is_recipe(behind) else tracer._trace.frame.tracing_eqns
-        # From the end, which is where a tag usually finds it: a search from the start would make tracing quadratic.
-        last = len(equations) - 1
-        at = next((n for n in range(last, -1, -1) if _dereferenced(equations[n]) is behind), None)
-        if at is not None:
-            yield behind, _live(equations, range(at - 1, -1, -1)), _live(equations, range(at + 1, last + 1))
+def traces_of(value: Any) -> list[Any]:
+    """The traces that have a part of `value`: the primal one, and those of tangents."""
+    return [tracer._trace for tracer in _jaxpr_tracers(value)]
 
 
 def _jaxpr_tracers(value: Any) -> Iterator[Any]:
@@ -239,16 +230,6 @@ def _jaxpr_tracers(value: Any) -> Iterator[Any]:
     elif isinstance(value, core.Tracer):
         for held in _held_by(value):
             yield from _jaxpr_tracers(held)
-
-
-def _live(equations: list[Any], numbers: range) -> Iterator[Any]:
-    for number in numbers:
-        if (equation := _dereferenced(equations[number])) is not None:
-            yield equation
-
-
-def _dereferenced(equation: Any) -> Any:
-    return equation() if isinstance(equation, weakref.ref) else equation
 
 
 def retag_recipe(tracer: Any, update: Callable[[Any], Any]) -> None:
