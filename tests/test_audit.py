@@ -379,10 +379,14 @@ def test_module_that_is_none():
 # --- What it says ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def sample() -> Audit:
+def audited() -> Audit:
     with hlotag.stage(hlo=False):
         return hlotag.audit(gradient, X, W, B, xla_passes=True)
+
+
+@pytest.fixture(scope="module")
+def sample() -> Audit:
+    return audited()
 
 
 def test_json_is_as_described(sample):
@@ -397,9 +401,7 @@ def test_json_is_as_described(sample):
 
 
 def test_json_is_the_same_every_time(sample):
-    with hlotag.stage(hlo=False):
-        again = hlotag.audit(gradient, X, W, B, xla_passes=True)
-    assert sample.to_json() == again.to_json()
+    assert sample.to_json() == audited().to_json()
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])

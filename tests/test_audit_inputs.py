@@ -10,6 +10,7 @@ import jax
 import pytest
 
 import hlotag
+import requires
 from hlotag.audit import command
 from programs import B, W, X, mlp
 
@@ -56,7 +57,9 @@ def test_nothing_that_a_module_says_is_an_escape_sequence(tmp_path, capsys):
 
 
 def test_what_has_a_lower_of_its_own():
-    equinox = pytest.importorskip("equinox")
+    requires.libraries("equinox", extra="examples")
+    import equinox
+
     assert hlotag.audit(equinox.filter_jit(gradient), X, W, B).tags == hlotag.audit(gradient, X, W, B).tags
 
     class Other:

@@ -42,6 +42,18 @@ def test_a_tag_that_xla_drops_is_restored(hlo, found):
     assert entries(compiled(tagged_square, X, hlo=hlo), "multiply") == [found]
 
 
+@pytest.mark.parametrize("name", ["größe", "日本"])
+def test_a_tag_is_restored_whatever_the_program_is_called(name):
+    # XLA replaces each byte of these characters in the name of its module.
+    def program(x):
+        return tagged_square(x)
+
+    program.__name__ = name
+    with hlotag.stage():
+        executable = jax.jit(program).lower(X).compile()
+    assert entries(executable, "multiply") == [{"k": "v"}]
+
+
 CHLO = {
     "square": jnp.square,
     "top_k": lambda x: lax.top_k(x, 3)[0],

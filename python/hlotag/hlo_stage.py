@@ -9,6 +9,7 @@ numbers taken out. What JAX caches, prints and exports, and what anybody reads f
 from __future__ import annotations
 
 import contextvars
+import functools
 import hashlib
 import logging
 import threading
@@ -117,6 +118,9 @@ def _stage_of(module: Any) -> Stage | None:
     return stage if stage is not None and _has_work(module, stage) else None
 
 
+_name_in_xla = functools.lru_cache(maxsize=256)(_compat.hlo_module_name)
+
+
 class _Restoration:
     """The HLO stage of one compilation, which XLA calls back."""
 
@@ -126,7 +130,7 @@ class _Restoration:
         self.was_called = False
         self._stage = stage
         self._platform = platform
-        self._name: str = module.operation.attributes["sym_name"].value
+        self._name = _name_in_xla(module.operation.attributes["sym_name"].value)
         self._records = _records.get()
 
     def __call__(self, module: bytes) -> bytes | None:

@@ -66,6 +66,7 @@ with explained():
         compile_module,
         hlo_cost_analysis,
         hlo_from_text,
+        hlo_module_name,
         hlo_to_stablehlo,
         ir_context,
         jaxlib_name,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import math
 import re
 from collections.abc import Mapping
@@ -118,6 +119,16 @@ def options_digest(*args: Any, **kwargs: Any) -> bytes:
 def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:
     """The HLO of a module, whose results become one tuple."""
     return _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=tuple_args, return_tuple=True)
+
+
+def hlo_module_name(name: str) -> str:
+    """The name of the HLO module that XLA makes of an `ir.Module` called `name`: XLA replaces some characters."""
+    with mlir.make_ir_context(), ir.Location.unknown():
+        module = ir.Module.parse("func.func public @main() { return }")
+        module.operation.attributes["sym_name"] = ir.StringAttr.get(name)
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(buffer)
+    return module_to_computation(buffer.getvalue(), tuple_args=False).name()
 
 
 def process_of_job() -> int | None:
