@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hlo_text import without_names
 
 import hlo_programs
 import hlotag
 from compilers import Compiler
-from hlo_text import without_names
 from hlotag import hlo_stage
 from hlotag.hlo.module import Instruction, of_executable
 

@@ -15,7 +15,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 from jax._src import compiler, core, distributed, effects, sharding_impls, xla_bridge
 from jax._src.interpreters import mlir

@@ -22,7 +22,10 @@ from hlotag.hlo.join import sources
 from hlotag.hlo.opcodes import Kind, kind_of
 
 _FILE = re.compile(
-    r"(?P<module>module_\d+\..+?)\.(?P<what>before_optimizations|[a-z]*_?after_optimizations|(?P<number>\d{4})\..+)\.(?P<form>hlo\.pb|txt)"
+    r"(?P<module>module_\d+\..+?)"
+    # GPU's compiler writes the architecture too: sm_9.0a_gpu_after_optimizations.
+    r"\.(?P<what>before_optimizations|(?:sm_[\d.]+[a-z]?_)?[a-z]*_?after_optimizations|(?P<number>\d{4})\..+)"
+    r"\.(?P<form>hlo\.pb|txt)"
 )
 _PASS = re.compile(r"\.after_(?P<name>.+?)(?:\.before_.*)?$")
 _PIPELINE = "pipeline-start"
