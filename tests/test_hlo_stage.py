@@ -310,6 +310,18 @@ def test_an_executable_from_the_persistent_cache_has_its_own_programs_tags(run_p
     assert run("a", "b", code="\n\n\n" + CACHED) == "1 a b"
 
 
+@pytest.mark.parametrize("size", [1, 120, 300])
+def test_a_program_is_known_by_its_name(size):
+    def program(x):
+        return tagged_square(x)
+
+    program.__name__ = "f" * size
+    with hlotag.stage():
+        executable = jax.jit(program).lower(X).compile()
+    assert of_executable(executable)[0].name == f"jit_{'f' * size}"
+    assert entries(executable, "multiply") == [{"k": "v"}]
+
+
 def test_callbacks_of_others_are_kept():
     called = []
     xla.register_hlo_module_transformation(lambda _: called.append(1), name="others", platforms="cpu")

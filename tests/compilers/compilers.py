@@ -38,7 +38,7 @@ class Compiler:
 
     def lower(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """`jax.jit(function, **options).lower(*arguments)` for the devices, which `jax.devices()` gives meanwhile."""
-        with mock.patch.object(jax, "devices", lambda *_: list(self.devices)):
+        with mock.patch.object(jax, "devices", return_value=list(self.devices)):
             return jax.jit(function, **options).lower(*self.shapes(arguments))
 
 
@@ -58,3 +58,14 @@ def tpu(kind: str, count: int = 4) -> Compiler:
 def is_here(platform: str) -> bool:
     """Whether the packages of a platform's compiler are installed."""
     return importlib.util.find_spec({"gpu": "jax_cuda12_plugin", "tpu": "libtpu"}[platform]) is not None
+
+
+# By platform and name; one device, and four.
+KINDS: dict[str, dict[str, Callable[[], Compiler]]] = {
+    "gpu": {"H100": lambda: gpu("h100"), "4 H100": lambda: gpu("h100", 4)},
+    "tpu": {"TPU v5e": lambda: tpu("v5e", 1), "4 TPU v5e": lambda: tpu("v5e")},
+}
+FURTHER: dict[str, dict[str, Callable[[], Compiler]]] = {
+    "gpu": {"A100": lambda: gpu("a100"), "B200": lambda: gpu("b200")},
+    "tpu": {"TPU v6e": lambda: tpu("v6e", 1)},
+}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a function of ours gets into XLA's compilers: one door for each version of JAX.
+"""How hlotag registers a function with XLA's compilers: one way for each version of JAX.
 
-XLA's CPU compiler is in jaxlib; those for GPU and TPU are in plugins. `register_hlo_module_transformation` registers with both. In
-0.10.2 it reaches a plugin only by a client that is running, which a compile-only topology has none of. There the plugin's
-own function is called, which needs no client: `register_xla_transform` of the extension "xla transform", version 1, in the PJRT C
-API. XLA declares it in `xla/pjrt/c/pjrt_c_api_xla_transform_extension.h`; the structures below are those of that file.
+XLA's CPU compiler is in jaxlib; those for GPU and TPU are in plugins. JAX's `register_hlo_module_transformation` registers with
+both. In 0.10.2 it reaches a plugin through a running client only, and a compile-only topology has none. There the plugin's own
+function is called, which needs no client: `register_xla_transform` of the PJRT C API's extension "xla transform", version 1.
+XLA declares it in `xla/pjrt/c/pjrt_c_api_xla_transform_extension.h`; the structures below are those of that file.
 """
 
 from __future__ import annotations
