@@ -233,7 +233,7 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
 
     def wrap(original: Callable) -> Callable:
         @functools.wraps(original)
-        def init(self, *args, **kwargs):
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
             if type(self) is stages.Traced:
                 self.__class__ = _KeptTraced
@@ -245,7 +245,9 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
 
 
 class _KeptTraced(stages.Traced):
-    """A `Traced` with a `lower` of its own. Its method in the instance would be a cycle, and keep the program."""
+    """A `Traced` with its own `lower`. A bound method in the instance would be a reference cycle, which keeps the program."""
+
+    _hlotag_lower: Callable[..., Any]
 
     def lower(self, *args, **kwargs):
         return self._hlotag_lower(self, *args, **kwargs)

@@ -77,7 +77,8 @@ class EquationMark:
 
     def __init__(self, text: str, context: Any, metadata: Mapping[str, Any] = MappingProxyType({})) -> None:
         # An empty element would still add a separator.
-        self.names = NameStack((_MarkElement(text),) if text else ())
+        elements: Any = (_MarkElement(text),) if text else ()
+        self.names = NameStack(elements)
         self.context = with_metadata(context, metadata)
         self._original = context
 
