@@ -308,7 +308,8 @@ def test_dump_folder(run_python, tmp_path, form):
     assert finished.returncode == 0, finished.stderr
     audit = hlotag.audit(folder)
     assert audit.name == "jit_gradient"
-    assert {tag.state for tag in audit.tags} >= {TagState.KEPT, TagState.FOLDED}
+    # The two layers have equal names, so that the dump does not tell all of their operations apart.
+    assert {tag.state for tag in audit.tags} >= {TagState.KEPT, TagState.UNKNOWN}
     assert {tag.op.phase for tag in audit.tags} == {"forward", "backward"}
     assert "algsimp" in {tag.steps[-1].by for tag in audit.tags}
     with pytest.raises(HloError, match="no module is called like 'other'"):
