@@ -236,8 +236,8 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
             if type(self) is stages.Traced:
-                self.__class__ = _KeptTraced
-                self._hlotag_lower = keep(stages.Traced.lower)
+                object.__setattr__(self, "__class__", _KeptTraced)
+                object.__setattr__(self, "_hlotag_lower", keep(stages.Traced.lower))
 
         return init
 
