@@ -144,7 +144,9 @@ class _Tagged:
             return self._function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None or not hasattr(type(self._function), "__get__"):
+        bind = getattr(type(self._function), "__get__", None)
+        # Python 3.13 has a `functools.partial.__get__` that binds nothing.
+        if instance is None or bind is None or bind(self._function, instance, owner) is self._function:
             return self
         return MethodType(self, instance)
 
