@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place inside XLA: functions that change the HLO module of one compilation, near the end of XLA's pipeline.
 
-XLA calls what `jax.extend.xla` registers for every module that any thread compiles. One callback of ours is registered for a
-platform; it knows by a token in the names of instructions which compilation a module belongs to, and leaves all others alone.
+XLA calls what `_compat.register_transformation` registered for every module that any thread compiles. One callback of ours is
+registered for a platform; it knows by a token in the names of instructions which compilation a module belongs to, and leaves all
+others alone.
 """
 
 from __future__ import annotations

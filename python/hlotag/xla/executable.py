@@ -17,6 +17,7 @@ from hlotag import _compat
 from hlotag.xla._errors import ArgumentError, UnsupportedError
 from hlotag.xla._refusals import reason_of
 from hlotag.xla._stamp import Stamp, stamped
+from hlotag.xla.inputs import leaves
 from hlotag.xla.results import ExecuteResults
 
 
@@ -264,7 +265,7 @@ class LoadedExecutable(Executable):
     @cached_property
     def _parameters(self) -> list[Any] | None:
         """The shape of each parameter on one device, or None where the platform does not say."""
-        return None if self._program_shape is None else _leaves(self._program_shape.parameter_shapes())
+        return None if self._program_shape is None else leaves(self._program_shape.parameter_shapes())
 
     def _checked(self, arguments: Any, device: Any) -> list[Any]:
         if len(self._devices) != 1:
@@ -352,10 +353,6 @@ class LoadedExecutable(Executable):
         mesh = jax.sharding.Mesh(list(self._devices), ("device",))
         replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         return jax.make_array_from_single_device_arrays(argument[0].shape, replicated, list(argument))
-
-
-def _leaves(shapes: Sequence[Any]) -> list[Any]:
-    return [leaf for shape in shapes for leaf in (shape.tuple_shapes() if shape.is_tuple() else [shape])]
 
 
 def platform_of(client: Any) -> str:

@@ -318,10 +318,10 @@ def _check_entry_layout(module: ir.Module, shape: Any) -> None:
         ("parameters", shape.parameter_shapes(), function.inputs),
         ("results", [shape.result_shape()], function.results),
     ):
-        leaves = _leaves(said)
-        if len(leaves) != len(found) or not all(leaf.is_array() and not leaf.is_dynamic() for leaf in leaves):
+        flat = leaves(said)
+        if len(flat) != len(found) or not all(leaf.is_array() and not leaf.is_dynamic() for leaf in flat):
             continue
-        expected, actual = [str(leaf).split("{", maxsplit=1)[0] for leaf in leaves], [_in_hlo(type_) for type_ in found]
+        expected, actual = [str(leaf).split("{", maxsplit=1)[0] for leaf in flat], [_in_hlo(type_) for type_ in found]
         if expected != actual:
             raise ParseError(
                 f"the {side} in entry_computation_layout are {', '.join(expected)}, and the program has {', '.join(actual)}"
@@ -336,8 +336,9 @@ def _in_hlo(type_: ir.Type) -> str:
     return f"{name}[{','.join(map(str, array.shape))}]"
 
 
-def _leaves(shapes: Sequence[Any]) -> list[Any]:
-    return [leaf for shape in shapes for leaf in (_leaves(shape.tuple_shapes()) if shape.is_tuple() else [shape])]
+def leaves(shapes: Sequence[Any]) -> list[Any]:
+    """The shapes in `shapes`, those in tuples in place of the tuples."""
+    return [leaf for shape in shapes for leaf in (leaves(shape.tuple_shapes()) if shape.is_tuple() else [shape])]
 
 
 def _untuple_aliases(module: ir.Module, shape: Any) -> None:
