@@ -68,9 +68,9 @@ def count(layers: int, switch: str) -> None:
     from jaxlib.mlir import ir, passmanager
 
     import hlotag
-    from hlotag import _host
+    from hlotag.host import connection
 
-    _host.ensure()
+    connection.ensure()
     library = ctypes.CDLL(switch)
     with tempfile.TemporaryDirectory() as folder:
         walk = passes.build_bare_walk(Path(folder))
@@ -90,13 +90,13 @@ def count(layers: int, switch: str) -> None:
         }
         assert tuple(runs) == CASES
         for source, run in runs.values():
-            code = hlotag.pipeline.to_bytecode(source)
+            code = hlotag.passes.pipeline.to_bytecode(source)
             run(ir.Module.parse(code, source.context))
             module = ir.Module.parse(code, source.context)
             library.start()
             run(module)
             library.stop()
-        print("operations", walk(ir.Module.parse(hlotag.pipeline.to_bytecode(plain), plain.context)))
+        print("operations", walk(ir.Module.parse(hlotag.passes.pipeline.to_bytecode(plain), plain.context)))
 
 
 def kind_of(function: str) -> str:

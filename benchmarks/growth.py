@@ -27,8 +27,8 @@ import scale
 from passes import build_bare_walk
 
 import hlotag
-from hlotag import _host
-from hlotag.pipeline import new_context, parse_module, pipeline_text, run_and_report
+from hlotag.host import connection
+from hlotag.passes.pipeline import new_context, parse_module, pipeline_text, run_and_report
 
 COLUMNS = ("walk", "pipeline", "verifier", "module", "peak")
 SMALLEST = 2  # layers: about 1,000 operations
@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=1_000_000)
     parser.add_argument("--svg", metavar="FILE", help="draw the times; needs matplotlib")
     options = parser.parse_args()
-    _host.ensure()
+    connection.ensure()
     rows = []
     print(f"{'operations':>12}" + "".join(f"{name:>12}" for name in COLUMNS) + f"{'x walk':>10}")
     print(f"{'':12}" + "".join(f"{'ns/op' if name in COLUMNS[:3] else 'B/op':>12}" for name in COLUMNS))

@@ -40,8 +40,9 @@ from jaxlib.mlir import ir, passmanager
 from train_module import lower
 
 import hlotag
-from hlotag import _core, _host
-from hlotag.staging import without_passes
+from hlotag import _core
+from hlotag.host import connection
+from hlotag.lowering.staging import without_passes
 
 HERE = pathlib.Path(__file__).parent
 PLUGIN = HERE.parent / "build" / "dev" / "cpp" / "plugin" / "libhlotag_mlir_opt.so"  # tools/mlir_opt.sh builds it
@@ -117,11 +118,11 @@ def inputs(layers: int) -> tuple[ir.Module, ir.Module]:
 
 
 def rows(layers: int, repeat: int):
-    _host.ensure()
+    connection.ensure()
     plain, marked = inputs(layers)
 
     def copies(module):
-        code = hlotag.pipeline.to_bytecode(module)
+        code = hlotag.passes.pipeline.to_bytecode(module)
         return lambda: ir.Module.parse(code, module.context)
 
     tagged = hlotag.run_passes(copies(marked)(), hlotag.DEFAULT_PIPELINE)
@@ -170,7 +171,7 @@ def main() -> None:
     arguments.add_argument("--only", default="", help="with --scale: passes with this in their name")
     options = arguments.parse_args()
     if options.scale:
-        _host.ensure()
+        connection.ensure()
         scale.report(scale.LAYERS, options.times, options.only)
         return
     if options.child:

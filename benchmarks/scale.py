@@ -18,9 +18,9 @@ from jaxlib.mlir import ir
 from train_module import lower
 
 import hlotag
-from hlotag.pipeline import parse_module, run_and_report, to_bytecode
-from hlotag.rules import Rule, with_rules
-from hlotag.staging import without_passes
+from hlotag.lowering.staging import without_passes
+from hlotag.passes.pipeline import parse_module, run_and_report, to_bytecode
+from hlotag.passes.rules import Rule, with_rules
 
 LAYERS = 22  # about 10,000 operations
 FRONTEND = "mhlo.frontend_attributes"
@@ -110,14 +110,14 @@ def rows(
     Yields:
         The case, and both figures.
     """
-    with hlotag.pipeline.new_context(), ir.Location.unknown():
+    with hlotag.passes.pipeline.new_context(), ir.Location.unknown():
         (small, small_count), (large, large_count) = module(layers), module(layers * times)
         yield "operations", small_count, large_count
         inputs: dict[str, tuple[bytes, bytes]] = {}
         for name, (before, pipeline) in CASES.items():
             if name not in cases:
                 continue
-            text = hlotag.pipeline.pipeline_text(pipeline)
+            text = hlotag.passes.pipeline.pipeline_text(pipeline)
             if before not in inputs:
                 inputs = {before: (prepared(small, before), prepared(large, before))}
             few, many = inputs[before]

@@ -38,9 +38,11 @@ import jax.numpy as jnp
 from train_module import trace
 
 import hlotag
-from hlotag import _compat, hlo_stage, marks, staging
-from hlotag.pipeline import run_passes
-from hlotag.tags import tag_equations
+from hlotag import _compat
+from hlotag.lowering import hlo_stage, staging
+from hlotag.passes.pipeline import run_passes
+from hlotag.tagging import marks
+from hlotag.tagging.tags import tag_equations
 
 Clock = Callable[[], float]
 Spent = dict[str, tuple[float, ...]]  # of each part of hlotag: the amount, and its share of all
@@ -194,9 +196,10 @@ def in_processes(code: str, repeat: int, **environment: str) -> float:
 
 ELAPSED = "print(time.perf_counter() - start)"
 BUSY = "print(time.process_time())"
-LOOK_UP = f"import jax; from hlotag import _core, _host; start = time.perf_counter(); _host.ensure(); {ELAPSED}"
+CONNECTION = "import jax; from hlotag import _core; from hlotag.host import connection"
+LOOK_UP = f"{CONNECTION}; start = time.perf_counter(); connection.ensure(); {ELAPSED}"
 
-SYMBOLS = f"import jax; from hlotag import _host; start = time.perf_counter(); _host._read_offsets(_host.find_host()); {ELAPSED}"
+SYMBOLS = f"{CONNECTION}; start = time.perf_counter(); connection._read_offsets(connection.find_host()); {ELAPSED}"
 
 
 def main() -> None:

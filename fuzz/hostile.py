@@ -190,8 +190,8 @@ def run(name: str, size: int) -> dict[str, Any]:
         "seconds" and "bytes" that the passes took; "wrong", what is wrong with the result, or an empty text.
     """
     import hlotag
-    from hlotag._deep import with_room
-    from hlotag.pipeline import nesting_depth, new_context, parse_module
+    from hlotag._util.deep import with_room
+    from hlotag.passes.pipeline import nesting_depth, new_context, parse_module
 
     case = CASES[name]
     pipeline = case.pipeline or ",".join([RULES, *["hlotag-propagate-regions"] * size, "hlotag-verify"])

@@ -158,7 +158,7 @@ def check(text: str, pipeline: str) -> str:
     """What is wrong with a pipeline's result on a module; empty if nothing is."""
     from jaxlib.mlir import ir
 
-    from hlotag.pipeline import new_context, parse_module, run_and_report
+    from hlotag.passes.pipeline import new_context, parse_module, run_and_report
 
     def full(module: Any) -> str:
         return module.operation.get_asm(enable_debug_info=True)
@@ -187,9 +187,9 @@ def child(folder: Path, number: int) -> None:
     """Runs a number of cases; says what it did in the file "said"."""
     from jaxlib.mlir import ir
 
-    from hlotag._host import ensure
     from hlotag.errors import ParseError
-    from hlotag.pipeline import new_context, parse_module
+    from hlotag.host.connection import ensure
+    from hlotag.passes.pipeline import new_context, parse_module
 
     ensure()
     files = sorted(folder.glob("*.mlir"))

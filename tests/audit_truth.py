@@ -33,12 +33,13 @@ from jaxlib.mlir import ir
 import hlotag
 from audit_opcodes import GLUE, MOVERS, RELABELLED, computes, rewritten
 from audit_programs import programs
-from hlotag import _compat, hlo_stage
+from hlotag import _compat
 from hlotag.audit import TagState
 from hlotag.audit.collect import audit_lowered
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
-from hlotag.pipeline import to_bytecode
+from hlotag.lowering import hlo_stage
+from hlotag.passes.pipeline import to_bytecode
 
 FRONTEND = "mhlo.frontend_attributes"
 NEVER = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh"}

@@ -75,7 +75,9 @@ def set_xla_metadata(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture(autouse=True)
 def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a test lowers in the stage: after the passes the module is valid, and running them again changes no byte."""
-    from hlotag import _core, pipeline, staging
+    from hlotag import _core
+    from hlotag.lowering import staging
+    from hlotag.passes import pipeline
 
     run_once = staging.run_passes
 

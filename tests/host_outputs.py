@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import hlotag
-from hlotag import _core, _host
-from hlotag.pipeline import new_context, parse_module, run_and_report, to_bytecode
+from hlotag import _core
+from hlotag.host import connection
+from hlotag.passes.pipeline import new_context, parse_module, run_and_report, to_bytecode
 
 
 def outcome(source: str | bytes, pipeline: str) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def outcome(source: str | bytes, pipeline: str) -> dict[str, Any]:
 def main() -> None:
     folder = Path(sys.argv[1])
     pipelines = (folder / "pipelines").read_text().splitlines()
-    _host.ensure()
+    connection.ensure()
     outcomes = {}
     for file in sorted(folder.glob("*.*")):
         source = file.read_text() if file.suffix == ".mlir" else file.read_bytes()

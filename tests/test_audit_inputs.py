@@ -11,7 +11,7 @@ import pytest
 
 import hlotag
 import requires
-from hlotag.audit import command
+from hlotag.cli import audit as command
 from programs import B, W, X, mlp
 
 gradient = jax.grad(mlp, (0, 1, 2))

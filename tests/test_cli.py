@@ -16,9 +16,8 @@ import pytest
 
 import hlotag
 import requires
-from hlotag import _terminal
-from hlotag.cli import main, opt_main
-from hlotag.rules import with_rules
+from hlotag.cli import main, opt_main, terminal
+from hlotag.passes.rules import with_rules
 from terminal import run_in_terminal
 
 MODULE = """\
@@ -160,7 +159,7 @@ def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
     def interrupted():
         raise KeyboardInterrupt
 
-    assert _terminal.run("hlotag", 1, interrupted) == 130
+    assert terminal.run("hlotag", 1, interrupted) == 130
     assert capsys.readouterr() == ("", "")
 
 
@@ -193,9 +192,9 @@ def test_errors_in_a_file_have_none(run_python, folder):
 
 SLOW = """
 import sys
-from hlotag import _terminal
+from hlotag.cli import terminal
 from hlotag.cli import main
-_terminal._PATIENCE = {patience}
+terminal._PATIENCE = {patience}
 sys.exit(main({arguments}))
 """
 

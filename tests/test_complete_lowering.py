@@ -13,7 +13,7 @@ import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
-from hlotag.pipeline import run_passes
+from hlotag.passes.pipeline import run_passes
 from modules import ops_of
 
 COMPLETE = "hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"

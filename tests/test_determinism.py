@@ -10,8 +10,8 @@ import jax
 import pytest
 
 import hlotag
-from hlotag.rules import Rule, with_rules
-from hlotag.staging import without_passes
+from hlotag.lowering.staging import without_passes
+from hlotag.passes.rules import Rule, with_rules
 from programs import PROGRAMS
 
 pytestmark = pytest.mark.slow
@@ -39,12 +39,12 @@ PIPELINE = with_rules(
 CHILD = """
 import hashlib, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from hlotag import _host
-from hlotag.pipeline import new_context, parse_module, pipeline_text, run_and_report, to_bytecode
+from hlotag.host import connection
+from hlotag.passes.pipeline import new_context, parse_module, pipeline_text, run_and_report, to_bytecode
 
 path, pipeline, threads, multithreaded = sys.argv[1], pipeline_text(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "True"
 source = open(path, "rb").read()
-_host.ensure()
+connection.ensure()
 
 def run(_):
     with new_context() as context:
@@ -66,7 +66,7 @@ def test_twenty_processes_give_the_same_bytes(name, tmp_path):
     with without_passes():
         module = jax.jit(jax.grad(function)).lower(*arguments).compiler_ir()
     path = tmp_path / "module.mlirbc"
-    path.write_bytes(hlotag.pipeline.to_bytecode(module))
+    path.write_bytes(hlotag.passes.pipeline.to_bytecode(module))
 
     def run(number):
         return subprocess.run(

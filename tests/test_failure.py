@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 import hlotag
-from hlotag import staging
 from hlotag.cli import opt_main
-from hlotag.pipeline import new_context, parse_module
-from hlotag.rules import Rule
+from hlotag.lowering import staging
+from hlotag.passes.pipeline import new_context, parse_module
+from hlotag.passes.rules import Rule
 from modules import ops_of
 
 X = np.linspace(-1, 1, 4, dtype=np.float32)

@@ -22,10 +22,10 @@ import pytest
 
 import hlotag
 import requires
-from hlotag._files import as_file_name, private_directory, write_atomically
+from hlotag._util.files import as_file_name, private_directory, write_atomically
 from hlotag.cli import opt_main
 from hlotag.errors import PassError, PluginError, TagError
-from hlotag.plugins import load_pass_plugin
+from hlotag.passes.plugins import load_pass_plugin
 
 MODULE = 'module @m {\n  func.func @f() {\n    return loc("x")\n  }\n}\n'
 
@@ -209,7 +209,9 @@ def test_a_small_file_system_runs_full(tmp_path):
 
 def test_processes_that_start_at_once_leave_one_whole_cache_file(tmp_path):
     cache = tmp_path / "cache"
-    code = "from hlotag import _host; _host.ensure(); import hlotag; hlotag.run_passes('module {}', 'hlotag-verify')"
+    code = (
+        "from hlotag.host import connection; connection.ensure(); import hlotag; hlotag.run_passes('module {}', 'hlotag-verify')"
+    )
     environment = {**os.environ, "HLOTAG_CACHE_DIR": str(cache)}
     started = [
         subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True) for _ in range(4)
@@ -305,15 +307,15 @@ def test_plugins_are_looked_for_nowhere_but_where_the_user_said(tmp_path, monkey
     class Found(dict):
         names = ("libx.so",)
 
-    monkeypatch.setattr("hlotag.plugins.entry_points", lambda group: Found({"libx.so": Entry}))
+    monkeypatch.setattr("hlotag.passes.plugins.entry_points", lambda group: Found({"libx.so": Entry}))
     with pytest.raises(PluginError, match=r"elsewhere\.so: there is no such file"):
         load_pass_plugin("libx.so")
 
 
 def test_a_module_whose_name_is_no_utf8_can_be_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
-    from hlotag.pipeline import new_context, parse_module
-    from hlotag.reproducer import with_reproducer
+    from hlotag.lowering.reproducer import with_reproducer
+    from hlotag.passes.pipeline import new_context, parse_module
 
     with new_context(), warnings.catch_warnings():
         module = parse_module('module @"\\FF\\FE" {}')

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hlotag
-from hlotag import hlo_stage
 from hlotag.hlo import HloModule
-from hlotag.pipeline import pipeline_text
-from hlotag.rules import Rule
+from hlotag.lowering import hlo_stage
+from hlotag.passes.pipeline import pipeline_text
+from hlotag.passes.rules import Rule
 from programs import PROGRAMS
 
 pytestmark = pytest.mark.slow

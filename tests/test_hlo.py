@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from jax import lax
 
-from hlotag import errors, pipeline
+from hlotag import errors
 from hlotag.hlo import HloModule, Origins, join, proto
 from hlotag.hlo.module import of_executable
 from hlotag.hlo.restore import Rules, restored
+from hlotag.passes import pipeline
 from programs import B, W, X, mlp
 
 

@@ -15,8 +15,9 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlotag
-from hlotag import hlo_stage, keys
 from hlotag.hlo.module import of_executable
+from hlotag.lowering import hlo_stage
+from hlotag.tagging import keys
 
 X = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
 EVERYWHERE = [hlotag.Rule({"k": "v"}, op="*")]

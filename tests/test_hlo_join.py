@@ -24,11 +24,11 @@ from hlo_programs import (
     sign_operations,
     signature_of_instruction,
 )
-from hlotag import hlo_stage
 from hlotag.hlo import join
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.origins import walk
+from hlotag.lowering import hlo_stage
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,11 @@ from jax.extend import xla
 
 import hlo_programs
 import hlotag
-from hlotag import _core, _host, hlo_stage
+from hlotag import _core
 from hlotag.hlo.module import of_executable
-from hlotag.pipeline import new_context, parse_module
+from hlotag.host import connection
+from hlotag.lowering import hlo_stage
+from hlotag.passes.pipeline import new_context, parse_module
 from programs import B, W, X, mlp
 
 
@@ -214,7 +216,7 @@ def test_entries_of_operations_are_asked_for_until_some_are_accepted():
         asked.append(entries)
         return entries == accepted
 
-    _host.ensure()
+    connection.ensure()
     with new_context():
         module = parse_module(WITH_ENTRIES)
         for accepted, expected in (({"a": "1"}, 1), ({"b": "1"}, 2), ({}, 2)):

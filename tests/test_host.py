@@ -18,20 +18,22 @@ from typing import Any
 import pytest
 
 import requires
-from hlotag import _core, _host, _probe, errors
+from hlotag import _core, errors
+from hlotag.host import connection, probe
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 CONNECT = """
 import json, os, sys
-from hlotag import _core, _host
+from hlotag import _core
+from hlotag.host import connection
 calls = []
-for owner, name in ((_host, "_read_offsets"), (_host, "_probe")):
+for owner, name in ((connection, "_read_offsets"), (connection, "_probe")):
     def spy(*args, _name=name, _function=getattr(owner, name)):
         calls.append(_name)
         return _function(*args)
     setattr(owner, name, spy)
-_host.ensure()
+connection.ensure()
 print(json.dumps({"calls": calls, "installed": _core.is_installed()}))
 """
 
@@ -58,8 +60,8 @@ def cache(good_cache: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def host() -> _host.Host:
-    return _host.find_host()
+def host() -> connection.Host:
+    return connection.find_host()
 
 
 def connect(run_python: RunPython, directory: Path | str, code: str = CONNECT) -> list[str]:
@@ -78,7 +80,7 @@ def sign(document: dict[str, Any]) -> str:
 
 
 def test_import_does_not_read_the_library(run_python: RunPython) -> None:
-    done = run_python("import hlotag._host, hlotag._core; print(hlotag._core.is_installed())")
+    done = run_python("import hlotag.host.connection, hlotag._core; print(hlotag._core.is_installed())")
     assert done.stdout.strip() == "False", done.stderr
 
 
@@ -229,23 +231,23 @@ def test_cache_directory_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLOTAG_CACHE_DIR", "/a")
     monkeypatch.setenv("XDG_CACHE_HOME", "/b")
     monkeypatch.setenv("HOME", "/c")
-    assert _host.cache_directory() == "/a"
+    assert connection.cache_directory() == "/a"
     monkeypatch.setenv("HLOTAG_CACHE_DIR", "")
-    assert _host.cache_directory() == "/b/hlotag"
+    assert connection.cache_directory() == "/b/hlotag"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert _host.cache_directory() == "/c/.cache/hlotag"
+    assert connection.cache_directory() == "/c/.cache/hlotag"
     monkeypatch.setenv("HOME", "relative")
-    assert _host.cache_directory() is None
+    assert connection.cache_directory() is None
 
 
 def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
     code = CONNECT.replace(
-        "_host.ensure()\n",
+        "connection.ensure()\n",
         "import threading\n"
         "connects = []\n"
-        "connect = _host._connect\n"
-        "_host._connect = lambda: (connects.append(1), connect())\n"
-        "threads = [threading.Thread(target=_host.ensure) for _ in range(16)]\n"
+        "connect = connection._connect\n"
+        "connection._connect = lambda: (connects.append(1), connect())\n"
+        "threads = [threading.Thread(target=connection.ensure) for _ in range(16)]\n"
         "[t.start() for t in threads]; [t.join() for t in threads]\n"
         "assert len(connects) == 1\n",
     )
@@ -254,15 +256,16 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
 
 def test_missing_symbols_are_all_named(run_python: RunPython, tmp_path: Path) -> None:
     code = """
-from hlotag import _core, _host, errors
+from hlotag import _core, errors
+from hlotag.host import connection
 gone = _core.required_symbols()[:3]
-offsets = {name: offset for name, offset in _core.read_symbols(_host.find_host().library).items() if name not in gone}
+offsets = {name: offset for name, offset in _core.read_symbols(connection.find_host().library).items() if name not in gone}
 class Core:
     read_symbols = staticmethod(lambda path: offsets)
     def __getattr__(self, name): return getattr(_core, name)
 import hlotag; hlotag._core = Core()
 try:
-    _host.ensure()
+    connection.ensure()
 except errors.IncompatibleJaxlibError as error:
     assert set(error.missing) == set(gone), error.missing
     assert all(name in str(error) for name in gone)
@@ -275,7 +278,7 @@ except errors.IncompatibleJaxlibError as error:
     assert not (tmp_path / "cache").exists()
 
 
-def test_stripped_library(host: _host.Host, tmp_path: Path) -> None:
+def test_stripped_library(host: connection.Host, tmp_path: Path) -> None:
     small = Path(host.library).parent / "_jax.so"
     content = bytearray(small.read_bytes())
     content[0x28:0x30] = bytes(8)  # e_shoff: no sections, as after `strip --strip-section-headers`
@@ -284,13 +287,13 @@ def test_stripped_library(host: _host.Host, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no symbol table"):
         _core.read_symbols(str(stripped))
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"stripped\.so: has no symbol table \(it was stripped\)"):
-        _host._read_offsets(_host.Host(host.version, str(stripped), 1, 1))
+        connection._read_offsets(connection.Host(host.version, str(stripped), 1, 1))
 
 
-def test_library_without_the_functions(host: _host.Host) -> None:
+def test_library_without_the_functions(host: connection.Host) -> None:
     small = str(Path(host.library).parent / "_jax.so")
     with pytest.raises(errors.IncompatibleJaxlibError) as caught:
-        _host._read_offsets(_host.Host(host.version, small, 1, 1))
+        connection._read_offsets(connection.Host(host.version, small, 1, 1))
     assert set(caught.value.missing) == set(_core.required_symbols())
 
 
@@ -313,7 +316,7 @@ def test_reader_refuses_garbage(tmp_path: Path, content: bytes, text: str) -> No
         _core.read_symbols(str(tmp_path / "absent"))
 
 
-def test_truncated_library(host: _host.Host, tmp_path: Path) -> None:
+def test_truncated_library(host: connection.Host, tmp_path: Path) -> None:
     file = tmp_path / "library.so"
     with open(host.library, "rb") as library:
         file.write_bytes(library.read(1 << 16))
@@ -321,53 +324,53 @@ def test_truncated_library(host: _host.Host, tmp_path: Path) -> None:
         _core.read_symbols(str(file))
 
 
-def test_install_refuses_offsets_outside_of_the_code(host: _host.Host) -> None:
+def test_install_refuses_offsets_outside_of_the_code(host: connection.Host) -> None:
     offsets = _core.read_symbols(host.library)
     for wrong in (1, host.size * 2, 1 << 62):
-        assert _host._install(host, {**offsets, FIRST: wrong}) is not None
+        assert connection._install(host, {**offsets, FIRST: wrong}) is not None
 
 
-def test_install_refuses_a_library_that_is_not_loaded(host: _host.Host) -> None:
-    other = _host.Host(host.version, sys.executable + ".absent", 1, 1)
-    assert _host._install(other, _core.read_symbols(host.library)) is not None
+def test_install_refuses_a_library_that_is_not_loaded(host: connection.Host) -> None:
+    other = connection.Host(host.version, sys.executable + ".absent", 1, 1)
+    assert connection._install(other, _core.read_symbols(host.library)) is not None
 
 
-def probe_with(monkeypatch: pytest.MonkeyPatch, host: _host.Host, code: str) -> str:
-    monkeypatch.setattr(_host, "_PROBE_CODE", code)
+def probe_with(monkeypatch: pytest.MonkeyPatch, host: connection.Host, code: str) -> str:
+    monkeypatch.setattr(connection, "_PROBE_CODE", code)
     with pytest.raises(errors.IncompatibleJaxlibError) as caught:
-        _host._probe(host, _core.read_symbols(host.library))
+        connection._probe(host, _core.read_symbols(host.library))
     return str(caught.value)
 
 
-def test_probe_accepts_this_jaxlib(host: _host.Host) -> None:
-    _host._probe(host, _core.read_symbols(host.library))
+def test_probe_accepts_this_jaxlib(host: connection.Host) -> None:
+    connection._probe(host, _core.read_symbols(host.library))
 
 
-def test_probe_notices_a_wrong_function(host: _host.Host) -> None:
+def test_probe_notices_a_wrong_function(host: connection.Host) -> None:
     # Two functions of one type, exchanged: the first wrong answer is seen, whether it crashes or not.
     offsets = dict(_core.read_symbols(host.library))
     a, b = "mlirLocationCallSiteGetCallee", "mlirLocationNameGetChildLoc"
     offsets[a], offsets[b] = offsets[b], offsets[a]
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"trial of its MLIR in a child process (failed|crashed)"):
-        _host._probe(host, offsets)
+        connection._probe(host, offsets)
 
 
-def test_probe_reports_a_crash(monkeypatch: pytest.MonkeyPatch, host: _host.Host) -> None:
+def test_probe_reports_a_crash(monkeypatch: pytest.MonkeyPatch, host: connection.Host) -> None:
     assert "crashed (SIGABRT)" in probe_with(monkeypatch, host, "import os; os.abort()")
 
 
-def test_probe_reports_a_wrong_answer(monkeypatch: pytest.MonkeyPatch, host: _host.Host) -> None:
+def test_probe_reports_a_wrong_answer(monkeypatch: pytest.MonkeyPatch, host: connection.Host) -> None:
     assert "exit status 1" in probe_with(monkeypatch, host, "raise RuntimeError('wrong entries')")
     assert "wrong entries" in probe_with(monkeypatch, host, "raise RuntimeError('wrong entries')")
     assert "exit status 0" in probe_with(monkeypatch, host, "print('something else')")
 
 
-def test_probe_reports_a_hang(monkeypatch: pytest.MonkeyPatch, host: _host.Host) -> None:
-    monkeypatch.setattr(_host, "_PROBE_TIMEOUT_S", 0.5)
+def test_probe_reports_a_hang(monkeypatch: pytest.MonkeyPatch, host: connection.Host) -> None:
+    monkeypatch.setattr(connection, "_PROBE_TIMEOUT_S", 0.5)
     assert "did not finish" in probe_with(monkeypatch, host, "import time; time.sleep(60)")
 
 
-def test_probe_without_an_interpreter(monkeypatch: pytest.MonkeyPatch, host: _host.Host) -> None:
+def test_probe_without_an_interpreter(monkeypatch: pytest.MonkeyPatch, host: connection.Host) -> None:
     monkeypatch.setattr(sys, "executable", "")
     assert "no Python interpreter" in probe_with(monkeypatch, host, "")
 
@@ -375,12 +378,12 @@ def test_probe_without_an_interpreter(monkeypatch: pytest.MonkeyPatch, host: _ho
 def test_no_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jaxlib", None)
     with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
-        _host.find_host()
+        connection.find_host()
 
 
 def test_ensure_again_is_free() -> None:
-    _host.ensure()
-    threads = [threading.Thread(target=_host.ensure) for _ in range(4)]
+    connection.ensure()
+    threads = [threading.Thread(target=connection.ensure) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -405,9 +408,9 @@ def test_pass_error_reads_well() -> None:
 
 
 def test_probe_success_is_the_last_word() -> None:
-    done = subprocess.CompletedProcess([], 0, f"noise\n{_probe.SUCCESS}\n", "")
-    assert _host._probe_problem(done) is None
-    assert _host._probe_problem(subprocess.CompletedProcess([], 0, "", "")) is not None
+    done = subprocess.CompletedProcess([], 0, f"noise\n{probe.SUCCESS}\n", "")
+    assert connection._probe_problem(done) is None
+    assert connection._probe_problem(subprocess.CompletedProcess([], 0, "", "")) is not None
 
 
 def test_the_extension_is_small_and_brings_no_llvm():

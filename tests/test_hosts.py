@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
-from hlotag.pipeline import DEFAULT_PIPELINE, to_bytecode, try_parse
-from hlotag.staging import without_passes
+from hlotag.lowering.staging import without_passes
+from hlotag.passes.pipeline import DEFAULT_PIPELINE, to_bytecode, try_parse
 from programs import PROGRAMS, TRANSFORMS
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def compare(folder: Path) -> dict[str, dict[str, Any]]:
 def test_modules_of_the_lit_tests(tmp_path: Path) -> None:
     for file in sorted(LIT.glob("**/*.mlir")):
         for number, part in enumerate(re.split(r"(?m)^// -----.*$", file.read_text())):
-            with hlotag.pipeline.new_context(allow_unregistered_dialects=True):
+            with hlotag.passes.pipeline.new_context(allow_unregistered_dialects=True):
                 parses = try_parse(part)[0] is not None
             if parses:
                 (tmp_path / f"{file.stem}-{number}.mlir").write_text(part)

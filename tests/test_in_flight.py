@@ -5,7 +5,7 @@ import jax
 import pytest
 
 import hlotag
-from hlotag.rules import with_rules
+from hlotag.passes.rules import with_rules
 from programs import PROGRAMS
 
 PASSES = [

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hlotag import _key_table, keys
-from hlotag.cli import main
+from hlotag.cli import key_table, main
+from hlotag.tagging import keys
 from terminal import run_in_terminal
 
 PAGE = Path(__file__).parent.parent / "docs" / "keys.md"
@@ -36,7 +36,7 @@ def test_the_table_has_a_line_for_each_key(capsys):
 @pytest.mark.parametrize("width", [20, 40, 80, 100, 132, 300])
 @pytest.mark.parametrize("colours", [False, True])
 def test_the_table_is_wrapped_to_the_terminal(width, colours):
-    text = _key_table.table(keys.catalogue(), width, colours=colours)
+    text = key_table.table(keys.catalogue(), width, colours=colours)
     assert text.startswith("\x1b[1mna") == colours
     plain = re.sub(r"\x1b\[\d*m", "", text).splitlines()
     assert max(map(len, plain)) <= width

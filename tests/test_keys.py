@@ -15,7 +15,9 @@ import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
-from hlotag import _core, keys, rules
+from hlotag import _core
+from hlotag.passes import rules
+from hlotag.tagging import keys
 from modules import ops_of
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)

@@ -11,7 +11,8 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import jaxpr_as_fun
 
 import hlotag
-from hlotag import _compat, marks
+from hlotag import _compat
+from hlotag.tagging import marks
 
 
 def test_equations_stay_as_they_are():

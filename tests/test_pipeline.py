@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
-from hlotag import errors, pipeline
-from hlotag.pipeline import list_passes, new_context, parse_module, run_passes, to_bytecode
+from hlotag import errors
+from hlotag.passes import pipeline
+from hlotag.passes.pipeline import list_passes, new_context, parse_module, run_passes, to_bytecode
 
 MODULE = """
 module @m attributes {some.attr = 1 : i32} {
@@ -225,7 +226,7 @@ def test_command_line_reports_success_and_failure(tmp_path):
     ],
 )
 def test_the_canonical_text_means_the_same_when_it_is_read_again(pipeline: str | list[str], canonical: str) -> None:
-    from hlotag.pipeline import pipeline_text
+    from hlotag.passes.pipeline import pipeline_text
 
     assert pipeline_text(pipeline) == canonical
     assert pipeline_text(canonical) == canonical

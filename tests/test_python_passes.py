@@ -15,7 +15,7 @@ from jax.extend.mlir import ir
 
 import hlotag
 from hlotag.cli import opt_main
-from hlotag.pipeline import new_context, parse_module, pipeline_text
+from hlotag.passes.pipeline import new_context, parse_module, pipeline_text
 
 MODULE = """
 module @m {

@@ -10,7 +10,8 @@ import jax
 import pytest
 
 import hlotag
-from hlotag import _core, marks, scopes
+from hlotag import _core
+from hlotag.tagging import marks, scopes
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 import hlotag
 from hlotag import _core
-from hlotag.rules import Rule
+from hlotag.passes.rules import Rule
 from modules import ops_of
 from programs import PROGRAMS
 

@@ -11,7 +11,7 @@ from jax import lax
 from jax.experimental import jet, xla_metadata
 
 import hlotag
-from hlotag import tags
+from hlotag.tagging import tags
 from modules import ops_of
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)

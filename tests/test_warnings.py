@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 import hlotag
-from hlotag import hlo_stage, staging
+from hlotag.lowering import hlo_stage, staging
 from programs import X
 
 

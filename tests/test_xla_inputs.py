@@ -17,8 +17,8 @@ from jaxlib import _hlo, _jax
 
 import hlotag
 from hlotag import ArgumentError, ParseError, PipelineError, UnsupportedError, XlaError, _compat, xla
-from hlotag.pipeline import to_bytecode
-from hlotag.rules import with_rules
+from hlotag.passes.pipeline import to_bytecode
+from hlotag.passes.rules import with_rules
 from hlotag.xla import _stamp
 from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on
 

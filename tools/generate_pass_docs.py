@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import hlotag
-from hlotag.pipeline import PassInfo
+from hlotag.passes.pipeline import PassInfo
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "passes.md"
 

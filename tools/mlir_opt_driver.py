@@ -15,8 +15,8 @@ import subprocess
 import sys
 from typing import Any
 
-from hlotag import cli
-from hlotag.pipeline import parse_module, run_and_report
+from hlotag.cli import commands
+from hlotag.passes.pipeline import parse_module, run_and_report
 
 _REPORT = re.compile(r"^(<unknown>:0|[^\n]*?:\d+:\d+): (error|warning|remark): ", re.MULTILINE)
 
@@ -26,7 +26,7 @@ class Disagreement(Exception):
 
 
 def run_both(module: Any, pipeline: str, **options: Any) -> Any:
-    """Stands for `hlotag.pipeline.run_and_report`.
+    """Stands for `hlotag.passes.pipeline.run_and_report`.
 
     Args:
         module: Changed in place, by the passes of the extension.
@@ -95,9 +95,9 @@ def _compare(what: str, ours: str, others: str) -> None:
 
 def main() -> int:
     """Returns the exit status: that of `hlotag-opt`, or 3 if the drivers differ."""
-    cli.run_and_report = run_both
+    commands.run_and_report = run_both
     try:
-        return cli.opt_main()
+        return commands.opt_main()
     except Disagreement as error:
         print(f"mlir_opt_driver: {error}", file=sys.stderr)
         return 3

@@ -24,12 +24,13 @@ PATH="$venv/bin:$PATH" "${pip[@]}" --no-build-isolation --no-deps --force-reinst
 export HLOTAG_CACHE_DIR=$venv/cache JAX_PLATFORMS=cpu
 "$venv/bin/python" - <<'PYTHON'
 import jax, jaxlib, hlotag
-from hlotag import _core, _host
+from hlotag import _core
+from hlotag.host import connection
 
 print(f"jax {jax.__version__}, jaxlib {jaxlib.version.__version__}")
-offsets = _core.read_symbols(_host.find_host().library)
+offsets = _core.read_symbols(connection.find_host().library)
 print("functions missing:", sorted(set(_core.required_symbols()) - offsets.keys()) or "none")
-_host.ensure()
+connection.ensure()
 print("the trial run in a child process: ok")
 PYTHON
 "$venv/bin/python" -m pytest -q -n auto --maxprocesses=8 "${@:2}"

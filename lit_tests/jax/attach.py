@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 import hlotag
-from hlotag.rules import as_option
+from hlotag.passes.rules import as_option
 
 
 def layer(x, w):

@@ -13,11 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hlotag import xla as xla
     from hlotag.audit.collect import audit as audit
-    from hlotag.calls import fuse_limit as fuse_limit
-    from hlotag.calls import must_fuse_call as must_fuse_call
-    from hlotag.calls import xla_metadata_call as xla_metadata_call
-    from hlotag.calls import xla_metadata_call2 as xla_metadata_call2
-    from hlotag.dump import dump_to as dump_to
     from hlotag.errors import ArgumentError as ArgumentError
     from hlotag.errors import HlotagError as HlotagError
     from hlotag.errors import IncompatibleJaxlibError as IncompatibleJaxlibError
@@ -32,31 +27,36 @@ if TYPE_CHECKING:
     from hlotag.errors import TagError as TagError
     from hlotag.errors import UnsupportedError as UnsupportedError
     from hlotag.errors import XlaError as XlaError
-    from hlotag.keys import register_key as register_key
-    from hlotag.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
-    from hlotag.pipeline import list_passes as list_passes
-    from hlotag.pipeline import run_passes as run_passes
-    from hlotag.plugins import get_include as get_include
-    from hlotag.plugins import load_pass_plugin as load_pass_plugin
-    from hlotag.python_passes import register_pass as register_pass
-    from hlotag.rules import Rule as Rule
-    from hlotag.rules import load_rules as load_rules
-    from hlotag.staging import disable as disable
-    from hlotag.staging import enable as enable
-    from hlotag.staging import stage as stage
-    from hlotag.state import Stage as Stage
-    from hlotag.state import active as active
-    from hlotag.tags import set_xla_metadata as set_xla_metadata
-    from hlotag.tags import tag as tag
-    from hlotag.tags import tagged as tagged
+    from hlotag.lowering.dump import dump_to as dump_to
+    from hlotag.lowering.staging import disable as disable
+    from hlotag.lowering.staging import enable as enable
+    from hlotag.lowering.staging import stage as stage
+    from hlotag.passes.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
+    from hlotag.passes.pipeline import list_passes as list_passes
+    from hlotag.passes.pipeline import run_passes as run_passes
+    from hlotag.passes.plugins import get_include as get_include
+    from hlotag.passes.plugins import load_pass_plugin as load_pass_plugin
+    from hlotag.passes.python_passes import register_pass as register_pass
+    from hlotag.passes.rules import Rule as Rule
+    from hlotag.passes.rules import load_rules as load_rules
+    from hlotag.tagging.calls import fuse_limit as fuse_limit
+    from hlotag.tagging.calls import must_fuse_call as must_fuse_call
+    from hlotag.tagging.calls import xla_metadata_call as xla_metadata_call
+    from hlotag.tagging.calls import xla_metadata_call2 as xla_metadata_call2
+    from hlotag.tagging.keys import register_key as register_key
+    from hlotag.tagging.state import Stage as Stage
+    from hlotag.tagging.state import active as active
+    from hlotag.tagging.tags import set_xla_metadata as set_xla_metadata
+    from hlotag.tagging.tags import tag as tag
+    from hlotag.tagging.tags import tagged as tagged
     from hlotag.xla.computation import xla_computation as xla_computation
 
 __version__ = _version("hlotag")
 
 # Loaded when first used: `hlotag-opt` needs the passes and not JAX.
 _HOME = {
-    "calls": ["fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"],
-    "dump": ["dump_to"],
+    "tagging.calls": ["fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"],
+    "lowering.dump": ["dump_to"],
     "errors": [
         "ArgumentError",
         "HlotagError",
@@ -73,14 +73,14 @@ _HOME = {
         "UnsupportedError",
         "XlaError",
     ],
-    "keys": ["register_key"],
-    "pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
-    "plugins": ["get_include", "load_pass_plugin"],
-    "python_passes": ["register_pass"],
-    "rules": ["Rule", "load_rules"],
-    "staging": ["disable", "enable", "stage"],
-    "state": ["Stage", "active"],
-    "tags": ["set_xla_metadata", "tag", "tagged"],
+    "tagging.keys": ["register_key"],
+    "passes.pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
+    "passes.plugins": ["get_include", "load_pass_plugin"],
+    "passes.python_passes": ["register_pass"],
+    "passes.rules": ["Rule", "load_rules"],
+    "lowering.staging": ["disable", "enable", "stage"],
+    "tagging.state": ["Stage", "active"],
+    "tagging.tags": ["set_xla_metadata", "tag", "tagged"],
     "xla.computation": ["xla_computation"],
 }
 # Packages that are public names themselves.

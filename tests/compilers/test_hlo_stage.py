@@ -14,8 +14,8 @@ from hlo_text import without_names
 import hlo_programs
 import hlotag
 from compilers import Compiler
-from hlotag import hlo_stage
 from hlotag.hlo.module import Instruction, of_executable
+from hlotag.lowering import hlo_stage
 
 X = np.ones((64, 64), np.float32)
 SIGN = "test-compilers-sign-operations"

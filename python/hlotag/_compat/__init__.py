@@ -2,7 +2,7 @@
 """Every use of JAX's private API, each with the reason for it.
 
 Nothing outside this package imports `jax._src`. Supported are JAX 0.10.2, and 0.11 to 0.12.x. Where they differ, the function
-here says how; the rest of hlotag sees one interface, `_compat.name`. What jaxlib alone must give, without JAX, is in `_host.py`.
+here says how; the rest of hlotag sees one interface, `_compat.name`. What jaxlib alone must give, without JAX, is in `host/`.
 
 jaxlib's MLIR is imported from jaxlib and not by `jax.extend.mlir`: `jax.extend` imports Pallas, which takes longer than all of
 hlotag.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hlotag._supported import explained
+from hlotag._compat.supported import explained
 
 with explained():
     from jax._src import source_info_util, traceback_util

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hlotag import __version__, _compat, hlo_stage, state, tags
-from hlotag._arguments import shown
-from hlotag._collector import no_collection
-from hlotag._deep import with_room
+from hlotag import __version__, _compat
+from hlotag._util.arguments import shown
+from hlotag._util.deep import with_room
 from hlotag.audit import classify, cse, dumps, liveness, program
 from hlotag.audit.classify import Capture
+from hlotag.audit.collector import no_collection
 from hlotag.audit.model import Audit, Stage
 from hlotag.audit.progress import step, track
 from hlotag.errors import HloError
@@ -26,9 +26,11 @@ from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import directly_in
-from hlotag.pipeline import BYTECODE_MAGIC, kept_reports, nesting_depth, parse_module, run_passes, to_bytecode
-from hlotag.staging import under
-from hlotag.state import active, unique
+from hlotag.lowering import hlo_stage
+from hlotag.lowering.staging import under
+from hlotag.passes.pipeline import BYTECODE_MAGIC, kept_reports, nesting_depth, parse_module, run_passes, to_bytecode
+from hlotag.tagging import state, tags
+from hlotag.tagging.state import active, unique
 
 # By instruction, the operations that it is named after.
 Names = Mapping[Instruction, Sequence[int]]

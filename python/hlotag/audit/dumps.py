@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hlotag._collector import no_collection
 from hlotag.audit import classify, cse
 from hlotag.audit.classify import Capture
+from hlotag.audit.collector import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
 from hlotag.audit.model import Audit, Stage, Step, Tag, TagState
 from hlotag.audit.progress import step, track

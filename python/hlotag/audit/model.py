@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hlotag._terminal import printable
+from hlotag.cli.terminal import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hlotag.tags import Dropped
+    from hlotag.tagging.tags import Dropped
 
 
 class TagState(enum.StrEnum):

@@ -10,7 +10,7 @@ from hlotag.audit.model import Op, Stage, Step, TagState, Ways
 from hlotag.errors import ParseError
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
-from hlotag.pipeline import SOURCE_NAME
+from hlotag.passes.pipeline import SOURCE_NAME
 
 FRONTEND = "mhlo.frontend_attributes"
 
@@ -61,9 +61,10 @@ def read(module: Any, filename: str = "") -> Program:
     """
     from jaxlib.mlir import ir
 
-    from hlotag import _core, _host
+    from hlotag import _core
+    from hlotag.host import connection
 
-    _host.ensure()
+    connection.ensure()
     try:
         places = _core.provenance(module.operation._CAPIPtr)
     except ValueError as error:

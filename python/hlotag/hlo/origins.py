@@ -17,8 +17,9 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from hlotag import _core, _host
-from hlotag.pipeline import to_bytecode
+from hlotag import _core
+from hlotag.host import connection
+from hlotag.passes.pipeline import to_bytecode
 
 # Where entries come from, on the operations of a program that is audited.
 RECORDS = "hlotag.origins"
@@ -65,7 +66,7 @@ class Origins:
     """
 
     def __init__(self, module: Any, salt: str = "", *, every: bool = False):
-        _host.ensure()
+        connection.ensure()
         self.module = module
         self.token = _digest(module, salt)
         self.program = _core.number_operations(module.operation._CAPIPtr, self.token, every=every)

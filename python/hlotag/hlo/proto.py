@@ -11,10 +11,10 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from hlotag import _protobuf
+from hlotag._util import protobuf
 from hlotag.errors import HloError
 
-_CLASSES = _protobuf.classes(
+_CLASSES = protobuf.classes(
     {
         "FrontendAttributes": {"map": (1, "map")},
         "OpMetadata": {

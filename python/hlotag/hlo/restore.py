@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from hlotag import _core, keys
+from hlotag import _core
 from hlotag.errors import HloError
 from hlotag.hlo import opcodes
+from hlotag.tagging import keys
 
 Entries = Mapping[str, str]
 

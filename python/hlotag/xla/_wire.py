@@ -10,7 +10,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from hlotag import _protobuf
+from hlotag._util import protobuf
 
 _BYTES = 2  # the wire type of strings, bytes and messages
 
@@ -70,4 +70,4 @@ def with_part(message: bytes, number: int, value: bytes) -> bytes:
 @functools.cache
 def _holder(number: int) -> Any:
     """The class of messages of which one field is known; the others stay as they are."""
-    return _protobuf.classes({"Holder": {"values": (number, "bytes[]")}})["Holder"]
+    return protobuf.classes({"Holder": {"values": (number, "bytes[]")}})["Holder"]

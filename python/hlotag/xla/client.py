@@ -14,7 +14,7 @@ from jax.core import ShapedArray
 from jax.extend import backend
 
 from hlotag import _compat
-from hlotag._arguments import check_flag, elements_of, shown
+from hlotag._util.arguments import check_flag, elements_of, shown
 from hlotag.xla import inputs
 from hlotag.xla._errors import ArgumentError, UnsupportedError, XlaError
 from hlotag.xla._refusals import refusals_explained

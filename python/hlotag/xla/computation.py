@@ -17,8 +17,8 @@ from jax.extend.mlir import ir
 from jax.sharding import PartitionSpec
 
 from hlotag import _compat
-from hlotag._arguments import check_flag, elements_of, shown
-from hlotag.pipeline import to_bytecode
+from hlotag._util.arguments import check_flag, elements_of, shown
+from hlotag.passes.pipeline import to_bytecode
 from hlotag.xla._errors import ArgumentError
 
 

@@ -2,7 +2,7 @@
 """Turns hlotag on by environment variables, for programs that are not yours to edit.
 
 JAX imports the modules of the namespace `jax_plugins` and calls their `initialize` when it starts its backends, which it does
-before the first lowering. No backend is registered here. What the variables mean is said in `hlotag.environment`.
+before the first lowering. No backend is registered here. What the variables mean is said in `hlotag.lowering.environment`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ _READ_LATER = {"HLOTAG_HOST", "HLOTAG_CACHE_DIR", "HLOTAG_REPRODUCER_DIR"}
 def initialize() -> None:
     """Does what the variables say; without any of them nothing is imported."""
     if any(name.startswith("HLOTAG_") and value and name not in _READ_LATER for name, value in os.environ.items()):
-        from hlotag import environment
+        from hlotag.lowering import environment
 
         environment.start(os.environ)

@@ -10,7 +10,7 @@ import json
 from importlib import resources
 from typing import Any
 
-from hlotag._files import source_line
+from hlotag._util.files import source_line
 from hlotag.audit.model import RANK, Audit, Stage, TagState, groups
 from hlotag.audit.render.layout import HEIGHT, WIDTH, layout
 

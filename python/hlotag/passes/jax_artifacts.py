@@ -51,8 +51,9 @@ def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | N
 
 
 def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
-    from hlotag import _compat, hlo_stage
-    from hlotag.pipeline import to_bytecode
+    from hlotag import _compat
+    from hlotag.lowering import hlo_stage
+    from hlotag.passes.pipeline import to_bytecode
 
     # JAX keeps the lowered module in a cache: whoever lowers the program again must not see our changes.
     original = lowered.compiler_ir("stablehlo")

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hlotag._files import replace
+from hlotag._util.files import replace
 from hlotag.errors import HlotagError, IncompatibleJaxlibError, SlowHost
 
 SUPPORTED_JAXLIB = ">=0.10.2, <0.13"
@@ -384,7 +384,9 @@ def _checked_offsets(offsets: Any) -> dict[str, int]:
 
 # `-I` keeps the child free of PYTHON* variables and the current directory; it gets this process's module path instead, so it
 # sees the same jaxlib and the same hlotag.
-_PROBE_CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag._probe import main; main(job)"
+_PROBE_CODE = (
+    "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.host.probe import main; main(job)"
+)
 
 
 def _probe(host: Host, offsets: dict[str, int] | None) -> None:
@@ -422,7 +424,7 @@ def _probe(host: Host, offsets: dict[str, int] | None) -> None:
 
 
 def _probe_problem(child: subprocess.CompletedProcess[str]) -> str | None:
-    from hlotag._probe import SUCCESS
+    from hlotag.host.probe import SUCCESS
 
     if child.returncode == 0 and child.stdout.strip().endswith(SUCCESS):
         return None

@@ -8,9 +8,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from hlotag import _host
-from hlotag._arguments import check_text, path_of
+from hlotag._util.arguments import check_text, path_of
 from hlotag.errors import PluginError
+from hlotag.host import connection
 
 _GROUP = "hlotag.passes"
 
@@ -30,7 +30,7 @@ def get_include() -> str:
     Raises:
         PluginError: This hlotag was not installed with headers.
     """
-    directory = Path(__file__).absolute().parent / "include"
+    directory = Path(__file__).absolute().parent.parent / "include"
     if not (directory / "hlotag" / "src").is_dir():
         raise PluginError(f"this hlotag has no headers in {directory}: install it with pip")
     return str(directory)
@@ -55,7 +55,7 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
     check_text("plugin", str(path), PluginError)
     if not os.path.isfile(path):  # False also of a name that is too long for one.
         raise PluginError(f"{path}: there is no such file")
-    _host.ensure()
+    connection.ensure()
     from hlotag import _core
 
     try:

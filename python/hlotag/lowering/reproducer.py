@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hlotag._files import module_file_name, private_directory, write_atomically
+from hlotag._util.files import module_file_name, private_directory, write_atomically
 from hlotag.errors import PassError
-from hlotag.plugins import library_of
-from hlotag.python_passes import module_of
+from hlotag.passes.plugins import library_of
+from hlotag.passes.python_passes import module_of
 
 
 def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _compat
-from hlotag._arguments import path_of
-from hlotag._files import as_file_name, module_file_name, write_atomically
-from hlotag._warning import warn
+from hlotag._util.arguments import path_of
+from hlotag._util.files import as_file_name, module_file_name, write_atomically
 from hlotag.errors import ArgumentError
-from hlotag.pipeline import copy_of, run_and_report
+from hlotag.passes.pipeline import copy_of, run_and_report
+from hlotag.tagging.warning import warn
 
 _directory: Path | None = None
 

@@ -28,11 +28,11 @@ class Stage:
     Attributes:
       pipeline: pass pipeline in MLIR's syntax, the rules included.
       version: of hlotag, since another version may give another module.
-      keys: registered keys that change what is traced and restored (`hlotag.keys.fingerprint`).
+      keys: registered keys that change what is traced and restored (`hlotag.tagging.keys.fingerprint`).
       debug_origins: whether operations record where their entries come from.
       hlo: patterns of the keys that the HLO stage puts right inside XLA; none turns it off.
       op_names: patterns of the keys that profilers see in the names of instructions.
-      passes: which registered passes were replaced (`hlotag.python_passes.fingerprint`).
+      passes: which registered passes were replaced (`hlotag.passes.python_passes.fingerprint`).
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
     """
 

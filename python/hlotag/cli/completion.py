@@ -7,8 +7,8 @@ import argparse
 from typing import Any
 
 from hlotag.errors import HlotagError
-from hlotag.keys import catalogue
-from hlotag.pipeline import list_passes
+from hlotag.passes.pipeline import list_passes
+from hlotag.tagging.keys import catalogue
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
 _FILES = {"FILE": "FILE", "DIR": "DIRECTORY"}

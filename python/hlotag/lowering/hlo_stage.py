@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat
-from hlotag._identity import ByIdentity
-from hlotag._warning import warn
+from hlotag._util.identity import ByIdentity
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules, restored, tags_of
 from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
-from hlotag.pipeline import copy_of
-from hlotag.state import Stage, active
+from hlotag.passes.pipeline import copy_of
+from hlotag.tagging.state import Stage, active
+from hlotag.tagging.warning import warn
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def start(environment: Mapping[str, str]) -> None:
 
 
 def _dump(directory: str) -> None:
-    from hlotag.dump import dump_to
+    from hlotag.lowering.dump import dump_to
 
     try:
         Path(directory).mkdir(parents=True, exist_ok=True)
@@ -76,13 +76,13 @@ def _dump(directory: str) -> None:
 
 
 def _enable(given: Mapping[str, str]) -> None:
-    from hlotag import _host
-    from hlotag.pipeline import DEFAULT_PIPELINE
-    from hlotag.rules import load_rules
-    from hlotag.staging import enable
+    from hlotag.host import connection
+    from hlotag.lowering.staging import enable
+    from hlotag.passes.pipeline import DEFAULT_PIPELINE
+    from hlotag.passes.rules import load_rules
 
     try:
-        _host.ensure()
+        connection.ensure()
     except HlotagError as error:
         _warn("HLOTAG_HOST" if "HLOTAG_HOST" in given else "HLOTAG_ENABLE", f"{error}; hlotag stays off")
         return

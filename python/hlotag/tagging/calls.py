@@ -13,10 +13,10 @@ from typing import Any
 import jax
 
 from hlotag import _compat
-from hlotag._arguments import shown
+from hlotag._util.arguments import shown
 from hlotag.errors import TagError
-from hlotag.state import active
-from hlotag.tags import Block, Grad, as_metadata, tag, tagged
+from hlotag.tagging.state import active
+from hlotag.tagging.tags import Block, Grad, as_metadata, tag, tagged
 
 
 def fuse_limit() -> Block:

@@ -60,14 +60,15 @@ def main(job: dict[str, Any]) -> None:
     """
     from jaxlib.mlir import ir
 
-    from hlotag import _core, _host
+    from hlotag import _core
+    from hlotag.host import connection
 
     if job["offsets"] is None:
         _core.install_bindings()
     else:
         missing = _core.install(job["library"], job["offsets"])
         _expect(not missing, f"these functions could not be resolved: {missing}")
-    registry = _host.dialect_registry()
+    registry = connection.dialect_registry()
     with ir.Context() as context:
         context.append_dialect_registry(registry)
         context.allow_unregistered_dialects = True

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from hlotag._files import write_atomically
+from hlotag._util.files import write_atomically
 from hlotag.errors import HlotagError
 
 _PATIENCE = 1.0  # seconds without a word

@@ -9,16 +9,20 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
-from hlotag import _compat, _host, dump, hlo_stage, keys, marks, python_passes, scopes, state, tracing
-from hlotag._arguments import check_decorated, check_flag, shown
-from hlotag._warning import warn
+from hlotag import _compat
+from hlotag._util.arguments import check_decorated, check_flag, shown
 from hlotag.errors import ArgumentError, PassError, PassFailed, PipelineError, TagDropped
-from hlotag.marks import as_text
-from hlotag.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
-from hlotag.reproducer import with_reproducer
-from hlotag.rules import Rule, with_rules
-from hlotag.state import OnError, Stage, active, unique
-from hlotag.tags import lowered, note_removals, tag_equations, with_policies
+from hlotag.host import connection
+from hlotag.lowering import dump, hlo_stage
+from hlotag.lowering.reproducer import with_reproducer
+from hlotag.passes import python_passes
+from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
+from hlotag.passes.rules import Rule, with_rules
+from hlotag.tagging import keys, marks, scopes, state, tracing
+from hlotag.tagging.marks import as_text
+from hlotag.tagging.state import OnError, Stage, active, unique
+from hlotag.tagging.tags import lowered, note_removals, tag_equations, with_policies
+from hlotag.tagging.warning import warn
 
 # What makes a marked module one that JAX could have written, with the tags that the program itself sets.
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
@@ -178,7 +182,7 @@ def _make(
     if on_error not in get_args(OnError):
         raise PipelineError(f"on_error must be 'raise' or 'warn', got {shown(on_error)}")
     check_flag("debug_origins", debug_origins, PipelineError)
-    _host.ensure()
+    connection.ensure()
     text = _complete(pipeline_text(with_rules(pipeline, rules)))
     # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
     if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hlotag._arguments import check_text, shown
+from hlotag._util.arguments import check_text, shown
 from hlotag.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -184,12 +184,12 @@ def _refuse_mlir_names(argument: str) -> None:
     """A pass of jaxlib's must not become another one under the feet of those who use it."""
     from jaxlib.mlir.passmanager import PassManager
 
-    from hlotag import _host
-    from hlotag.pipeline import new_context
+    from hlotag.host import connection
+    from hlotag.passes.pipeline import new_context
 
     if not _NAME.fullmatch(argument):
         return  # Refused with the reason in a moment.
-    _host.ensure()
+    connection.ensure()
     with new_context():
         try:
             PassManager.parse(f"builtin.module({argument})")

@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hlotag import _host, jax_artifacts
-from hlotag._arguments import check_flag, check_text, shown
-from hlotag._deep import MAX_DEPTH, with_room
-from hlotag._warning import warn_at
+from hlotag._util.arguments import check_flag, check_text, shown
+from hlotag._util.deep import MAX_DEPTH, with_room
 from hlotag.errors import Diagnostic, ParseError, PassError, PipelineError, TagDropped
-from hlotag.python_passes import PythonRun
+from hlotag.host import connection
+from hlotag.passes import jax_artifacts
+from hlotag.passes.python_passes import PythonRun
+from hlotag.tagging.warning import warn_at
 
 if TYPE_CHECKING:
     from jax.export import Exported
@@ -130,7 +131,7 @@ def run_passes(
     options = {"verify": verify, "debug_origins": debug_origins}
     for name, value in options.items():
         check_flag(name, value, PipelineError)
-    _host.ensure()
+    connection.ensure()
     from jaxlib.mlir import ir
 
     if isinstance(module, ir.Module):
@@ -193,7 +194,7 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         raise PipelineError(str(error)) from None
     elements = [element for _, element in named]
     if any("rules-file=" in element for element in elements):
-        from hlotag.rules import with_rules_of_file
+        from hlotag.passes.rules import with_rules_of_file
 
         elements = [with_rules_of_file(name, element) for name, element in named]
     # An element may itself be a `builtin.module(...)`, for modules within the module.
@@ -232,7 +233,7 @@ def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
     context = ir.Context()
     # Starting a thread pool costs more than it gains on one module.
     context.enable_multithreading(False)
-    context.append_dialect_registry(_host.dialect_registry())
+    context.append_dialect_registry(connection.dialect_registry())
     for extension in (_stablehlo, _chlo, _sdy):
         extension.register_dialect(context)
     _mlirHlo.register_mhlo_dialect(context)

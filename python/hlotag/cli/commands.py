@@ -15,11 +15,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hlotag import _completion, _host, _terminal
-from hlotag._deep import with_room
-from hlotag._expectations import Report, compare, find_expectations
+from hlotag._util.deep import with_room
+from hlotag.cli import completion, terminal
+from hlotag.cli.expectations import Report, compare, find_expectations
 from hlotag.errors import Diagnostic, ParseError, PipelineError
-from hlotag.pipeline import (
+from hlotag.host import connection
+from hlotag.passes.pipeline import (
     explain,
     list_passes,
     nesting_depth,
@@ -30,7 +31,7 @@ from hlotag.pipeline import (
     to_bytecode,
     try_parse,
 )
-from hlotag.plugins import load_pass_plugin
+from hlotag.passes.plugins import load_pass_plugin
 
 _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 _PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
@@ -119,10 +120,10 @@ def opt_main(argv: Sequence[str] | None = None) -> int:
         for plugin in args.load_pass_plugin:
             load_pass_plugin(plugin)
         pipeline = _pipeline_of(args.pass_pipeline, rest, list(parser._option_string_actions))
-        _host.ensure()
+        connection.ensure()
         return _Opt(args, pipeline).run()
 
-    return _terminal.run("hlotag-opt", 1, run)
+    return terminal.run("hlotag-opt", 1, run)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -142,14 +143,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _parser_of(command: str) -> argparse.ArgumentParser:
-    from hlotag import _key_table
-    from hlotag.audit import command as audit
+    from hlotag.cli import audit, key_table
 
     makers: dict[str, Callable[[], argparse.ArgumentParser]] = {
         "opt": lambda: _opt_parser(with_passes=False, pass_flags=True),
         "passes": _passes_parser,
         "audit": audit.parser,
-        "keys": _key_table.parser,
+        "keys": key_table.parser,
         "completion": _completion_parser,
     }
     return makers[command]()
@@ -168,7 +168,7 @@ def _passes_parser() -> argparse.ArgumentParser:
 
 def _passes_main(argv: Sequence[str]) -> int:
     names = _passes_parser().parse_args(argv).name
-    return _terminal.run("hlotag passes", 1, lambda: _describe(names))
+    return terminal.run("hlotag passes", 1, lambda: _describe(names))
 
 
 def _describe(names: Sequence[str]) -> int:
@@ -187,15 +187,15 @@ def _describe(names: Sequence[str]) -> int:
 
 
 def _keys_main(argv: Sequence[str]) -> int:
-    from hlotag import _key_table
+    from hlotag.cli import key_table
 
-    return _key_table.main(argv)
+    return key_table.main(argv)
 
 
 def _audit_main(argv: Sequence[str]) -> int:
-    from hlotag.audit import command
+    from hlotag.cli import audit
 
-    return command.main(argv)
+    return audit.main(argv)
 
 
 def _completion_parser() -> argparse.ArgumentParser:
@@ -205,7 +205,7 @@ def _completion_parser() -> argparse.ArgumentParser:
         epilog=_COMPLETION_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("shell", choices=_completion.SHELLS)
+    parser.add_argument("shell", choices=completion.SHELLS)
     parser.add_argument("--program", choices=("hlotag", "hlotag-opt"), default="hlotag", help="which (default: hlotag)")
     return parser
 
@@ -215,10 +215,10 @@ def _completion_main(argv: Sequence[str]) -> int:
     of = _parser if args.program == "hlotag" else lambda: _parser_of("opt")
 
     def run() -> int:
-        print(_completion.script(args.shell, of()))
+        print(completion.script(args.shell, of()))
         return 0
 
-    return _terminal.run("hlotag completion", 1, run)
+    return terminal.run("hlotag completion", 1, run)
 
 
 def _flag(text: str) -> bool:
@@ -317,7 +317,7 @@ class _Opt:
         self.pipeline = pipeline
         self.filename = "<stdin>" if args.file == "-" else args.file
         self.failed = False
-        self.doing = _terminal.Progress()
+        self.doing = terminal.Progress()
         self._check_names()
 
     def run(self) -> int:
@@ -420,7 +420,7 @@ class _Opt:
 
         text = full_text(module)
         if full_text(parse_module(text)) != text or full_text(parse_module(to_bytecode(module))) != text:
-            _terminal.say(f"{self.filename}: error: the result does not survive printing and parsing")
+            terminal.say(f"{self.filename}: error: the result does not survive printing and parsing")
             self.failed = True
 
     def _write(self, outputs: list[str | bytes]) -> None:
@@ -428,7 +428,7 @@ class _Opt:
             data = b"".join(output for output in outputs if isinstance(output, bytes))
         else:
             data = "// -----\n".join(output for output in outputs if isinstance(output, str)).encode()
-        _terminal.write_output(self.args.output, data)
+        terminal.write_output(self.args.output, data)
 
     def _fail(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
         # With --verify-diagnostics failures may be what the file expects.
@@ -444,13 +444,13 @@ class _Opt:
             return
         source = part.source if isinstance(part.source, str) else ""
         for diagnostic in diagnostics:
-            _terminal.say(explain(diagnostic, source, self.filename))
+            terminal.say(explain(diagnostic, source, self.filename))
 
     def _check_reports(self, part: _Part) -> None:
         source = part.source if isinstance(part.source, str) else ""
         for line, problem in compare(find_expectations(source), part.reports):
             place = f"{self.filename}:{line}" if line else f"{self.filename}: unknown location"
-            _terminal.say(f"{place}: error: {problem}")
+            terminal.say(f"{place}: error: {problem}")
             self.failed = True
 
 
@@ -458,7 +458,3 @@ def _flatten(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
     for diagnostic in diagnostics:
         yield diagnostic
         yield from _flatten(diagnostic.notes)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

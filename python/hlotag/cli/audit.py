@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hlotag import _terminal
-from hlotag._terminal import printable
 from hlotag.audit.model import WHERE_IT_WENT, Audit, Tag, TagState
 from hlotag.audit.render.table import plain_rows
+from hlotag.cli import terminal
+from hlotag.cli.terminal import printable
 from hlotag.errors import HlotagError
 
 _GRAMMAR = """\
@@ -123,18 +123,18 @@ def main(argv: Sequence[str]) -> int:
         The exit status.
     """
     args = parser().parse_args(argv)
-    return _terminal.run("hlotag audit", 2, lambda: _run(args))
+    return terminal.run("hlotag audit", 2, lambda: _run(args))
 
 
 def _run(args: argparse.Namespace) -> int:
     conditions = [Condition.parse(text) for text in args.fail_if]
-    doing = _terminal.Progress()
+    doing = terminal.Progress()
     with doing(f"auditing {args.dump_dir or args.file}"):
         audit = dataclasses.replace(_audit(args), source_root=args.sources)
     outputs: dict[str, Callable[[str], None]] = {
         "html": audit.to_html,
         "png": audit.to_png,
-        "json": lambda path: _terminal.write_output(path, audit.to_json(indent=1) + "\n"),
+        "json": lambda path: terminal.write_output(path, audit.to_json(indent=1) + "\n"),
     }
     for name, write in outputs.items():
         if (path := getattr(args, name)) is not None:

@@ -17,13 +17,14 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from hlotag import _compat, keys, scopes, tracing
-from hlotag._arguments import check_decorated, shown
-from hlotag._identity import ByIdentity
-from hlotag._warning import warn_at
+from hlotag import _compat
+from hlotag._util.arguments import check_decorated, shown
+from hlotag._util.identity import ByIdentity
 from hlotag.errors import TagDropped, TagError
-from hlotag.marks import GRAD, UNSET, Reserved, as_text, reserved
-from hlotag.state import active
+from hlotag.tagging import keys, scopes, tracing
+from hlotag.tagging.marks import GRAD, UNSET, Reserved, as_text, reserved
+from hlotag.tagging.state import active
+from hlotag.tagging.warning import warn_at
 
 Grad = Literal["same", "drop"] | Mapping[str, Any]
 

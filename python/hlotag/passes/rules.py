@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hlotag import keys
-from hlotag._arguments import check_text, path_of, shown
+from hlotag._util.arguments import check_text, path_of, shown
 from hlotag.errors import PipelineError, TagError
-from hlotag.marks import as_text
+from hlotag.tagging import keys
+from hlotag.tagging.marks import as_text
 
 _PATTERNS = ("op", "scope", "source", "function")
 _PHASES = ("forward", "backward", "both")

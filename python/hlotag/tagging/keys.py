@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hlotag._arguments import check_text, shown
+from hlotag._util.arguments import check_text, shown
 from hlotag.errors import TagError
 
 Derived = Literal["same", "drop"]
