@@ -90,13 +90,13 @@ def count(layers: int, switch: str) -> None:
         }
         assert tuple(runs) == CASES
         for source, run in runs.values():
-            code = hlotag.passes.pipeline.to_bytecode(source)
+            code = hlotag.host.modules.to_bytecode(source)
             run(ir.Module.parse(code, source.context))
             module = ir.Module.parse(code, source.context)
             library.start()
             run(module)
             library.stop()
-        print("operations", walk(ir.Module.parse(hlotag.passes.pipeline.to_bytecode(plain), plain.context)))
+        print("operations", walk(ir.Module.parse(hlotag.host.modules.to_bytecode(plain), plain.context)))
 
 
 def kind_of(function: str) -> str:

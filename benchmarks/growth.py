@@ -28,7 +28,8 @@ from passes import build_bare_walk
 
 import hlotag
 from hlotag.host import connection
-from hlotag.passes.pipeline import new_context, parse_module, pipeline_text, run_and_report
+from hlotag.host.modules import new_context, parse_module
+from hlotag.passes.pipeline import pipeline_text, run_and_report
 
 COLUMNS = ("walk", "pipeline", "verifier", "module", "peak")
 SMALLEST = 2  # layers: about 1,000 operations

@@ -122,7 +122,7 @@ def rows(layers: int, repeat: int):
     plain, marked = inputs(layers)
 
     def copies(module):
-        code = hlotag.passes.pipeline.to_bytecode(module)
+        code = hlotag.host.modules.to_bytecode(module)
         return lambda: ir.Module.parse(code, module.context)
 
     tagged = hlotag.run_passes(copies(marked)(), hlotag.DEFAULT_PIPELINE)

@@ -18,8 +18,9 @@ from jaxlib.mlir import ir
 from train_module import lower
 
 import hlotag
+from hlotag.host.modules import parse_module, to_bytecode
 from hlotag.lowering.staging import without_passes
-from hlotag.passes.pipeline import parse_module, run_and_report, to_bytecode
+from hlotag.passes.pipeline import run_and_report
 from hlotag.passes.rules import Rule, with_rules
 
 LAYERS = 22  # about 10,000 operations
@@ -110,7 +111,7 @@ def rows(
     Yields:
         The case, and both figures.
     """
-    with hlotag.passes.pipeline.new_context(), ir.Location.unknown():
+    with hlotag.host.modules.new_context(), ir.Location.unknown():
         (small, small_count), (large, large_count) = module(layers), module(layers * times)
         yield "operations", small_count, large_count
         inputs: dict[str, tuple[bytes, bytes]] = {}

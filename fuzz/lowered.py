@@ -158,7 +158,8 @@ def check(text: str, pipeline: str) -> str:
     """What is wrong with a pipeline's result on a module; empty if nothing is."""
     from jaxlib.mlir import ir
 
-    from hlotag.passes.pipeline import new_context, parse_module, run_and_report
+    from hlotag.host.modules import new_context, parse_module
+    from hlotag.passes.pipeline import run_and_report
 
     def full(module: Any) -> str:
         return module.operation.get_asm(enable_debug_info=True)
@@ -189,7 +190,7 @@ def child(folder: Path, number: int) -> None:
 
     from hlotag.errors import ParseError
     from hlotag.host.connection import ensure
-    from hlotag.passes.pipeline import new_context, parse_module
+    from hlotag.host.modules import new_context, parse_module
 
     ensure()
     files = sorted(folder.glob("*.mlir"))

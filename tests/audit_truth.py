@@ -38,8 +38,8 @@ from hlotag.audit import TagState
 from hlotag.audit.collect import audit_lowered
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
+from hlotag.host.modules import to_bytecode
 from hlotag.lowering import hlo_stage
-from hlotag.passes.pipeline import to_bytecode
 
 FRONTEND = "mhlo.frontend_attributes"
 NEVER = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh"}

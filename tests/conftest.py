@@ -76,6 +76,7 @@ def set_xla_metadata(request: pytest.FixtureRequest) -> Any:
 def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a test lowers in the stage: after the passes the module is valid, and running them again changes no byte."""
     from hlotag import _core
+    from hlotag.host.modules import to_bytecode
     from hlotag.lowering import staging
     from hlotag.passes import pipeline
 
@@ -95,10 +96,10 @@ def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch
         assert module.operation.verify()
         if loses:
             return result
-        before = pipeline.to_bytecode(module)
+        before = to_bytecode(module)
         again = pipeline.run_and_report(module, text, **options)
         assert again.ok, [str(diagnostic) for diagnostic in again.diagnostics]
-        assert pipeline.to_bytecode(module) == before, f"a second run of {text} changed the module:\n{module}"
+        assert to_bytecode(module) == before, f"a second run of {text} changed the module:\n{module}"
         return result
 
     monkeypatch.setattr(staging, "run_passes", run)

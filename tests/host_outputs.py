@@ -15,7 +15,8 @@ from typing import Any
 import hlotag
 from hlotag import _core
 from hlotag.host import connection
-from hlotag.passes.pipeline import new_context, parse_module, run_and_report, to_bytecode
+from hlotag.host.modules import new_context, parse_module, to_bytecode
+from hlotag.passes.pipeline import run_and_report
 
 
 def outcome(source: str | bytes, pipeline: str) -> dict[str, Any]:

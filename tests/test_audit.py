@@ -23,7 +23,7 @@ from hlotag.audit.dumps import audit_dumps, of_modules
 from hlotag.errors import HloError, ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
-from hlotag.passes.pipeline import parse_module
+from hlotag.host.modules import parse_module
 from programs import B, W, X, mlp
 
 

@@ -18,7 +18,7 @@ from hlotag.audit import TagState, program
 from hlotag.audit.collect import _named
 from hlotag.cli import main
 from hlotag.hlo import HloModule
-from hlotag.passes.pipeline import to_bytecode
+from hlotag.host.modules import to_bytecode
 
 THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 WIDTH = 8

@@ -40,7 +40,8 @@ CHILD = """
 import hashlib, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from hlotag.host import connection
-from hlotag.passes.pipeline import new_context, parse_module, pipeline_text, run_and_report, to_bytecode
+from hlotag.host.modules import new_context, parse_module, to_bytecode
+from hlotag.passes.pipeline import pipeline_text, run_and_report
 
 path, pipeline, threads, multithreaded = sys.argv[1], pipeline_text(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "True"
 source = open(path, "rb").read()
@@ -66,7 +67,7 @@ def test_twenty_processes_give_the_same_bytes(name, tmp_path):
     with without_passes():
         module = jax.jit(jax.grad(function)).lower(*arguments).compiler_ir()
     path = tmp_path / "module.mlirbc"
-    path.write_bytes(hlotag.passes.pipeline.to_bytecode(module))
+    path.write_bytes(hlotag.host.modules.to_bytecode(module))
 
     def run(number):
         return subprocess.run(

@@ -38,12 +38,11 @@ EQUAL = ["mlirArrayAttrGetNumElements <-> mlirDictionaryAttrGetNumElements"]
 TRY_TABLES = """
 import json, os, signal, sys
 from hlotag import _core
-from hlotag.host import connection
-from hlotag.host import probe
+from hlotag.host import connection, modules, probe
 from jaxlib.mlir import ir
 library = connection.find_host().library
 offsets = _core.read_symbols(library)
-registry = connection.dialect_registry()
+registry = modules.dialect_registry()
 unnoticed = []
 for label, change in json.loads(sys.stdin.read()):
     child = os.fork()

@@ -11,8 +11,8 @@ import pytest
 
 import hlotag
 from hlotag._compat import runtime
+from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import environment
-from hlotag.passes.pipeline import new_context, parse_module
 
 X = np.linspace(-1, 1, 4, dtype=np.float32)
 TAGGED = 'mhlo.frontend_attributes = {k = "v"}'

@@ -314,8 +314,8 @@ def test_plugins_are_looked_for_nowhere_but_where_the_user_said(tmp_path, monkey
 
 def test_a_module_whose_name_is_no_utf8_can_be_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
+    from hlotag.host.modules import new_context, parse_module
     from hlotag.lowering.reproducer import with_reproducer
-    from hlotag.passes.pipeline import new_context, parse_module
 
     with new_context(), warnings.catch_warnings():
         module = parse_module('module @"\\FF\\FE" {}')

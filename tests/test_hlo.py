@@ -15,7 +15,7 @@ from hlotag import errors
 from hlotag.hlo import HloModule, Origins, join, proto
 from hlotag.hlo.module import of_executable
 from hlotag.hlo.restore import Rules, restored
-from hlotag.passes import pipeline
+from hlotag.host import modules
 from programs import B, W, X, mlp
 
 
@@ -101,7 +101,7 @@ def test_the_modules_of_a_compiled_program():
 
 def _numbered(function, *arguments):
     lowered = jax.jit(function).lower(*arguments)
-    return Origins(pipeline.copy_of(lowered.compiler_ir())), lowered
+    return Origins(modules.copy_of(lowered.compiler_ir())), lowered
 
 
 def test_origins_say_where_an_operation_is_from():

@@ -17,8 +17,8 @@ import hlotag
 from hlotag import _core
 from hlotag.hlo.module import of_executable
 from hlotag.host import connection
+from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import hlo_stage
-from hlotag.passes.pipeline import new_context, parse_module
 from programs import B, W, X, mlp
 
 

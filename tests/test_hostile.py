@@ -13,7 +13,7 @@ import pytest
 
 import hlotag
 from hlotag.cli import main, opt_main
-from hlotag.passes.pipeline import nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.host.modules import nesting_depth, new_context, parse_module, to_bytecode
 
 pytestmark = pytest.mark.slow
 
@@ -174,7 +174,7 @@ def test_options_nested_deeper_than_any_stack(which):
 
 REFERENCES = """
 from hlotag import _core, run_passes
-from hlotag.passes.pipeline import new_context, parse_module
+from hlotag.host.modules import new_context, parse_module
 TEXTS = {
     "nested": '''
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {

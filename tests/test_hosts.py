@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
+from hlotag.host.modules import to_bytecode, try_parse
 from hlotag.lowering.staging import without_passes
-from hlotag.passes.pipeline import DEFAULT_PIPELINE, to_bytecode, try_parse
+from hlotag.passes.pipeline import DEFAULT_PIPELINE
 from programs import PROGRAMS, TRANSFORMS
 
 pytestmark = pytest.mark.slow
@@ -64,7 +65,7 @@ def compare(folder: Path) -> dict[str, dict[str, Any]]:
 def test_modules_of_the_lit_tests(tmp_path: Path) -> None:
     for file in sorted(LIT.glob("**/*.mlir")):
         for number, part in enumerate(re.split(r"(?m)^// -----.*$", file.read_text())):
-            with hlotag.passes.pipeline.new_context(allow_unregistered_dialects=True):
+            with hlotag.host.modules.new_context(allow_unregistered_dialects=True):
                 parses = try_parse(part)[0] is not None
             if parses:
                 (tmp_path / f"{file.stem}-{number}.mlir").write_text(part)

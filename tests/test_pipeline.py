@@ -9,8 +9,9 @@ import threading
 import pytest
 
 from hlotag import errors
+from hlotag.host.modules import new_context, parse_module, to_bytecode
 from hlotag.passes import pipeline
-from hlotag.passes.pipeline import list_passes, new_context, parse_module, run_passes, to_bytecode
+from hlotag.passes.pipeline import list_passes, run_passes
 
 MODULE = """
 module @m attributes {some.attr = 1 : i32} {

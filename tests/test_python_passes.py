@@ -15,7 +15,8 @@ from jax.extend.mlir import ir
 
 import hlotag
 from hlotag.cli import opt_main
-from hlotag.passes.pipeline import new_context, parse_module, pipeline_text
+from hlotag.host.modules import new_context, parse_module
+from hlotag.passes.pipeline import pipeline_text
 
 MODULE = """
 module @m {

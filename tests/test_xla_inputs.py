@@ -17,7 +17,7 @@ from jaxlib import _hlo, _jax
 
 import hlotag
 from hlotag import ArgumentError, ParseError, PipelineError, UnsupportedError, XlaError, _compat, xla
-from hlotag.passes.pipeline import to_bytecode
+from hlotag.host.modules import to_bytecode
 from hlotag.passes.rules import with_rules
 from hlotag.xla import _stamp
 from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on

@@ -12,7 +12,7 @@ from jaxlib import _hlo
 
 import hlotag
 from hlotag import ParseError, XlaError
-from hlotag.passes.pipeline import to_bytecode
+from hlotag.host.modules import to_bytecode
 from hlotag.xla import _trial, inputs
 from xla_programs import ADD_HLO, ADD_STABLEHLO, SUM, add_on
 
@@ -71,8 +71,8 @@ def test_objects_of_jaxlib_are_tried_too(client):
 
 
 def test_damaged_bytecode_is_tried(client, children):
-    with hlotag.passes.pipeline.new_context():
-        bytecode = to_bytecode(hlotag.passes.pipeline.parse_module(ADD_STABLEHLO))
+    with hlotag.host.modules.new_context():
+        bytecode = to_bytecode(hlotag.host.modules.parse_module(ADD_STABLEHLO))
     assert client.compile_and_load(bytecode).execute(add_on(client))[0].tolist() == SUM
     assert len(children) == 2  # to read and to compile
 

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
+
+from hlotag._util.version import VERSION as _VERSION
 
 if TYPE_CHECKING:
     from hlotag import xla as xla
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
     from hlotag.tagging.tags import tagged as tagged
     from hlotag.xla.computation import xla_computation as xla_computation
 
-__version__ = _version("hlotag")
+
+__version__ = _VERSION
 
 # Loaded when first used: `hlotag-opt` needs the passes and not JAX.
 _HOME = {

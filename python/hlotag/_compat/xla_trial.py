@@ -22,7 +22,7 @@ def read(program: str | bytes) -> None:
     """Reads HLO text, a serialized HloModuleProto or MLIR bytecode, as `hlotag.xla` does."""
     from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue]
 
-    from hlotag.passes.pipeline import BYTECODE_MAGIC, new_context, parse_module
+    from hlotag.host.modules import BYTECODE_MAGIC, new_context, parse_module
 
     is_text = isinstance(program, str)
     data: bytes = _hlo.hlo_module_from_text(program).as_serialized_hlo_module_proto() if is_text else program

@@ -12,23 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hlotag import __version__, _compat
+from hlotag import _compat
 from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
+from hlotag._util.version import VERSION
 from hlotag.audit import classify, cse, dumps, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.collector import no_collection
 from hlotag.audit.model import Audit, Stage
 from hlotag.audit.progress import step, track
 from hlotag.errors import HloError
-from hlotag.hlo import HloModule
+from hlotag.hlo import HloModule, prepared
 from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import directly_in
+from hlotag.host.modules import BYTECODE_MAGIC, nesting_depth, parse_module, to_bytecode
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
-from hlotag.passes.pipeline import BYTECODE_MAGIC, kept_reports, nesting_depth, parse_module, run_passes, to_bytecode
+from hlotag.passes.pipeline import kept_reports, run_passes
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
 
@@ -106,7 +108,7 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
     with step("reading the module"):
         read = program.read(module)
     numbered = _compat.lowered_with(lowered, module)
-    hlo_stage.like(module, original)
+    prepared.like(module, original)
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         with step("compiling"), _compat.without_disk_cache(), hlo_stage.recorded() as records:
             unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
@@ -162,7 +164,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     read = program.read(module, filename)
     if hlo:
-        hlo_stage.prepare(module, unique(state.Stage("", __version__)))
+        hlo_stage.prepare(module, unique(state.Stage("", VERSION)))
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
         try:
             with module.context, hlo_stage.recorded() as records:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hlotag.cli.terminal import printable
+from hlotag._util.text import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

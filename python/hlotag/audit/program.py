@@ -10,7 +10,7 @@ from hlotag.audit.model import Op, Stage, Step, TagState, Ways
 from hlotag.errors import ParseError
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
-from hlotag.passes.pipeline import SOURCE_NAME
+from hlotag.host.modules import SOURCE_NAME
 
 FRONTEND = "mhlo.frontend_attributes"
 

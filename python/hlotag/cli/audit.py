@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hlotag._util.text import printable
 from hlotag.audit.model import WHERE_IT_WENT, Audit, Tag, TagState
 from hlotag.audit.render.table import plain_rows
 from hlotag.cli import terminal
-from hlotag.cli.terminal import printable
 from hlotag.errors import HlotagError
 
 _GRAMMAR = """\

@@ -20,17 +20,8 @@ from hlotag.cli import completion, terminal
 from hlotag.cli.expectations import Report, compare, find_expectations
 from hlotag.errors import Diagnostic, ParseError, PipelineError
 from hlotag.host import connection
-from hlotag.passes.pipeline import (
-    explain,
-    list_passes,
-    nesting_depth,
-    new_context,
-    parse_module,
-    pipeline_text,
-    run_and_report,
-    to_bytecode,
-    try_parse,
-)
+from hlotag.host.modules import explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
+from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
 from hlotag.passes.plugins import load_pass_plugin
 
 _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)

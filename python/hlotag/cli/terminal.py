@@ -15,25 +15,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from hlotag._util.files import write_atomically
+from hlotag._util.text import printable
 from hlotag.errors import HlotagError
 
 _PATIENCE = 1.0  # seconds without a word
 _BIG = 4 << 20  # bytes that MLIR reads in about a second
 _COLOURS = {"error": "31", "warning": "35", "note": "36"}
 _INTERRUPTED = 130  # as shells have it
-
-
-def printable(text: str, keep: str = "") -> str:
-    """Text of the user's as a terminal may be given it: without control characters, escape sequences among them.
-
-    Args:
-        text: Anything.
-        keep: Control characters that stay.
-
-    Returns:
-        The text, what cannot be printed as escapes.
-    """
-    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 def has_colours(stream: IO[Any]) -> bool:

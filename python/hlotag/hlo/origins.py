@@ -19,7 +19,7 @@ from jaxlib.mlir import ir
 
 from hlotag import _core
 from hlotag.host import connection
-from hlotag.passes.pipeline import to_bytecode
+from hlotag.host.modules import to_bytecode
 
 # Where entries come from, on the operations of a program that is audited.
 RECORDS = "hlotag.origins"

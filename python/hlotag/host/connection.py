@@ -128,22 +128,6 @@ def find_bindings() -> Host:
     return Host(version, path, status.st_size, status.st_mtime_ns)
 
 
-def dialect_registry() -> Any:
-    """A registry of all dialects that JAX uses; asking for it also registers MLIR's own passes, such as `canonicalize`.
-
-    Without JAX imported a context of jaxlib's knows neither; importing JAX takes a second, this takes a millisecond.
-
-    Returns:
-        An `ir.DialectRegistry`, to be given to `Context.append_dialect_registry`.
-    """
-    from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-
-    registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
-    return registry
-
-
 def cache_directory() -> str | None:
     """The directory for what is remembered about builds of jaxlib; None when there is no place for one."""
     chosen = os.environ.get("HLOTAG_CACHE_DIR")

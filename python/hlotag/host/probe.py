@@ -61,14 +61,14 @@ def main(job: dict[str, Any]) -> None:
     from jaxlib.mlir import ir
 
     from hlotag import _core
-    from hlotag.host import connection
+    from hlotag.host.modules import dialect_registry
 
     if job["offsets"] is None:
         _core.install_bindings()
     else:
         missing = _core.install(job["library"], job["offsets"])
         _expect(not missing, f"these functions could not be resolved: {missing}")
-    registry = connection.dialect_registry()
+    registry = dialect_registry()
     with ir.Context() as context:
         context.append_dialect_registry(registry)
         context.allow_unregistered_dialects = True

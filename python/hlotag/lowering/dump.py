@@ -11,7 +11,8 @@ from hlotag import _compat
 from hlotag._util.arguments import path_of
 from hlotag._util.files import as_file_name, module_file_name, write_atomically
 from hlotag.errors import ArgumentError
-from hlotag.passes.pipeline import copy_of, run_and_report
+from hlotag.host.modules import copy_of
+from hlotag.passes.pipeline import run_and_report
 from hlotag.tagging.warning import warn
 
 _directory: Path | None = None

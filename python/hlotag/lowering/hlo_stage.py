@@ -13,20 +13,20 @@ import functools
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat
-from hlotag._util.identity import ByIdentity
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
+from hlotag.hlo import prepared
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
-from hlotag.hlo.restore import Rules, restored, tags_of
+from hlotag.hlo.restore import Rules, restored
 from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
-from hlotag.passes.pipeline import copy_of
+from hlotag.host.modules import copy_of
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn
 
@@ -66,42 +66,19 @@ def recorded() -> Iterator[list[Record]]:
         _records.reset(token)
 
 
-# What JAX itself writes on the custom call of a kernel (LAPACK's, Pallas's), which keeps it: it makes no program a tagged one.
-_OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
-
-
 def prepare(module: Any, stage: Stage) -> None:
     """Remembers that `module`, when it is compiled, goes through the HLO stage of `stage`; modules without tags need not."""
-    if _has_work(module, stage):
+    if prepared.has_work(module, stage):
         _hooks.install()
-        _prepared[module] = stage
-
-
-def _has_work(module: Any, stage: Stage) -> bool:
-    from hlotag import _core
-
-    patterns = stage.hlo + stage.op_names
-
-    def has_tags(entries: Mapping[str, str]) -> bool:
-        return not _OF_KERNELS.issuperset(tags_of(entries, patterns))
-
-    return bool(patterns) and _core.any_entries(module.operation._CAPIPtr, has_tags)
+        prepared.stages[module] = stage
 
 
 def release() -> None:
     """Takes the hooks out of JAX and XLA, if no module is left that they are for."""
-    if not _prepared:
+    if not prepared.stages:
         _hooks.remove()
 
 
-def like(module: Any, original: Any) -> None:
-    """Has `module` go through the HLO stage if `original`, which it was made from, does."""
-    if (stage := _stage_of(original)) is not None:
-        prepare(module, stage)
-
-
-# For as long as JAX's caches, or whoever lowered a module, keep it. By identity: jaxlib hashes modules by contents or by name.
-_prepared: ByIdentity[Stage] = ByIdentity()
 _transformations = Transformations()
 
 
@@ -113,9 +90,9 @@ def _stage_of(module: Any) -> Stage | None:
     from jaxlib.mlir import ir
 
     if isinstance(module, ir.Module):
-        return _prepared.get(module)
+        return prepared.stages.get(module)
     stage = active()
-    return stage if stage is not None and _has_work(module, stage) else None
+    return stage if stage is not None and prepared.has_work(module, stage) else None
 
 
 _name_in_xla = functools.lru_cache(maxsize=256)(_compat.hlo_module_name)

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from hlotag import _compat
 from hlotag._util.arguments import check_decorated, check_flag, shown
+from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, PipelineError, TagDropped
 from hlotag.host import connection
 from hlotag.lowering import dump, hlo_stage
@@ -175,7 +176,7 @@ def _make(
     on_error: OnError,
     debug_origins: bool,
 ) -> Stage:
-    from hlotag import __version__, _core
+    from hlotag import _core
 
     if not isinstance(pipeline, str):
         raise PipelineError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
@@ -189,7 +190,7 @@ def _make(
         run_passes("module {}", foreign)
     new = Stage(
         text,
-        __version__,
+        VERSION,
         keys.fingerprint(),
         debug_origins=debug_origins,
         hlo=_hlo_patterns(hlo),

@@ -4,28 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from hlotag.errors import Diagnostic, PassError
-
-# A portable artifact begins like any MLIR bytecode: the magic number, a version and who wrote it.
-_ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.]+)\x00")
-
-
-def artifact_version(source: bytes) -> str | None:
-    """Whether bytes are a portable artifact, as `jax.export` writes them: their operations are VHLO's, and not yet StableHLO's.
-
-    Args:
-        source: Any bytes.
-
-    Returns:
-        The version of StableHLO that they were written for; None if they are something else.
-    """
-    found = _ARTIFACT_VERSION.match(source)
-    return found["version"].decode() if found else None
+from hlotag.host.modules import artifact_version, to_bytecode
 
 
 def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | None:
@@ -52,14 +36,13 @@ def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | N
 
 def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
     from hlotag import _compat
-    from hlotag.lowering import hlo_stage
-    from hlotag.passes.pipeline import to_bytecode
+    from hlotag.hlo import prepared
 
     # JAX keeps the lowered module in a cache: whoever lowers the program again must not see our changes.
     original = lowered.compiler_ir("stablehlo")
     module = _compat.read_bytecode(to_bytecode(original))
     _run_checked(module, run)
-    hlo_stage.like(module, original)
+    prepared.like(module, original)
     return _compat.lowered_with(lowered, module)
 
 

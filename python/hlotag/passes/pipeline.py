@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import contextvars
-import io
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._util.arguments import check_flag, check_text, shown
 from hlotag._util.deep import MAX_DEPTH, with_room
-from hlotag.errors import Diagnostic, ParseError, PassError, PipelineError, TagDropped
+from hlotag.errors import Diagnostic, PassError, PipelineError, TagDropped
 from hlotag.host import connection
+from hlotag.host.modules import SOURCE_NAME, artifact_version, nesting_depth, new_context, parse_module, to_bytecode
 from hlotag.passes import jax_artifacts
 from hlotag.passes.python_passes import PythonRun
 from hlotag.tagging.warning import warn_at
@@ -40,9 +39,6 @@ ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
 _kept_reports: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("hlotag_reports", default=None)
 _logger = logging.getLogger("hlotag")
-BYTECODE_MAGIC = b"ML\xefR"
-SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
-_FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
 
 
 @dataclass(frozen=True)
@@ -218,191 +214,14 @@ def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
     return _run(PythonRun(module), pipeline, options)
 
 
-def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
-    """Makes a context with the dialects and passes that JAX uses, without importing JAX.
-
-    Args:
-        allow_unregistered_dialects: Whether modules may hold operations of unknown dialects.
-
-    Returns:
-        The context; enter it with `with`.
-    """
-    from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _chlo, _mlirHlo, _sdy, _stablehlo
-
-    context = ir.Context()
-    # Starting a thread pool costs more than it gains on one module.
-    context.enable_multithreading(False)
-    context.append_dialect_registry(connection.dialect_registry())
-    for extension in (_stablehlo, _chlo, _sdy):
-        extension.register_dialect(context)
-    _mlirHlo.register_mhlo_dialect(context)
-    context.allow_unregistered_dialects = allow_unregistered_dialects
-    return context
-
-
-def nesting_depth(source: str | bytes) -> int:
-    """How deep a module is nested, at most.
-
-    Args:
-        source: Its text or bytecode.
-
-    Returns:
-        The depth of brackets in text. Bytecode is read without recursion, and is not looked into: a region has eight bytes.
-    """
-    from hlotag import _core
-
-    return _core.nesting_depth(source) if isinstance(source, str) else min(len(source) // 8, MAX_DEPTH)
-
-
-def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
-    """Reads a module in the current context.
-
-    Args:
-        source: Text, MLIR bytecode or a portable artifact.
-        filename: What error messages call it.
-
-    Returns:
-        The module.
-
-    Raises:
-        ParseError: It cannot be read, or is not valid. The message has the place and the line.
-    """
-    module, diagnostics = try_parse(source)
-    if module is None:
-        text = source if isinstance(source, str) else ""
-        raise ParseError("\n".join(explain(d, text, filename) for d in diagnostics))
-    return module
-
-
-def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
-    """Reads a module in the current context.
-
-    Args:
-        source: Text, MLIR bytecode or a portable artifact.
-
-    Returns:
-        The module, or None if it cannot be read; and what was reported about it.
-    """
-    from jaxlib.mlir import ir
-
-    if problem := _problem_of_characters(source):
-        return None, [Diagnostic("error", problem)]
-    depth = nesting_depth(source)
-    if depth > MAX_DEPTH:
-        return None, [Diagnostic("error", f"it is nested {depth} deep; hlotag reads text up to {MAX_DEPTH}")]
-    context: Any = ir.Context.current
-    if isinstance(source, bytes) and (version := jax_artifacts.artifact_version(source)):
-        return with_room(depth, lambda: _parse_artifact(source, version, context))
-    try:
-        return with_room(depth, lambda: ir.Module.parse(source, context)), []
-    except ir.MLIRError as error:
-        # The parser always says something; should it not, the exception does.
-        reported = [_from_mlir(info) for info in error.error_diagnostics]
-        return None, reported or [Diagnostic("error", str(error))]
-
-
-def _problem_of_characters(source: str | bytes) -> str:
-    if isinstance(source, bytes):
-        if source.startswith(BYTECODE_MAGIC):
-            return ""
-        found = f"they begin with {source[:8]!r}" if source else "there are none"
-        return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; give text as str"
-    if "\0" in source:  # MLIR takes it for the end, and what follows would be lost
-        return f"it is no text: there is a zero byte at offset {source.index(chr(0))}"
-    if broken := re.search("[\ud800-\udfff]", source):
-        return f"it is no text that UTF-8 can write: there is half of a character at offset {broken.start()}"
-    return ""
-
-
-def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[ir.Module | None, list[Diagnostic]]:
-    from jaxlib.mlir.dialects import stablehlo
-
-    reported: list[Diagnostic] = []
-
-    def report(diagnostic: Any) -> bool:
-        reported.append(_from_mlir(diagnostic))
-        return True
-
-    handler: Any = context.attach_diagnostic_handler(report)
-    try:
-        return stablehlo.deserialize_portable_artifact(context, source), []
-    except ValueError:
-        advice = (
-            f"the portable artifact cannot be read: it was written for StableHLO {version}, and this jaxlib reads up to "
-            f"{stablehlo.get_current_version()}; it is cut off or damaged, or was made by a newer jaxlib. Export it again, for "
-            "an older version if need be."
-        )
-        return None, [*reported, Diagnostic("error", advice)]
-    finally:
-        handler.detach()
-
-
 def _written_like(source: bytes, module: ir.Module) -> bytes:
     """The module as bytecode of the kind that `source` is."""
-    version = jax_artifacts.artifact_version(source)
+    version = artifact_version(source)
     if version is None:
         return to_bytecode(module)
     from hlotag import _compat
 
     return _compat.write_artifact(module, version)
-
-
-def copy_of(module: ir.Module) -> ir.Module:
-    """Copies a module.
-
-    Args:
-        module: Any module.
-
-    Returns:
-        A module of its own, in the same context.
-    """
-    from jaxlib.mlir import ir
-
-    with module.context:
-        copy = ir.Module.create(module.operation.location)
-        for attribute in module.operation.attributes:
-            name = attribute if isinstance(attribute, str) else attribute.name
-            copy.operation.attributes[name] = module.operation.attributes[name]
-        for operation in module.body.operations:
-            copy.body.append(operation.operation.clone())
-    return copy
-
-
-def to_bytecode(module: ir.Module) -> bytes:
-    """Writes a module.
-
-    Args:
-        module: Any module.
-
-    Returns:
-        MLIR bytecode.
-    """
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    return buffer.getvalue()
-
-
-def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
-    """Puts a diagnostic into words.
-
-    Args:
-        diagnostic: What was reported about a module read from `source`.
-        source: The module's text.
-        filename: What to call it.
-
-    Returns:
-        `file:line:column: error: message`; for a place in the source also that line and a caret under it; then the notes.
-    """
-    message = f"{diagnostic.severity}: {diagnostic.message}"
-    if diagnostic.file != SOURCE_NAME:
-        message = f"{diagnostic.location or filename}: {message}"
-    else:
-        message = f"{filename}:{diagnostic.line}:{diagnostic.column}: {message}"
-        lines = source.splitlines()
-        if 1 <= diagnostic.line <= len(lines):
-            message += f"\n{lines[diagnostic.line - 1]}\n{' ' * (diagnostic.column - 1)}^"
-    return "\n".join([message, *(explain(note, source, filename) for note in diagnostic.notes)])
 
 
 def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
@@ -436,18 +255,3 @@ def _run_or_raise(module: ir.Module, pipeline: str, options: Mapping[str, Any]) 
 
 def _has_locations(text: str) -> bool:
     return "loc(" in text or "#loc" in text
-
-
-def _from_mlir(info: Any) -> Diagnostic:
-    """Copies an `ir.DiagnosticInfo` of jaxlib's."""
-    location = str(info.location).replace("loc(unknown)", "")
-    place = _FILE_LOCATION.fullmatch(location)
-    return Diagnostic(
-        severity=info.severity.name.lower(),
-        message=info.message,
-        location=":".join(place.groups()) if place else location,
-        file=place["file"] if place else "",
-        line=int(place["line"]) if place else 0,
-        column=int(place["column"]) if place else 0,
-        notes=tuple(_from_mlir(note) for note in info.notes),
-    )

@@ -185,7 +185,7 @@ def _refuse_mlir_names(argument: str) -> None:
     from jaxlib.mlir.passmanager import PassManager
 
     from hlotag.host import connection
-    from hlotag.passes.pipeline import new_context
+    from hlotag.host.modules import new_context
 
     if not _NAME.fullmatch(argument):
         return  # Refused with the reason in a moment.

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec
 
 from hlotag import _compat
 from hlotag._util.arguments import check_flag, elements_of, shown
-from hlotag.passes.pipeline import to_bytecode
+from hlotag.host.modules import to_bytecode
 from hlotag.xla._errors import ArgumentError
 
 

@@ -17,7 +17,8 @@ from jax.extend.mlir import ir
 
 from hlotag import _compat
 from hlotag.errors import Diagnostic, ParseError
-from hlotag.passes.pipeline import parse_module, run_passes, to_bytecode, try_parse
+from hlotag.host.modules import parse_module, to_bytecode, try_parse
+from hlotag.passes.pipeline import run_passes
 from hlotag.xla import _errors, _trial, _wire
 from hlotag.xla._errors import ArgumentError, XlaError
 from hlotag.xla._refusals import reason_of

@@ -12,8 +12,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hlotag._util.text import printable
 from hlotag.audit.model import HOW_IT_CAME, Audit, Stray, Tag, TagState, groups
-from hlotag.cli.terminal import printable
 
 # How many tags that need attention are listed one by one.
 _LISTED = 12

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which modules go through the HLO stage, and through that of which stage?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hlotag import _core
+from hlotag._util.identity import ByIdentity
+from hlotag.hlo.restore import tags_of
+
+if TYPE_CHECKING:
+    from hlotag.tagging.state import Stage
+
+# What JAX itself writes on the custom call of a kernel (LAPACK's, Pallas's), which keeps it: it makes no program a tagged one.
+_OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
+
+# For as long as JAX's caches, or whoever lowered a module, keep it. By identity: jaxlib hashes modules by contents or by name.
+stages: ByIdentity[Stage] = ByIdentity()
+
+
+def has_work(module: Any, stage: Stage) -> bool:
+    """Whether `module` has tags that the HLO stage of `stage` restores."""
+    patterns = stage.hlo + stage.op_names
+
+    def has_tags(entries: Mapping[str, str]) -> bool:
+        return not _OF_KERNELS.issuperset(tags_of(entries, patterns))
+
+    return bool(patterns) and _core.any_entries(module.operation._CAPIPtr, has_tags)
+
+
+def like(module: Any, original: Any) -> None:
+    """Has `module` go through the HLO stage if `original`, which it was made from, does."""
+    if (stage := stages.get(original)) is not None and has_work(module, stage):
+        stages[module] = stage

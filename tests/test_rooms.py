@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rooms of `python/hlotag` and the arrows between them: each import, lazy ones included, points to a room below."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "python" / "hlotag"
+ROOMS = ["", "xla", "cli", "audit", "lowering", "passes", "hlo", "tagging", "_compat", "host", "_util", "errors", "_core"]
+"""From the top floor down. The first is the package itself, whose `__init__` exports from all rooms."""
+
+
+def modules() -> dict[str, ast.Module]:
+    return {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")
+    }
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """The modules of hlotag that a module imports at any depth, without the package's own name: `host.modules`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (name.removeprefix("hlotag.") for name in names if name.partition(".")[0] == "hlotag")
+
+
+def room(module: str) -> str:
+    first = module.partition(".")[0]
+    return "" if first in ("__init__", "hlotag") else first
+
+
+def wrong(trees: dict[str, ast.Module]) -> list[str]:
+    """The arrows that point up, or into `xla`, which stands by itself."""
+    arrows = [(module, target) for module, tree in trees.items() for target in imports(tree)]
+    return [
+        f"{module} -> {target}"
+        for module, target in arrows
+        if room(module) != room(target)
+        and (ROOMS.index(room(target)) < ROOMS.index(room(module)) or (room(target) == "xla" and room(module) != ""))
+    ]
+
+
+def test_every_arrow_points_down():
+    assert wrong(modules()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("passes.pipeline", "def run():\n    from hlotag.lowering import staging"),
+        ("host.modules", "import hlotag"),
+        ("cli.commands", "from hlotag.xla import client"),
+        ("_compat.hooks", "import hlotag.tagging.tags"),
+    ],
+)
+def test_arrows_that_are_refused(module: str, code: str):
+    assert len(wrong({module: ast.parse(code)})) == 1
