@@ -12,9 +12,9 @@ from jax.errors import JaxRuntimeError as XlaRuntimeError
 
 from hlotag import _compat
 from hlotag.errors import ArgumentError, ParseError, UnsupportedError, XlaError
-from hlotag.xla.client import Client, make_cpu_client
+from hlotag.xla.client import Client, LoadedExecutable, make_cpu_client
 from hlotag.xla.computation import xla_computation
-from hlotag.xla.executable import Executable, LoadedExecutable
+from hlotag.xla.executable import Executable
 from hlotag.xla.options import CompileOptions, DebugOptions, ExecutableBuildOptions
 from hlotag.xla.results import CompiledMemoryStats, ExecuteResults, ShardedToken, Token
 

@@ -19,7 +19,7 @@ from hlotag.xla import inputs
 from hlotag.xla._errors import ArgumentError, UnsupportedError, XlaError
 from hlotag.xla._refusals import refusals_explained
 from hlotag.xla._stamp import Stamp, unstamped
-from hlotag.xla.executable import Executable, LoadedExecutable, platform_of
+from hlotag.xla.executable import Executable, Loaded, platform_of
 from hlotag.xla.options import CompileOptions
 
 _NO_COMPILER = "No compiler factory"
@@ -330,6 +330,20 @@ class Client:
             f"the executable was compiled by jaxlib {stamp.jaxlib} for {stamp.platform}, and this is jaxlib {here.jaxlib} on "
             f"{here.platform}; compile the program here, or keep it in a form that lasts: jax.export.export(...).serialize()"
         )
+
+
+class LoadedExecutable(Loaded):
+    """A compiled program on its devices.
+
+    Args:
+        jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
+        serialized: What it was deserialized from, if it was.
+    """
+
+    @property
+    def client(self) -> Client:
+        """The `Client` that it belongs to."""
+        return Client(self._client)
 
 
 def make_cpu_client(  # noqa: PLR0917  (as it was documented)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled programs: `Executable` answers questions, `LoadedExecutable` runs as well."""
+"""Compiled programs: `Executable` answers questions, `Loaded` runs as well."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ class Executable:
         return int(found.get("replica_count", 1)), int(found.get("num_partitions", 1))
 
 
-class LoadedExecutable(Executable):
-    """A compiled program on its devices.
+class Loaded(Executable):
+    """A compiled program on its devices, without the client: `hlotag.xla.LoadedExecutable` has it.
 
     Args:
         jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
@@ -163,13 +163,6 @@ class LoadedExecutable(Executable):
         super().__init__(jaxlib_object, jaxlib_object.client)
         self._devices = tuple(jaxlib_object.local_devices())
         self._serialized = serialized
-
-    @property
-    def client(self) -> Any:
-        """The `Client` that it belongs to."""
-        from hlotag.xla.client import Client
-
-        return Client(self._client)
 
     @property
     def traceback(self) -> Any:
