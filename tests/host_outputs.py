@@ -25,7 +25,7 @@ def outcome(source: str | bytes, pipeline: str) -> dict[str, Any]:
         module = parse_module(source)
         try:
             result = run_and_report(module, pipeline)
-        except hlotag.PipelineError as error:
+        except hlotag.ArgumentError as error:
             return {"refused": str(error)}
         text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
         entries: list[dict[str, str]] = []

@@ -20,7 +20,7 @@ from hlotag import _compat
 from hlotag.audit import Audit, Stage, TagState, collect, program
 from hlotag.audit.collect import audit_module
 from hlotag.audit.dumps import audit_dumps, of_modules
-from hlotag.errors import HloError, ParseError
+from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
 from hlotag.host.modules import parse_module
@@ -312,7 +312,7 @@ def test_dump_folder(run_python, tmp_path, form):
     assert {tag.state for tag in audit.tags} >= {TagState.KEPT, TagState.UNKNOWN}
     assert {tag.op.phase for tag in audit.tags} == {"forward", "backward"}
     assert "algsimp" in {tag.steps[-1].by for tag in audit.tags}
-    with pytest.raises(HloError, match="no module is called like 'other'"):
+    with pytest.raises(ParseError, match="no module is called like 'other'"):
         audit_dumps(folder, "other")
 
 
@@ -363,7 +363,7 @@ def test_dropped_tags_belong_to_the_program_that_they_were_dropped_in():
     ("arguments", "error", "message"),
     [
         ((3,), TypeError, "a function, a Lowered, a Compiled or a folder, not int"),
-        (("/no/such/folder",), HloError, "no such folder"),
+        (("/no/such/folder",), ParseError, "no such folder"),
         (("/tmp", 1), TypeError, "without arguments"),
     ],
 )

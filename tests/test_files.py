@@ -24,7 +24,7 @@ import hlotag
 import requires
 from hlotag._util.files import as_file_name, private_directory, write_atomically
 from hlotag.cli import opt_main
-from hlotag.errors import PassError, PluginError, TagError
+from hlotag.errors import ArgumentError, PassError, TagError
 from hlotag.passes.plugins import load_pass_plugin
 
 MODULE = 'module @m {\n  func.func @f() {\n    return loc("x")\n  }\n}\n'
@@ -291,10 +291,10 @@ def test_plugins_are_looked_for_nowhere_but_where_the_user_said(tmp_path, monkey
     """Not on the dynamic loader's path, and a file of the name of an installed plugin is not taken for it."""
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     (tmp_path / "libx.so").write_bytes(b"")
-    with pytest.raises(PluginError, match="neither a file nor an entry point"):
+    with pytest.raises(ArgumentError, match="neither a file nor an entry point"):
         load_pass_plugin("libx.so")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PluginError, match=str(tmp_path)):
+    with pytest.raises(ArgumentError, match=str(tmp_path)):
         load_pass_plugin("libx.so")
 
     class Entry:
@@ -308,7 +308,7 @@ def test_plugins_are_looked_for_nowhere_but_where_the_user_said(tmp_path, monkey
         names = ("libx.so",)
 
     monkeypatch.setattr("hlotag.passes.plugins.entry_points", lambda group: Found({"libx.so": Entry}))
-    with pytest.raises(PluginError, match=r"elsewhere\.so: there is no such file"):
+    with pytest.raises(ArgumentError, match=r"elsewhere\.so: there is no such file"):
         load_pass_plugin("libx.so")
 
 

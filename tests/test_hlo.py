@@ -77,7 +77,7 @@ def test_an_attribute_changes_nothing_else(serialized):
 
 
 def test_what_is_no_module_is_refused():
-    with pytest.raises(errors.HloError, match="as_serialized_hlo_module_proto"):
+    with pytest.raises(errors.ParseError, match="as_serialized_hlo_module_proto"):
         HloModule(b"\x0a\xff\xff")
 
 
@@ -204,7 +204,7 @@ def test_modules_that_refer_to_what_they_do_not_have_are_refused(opcode, field, 
     spoiled = next(i for i in module.instructions() if i.opcode == opcode).proto
     spoiled.ClearField(field)
     getattr(spoiled, field).extend(value)
-    with pytest.raises(errors.HloError, match="no sound HLO module"):
+    with pytest.raises(errors.ParseError, match="no sound HLO module"):
         join(HloModule(module.to_bytes()), origins)
 
 
@@ -213,7 +213,7 @@ def test_operands_come_before_their_users(serialized):
     module = HloModule(serialized)
     dot = next(i for i in module.instructions() if i.opcode == "dot").proto
     dot.operand_ids[0] = dot.id
-    with pytest.raises(errors.HloError, match="no sound HLO module"):
+    with pytest.raises(errors.ParseError, match="no sound HLO module"):
         join(HloModule(module.to_bytes()), origins)
 
 
@@ -240,7 +240,7 @@ def test_bytes_of_all_kinds_are_joined_or_refused(serialized):
     def joins(data: bytes) -> bool:
         try:
             restored(data, origins.program, rules, keeps_frames=True)
-        except errors.HloError:
+        except errors.ParseError:
             return False
         return True
 

@@ -144,7 +144,7 @@ def test_what_stages_are_for_is_part_of_jaxs_cache_keys():
     ],
 )
 def test_patterns_that_are_none_are_refused(option, message):
-    with pytest.raises(hlotag.PipelineError, match=message), hlotag.stage(**option):
+    with pytest.raises(hlotag.ArgumentError, match=message), hlotag.stage(**option):
         pass
 
 

@@ -125,7 +125,7 @@ def test_bad_pipelines(text, message):
     with new_context():
         module = parse_module(MODULE)
         before = full_text(module)
-        with pytest.raises(errors.PipelineError, match=message):
+        with pytest.raises(errors.ArgumentError, match=message):
             run_passes(module, text)
         assert full_text(module) == before
 
@@ -133,7 +133,7 @@ def test_bad_pipelines(text, message):
 def test_nothing_runs_if_a_later_part_is_rejected():
     with new_context():
         module = parse_module(MODULE)
-        with pytest.raises(errors.PipelineError):
+        with pytest.raises(errors.ArgumentError):
             run_passes(module, "hlotag-strip,no-such-pass")
         assert "frontend_attributes" in str(module)
 

@@ -31,7 +31,7 @@ def compiler_and_headers():
     requires.tool("c++", "g++")
     try:
         hlotag.get_include()
-    except hlotag.PluginError as error:
+    except hlotag.ArgumentError as error:
         requires.unmet(str(error))
 
 
@@ -71,7 +71,7 @@ def test_is_listed_and_its_options_are_checked(loaded):
         ("from", "string", "the tag to rename"),
         ("to", "string", "its new name"),
     ]
-    with pytest.raises(hlotag.PipelineError, match=r"unknown option 'form' of rename-key; its options: from \(string\)"):
+    with pytest.raises(hlotag.ArgumentError, match=r"unknown option 'form' of rename-key; its options: from \(string\)"):
         hlotag.run_passes(MODULE, "rename-key{form=a}")
 
 
@@ -129,7 +129,7 @@ def test_by_the_entry_point_of_an_installed_package(library, tmp_path, run_pytho
         "print(hlotag.load_pass_plugin('rename'), hlotag.load_pass_plugin('constant'))\n"
         "for name in 'broken', 'absent':\n"
         "    try: hlotag.load_pass_plugin(name)\n"
-        "    except hlotag.PluginError as error: print(error)\n"
+        "    except hlotag.ArgumentError as error: print(error)\n"
     )
     done = run_python(code)
     assert done.returncode == 0, done.stderr
@@ -182,7 +182,7 @@ def test_plugins_that_are_refused(tmp_path, flags, reason):
     source = tmp_path / "bad.cpp"
     source.write_text(PLUGIN)
     bad = compile_library([source], tmp_path / "bad.so", *flags)
-    with pytest.raises(hlotag.PluginError, match=reason):
+    with pytest.raises(hlotag.ArgumentError, match=reason):
         hlotag.load_pass_plugin(bad)
     assert "one-more" not in {info.name for info in hlotag.list_passes()}
 
@@ -207,7 +207,7 @@ def test_files_that_are_no_plugins(tmp_path, library):
         (tmp_path / "absent.so", "there is no such file"),
         (tmp_path, "there is no such file"),
     ]:
-        with pytest.raises(hlotag.PluginError, match=reason):
+        with pytest.raises(hlotag.ArgumentError, match=reason):
             hlotag.load_pass_plugin(path)
 
 

@@ -77,7 +77,7 @@ def test_lowered_with_static_and_unused_and_donated_arguments(arguments):
 def test_failing_passes_raise_and_leave_lowered_alone(arguments):
     lowered = jax.jit(program).lower(*arguments)
     before = lowered.as_text()
-    with pytest.raises(hlotag.PipelineError):
+    with pytest.raises(hlotag.ArgumentError):
         hlotag.run_passes(lowered, "no-such-pass")
     with pytest.raises(hlotag.PassError, match="hlotag-attach"):
         hlotag.run_passes(lowered, TAG + ',hlotag-attach{rules="[{opp = 1 : i32}]"}')

@@ -440,13 +440,13 @@ def test_a_pipeline_of_ones_own_keeps_the_programs_tags_and_nothing_in_flight(pi
     [("hlotag-resolv", "hlotag-resolve"), ("hlotag-strip{kez=a}", "keys"), (3, "string"), ("hlotag-strip{", "not closed")],
 )
 def test_a_bad_pipeline_is_refused_when_it_is_given(pipeline, message):
-    with pytest.raises(hlotag.PipelineError, match=message):
+    with pytest.raises(hlotag.ArgumentError, match=message):
         hlotag.enable(pipeline)
     assert hlotag.active() is None
 
 
 def test_rules_need_the_pass_that_applies_them():
-    with pytest.raises(hlotag.PipelineError, match="hlotag-attach"):
+    with pytest.raises(hlotag.ArgumentError, match="hlotag-attach"):
         hlotag.enable("hlotag-resolve", rules=[Rule({"k": "v"}, op="sine")])
 
 

@@ -16,7 +16,7 @@ from jax.extend.mlir import ir
 from jaxlib import _hlo, _jax
 
 import hlotag
-from hlotag import ArgumentError, ParseError, PipelineError, UnsupportedError, XlaError, _compat, xla
+from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, _compat, xla
 from hlotag.host.modules import to_bytecode
 from hlotag.passes.rules import with_rules
 from hlotag.xla import _stamp
@@ -107,7 +107,7 @@ def test_pipeline_attaches_by_rule(client):
 
 
 def test_bad_pipeline(client):
-    with pytest.raises(PipelineError, match="hlotag-stripp"):
+    with pytest.raises(ArgumentError, match="hlotag-stripp"):
         client.compile_and_load(ADD_HLO, pipeline="hlotag-stripp")
 
 

@@ -14,14 +14,18 @@ from hlotag._util.version import VERSION as _VERSION
 if TYPE_CHECKING:
     from hlotag import xla as xla
     from hlotag.audit.collect import audit as audit
+    from hlotag.audit.model import Audit as Audit
+    from hlotag.audit.model import Op as Op
+    from hlotag.audit.model import Step as Step
+    from hlotag.audit.model import Tag as Tag
+    from hlotag.audit.model import TagState as TagState
     from hlotag.errors import ArgumentError as ArgumentError
+    from hlotag.errors import Diagnostic as Diagnostic
     from hlotag.errors import HlotagError as HlotagError
     from hlotag.errors import IncompatibleJaxlibError as IncompatibleJaxlibError
     from hlotag.errors import ParseError as ParseError
     from hlotag.errors import PassError as PassError
     from hlotag.errors import PassFailed as PassFailed
-    from hlotag.errors import PipelineError as PipelineError
-    from hlotag.errors import PluginError as PluginError
     from hlotag.errors import ScopeError as ScopeError
     from hlotag.errors import SlowHost as SlowHost
     from hlotag.errors import TagDropped as TagDropped
@@ -29,10 +33,14 @@ if TYPE_CHECKING:
     from hlotag.errors import UnsupportedError as UnsupportedError
     from hlotag.errors import XlaError as XlaError
     from hlotag.lowering.dump import dump_to as dump_to
+    from hlotag.lowering.hlo_stage import Record as Record
+    from hlotag.lowering.hlo_stage import recorded as recorded
     from hlotag.lowering.staging import disable as disable
     from hlotag.lowering.staging import enable as enable
     from hlotag.lowering.staging import stage as stage
     from hlotag.passes.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
+    from hlotag.passes.pipeline import PassInfo as PassInfo
+    from hlotag.passes.pipeline import PassOption as PassOption
     from hlotag.passes.pipeline import list_passes as list_passes
     from hlotag.passes.pipeline import run_passes as run_passes
     from hlotag.passes.plugins import get_include as get_include
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
     from hlotag.tagging.calls import must_fuse_call as must_fuse_call
     from hlotag.tagging.calls import xla_metadata_call as xla_metadata_call
     from hlotag.tagging.calls import xla_metadata_call2 as xla_metadata_call2
+    from hlotag.tagging.keys import Key as Key
     from hlotag.tagging.keys import register_key as register_key
     from hlotag.tagging.state import Stage as Stage
     from hlotag.tagging.state import active as active
@@ -57,17 +66,18 @@ __version__ = _VERSION
 
 # Loaded when first used: `hlotag-opt` needs the passes and not JAX.
 _HOME = {
+    "audit.model": ["Audit", "Op", "Step", "Tag", "TagState"],
+    "lowering.hlo_stage": ["Record", "recorded"],
     "tagging.calls": ["fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"],
     "lowering.dump": ["dump_to"],
     "errors": [
         "ArgumentError",
+        "Diagnostic",
         "HlotagError",
         "IncompatibleJaxlibError",
         "ParseError",
         "PassError",
         "PassFailed",
-        "PipelineError",
-        "PluginError",
         "ScopeError",
         "SlowHost",
         "TagDropped",
@@ -75,8 +85,8 @@ _HOME = {
         "UnsupportedError",
         "XlaError",
     ],
-    "tagging.keys": ["register_key"],
-    "passes.pipeline": ["DEFAULT_PIPELINE", "list_passes", "run_passes"],
+    "tagging.keys": ["Key", "register_key"],
+    "passes.pipeline": ["DEFAULT_PIPELINE", "PassInfo", "PassOption", "list_passes", "run_passes"],
     "passes.plugins": ["get_include", "load_pass_plugin"],
     "passes.python_passes": ["register_pass"],
     "passes.rules": ["Rule", "load_rules"],
@@ -102,4 +112,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

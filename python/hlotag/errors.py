@@ -38,24 +38,16 @@ class SlowHost(UserWarning):
     """The passes go through jaxlib's Python bindings, since its own functions cannot be called; the message says why."""
 
 
-class PipelineError(HlotagError, ValueError):
-    """The text of a pass pipeline is malformed, or names a pass or an option that does not exist."""
+class ArgumentError(HlotagError, TypeError, ValueError):
+    """An argument is not allowed: its type, its value, a pipeline, a plugin, or arrays and devices that do not fit a program."""
 
 
-class PluginError(HlotagError, ImportError):
-    """A plugin with passes cannot be loaded."""
+class TagError(ArgumentError):
+    """A tag's key or value, or a rule, is not allowed; raised where the tag is written, with the reason."""
 
 
 class ParseError(HlotagError, ValueError):
-    """The text or bytecode given as a module is not one."""
-
-
-class HloError(HlotagError, ValueError):
-    """The bytes given as an HLO module are not one."""
-
-
-class TagError(HlotagError, TypeError, ValueError):
-    """A tag's name or value is not allowed; raised where the tag is written, with the reason."""
+    """The text or bytes given as a module, MLIR's or HLO's, are not one."""
 
 
 class TagDropped(UserWarning):
@@ -68,10 +60,6 @@ class PassFailed(UserWarning):
 
 class ScopeError(HlotagError, RuntimeError):
     """A `stage` or `tagged` block of one asyncio task is open while another task runs, and would change the other's program."""
-
-
-class ArgumentError(HlotagError, TypeError, ValueError):
-    """An argument is not what it may be, or does not fit a program: number, dtype, shape or device of arguments, or devices."""
 
 
 class UnsupportedError(HlotagError, NotImplementedError):

@@ -9,7 +9,7 @@ import reprlib
 from pathlib import Path
 from typing import Any
 
-from hlotag.errors import HlotagError
+from hlotag.errors import ArgumentError, HlotagError
 
 _shortened = reprlib.Repr()
 _shortened.maxstring = _shortened.maxlong = _shortened.maxother = 200
@@ -23,7 +23,7 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-def check_text(what: str, text: str, error: type[HlotagError]) -> None:
+def check_text(what: str, text: str, error: type[HlotagError] = ArgumentError) -> None:
     """Checks that C++, whose text is UTF-8, can be given `text`.
 
     Args:
@@ -40,7 +40,7 @@ def check_text(what: str, text: str, error: type[HlotagError]) -> None:
         raise error(f"{what}: {shown(text)} is not text that UTF-8 can write: {reason.reason}") from None
 
 
-def check_flag(what: str, value: Any, error: type[HlotagError]) -> None:
+def check_flag(what: str, value: Any, error: type[HlotagError] = ArgumentError) -> None:
     """Checks that `value` is True or False: text such as "false" would be true.
 
     Args:
@@ -58,7 +58,7 @@ def check_flag(what: str, value: Any, error: type[HlotagError]) -> None:
 _RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
-def check_decorated(function: Any, block: str, error: type[HlotagError]) -> None:
+def check_decorated(function: Any, block: str, error: type[HlotagError] = ArgumentError) -> None:
     """Checks that a block around each call of `function` is one around its body.
 
     Args:
@@ -81,7 +81,7 @@ def check_decorated(function: Any, block: str, error: type[HlotagError]) -> None
         )
 
 
-def elements_of(what: str, value: Any, error: type[HlotagError]) -> list[Any]:
+def elements_of(what: str, value: Any, error: type[HlotagError] = ArgumentError) -> list[Any]:
     """The elements of a list or of whatever else can be gone through.
 
     Args:
@@ -101,7 +101,7 @@ def elements_of(what: str, value: Any, error: type[HlotagError]) -> list[Any]:
         raise error(f"{what} must be a list, got {shown(value)} of type {type(value).__name__}") from None
 
 
-def path_of(what: str, value: Any, error: type[HlotagError]) -> Path:
+def path_of(what: str, value: Any, error: type[HlotagError] = ArgumentError) -> Path:
     """The path that was given; whether something is there is not asked.
 
     Args:

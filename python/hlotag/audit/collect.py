@@ -21,7 +21,7 @@ from hlotag.audit.classify import Capture
 from hlotag.audit.collector import no_collection
 from hlotag.audit.model import Audit, Stage
 from hlotag.audit.progress import step, track
-from hlotag.errors import HloError
+from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule, prepared
 from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
@@ -65,13 +65,13 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         The audit.
 
     Raises:
-        TypeError: `fun` is something else, or arguments are given for what takes none.
-        HloError: The folder holds no modules of XLA's.
+        ArgumentError: `fun` is something else, or arguments are given for what takes none.
+        ParseError: The folder holds no modules of XLA's.
     """
     import jax.stages
 
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
-        raise TypeError(f"a {type(fun).__name__} is audited as it is, without arguments")
+        raise ArgumentError(f"a {type(fun).__name__} is audited as it is, without arguments")
     if isinstance(fun, jax.stages.Lowered):
         return audit_lowered(fun, xla_passes=xla_passes)
     if isinstance(fun, jax.stages.Compiled):
@@ -79,7 +79,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     if isinstance(fun, (str, os.PathLike)):
         return dumps.audit_dumps(Path(fun))
     if not callable(fun):
-        raise TypeError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
+        raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
     now = active()
     # Not `unique`: what passes report is heard only if the program is lowered anew.
     with under(now and dataclasses.replace(now, debug_origins=True)), kept_reports() as reports, step("lowering"):
@@ -88,7 +88,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit has one of its own around JAX's.
     if not isinstance(lowered, jax.stages.Lowered):
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
-        raise TypeError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
+        raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
     found = audit_lowered(lowered, xla_passes=xla_passes)
     return dataclasses.replace(found, notes=[*found.notes, *dict.fromkeys(reports)])
 
@@ -118,7 +118,7 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
             captures.append(_restored(records[-1], optimized, read) if records else _capture(Stage.OPTIMIZED, optimized, read))
         try:
             dump = dumps.largest(dumps.find(Path(folder)))
-        except HloError:
+        except ParseError:
             dump = None
         dropped = tags.dropped(original)
         found = _finish(read, captures, dump, _compat.platform_of(lowered), dropped, xla_passes=xla_passes)
@@ -140,8 +140,8 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
 
     Raises:
         ParseError: It cannot be read.
-        HloError: XLA does not compile it, or would not survive it.
-        PassError, PipelineError: Of the passes.
+        ParseError: XLA does not compile it, or would not survive it.
+        PassError, ArgumentError: Of the passes.
     """
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     # Locations may be nested as deep as regions must not be.
@@ -154,7 +154,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     with _compat.ir_context():
         module = parse_module(text, filename)
         if (depth := _depth(module)) > _MAX_DEPTH:
-            raise HloError(
+            raise ParseError(
                 f"{filename}: operations are nested {depth} deep; XLA ends the process at some 200, so {_MAX_DEPTH} are let in"
             )
         with kept_reports() as reports:
@@ -170,7 +170,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
             with module.context, hlo_stage.recorded() as records:
                 platform = _compat.compile_module(module, _dump_options(folder, xla_passes))
         except RuntimeError as error:
-            raise HloError(f"{filename}: XLA does not compile it: {error}") from None
+            raise ParseError(f"{filename}: XLA does not compile it: {error}") from None
         dump = dumps.largest(dumps.find(Path(folder)))
         first, last = map(dumps.read, dump.ends)
         optimized = _restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read)

@@ -16,7 +16,7 @@ from hlotag.audit.collector import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
 from hlotag.audit.model import Audit, Stage, Step, Tag, TagState
 from hlotag.audit.progress import step, track
-from hlotag.errors import HloError
+from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.opcodes import Kind, kind_of
@@ -66,10 +66,10 @@ def find(folder: Path) -> list[Dump]:
         They, in order; those without both ends are left out.
 
     Raises:
-        HloError: There are none.
+        ParseError: There are none.
     """
     if not os.path.isdir(folder):  # False also of a name that is too long for one.
-        raise HloError(f"{folder}: no such folder; give the one that XLA_FLAGS=--xla_dump_to=... named")
+        raise ParseError(f"{folder}: no such folder; give the one that XLA_FLAGS=--xla_dump_to=... named")
     found: dict[str, Dump] = {}
     for file in sorted(folder.iterdir(), key=lambda file: (file.name, file.suffix)):
         match = _FILE.fullmatch(file.name)
@@ -85,7 +85,7 @@ def find(folder: Path) -> list[Dump]:
             dump.passes.append((pass_name(match["what"]), file))
     whole = [dump for dump in found.values() if dump.before and dump.after]
     if not whole:
-        raise HloError(
+        raise ParseError(
             f"{folder}: no module before and after XLA's optimizations is in it; XLA writes them with "
             "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
         )
@@ -129,7 +129,7 @@ def read(file: Path) -> HloModule:
         The module.
 
     Raises:
-        HloError: It is neither.
+        ParseError: It is neither.
     """
     if file.name.endswith(".pb"):
         return HloModule(_module_in(file.read_bytes(), file))
@@ -138,7 +138,7 @@ def read(file: Path) -> HloModule:
     try:
         return HloModule(_compat.hlo_from_text(file.read_text(encoding="utf-8")))
     except (RuntimeError, ValueError, UnicodeDecodeError) as error:
-        raise HloError(f"{file}: not HLO text: {error}") from None
+        raise ParseError(f"{file}: not HLO text: {error}") from None
 
 
 def audit_dumps(folder: Path, module: str | None = None) -> Audit:
@@ -153,12 +153,12 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
         became, the state of its tags is unknown.
 
     Raises:
-        HloError: There is no such module, or a file cannot be read.
+        ParseError: There is no such module, or a file cannot be read.
     """
     dumps = find(folder)
     chosen = [dump for dump in dumps if module is None or module in dump.name]
     if not chosen:
-        raise HloError(f"{folder}: no module is called like {module!r}; there are: {', '.join(d.name for d in dumps)}")
+        raise ParseError(f"{folder}: no module is called like {module!r}; there are: {', '.join(d.name for d in dumps)}")
     dump = largest(chosen)
     with step("reading dumps"):
         first, last = map(read, dump.ends)
@@ -256,7 +256,7 @@ def _module_in(data: bytes, file: Path) -> bytes:
         size, position = _varint(data, 1)
         return data[position : position + size]
     except IndexError:
-        raise HloError(f"{file}: ends in the middle of a number, so it was not written to its end") from None
+        raise ParseError(f"{file}: ends in the middle of a number, so it was not written to its end") from None
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from typing import Any
 from hlotag._util.deep import with_room
 from hlotag.cli import completion, terminal
 from hlotag.cli.expectations import Report, compare, find_expectations
-from hlotag.errors import Diagnostic, ParseError, PipelineError
+from hlotag.errors import ArgumentError, Diagnostic, ParseError
 from hlotag.host import connection
 from hlotag.host.modules import explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
 from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
@@ -167,7 +167,7 @@ def _describe(names: Sequence[str]) -> int:
     unknown = [name for name in names if name not in known]
     if unknown:
         ours_first = sorted(known, key=lambda name: (not name.startswith("hlotag-"), name))
-        raise PipelineError(f"no such pass: {', '.join(unknown)}; there are: {', '.join(ours_first)}")
+        raise ArgumentError(f"no such pass: {', '.join(unknown)}; there are: {', '.join(ours_first)}")
     for name in names or known:
         info = known[name]
         print(f"{info.name}: {info.summary}\n\n{textwrap.indent(info.description, '  ')}\n")
@@ -276,12 +276,12 @@ def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str])
     for flag in flags:
         match = _PASS_FLAG.fullmatch(flag)
         if match is None:
-            raise PipelineError(f"unexpected argument {flag!r}; one file and flags are expected")
+            raise ArgumentError(f"unexpected argument {flag!r}; one file and flags are expected")
         if meant := difflib.get_close_matches(f"--{match['name']}", options, n=1, cutoff=0.85):
-            raise PipelineError(f"no such flag or pass: --{match['name']}; did you mean {meant[0]}?")
+            raise ArgumentError(f"no such flag or pass: --{match['name']}; did you mean {meant[0]}?")
         elements.append(f"{match['name']}{{{match['options']}}}" if match["options"] else match["name"])
     if text is not None and elements:
-        raise PipelineError("use either --pass-pipeline or a flag for each pass, not both")
+        raise ArgumentError("use either --pass-pipeline or a flag for each pass, not both")
     return pipeline_text(text if text is not None else elements)
 
 
@@ -325,7 +325,7 @@ class _Opt:
         known = {info.name for info in list_passes()} | {"all"}
         for name in [*self.args.mlir_print_ir_before, *self.args.mlir_print_ir_after]:
             if name not in known and not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self.pipeline):
-                raise PipelineError(f"--mlir-print-ir-...={name}: no such pass is in the pipeline {self.pipeline!r}")
+                raise ArgumentError(f"--mlir-print-ir-...={name}: no such pass is in the pipeline {self.pipeline!r}")
 
     def _read(self) -> Iterator[str | bytes]:
         with self.doing(f"reading {self.filename}"):

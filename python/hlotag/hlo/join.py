@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from hlotag import _core
-from hlotag.errors import HloError
+from hlotag.errors import ParseError
 from hlotag.hlo import opcodes
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins
@@ -27,7 +27,7 @@ def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
       it. Empty for what XLA made without one: parameters, tuples, copies.
 
     Raises:
-      HloError: instructions refer to what the module does not have.
+      ParseError: instructions refer to what the module does not have.
     """
     return _joined(module, origins.program, None)
 
@@ -44,7 +44,7 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
       The numbers by instruction, as of `join`.
 
     Raises:
-      HloError: instructions refer to what the module does not have.
+      ParseError: instructions refer to what the module does not have.
     """
     return _joined(module, program, list(named))
 
@@ -65,7 +65,7 @@ def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
       The operations.
 
     Raises:
-      HloError: instructions refer to what the module does not have.
+      ParseError: instructions refer to what the module does not have.
     """
     with _must_be_sound(module):
         return _core.program_of_instructions(module.to_bytes(), opcodes, numbers)
@@ -76,4 +76,4 @@ def _must_be_sound(module: HloModule) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise HloError(f"{module.name} is no sound HLO module: {error}") from None
+        raise ParseError(f"{module.name} is no sound HLO module: {error}") from None

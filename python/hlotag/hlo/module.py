@@ -125,7 +125,7 @@ class HloModule:
       proto: the message; what is set in it is in the module that is written.
 
     Raises:
-      HloError: the bytes are not an HLO module.
+      ParseError: the bytes are not an HLO module.
     """
 
     def __init__(self, module: Any):

@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from hlotag._util import protobuf
-from hlotag.errors import HloError
+from hlotag.errors import ParseError
 
 _CLASSES = protobuf.classes(
     {
@@ -74,12 +74,12 @@ def read(data: bytes) -> Any:
     """The `HloModuleProto` in `data`.
 
     Raises:
-      HloError: `data` is not a serialized HLO module.
+      ParseError: `data` is not a serialized HLO module.
     """
     try:
         return HloModuleProto.FromString(data)
     except DecodeError:
-        raise HloError(
+        raise ParseError(
             f"{len(data)} bytes are not a serialized HloModuleProto; `as_serialized_hlo_module_proto()` of a module, or a dump "
             "made with --xla_dump_hlo_as_proto, gives one"
         ) from None

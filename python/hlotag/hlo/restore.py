@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from hlotag import _core
-from hlotag.errors import HloError
+from hlotag.errors import ParseError
 from hlotag.hlo import opcodes
 from hlotag.tagging import keys
 
@@ -37,12 +37,12 @@ def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frame
       The module, in which all else is as it was, byte for byte.
 
     Raises:
-      HloError: it is no sound HLO module.
+      ParseError: it is no sound HLO module.
     """
     try:
         return program.restore(module, opcodes, rules, keeps_frames=keeps_frames)
     except ValueError as error:
-        raise HloError(f"{len(module)} bytes are no sound HLO module: {error}") from None
+        raise ParseError(f"{len(module)} bytes are no sound HLO module: {error}") from None
 
 
 class Rules:

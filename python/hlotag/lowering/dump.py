@@ -10,7 +10,6 @@ from typing import Any
 from hlotag import _compat
 from hlotag._util.arguments import path_of
 from hlotag._util.files import as_file_name, module_file_name, write_atomically
-from hlotag.errors import ArgumentError
 from hlotag.host.modules import copy_of
 from hlotag.passes.pipeline import run_and_report
 from hlotag.tagging.warning import warn
@@ -50,7 +49,7 @@ def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
     """
     global _directory  # noqa: PLW0603
     previous = _directory
-    _directory = None if directory is None else path_of("directory", directory, ArgumentError).absolute()
+    _directory = None if directory is None else path_of("directory", directory).absolute()
     return DumpTo(previous)
 
 

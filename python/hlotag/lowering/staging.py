@@ -12,7 +12,7 @@ from typing import Any, get_args
 from hlotag import _compat
 from hlotag._util.arguments import check_decorated, check_flag, shown
 from hlotag._util.version import VERSION
-from hlotag.errors import ArgumentError, PassError, PassFailed, PipelineError, TagDropped
+from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
 from hlotag.host import connection
 from hlotag.lowering import dump, hlo_stage
 from hlotag.lowering.reproducer import with_reproducer
@@ -59,7 +59,7 @@ def enable(
       debug_origins: as for `run_passes`: every module says where its tags come from.
 
     Raises:
-      PipelineError: the pipeline names a pass or an option that does not exist.
+      ArgumentError: the pipeline names a pass or an option that does not exist.
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
@@ -105,7 +105,7 @@ def stage(
       it is entered.
 
     Raises:
-      PipelineError, IncompatibleJaxlibError: as for `enable`.
+      ArgumentError, IncompatibleJaxlibError: as for `enable`.
       ArgumentError: what is decorated is no function, or a generator or coroutine function, whose body runs after the call.
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
@@ -140,7 +140,7 @@ class StageBlock:
 
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, each call of which is a block."""
-        check_decorated(function, "with hlotag.stage(...):", ArgumentError)
+        check_decorated(function, "with hlotag.stage(...):")
 
         @functools.wraps(function)
         def under_stage(*args: Any, **kwargs: Any) -> Any:
@@ -179,10 +179,10 @@ def _make(
     from hlotag import _core
 
     if not isinstance(pipeline, str):
-        raise PipelineError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
+        raise ArgumentError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
     if on_error not in get_args(OnError):
-        raise PipelineError(f"on_error must be 'raise' or 'warn', got {shown(on_error)}")
-    check_flag("debug_origins", debug_origins, PipelineError)
+        raise ArgumentError(f"on_error must be 'raise' or 'warn', got {shown(on_error)}")
+    check_flag("debug_origins", debug_origins)
     connection.ensure()
     text = _complete(pipeline_text(with_rules(pipeline, rules)))
     # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
@@ -217,14 +217,14 @@ def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
         return ("*",) if hlo else ()
     patterns = _patterns("hlo", hlo, "True, False or a list of keys such as ['_scheduling_group_id']")
     if not patterns:
-        raise PipelineError("hlo must be True, False or a list of keys, got none; False turns the stage off")
+        raise ArgumentError("hlo must be True, False or a list of keys, got none; False turns the stage off")
     return patterns
 
 
 def _patterns(name: str, given: Iterable[str], expected: str) -> tuple[str, ...]:
     patterns = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
     if isinstance(given, str) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise PipelineError(f"{name} must be {expected}, got {shown(given)}")
+        raise ArgumentError(f"{name} must be {expected}, got {shown(given)}")
     return tuple(sorted(set(patterns)))
 
 

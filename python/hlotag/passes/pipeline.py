@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._util.arguments import check_flag, check_text, shown
 from hlotag._util.deep import MAX_DEPTH, with_room
-from hlotag.errors import Diagnostic, PassError, PipelineError, TagDropped
+from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
 from hlotag.host import connection
 from hlotag.host.modules import SOURCE_NAME, artifact_version, nesting_depth, new_context, parse_module, to_bytecode
 from hlotag.passes import jax_artifacts
@@ -117,16 +117,16 @@ def run_passes(
         from the program when it is asked for, goes through the same passes.
 
     Raises:
-        PipelineError: `pipeline` is malformed, or names a pass or an option that does not exist; or an option is no bool.
+        ArgumentError: `pipeline` is malformed, or names a pass or an option that does not exist; an option is no bool; or
+            `module` is none of these.
         ParseError: `module` is text or bytes and cannot be read.
         PassError: A pass failed, or what it left is not valid, or JAX could not call it.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
-        TypeError: `module` is something else.
     """
     text = pipeline_text(pipeline)
     options = {"verify": verify, "debug_origins": debug_origins}
     for name, value in options.items():
-        check_flag(name, value, PipelineError)
+        check_flag(name, value)
     connection.ensure()
     from jaxlib.mlir import ir
 
@@ -137,7 +137,7 @@ def run_passes(
         run_on_artifact = jax_artifacts.runner_for(module)
         if run_on_artifact is None:
             expected = "an ir.Module, str, bytes, jax.stages.Lowered or jax.export.Exported"
-            raise TypeError(f"module must be {expected}, not {type(module).__name__}")
+            raise ArgumentError(f"module must be {expected}, not {type(module).__name__}")
         return run_on_artifact(module, lambda inner: _run_or_raise(inner, text, options))
     with new_context():
         parsed = parse_module(module)
@@ -174,20 +174,20 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
 
     Raises:
         TagError, OSError: A file of rules is malformed, or cannot be read.
-        PipelineError: It is malformed, or names a pass or an option of hlotag's that does not exist. What is wrong with the
+        ArgumentError: It is malformed, or names a pass or an option of hlotag's that does not exist. What is wrong with the
             names of other passes shows when the pipeline is run.
     """
     from hlotag import _core
 
     texts = [pipeline] if isinstance(pipeline, str) else pipeline
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise PipelineError(f"pipeline must be a string or a sequence of strings, not {shown(pipeline)}")
+        raise ArgumentError(f"pipeline must be a string or a sequence of strings, not {shown(pipeline)}")
     for text in texts:
-        check_text("pipeline", text, PipelineError)
+        check_text("pipeline", text)
     try:
         named = [(name, element) for text in texts for name, element, _ in _core.pipeline_elements(text)]
     except ValueError as error:
-        raise PipelineError(str(error)) from None
+        raise ArgumentError(str(error)) from None
     elements = [element for _, element in named]
     if any("rules-file=" in element for element in elements):
         from hlotag.passes.rules import with_rules_of_file
@@ -209,7 +209,7 @@ def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
         A `_core.RunResult`.
 
     Raises:
-        PipelineError: MLIR rejects a part of the pipeline.
+        ArgumentError: MLIR rejects a part of the pipeline.
     """
     return _run(PythonRun(module), pipeline, options)
 
@@ -232,7 +232,7 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     try:
         result = with_room(depth, lambda: _core.run(run.module.operation._CAPIPtr, pipeline, python_run=run, **options))
     except ValueError as error:
-        raise PipelineError(str(error)) from None
+        raise ArgumentError(str(error)) from None
     if run.exception is not None and not isinstance(run.exception, Exception):
         raise run.exception  # An interrupt is no failure of the pass that it met.
     return result

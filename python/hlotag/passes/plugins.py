@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._util.arguments import check_text, path_of
-from hlotag.errors import PluginError
+from hlotag.errors import ArgumentError, HlotagError
 from hlotag.host import connection
 
 _GROUP = "hlotag.passes"
@@ -28,11 +28,11 @@ def get_include() -> str:
         Its path.
 
     Raises:
-        PluginError: This hlotag was not installed with headers.
+        HlotagError: This hlotag was not installed with headers.
     """
     directory = Path(__file__).absolute().parent.parent / "include"
     if not (directory / "hlotag" / "src").is_dir():
-        raise PluginError(f"this hlotag has no headers in {directory}: install it with pip")
+        raise HlotagError(f"this hlotag has no headers in {directory}: install it with pip")
     return str(directory)
 
 
@@ -47,21 +47,21 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
         The names of the plugin's passes. Loading it once more does nothing and returns them again.
 
     Raises:
-        PluginError: There is no such library or entry point, it is no plugin, it was built for another version of hlotag, or one
-            of its passes has a name that is taken; then none of them is registered.
+        ArgumentError: There is no such library or entry point, it is no plugin, it was built for another version of hlotag,
+            or one of its passes has a name that is taken; then none of them is registered.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
     """
-    path = Path(_find(str(path_of("plugin", plugin, PluginError)))).absolute()
-    check_text("plugin", str(path), PluginError)
+    path = Path(_find(str(path_of("plugin", plugin)))).absolute()
+    check_text("plugin", str(path))
     if not os.path.isfile(path):  # False also of a name that is too long for one.
-        raise PluginError(f"{path}: there is no such file")
+        raise ArgumentError(f"{path}: there is no such file")
     connection.ensure()
     from hlotag import _core
 
     try:
         names = tuple(_core.load_plugin(str(path.resolve())))
     except _core.PluginError as error:
-        raise PluginError(str(error)) from None
+        raise ArgumentError(str(error)) from None
     library_of.update(dict.fromkeys(names, str(path)))
     return names
 
@@ -75,7 +75,7 @@ def _find(plugin: str) -> str:
         return plugin
     if plugin not in found.names:
         known = ", ".join(sorted(found.names)) or "none"
-        raise PluginError(
+        raise ArgumentError(
             f"{plugin!r} is neither a file nor an entry point {_GROUP!r} of an installed package (those installed: {known})"
         )
     try:
@@ -83,4 +83,4 @@ def _find(plugin: str) -> str:
         path: Any = target() if callable(target) else target
         return os.fspath(path)
     except Exception as error:
-        raise PluginError(f"the entry point {plugin!r} ({found[plugin].value}) failed: {error!r}") from error
+        raise ArgumentError(f"the entry point {plugin!r} ({found[plugin].value}) failed: {error!r}") from error

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hlotag._util.arguments import check_text, shown
-from hlotag.errors import PipelineError
+from hlotag.errors import ArgumentError
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -71,8 +71,8 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         `pass_`; or a decorator, if `pass_` is not given.
 
     Raises:
-        TypeError: `pass_` is neither, or a field has no default or another type.
-        PipelineError: There is another pass of that name already, or pipelines cannot have the name.
+        ArgumentError: `pass_` is neither; a field has no default or another type; there is another pass of that name already; or
+            pipelines cannot have the name.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
     """
     if pass_ is None:
@@ -80,8 +80,8 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
     options = _options_of(pass_)
     argument = name if name is not None else _WORD_START.sub("-", pass_.__name__).lower().replace("_", "-")
     if not isinstance(argument, str):
-        raise PipelineError(f"the name of a pass must be a string, got {shown(argument)}")
-    check_text("the name of a pass", argument, PipelineError)
+        raise ArgumentError(f"the name of a pass must be a string, got {shown(argument)}")
+    check_text("the name of a pass", argument)
     _refuse_mlir_names(argument)
     from hlotag import _core
 
@@ -93,7 +93,7 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
     try:
         _core.register_pass(argument, summary, description.strip(), written, _caller(pass_, options), replace=replaces)
     except ValueError as error:
-        raise PipelineError(str(error)) from None
+        raise ArgumentError(str(error)) from None
     module_of[argument], _qualname_of[argument] = place
     _versions[argument] += 1
     return pass_
@@ -123,11 +123,11 @@ class _Option:
 def _options_of(pass_: Any) -> list[_Option]:
     if not isinstance(pass_, type):
         if not callable(pass_) or not hasattr(pass_, "__name__"):
-            raise TypeError(f"a pass must be a function or a frozen dataclass, got {shown(pass_)}")
+            raise ArgumentError(f"a pass must be a function or a frozen dataclass, got {shown(pass_)}")
         return []
     parameters = getattr(pass_, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen or not any("__call__" in vars(base) for base in pass_.__mro__):
-        raise TypeError(f"{pass_.__name__} must be a frozen dataclass with a method __call__(self, module)")
+        raise ArgumentError(f"{pass_.__name__} must be a frozen dataclass with a method __call__(self, module)")
     types = typing.get_type_hints(pass_)
     return [_option(pass_.__name__, field, types[field.name]) for field in dataclasses.fields(pass_) if field.init]
 
@@ -138,11 +138,11 @@ def _option(owner: str, field: dataclasses.Field[Any], hint: Any) -> _Option:
     if field.default_factory is not dataclasses.MISSING:
         default = field.default_factory()
     if default is dataclasses.MISSING:
-        raise TypeError(f"{where}: an option needs a default")
+        raise ArgumentError(f"{where}: an option needs a default")
     type_, convert = _type_of(where, hint)
     expected = list | tuple if convert in (list, tuple) else str if "|" in type_ else hint
     if not isinstance(default, expected) or (type(default) is bool and hint is not bool):
-        raise TypeError(f"{where}: the default {default!r} is not of type {type_}")
+        raise ArgumentError(f"{where}: the default {default!r} is not of type {type_}")
     return _Option(field.name, type_, default, str(field.metadata.get("description", "")), convert)
 
 
@@ -155,7 +155,9 @@ def _type_of(where: str, hint: Any) -> tuple[str, Callable[[Any], Any]]:
     choices = typing.get_args(hint)
     if typing.get_origin(hint) is typing.Literal and len(choices) > 1 and all(_CHOICE.fullmatch(str(c)) for c in choices):
         return "|".join(choices), str
-    raise TypeError(f"{where}: expected bool, int, float, str, tuple[str, ...], list[str] or a Literal of words, got {hint!r}")
+    raise ArgumentError(
+        f"{where}: an option is a bool, int, float, str, tuple[str, ...], list[str] or Literal of words, not {hint!r}"
+    )
 
 
 def _caller(pass_: Any, options: list[_Option]) -> Callable[[PythonRun, list[Any]], str | None]:
@@ -196,4 +198,4 @@ def _refuse_mlir_names(argument: str) -> None:
         except Exception as error:
             if _UNKNOWN_PASS in str(error):
                 return
-    raise PipelineError(f"MLIR has a pass named '{argument}'")
+    raise ArgumentError(f"MLIR has a pass named '{argument}'")

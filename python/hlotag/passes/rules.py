@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._util.arguments import check_text, path_of, shown
-from hlotag.errors import PipelineError, TagError
+from hlotag.errors import ArgumentError, TagError
 from hlotag.tagging import keys
 from hlotag.tagging.marks import as_text
 
@@ -105,7 +105,7 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
 
     Raises:
       TagError: they are no rules.
-      PipelineError: there are rules, and no `hlotag-attach` that would apply them.
+      ArgumentError: there are rules, and no `hlotag-attach` that would apply them.
     """
     if not isinstance(rules, Iterable):
         raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
@@ -117,14 +117,14 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
         return pipeline
     from hlotag import _core
 
-    check_text("pipeline", pipeline, PipelineError)
+    check_text("pipeline", pipeline)
     try:
         elements = [(name, element) for name, element, _ in _core.pipeline_elements(pipeline)]
     except ValueError as error:
-        raise PipelineError(str(error)) from None
+        raise ArgumentError(str(error)) from None
     place = next((place for place, (name, _) in enumerate(elements) if name == _ATTACH), None)
     if place is None:
-        raise PipelineError(f"rules need the pass {_ATTACH}, which is not in the pipeline {pipeline!r}")
+        raise ArgumentError(f"rules need the pass {_ATTACH}, which is not in the pipeline {pipeline!r}")
     texts = [element for _, element in elements]
     has_options = texts[place] != _ATTACH
     texts.insert(place, f"{_ATTACH}{{rules={_core.print_option(as_option(rules))}}}")

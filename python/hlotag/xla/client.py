@@ -41,7 +41,7 @@ class Client:
         if client is None or isinstance(client, str):
             client = backend.get_backend(client)
         if not isinstance(client, _compat.JaxlibClient):
-            raise TypeError(f"client must be a client of jaxlib's or the name of a platform, not {type(client).__name__}")
+            raise ArgumentError(f"client must be a client of jaxlib's or the name of a platform, not {type(client).__name__}")
         self._raw = client
 
     def __getattr__(self, name: str) -> Any:

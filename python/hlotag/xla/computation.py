@@ -89,11 +89,11 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
     Raises:
         ArgumentError: A parameter is not as described here.
-        TypeError: `fun` cannot be called.
+        ArgumentError: `fun` cannot be called.
     """
     del instantiate_const_outputs
     if not callable(fun):
-        raise TypeError(f"xla_computation takes a function, not {shown(fun)}")
+        raise ArgumentError(f"xla_computation takes a function, not {shown(fun)}")
     check_flag("return_shape", return_shape, ArgumentError)
     if tuple_args is not None:
         check_flag("tuple_args", tuple_args, ArgumentError)

@@ -159,7 +159,7 @@ class Loaded(Executable):
 
     def __init__(self, jaxlib_object: Any, serialized: bytes | None = None):
         if not isinstance(jaxlib_object, _compat.JaxlibLoadedExecutable):
-            raise TypeError(f"jaxlib_object must be a loaded executable of jaxlib's, not {type(jaxlib_object).__name__}")
+            raise ArgumentError(f"jaxlib_object must be a loaded executable of jaxlib's, not {type(jaxlib_object).__name__}")
         super().__init__(jaxlib_object, jaxlib_object.client)
         self._devices = tuple(jaxlib_object.local_devices())
         self._serialized = serialized

@@ -99,9 +99,9 @@ def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Progr
 
     Raises:
         ParseError: It is none of these, or cannot be read; the message says what it looks like, and where the fault is.
-        PipelineError: `pipeline` is malformed.
+        ArgumentError: `pipeline` is malformed.
         PassError: A pass failed.
-        TypeError: It is an object of a class that cannot be read.
+        ArgumentError: It is an object of a class that cannot be read.
     """
     try:
         program = _read(computation)
@@ -121,7 +121,7 @@ def _read(computation: Any) -> Program:
     for kind, reader in _READERS.items():
         if isinstance(computation, kind):
             return reader(computation)
-    raise TypeError(f"cannot compile a {type(computation).__name__}: {_advice_on(computation)}")
+    raise ArgumentError(f"cannot compile a {type(computation).__name__}: {_advice_on(computation)}")
 
 
 def _advice_on(computation: Any) -> str:

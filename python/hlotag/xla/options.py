@@ -49,7 +49,7 @@ class _Options:
             setattr(target, name, value)
         except TypeError:
             expected = f"a value like {getattr(target, name)!r}"
-            raise TypeError(f"{type(self).__name__}.{name} must be {expected}, not {value!r}") from None
+            raise ArgumentError(f"{type(self).__name__}.{name} must be {expected}, not {value!r}") from None
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self.jaxlib_object)})
@@ -232,12 +232,13 @@ class CompileOptions(_Options):
 
 def _check_kind(name: str, value: Any, expected: type) -> None:
     if not isinstance(value, expected):
-        raise TypeError(f"{name} must be an hlotag.xla.{expected.__name__}, not {type(value).__module__}.{type(value).__name__}")
+        given = f"{type(value).__module__}.{type(value).__name__}"
+        raise ArgumentError(f"{name} must be an hlotag.xla.{expected.__name__}, not {given}")
 
 
 def _check_message(what: str, serialized: Any) -> None:
     if not isinstance(serialized, bytes):
-        raise TypeError(f"{what} must be given as bytes, not {type(serialized).__name__}")
+        raise ArgumentError(f"{what} must be given as bytes, not {type(serialized).__name__}")
     try:
         _wire.parts(serialized)
     except ValueError as error:
