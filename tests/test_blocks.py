@@ -97,9 +97,28 @@ def decorated_jitted(x):
     return jnp.sin(x)
 
 
-@pytest.mark.parametrize("function", [decorated, decorated_jitted])
+@hlotag.stage()
+@jax.jit
+def staged_jitted(x):
+    return jnp.sin(x)
+
+
+@pytest.mark.parametrize("function", [decorated, decorated_jitted, staged_jitted])
 def test_a_decorated_function_is_copied_and_pickled_by_its_name(function):
     assert copy.copy(function) is copy.deepcopy(function) is pickle.loads(pickle.dumps(function)) is function
+
+
+def test_a_jitted_function_that_a_stage_decorates_is_lowered_in_it():
+    f = hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="sine")])(jax.jit(jnp.sin))
+    assert [op.entries for op in ops_of(f.lower(X))] == [{"k": "v"}]
+
+
+@pytest.mark.parametrize("block", [hlotag.tagged({"k": "v"}), hlotag.stage(None)])
+def test_decorated_callables_compare_like_what_they_wrap(block):
+    jitted = jax.jit(jnp.sin)
+    assert block(jitted) == block(jitted) and hash(block(jitted)) == hash(block(jitted))
+    assert block(jitted).lower == block(jitted).lower
+    assert block(jitted) != block(jax.jit(jnp.cos)) and block(jitted) != hlotag.fuse_limit()(jitted)
 
 
 def test_a_copy_of_a_decorated_object_is_decorated(staged):

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
 from hlotag import _compat
-from hlotag._util.arguments import check_decorated, check_flag, shown
+from hlotag._util.arguments import check_flag, shown
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
 from hlotag.host import connection
@@ -20,6 +20,7 @@ from hlotag.passes import python_passes
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
 from hlotag.passes.rules import Rule, with_rules
 from hlotag.tagging import keys, marks, scopes, state, tracing
+from hlotag.tagging.decorated import around
 from hlotag.tagging.marks import as_text
 from hlotag.tagging.state import OnError, Stage, active, unique
 from hlotag.tagging.tags import lowered, note_removals, tag_equations, with_policies
@@ -140,14 +141,7 @@ class StageBlock:
 
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, each call of which is a block."""
-        check_decorated(function, "with hlotag.stage(...):")
-
-        @functools.wraps(function)
-        def under_stage(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return under_stage
+        return around(function, self, "with hlotag.stage(...):", ArgumentError)
 
 
 def under(now: Stage | None) -> AbstractContextManager[Any]:

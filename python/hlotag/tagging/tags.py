@@ -7,21 +7,19 @@ its equations are traced in; a value tag is written into the contexts of the equ
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MethodType
 from typing import Any, Literal
 
 import jax
 import numpy as np
 
 from hlotag import _compat
-from hlotag._util.arguments import check_decorated, shown
+from hlotag._util.arguments import shown
 from hlotag._util.identity import ByIdentity
 from hlotag.errors import TagDropped, TagError
 from hlotag.tagging import keys, scopes, tracing
+from hlotag.tagging.decorated import around
 from hlotag.tagging.marks import GRAD, UNSET, Reserved, as_text, reserved
 from hlotag.tagging.state import active
 from hlotag.tagging.warning import warn_at
@@ -120,44 +118,7 @@ class Block:
 
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, run within this block. Methods of a jitted one, such as `.lower`, are too."""
-        check_decorated(function, "with hlotag.tagged(...):", TagError)
-        if not inspect.isfunction(function):
-            return _Tagged(function, self)
-
-        @functools.wraps(function)
-        def within(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return within
-
-
-class _Tagged:
-    """A callable whose calls, and whose methods' calls (`.lower` of a jitted function), run within a block."""
-
-    def __init__(self, function: Callable, block: Block):
-        functools.update_wrapper(self, function)
-        self._function = function
-        self._block = block
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with self._block:
-            return self._function(*args, **kwargs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        bind = getattr(type(self._function), "__get__", None)
-        # Python 3.13 has a `functools.partial.__get__` that binds nothing.
-        if instance is None or bind is None or bind(self._function, instance, owner) is self._function:
-            return self
-        return MethodType(self, instance)
-
-    def __reduce__(self) -> Any:
-        """By name where the function has one, as functions are."""
-        return getattr(self, "__qualname__", None) or (_Tagged, (self._function, self._block))
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._function, name)
-        return _Tagged(attribute, self._block) if callable(attribute) else attribute
+        return around(function, self, "with hlotag.tagged(...):", TagError)
 
 
 def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does a decorator return? A callable that binds, copies and compares like the one that it wraps."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import MethodType
+from typing import Any
+
+from hlotag._util.arguments import check_decorated
+from hlotag.errors import HlotagError
+
+
+def around(function: Callable, block: AbstractContextManager[Any], written: str, error: type[HlotagError]) -> Callable:
+    """Decorates a callable: each call of it, and of its methods (`.lower` of a jitted function), runs within a block.
+
+    Args:
+      function: the callable.
+      block: the block, which can be entered again.
+      written: how users write the block.
+      error: raised if `function` cannot be decorated.
+
+    Returns:
+      The decorated callable.
+
+    Raises:
+      HlotagError: `function` is no callable, or a generator or coroutine function.
+    """
+    check_decorated(function, written, error)
+    if not inspect.isfunction(function):
+        return _Within(function, block)
+
+    @functools.wraps(function)
+    def within(*args: Any, **kwargs: Any) -> Any:
+        with block:
+            return function(*args, **kwargs)
+
+    return within
+
+
+class _Within:
+    """A callable whose calls, and whose methods' calls, run within a block."""
+
+    def __init__(self, function: Callable, block: AbstractContextManager[Any]):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._block = block
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self._block:
+            return self._function(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        bind = getattr(type(self._function), "__get__", None)
+        # Python 3.13 has a `functools.partial.__get__` that binds nothing.
+        if instance is None or bind is None or bind(self._function, instance, owner) is self._function:
+            return self
+        return MethodType(self, instance)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Within) and (self._function, self._block) == (other._function, other._block)
+
+    def __hash__(self) -> int:
+        return hash((self._function, self._block))
+
+    def __reduce__(self) -> Any:
+        """By name where the function has one, as functions are."""
+        return getattr(self, "__qualname__", None) or (_Within, (self._function, self._block))
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._function, name)
+        return _Within(attribute, self._block) if callable(attribute) else attribute

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `hlotag` shows: public names, the types of results, and one kind of error for a bad argument."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import hlotag
+
+X = np.ones((2, 2), np.float32)
+
+
+def test_dir_has_public_names_only():
+    names = dir(hlotag)
+    assert [name for name in names if name.startswith("_")] == ["__version__"]
+    modules = {name for name in names if inspect.ismodule(getattr(hlotag, name))}
+    assert modules == {"audit", "xla"} and set(hlotag.__all__) == set(names) - {"__version__"}
+
+
+def test_types_of_results_are_public():
+    assert isinstance(hlotag.list_passes()[0], hlotag.PassInfo)
+    options = [option for info in hlotag.list_passes() for option in info.options]
+    assert isinstance(options[0], hlotag.PassOption)
+    assert isinstance(hlotag.register_key("a_key_of_the_public_surface"), hlotag.Key)
+    with pytest.raises(hlotag.PassError) as raised:
+        hlotag.run_passes("module attributes {hlotag.tags = 3 : i32} {}", "hlotag-resolve")
+    assert all(isinstance(diagnostic, hlotag.Diagnostic) for diagnostic in raised.value.diagnostics)
+
+
+def test_the_parts_of_an_audit_are_public():
+    with hlotag.stage():
+        audit = hlotag.audit(lambda x: hlotag.tag(x @ x, {"k": "v"}), X)
+    (tag,) = audit.tags
+    assert (type(audit), type(tag), type(tag.state)) == (hlotag.Audit, hlotag.Tag, hlotag.TagState)
+    assert isinstance(tag.op, hlotag.Op) and all(isinstance(step, hlotag.Step) for step in tag.steps)
+
+
+MISTAKES = {
+    "a module": lambda: hlotag.run_passes(3),
+    "a pipeline": lambda: hlotag.run_passes("module {}", 3),
+    "an unknown pass": lambda: hlotag.run_passes("module {}", "hlotag-stripp"),
+    "a policy": lambda: hlotag.enable(on_error="ignore"),
+    "rules": lambda: hlotag.enable(rules=3),
+    "a rule": lambda: hlotag.Rule({"k": "v"}),
+    "a tag": lambda: hlotag.tag(X, 3),
+    "a key": lambda: hlotag.register_key(""),
+    "a pass": lambda: hlotag.register_pass(3),
+    "a plugin": lambda: hlotag.load_pass_plugin("/no/such/plugin.so"),
+    "a folder": lambda: hlotag.dump_to(3),
+    "a file of rules": lambda: hlotag.load_rules(3),
+    "a decorated": lambda: hlotag.stage()(3),
+    "a call": lambda: hlotag.xla_metadata_call(3),
+    "an audited": lambda: hlotag.audit(3),
+    "a traced": lambda: hlotag.xla_computation(3),
+    "a client": lambda: hlotag.xla.Client(3),
+    "a program": lambda: hlotag.xla.compile(3),
+    "an executable": lambda: hlotag.xla.LoadedExecutable(3),
+    "an option": lambda: setattr(hlotag.xla.CompileOptions(), "num_replicas", "two"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_a_bad_argument_is_one_kind_of_error(mistake):
+    with pytest.raises(hlotag.ArgumentError) as raised:
+        mistake()
+    assert isinstance(raised.value, hlotag.HlotagError) and isinstance(raised.value, TypeError | ValueError)
