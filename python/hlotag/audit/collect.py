@@ -18,7 +18,7 @@ from hlotag._util.deep import with_room
 from hlotag._util.version import VERSION
 from hlotag.audit import classify, cse, dumps, liveness, program
 from hlotag.audit.classify import Capture
-from hlotag.audit.collector import no_collection
+from hlotag.audit.garbage import no_collection
 from hlotag.audit.model import Audit, Stage
 from hlotag.audit.progress import step, track
 from hlotag.errors import ArgumentError, ParseError

@@ -12,7 +12,7 @@ from typing import Any
 
 from hlotag.audit import classify, cse
 from hlotag.audit.classify import Capture
-from hlotag.audit.collector import no_collection
+from hlotag.audit.garbage import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
 from hlotag.audit.model import Audit, Stage, Step, Tag, TagState
 from hlotag.audit.progress import step, track

@@ -8,17 +8,16 @@ numbers taken out. What JAX caches, prints and exports, and what anybody reads f
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat
+from hlotag._util.kept import Kept
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
 from hlotag.hlo import prepared
 from hlotag.hlo.join import join
@@ -48,22 +47,11 @@ class Record:
     after: HloModule
 
 
-_records: contextvars.ContextVar[list[Record] | None] = contextvars.ContextVar("hlotag_records", default=None)
+recorded: Kept[Record] = Kept("hlotag_records")
+"""A block that yields a list: a record of each compilation that its thread starts within it, and that the stage has work in.
 
-
-@contextmanager
-def recorded() -> Iterator[list[Record]]:
-    """Collects a record of each compilation that this thread starts within the block, and that the stage has work in.
-
-    Yields:
-      The list that they are appended to. What is found in one of JAX's caches is not compiled.
-    """
-    records: list[Record] = []
-    token = _records.set(records)
-    try:
-        yield records
-    finally:
-        _records.reset(token)
+What is found in one of JAX's caches is not compiled.
+"""
 
 
 def prepare(module: Any, stage: Stage) -> None:
@@ -108,7 +96,7 @@ class _Restoration:
         self._stage = stage
         self._platform = platform
         self._name = _name_in_xla(module.operation.attributes["sym_name"].value)
-        self._records = _records.get()
+        self._records = recorded.innermost()
 
     def __call__(self, module: bytes) -> bytes | None:
         # GPU's compiler compiles single fusions of the program by themselves, to see how they do.

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import contextvars
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._util.arguments import check_flag, check_text, shown
 from hlotag._util.deep import MAX_DEPTH, with_room
+from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
 from hlotag.host import connection
 from hlotag.host.modules import SOURCE_NAME, artifact_version, nesting_depth, new_context, parse_module, to_bytecode
@@ -37,7 +36,9 @@ DEFAULT_PIPELINE = (
 
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
-_kept_reports: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("hlotag_reports", default=None)
+kept_reports: Kept[str] = Kept("hlotag_reports")
+"""Keeps what passes warn of and remark on, such as rules that match nothing, each with its place."""
+
 _logger = logging.getLogger("hlotag")
 
 
@@ -147,21 +148,6 @@ def run_passes(
         return with_room(nesting_depth(module), lambda: str(parsed.operation.get_asm(enable_debug_info=_has_locations(module))))
 
 
-@contextmanager
-def kept_reports() -> Iterator[list[str]]:
-    """Collects what passes warn of and remark on in this thread, such as rules that match nothing.
-
-    Yields:
-        The list that the reports are appended to, each with its place.
-    """
-    reports: list[str] = []
-    token = _kept_reports.set(reports)
-    try:
-        yield reports
-    finally:
-        _kept_reports.reset(token)
-
-
 def pipeline_text(pipeline: str | Sequence[str]) -> str:
     """Checks a pipeline and brings it into its canonical form.
 
@@ -245,7 +231,7 @@ def _run_or_raise(module: ir.Module, pipeline: str, options: Mapping[str, Any]) 
         raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics]) from run.exception
     for diagnostic in result.diagnostics:
         text = f"{diagnostic.location}: {diagnostic.message}"
-        if (kept := _kept_reports.get()) is not None:
+        if (kept := kept_reports.innermost()) is not None:
             kept.append(text)
         if diagnostic.severity == "warning":
             warn_at(text, TagDropped, diagnostic.file if diagnostic.file != SOURCE_NAME else None, diagnostic.line)
