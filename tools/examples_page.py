@@ -42,6 +42,14 @@ def heading(name: str) -> str:
     return f"## {name}\n\n{about(name)}\n"
 
 
+def code(name: str) -> str:
+    """The example's program, without its license line and docstring."""
+    source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    docstring = ast.parse(source).body[0]
+    lines = source.splitlines()[docstring.end_lineno :]
+    return "\n".join(["```py", *lines[1:], "```", ""])
+
+
 def run(name: str, folder: Path) -> str:
     """Runs an example; returns what it printed."""
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "COLUMNS": "100"}
@@ -56,13 +64,13 @@ def section(name: str) -> str:
         shutil.copy(Path(folder) / f"{name}.png", IMAGES)
     print(f"{name}: ok", flush=True)
     picture = f"![What became of the tags of {name}](images/examples/{name}.png)"
-    return f"{heading(name)}\n```text\n{said.rstrip()}\n```\n\n{picture}\n"
+    return f"{heading(name)}\n{code(name)}\n```text\n{said.rstrip()}\n```\n\n{picture}\n"
 
 
 def problems() -> list[str]:
     """What of the page is not as the examples are; outputs depend on JAX's version and are not looked at."""
     page = PAGE.read_text(encoding="utf-8")
-    found = [f"{name} is not there, or says something else" for name in names() if heading(name) not in page]
+    found = [f"{name} is not there, or is another program" for name in names() if heading(name) + "\n" + code(name) not in page]
     found += [f"{name} has no picture" for name in names() if not (IMAGES / f"{name}.png").exists()]
     return found + [f"{path.stem} is no example" for path in IMAGES.glob("*") if path.stem not in names()]
 
