@@ -196,10 +196,10 @@ def in_processes(code: str, repeat: int, **environment: str) -> float:
 
 ELAPSED = "print(time.perf_counter() - start)"
 BUSY = "print(time.process_time())"
-CONNECTION = "import jax; from hlotag import _core; from hlotag.host import connection"
+CONNECTION = "import jax; from hlotag.host import connection, library"
 LOOK_UP = f"{CONNECTION}; start = time.perf_counter(); connection.ensure(); {ELAPSED}"
 
-SYMBOLS = f"{CONNECTION}; start = time.perf_counter(); connection._read_offsets(connection.find_host()); {ELAPSED}"
+SYMBOLS = f"{CONNECTION}; start = time.perf_counter(); connection._read_offsets(library.find_host()); {ELAPSED}"
 
 
 def main() -> None:

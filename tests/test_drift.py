@@ -15,7 +15,8 @@ import pytest
 
 import requires
 from hlotag import _core, errors
-from hlotag.host import connection
+from hlotag.host import trial
+from hlotag.host.library import find_host
 
 pytestmark = pytest.mark.slow
 
@@ -38,10 +39,10 @@ EQUAL = ["mlirArrayAttrGetNumElements <-> mlirDictionaryAttrGetNumElements"]
 TRY_TABLES = """
 import json, os, signal, sys
 from hlotag import _core
-from hlotag.host import connection, modules, probe
+from hlotag.host import library, modules, probe
 from jaxlib.mlir import ir
-library = connection.find_host().library
-offsets = _core.read_symbols(library)
+path = library.find_host().library
+offsets = _core.read_symbols(path)
 registry = modules.dialect_registry()
 unnoticed = []
 for label, change in json.loads(sys.stdin.read()):
@@ -51,7 +52,7 @@ for label, change in json.loads(sys.stdin.read()):
         signal.setitimer(signal.ITIMER_VIRTUAL, 2)  # a wrong function may send a loop round for ever
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         try:
-            missing = _core.install(library, offsets | {name: offsets[other] for name, other in change.items()})
+            missing = _core.install(path, offsets | {name: offsets[other] for name, other in change.items()})
             with ir.Context() as context:
                 context.append_dialect_registry(registry)
                 context.allow_unregistered_dialects = True
@@ -110,19 +111,19 @@ DOCTORED = {
     "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
     "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
     "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),
-    "no child": ("connection.subprocess.run = fail_to_fork", "a trial in a child process could not be started: .*Resource"),
+    "no child": ("trial.subprocess.run = fail_to_fork", "a trial in a child process could not be started: .*Resource"),
     "no interpreter": ("sys.executable = ''", "there is no Python interpreter"),
     "hanging trial": (
-        "connection.subprocess.run = run_and_hang",
-        f"did not finish within {connection._PROBE_TIMEOUT_S} s",
+        "trial.subprocess.run = run_and_hang",
+        f"did not finish within {trial._TIMEOUT_S} s",
     ),
 }
 
 PREPARE = """
 import errno, json, sys, warnings
 from hlotag import _core
-from hlotag.host import connection
-host = connection.find_host()
+from hlotag.host import connection, library, trial
+host = library.find_host()
 offsets = dict(_core.read_symbols(host.library))
 class Core:
     read_symbols = staticmethod(lambda path: _core.read_symbols(path) if path != host.library else offsets)
@@ -130,10 +131,10 @@ class Core:
 import hlotag; hlotag._core = Core()
 def cut(name, size):
     with open(host.library, "rb") as whole, open(name, "wb") as part: part.write(whole.read(size))
-    doctored = connection.Host(host.version, name, 1, 1)
-    connection.find_host = lambda: doctored
+    doctored = library.Host(host.version, name, 1, 1)
+    library.find_host = lambda: doctored
 def fail_to_fork(*args, **options): raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-run = connection.subprocess.run
+run = trial.subprocess.run
 def run_and_hang(command, *, input, timeout, **options):
     if json.loads(input)["offsets"] is None:
         return run(command, input=input, timeout=timeout, **options)
@@ -186,8 +187,8 @@ def test_an_unwritable_cache_changes_nothing(run_python: RunPython) -> None:
 def test_the_second_host_is_tried_once(run_python: RunPython, tmp_path: Path) -> None:
     watch = """
 trials = []
-probe = connection._probe
-connection._probe = lambda *args: (trials.append(1), probe(*args))
+probe = trial.run
+trial.run = lambda *args: (trials.append(1), probe(*args))
 import atexit; atexit.register(lambda: print(len(trials), file=sys.stderr))
 """
     counts = []
@@ -218,7 +219,7 @@ def test_asking_for_the_first_host_makes_it_an_error(run_python: RunPython, tmp_
 
 
 def test_where_neither_works_the_error_has_both_reasons(run_python: RunPython, tmp_path: Path) -> None:
-    doctor = DOCTORED["missing symbol"][0] + "; connection._PROBE_CODE = 'raise RuntimeError(\"no such method\")'\n"
+    doctor = DOCTORED["missing symbol"][0] + "; trial._CODE = 'raise RuntimeError(\"no such method\")'\n"
     text = failing(run_python, doctor, HLOTAG_CACHE_DIR=str(tmp_path), HLOTAG_HOST="")
     assert text.startswith("IncompatibleJaxlibError")
     assert "no such method" in text
@@ -226,7 +227,7 @@ def test_where_neither_works_the_error_has_both_reasons(run_python: RunPython, t
 
 
 def test_bindings_of_another_shape_are_refused(run_python: RunPython, tmp_path: Path) -> None:
-    doctor = "from jaxlib.mlir import ir; connection._probe = lambda *args: None; del ir.NameLoc\n"
+    doctor = "from jaxlib.mlir import ir; trial.run = lambda *args: None; del ir.NameLoc\n"
     text = failing(run_python, doctor, HLOTAG_CACHE_DIR=str(tmp_path), HLOTAG_HOST="bindings")
     assert "its Python bindings of MLIR are not those that hlotag knows" in text
     assert "NameLoc" in text
@@ -247,7 +248,7 @@ def link(source: str, target: str) -> None:
 @pytest.fixture
 def own_jaxlib(tmp_path: Path) -> tuple[Path, Path]:
     """A folder with a jaxlib of its own, to be put first in PYTHONPATH, and the library in it, which may be replaced."""
-    library = Path(connection.find_host().library)
+    library = Path(find_host().library)
     copy = tmp_path / "site" / "jaxlib"
     shutil.copytree(library.parent, copy, copy_function=link, ignore=shutil.ignore_patterns("__pycache__", "include"))
     return copy.parent, copy / library.name
@@ -260,8 +261,8 @@ def warnings_of_the_second_host(run_python: RunPython, site: Path, library: Path
 import json, sys, warnings
 import hlotag
 from hlotag import _core
-from hlotag.host import connection
-host = connection.find_host()
+from hlotag.host import library, trial
+host = library.find_host()
 assert host.library == {str(library)!r}
 {first}
 """
@@ -299,7 +300,7 @@ with open(host.library + ".new", "r+b") as file:
     file.seek(-1, 1)
     file.write(bytes([byte[0] ^ 1]))
 os.replace(host.library + ".new", host.library)
-connection._probe = lambda *args: None  # a trial in a new process says how the new library works, and not this one
+trial.run = lambda *args: None  # a trial in a new process says how the new library works, and not this one
 """
     ((_, message),) = warnings_of_the_second_host(run_python, site, library, replace)
     assert "(mlirOperationClone differs): it was replaced since; restart the process" in message

@@ -19,16 +19,18 @@ import pytest
 
 import requires
 from hlotag import _core, errors
-from hlotag.host import connection, probe
+from hlotag.host import connection, probe, trial
+from hlotag.host.cache import cache_directory
+from hlotag.host.library import Host, find_host
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 CONNECT = """
 import json, os, sys
 from hlotag import _core
-from hlotag.host import connection
+from hlotag.host import connection, trial
 calls = []
-for owner, name in ((connection, "_read_offsets"), (connection, "_probe")):
+for owner, name in ((connection, "_read_offsets"), (trial, "run")):
     def spy(*args, _name=name, _function=getattr(owner, name)):
         calls.append(_name)
         return _function(*args)
@@ -60,8 +62,8 @@ def cache(good_cache: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def host() -> connection.Host:
-    return connection.find_host()
+def host() -> Host:
+    return find_host()
 
 
 def connect(run_python: RunPython, directory: Path | str, code: str = CONNECT) -> list[str]:
@@ -166,14 +168,14 @@ DAMAGES: dict[str, Callable[[str], str]] = {
 def test_damaged_cache_is_rebuilt(run_python: RunPython, cache: Path, damage: str) -> None:
     good = cache.read_text()
     cache.write_text(DAMAGES[damage](good), errors="surrogateescape")
-    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert connect(run_python, cache.parent) == ["_read_offsets", "run"]
     assert cache.read_text() == good
     assert [file.name for file in cache.parent.iterdir()] == [cache.name]
 
 
 def test_world_writable_cache_is_rebuilt(run_python: RunPython, cache: Path) -> None:
     cache.chmod(0o666)
-    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert connect(run_python, cache.parent) == ["_read_offsets", "run"]
     assert stat.S_IMODE(cache.stat().st_mode) == 0o600
 
 
@@ -181,7 +183,7 @@ def test_foreign_cache_is_rebuilt(run_python: RunPython, cache: Path) -> None:
     if os.geteuid() != 0:
         requires.unmet("only root can give a file away")
     os.chown(cache, 12345, -1)
-    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert connect(run_python, cache.parent) == ["_read_offsets", "run"]
     assert cache.stat().st_uid == os.geteuid()
 
 
@@ -189,7 +191,7 @@ def test_cache_that_is_a_link_is_replaced(run_python: RunPython, cache: Path, tm
     target = tmp_path / "target"
     cache.rename(target)
     cache.symlink_to(target)
-    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert connect(run_python, cache.parent) == ["_read_offsets", "run"]
     assert not cache.is_symlink()
 
 
@@ -197,18 +199,18 @@ def test_cache_that_is_no_file_is_ignored(run_python: RunPython, cache: Path) ->
     cache.unlink()
     cache.mkdir()
     (cache / "something").touch()
-    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert connect(run_python, cache.parent) == ["_read_offsets", "run"]
 
 
 def test_fifo_does_not_hang(run_python: RunPython, cache: Path) -> None:
     cache.unlink()
     os.mkfifo(cache)
-    assert connect(run_python, cache.parent) == ["_read_offsets", "_probe"]
+    assert connect(run_python, cache.parent) == ["_read_offsets", "run"]
 
 
 @pytest.mark.parametrize("directory", ["/proc/hlotag", "/dev/null/hlotag"])
 def test_no_place_for_a_cache(run_python: RunPython, directory: str) -> None:
-    assert connect(run_python, directory) == ["_read_offsets", "_probe"]
+    assert connect(run_python, directory) == ["_read_offsets", "run"]
 
 
 # Root can write everywhere, unless it gives that away for what it executes next (PR_CAPBSET_DROP of CAP_DAC_OVERRIDE).
@@ -223,7 +225,7 @@ os.execv(sys.executable, [sys.executable, "-c", code + {rest!r}])
 def test_read_only_cache_directory(run_python: RunPython, tmp_path: Path) -> None:
     directory = tmp_path / "read-only"
     directory.mkdir(mode=0o500)
-    assert connect(run_python, directory, AS_ANYBODY.format(rest=CONNECT)) == ["_read_offsets", "_probe"]
+    assert connect(run_python, directory, AS_ANYBODY.format(rest=CONNECT)) == ["_read_offsets", "run"]
     assert list(directory.iterdir()) == []
 
 
@@ -231,13 +233,13 @@ def test_cache_directory_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLOTAG_CACHE_DIR", "/a")
     monkeypatch.setenv("XDG_CACHE_HOME", "/b")
     monkeypatch.setenv("HOME", "/c")
-    assert connection.cache_directory() == "/a"
+    assert cache_directory() == "/a"
     monkeypatch.setenv("HLOTAG_CACHE_DIR", "")
-    assert connection.cache_directory() == "/b/hlotag"
+    assert cache_directory() == "/b/hlotag"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert connection.cache_directory() == "/c/.cache/hlotag"
+    assert cache_directory() == "/c/.cache/hlotag"
     monkeypatch.setenv("HOME", "relative")
-    assert connection.cache_directory() is None
+    assert cache_directory() is None
 
 
 def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
@@ -257,9 +259,9 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
 def test_missing_symbols_are_all_named(run_python: RunPython, tmp_path: Path) -> None:
     code = """
 from hlotag import _core, errors
-from hlotag.host import connection
+from hlotag.host import connection, library
 gone = _core.required_symbols()[:3]
-offsets = {name: offset for name, offset in _core.read_symbols(connection.find_host().library).items() if name not in gone}
+offsets = {name: offset for name, offset in _core.read_symbols(library.find_host().library).items() if name not in gone}
 class Core:
     read_symbols = staticmethod(lambda path: offsets)
     def __getattr__(self, name): return getattr(_core, name)
@@ -278,7 +280,7 @@ except errors.IncompatibleJaxlibError as error:
     assert not (tmp_path / "cache").exists()
 
 
-def test_stripped_library(host: connection.Host, tmp_path: Path) -> None:
+def test_stripped_library(host: Host, tmp_path: Path) -> None:
     small = Path(host.library).parent / "_jax.so"
     content = bytearray(small.read_bytes())
     content[0x28:0x30] = bytes(8)  # e_shoff: no sections, as after `strip --strip-section-headers`
@@ -287,13 +289,13 @@ def test_stripped_library(host: connection.Host, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no symbol table"):
         _core.read_symbols(str(stripped))
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"stripped\.so: has no symbol table \(it was stripped\)"):
-        connection._read_offsets(connection.Host(host.version, str(stripped), 1, 1))
+        connection._read_offsets(Host(host.version, str(stripped), 1, 1))
 
 
-def test_library_without_the_functions(host: connection.Host) -> None:
+def test_library_without_the_functions(host: Host) -> None:
     small = str(Path(host.library).parent / "_jax.so")
     with pytest.raises(errors.IncompatibleJaxlibError) as caught:
-        connection._read_offsets(connection.Host(host.version, small, 1, 1))
+        connection._read_offsets(Host(host.version, small, 1, 1))
     assert set(caught.value.missing) == set(_core.required_symbols())
 
 
@@ -316,7 +318,7 @@ def test_reader_refuses_garbage(tmp_path: Path, content: bytes, text: str) -> No
         _core.read_symbols(str(tmp_path / "absent"))
 
 
-def test_truncated_library(host: connection.Host, tmp_path: Path) -> None:
+def test_truncated_library(host: Host, tmp_path: Path) -> None:
     file = tmp_path / "library.so"
     with open(host.library, "rb") as library:
         file.write_bytes(library.read(1 << 16))
@@ -324,53 +326,53 @@ def test_truncated_library(host: connection.Host, tmp_path: Path) -> None:
         _core.read_symbols(str(file))
 
 
-def test_install_refuses_offsets_outside_of_the_code(host: connection.Host) -> None:
+def test_install_refuses_offsets_outside_of_the_code(host: Host) -> None:
     offsets = _core.read_symbols(host.library)
     for wrong in (1, host.size * 2, 1 << 62):
         assert connection._install(host, {**offsets, FIRST: wrong}) is not None
 
 
-def test_install_refuses_a_library_that_is_not_loaded(host: connection.Host) -> None:
-    other = connection.Host(host.version, sys.executable + ".absent", 1, 1)
+def test_install_refuses_a_library_that_is_not_loaded(host: Host) -> None:
+    other = Host(host.version, sys.executable + ".absent", 1, 1)
     assert connection._install(other, _core.read_symbols(host.library)) is not None
 
 
-def probe_with(monkeypatch: pytest.MonkeyPatch, host: connection.Host, code: str) -> str:
-    monkeypatch.setattr(connection, "_PROBE_CODE", code)
+def probe_with(monkeypatch: pytest.MonkeyPatch, host: Host, code: str) -> str:
+    monkeypatch.setattr(trial, "_CODE", code)
     with pytest.raises(errors.IncompatibleJaxlibError) as caught:
-        connection._probe(host, _core.read_symbols(host.library))
+        trial.run(host, _core.read_symbols(host.library))
     return str(caught.value)
 
 
-def test_probe_accepts_this_jaxlib(host: connection.Host) -> None:
-    connection._probe(host, _core.read_symbols(host.library))
+def test_probe_accepts_this_jaxlib(host: Host) -> None:
+    trial.run(host, _core.read_symbols(host.library))
 
 
-def test_probe_notices_a_wrong_function(host: connection.Host) -> None:
+def test_probe_notices_a_wrong_function(host: Host) -> None:
     # Two functions of one type, exchanged: the first wrong answer is seen, whether it crashes or not.
     offsets = dict(_core.read_symbols(host.library))
     a, b = "mlirLocationCallSiteGetCallee", "mlirLocationNameGetChildLoc"
     offsets[a], offsets[b] = offsets[b], offsets[a]
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"trial of its MLIR in a child process (failed|crashed)"):
-        connection._probe(host, offsets)
+        trial.run(host, offsets)
 
 
-def test_probe_reports_a_crash(monkeypatch: pytest.MonkeyPatch, host: connection.Host) -> None:
+def test_probe_reports_a_crash(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
     assert "crashed (SIGABRT)" in probe_with(monkeypatch, host, "import os; os.abort()")
 
 
-def test_probe_reports_a_wrong_answer(monkeypatch: pytest.MonkeyPatch, host: connection.Host) -> None:
+def test_probe_reports_a_wrong_answer(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
     assert "exit status 1" in probe_with(monkeypatch, host, "raise RuntimeError('wrong entries')")
     assert "wrong entries" in probe_with(monkeypatch, host, "raise RuntimeError('wrong entries')")
     assert "exit status 0" in probe_with(monkeypatch, host, "print('something else')")
 
 
-def test_probe_reports_a_hang(monkeypatch: pytest.MonkeyPatch, host: connection.Host) -> None:
-    monkeypatch.setattr(connection, "_PROBE_TIMEOUT_S", 0.5)
+def test_probe_reports_a_hang(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
+    monkeypatch.setattr(trial, "_TIMEOUT_S", 0.5)
     assert "did not finish" in probe_with(monkeypatch, host, "import time; time.sleep(60)")
 
 
-def test_probe_without_an_interpreter(monkeypatch: pytest.MonkeyPatch, host: connection.Host) -> None:
+def test_probe_without_an_interpreter(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
     monkeypatch.setattr(sys, "executable", "")
     assert "no Python interpreter" in probe_with(monkeypatch, host, "")
 
@@ -378,7 +380,7 @@ def test_probe_without_an_interpreter(monkeypatch: pytest.MonkeyPatch, host: con
 def test_no_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jaxlib", None)
     with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
-        connection.find_host()
+        find_host()
 
 
 def test_ensure_again_is_free() -> None:
@@ -409,8 +411,8 @@ def test_pass_error_reads_well() -> None:
 
 def test_probe_success_is_the_last_word() -> None:
     done = subprocess.CompletedProcess([], 0, f"noise\n{probe.SUCCESS}\n", "")
-    assert connection._probe_problem(done) is None
-    assert connection._probe_problem(subprocess.CompletedProcess([], 0, "", "")) is not None
+    assert trial._problem(done) is None
+    assert trial._problem(subprocess.CompletedProcess([], 0, "", "")) is not None
 
 
 def test_the_extension_is_small_and_brings_no_llvm():

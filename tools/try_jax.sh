@@ -25,10 +25,10 @@ export HLOTAG_CACHE_DIR=$venv/cache JAX_PLATFORMS=cpu
 "$venv/bin/python" - <<'PYTHON'
 import jax, jaxlib, hlotag
 from hlotag import _core
-from hlotag.host import connection
+from hlotag.host import connection, library
 
 print(f"jax {jax.__version__}, jaxlib {jaxlib.version.__version__}")
-offsets = _core.read_symbols(connection.find_host().library)
+offsets = _core.read_symbols(library.find_host().library)
 print("functions missing:", sorted(set(_core.required_symbols()) - offsets.keys()) or "none")
 connection.ensure()
 print("the trial run in a child process: ok")

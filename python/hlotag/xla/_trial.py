@@ -19,7 +19,7 @@ from typing import Any
 
 from hlotag import _compat
 from hlotag._util import files
-from hlotag.host import connection
+from hlotag.host import cache, library
 
 _SCRIPT = Path(_compat.__file__).with_name("xla_trial.py")
 _REMEMBERED = 5_000
@@ -38,7 +38,7 @@ def why_not(task: str, **payload: Any) -> str:
     Returns:
         Why the process ended, in XLA's words; empty if it did not, or if there is no interpreter to try it with.
     """
-    verdict = hashlib.sha256(pickle.dumps((task, payload, connection.find_bindings(), os.environ.get("XLA_FLAGS")))).hexdigest()
+    verdict = hashlib.sha256(pickle.dumps((task, payload, library.find_bindings(), os.environ.get("XLA_FLAGS")))).hexdigest()
     if verdict in _passed or verdict in _remembered() or not sys.executable:
         return ""
     job = {"task": task, "path": [os.path.abspath(entry) for entry in sys.path], **payload}
@@ -64,7 +64,7 @@ def _last_words(stderr: str) -> str:
 
 
 def _file() -> str | None:
-    directory = connection.cache_directory()
+    directory = cache.cache_directory()
     return directory and os.path.join(directory, "xla-trials")
 
 
@@ -72,7 +72,7 @@ def _remembered() -> list[str]:
     """What passed in other processes, the oldest first."""
     with suppress(OSError, ValueError):
         if path := _file():
-            return connection.read_own_file(path).decode().split()
+            return cache.read_own_file(path).decode().split()
     return []
 
 

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered about a build of jaxlib: that it passed the trial, and where its functions are."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import Any, Literal
+
+from hlotag._util.files import replace
+from hlotag.host.library import Host
+
+_SCHEMA = 2
+_MAX_CACHE_FILE = 1 << 20
+
+
+def cache_directory() -> str | None:
+    """The directory for what is remembered about builds of jaxlib; None when there is no place for one."""
+    chosen = os.environ.get("HLOTAG_CACHE_DIR")
+    if chosen:
+        return os.path.abspath(chosen)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # what the XDG specification asks for
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "hlotag") if os.path.isabs(base) else None
+
+
+class Cache:
+    """What is remembered about one library, in one file: that it passed the trial, and where its functions are.
+
+    Whatever is wrong with the file makes it absent, never an error.
+
+    Only what passed the trial is stored: a failure may have been the machine's (out of memory, a timeout), and a process that
+    cannot use hlotag has the time to find out again.
+    """
+
+    def __init__(self, host: Host, kind: Literal["symbols", "bindings"]) -> None:
+        self._host = host
+        self._kind = kind
+        directory = cache_directory()
+        self._path: str | None = None
+        if directory is None:
+            return
+        import hashlib
+
+        # By place and not by build: an upgraded jaxlib replaces the file of the one before.
+        place = f"{host.library}\n{os.path.dirname(os.path.abspath(__file__))}"
+        name = hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:24]
+        self._path = os.path.join(directory, f"{name}.json")
+
+    def load(self) -> dict[str, int] | None:
+        """The offsets, or None when there is no file that can be trusted for this very build."""
+        if self._path is None:
+            return None
+        try:
+            document = json.loads(read_own_file(self._path))
+            content = document["content"]
+            if document["sha256"] != _digest(content) or content["identity"] != self._identity():
+                return None
+            if content["verdict"] != "ok":
+                return None
+            return _checked_offsets(content["offsets"]) if self._kind == "symbols" else {}
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, RecursionError):
+            return None
+
+    def store(self, offsets: dict[str, int]) -> None:
+        """Writes the file, if that is possible."""
+        if self._path is None:
+            return
+        try:
+            content = {"identity": self._identity(), "verdict": "ok", "offsets": offsets}
+            text = json.dumps({"content": content, "sha256": _digest(content)}, indent=1, sort_keys=True)
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            replace(self._path, text.encode())
+        except (OSError, RuntimeError):
+            return
+
+    def _identity(self) -> dict[str, Any]:
+        from hlotag import _core
+
+        host = self._host
+        return {
+            "schema": _SCHEMA,
+            "host": self._kind,
+            "jaxlib": host.version,
+            "library": host.library,
+            "size": host.size,
+            "mtime_ns": host.mtime_ns,
+            "build_id": _core.build_id(host.library) if self._kind == "symbols" else "",
+            "functions": _fingerprint(),
+        }
+
+
+def read_own_file(path: str) -> bytes:
+    """Reads a small regular file that belongs to this user and that nobody else can write.
+
+    Raises:
+        OSError: It does not exist or cannot be read.
+        ValueError: It is not such a file.
+    """
+    # Windows has none of these flags, and other means than modes.
+    flags = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
+    fd = os.open(path, os.O_RDONLY | flags)
+    with os.fdopen(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_CACHE_FILE:
+            raise ValueError("not a cache file")
+        if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+            raise ValueError("others can write this file")
+        return file.read(_MAX_CACHE_FILE)
+
+
+def _fingerprint() -> str:
+    """What the table looks like on our side: offsets and verdict hold for one list of functions and one build of _core."""
+    import hashlib
+
+    from hlotag import _core
+
+    status = os.stat(str(_core.__file__))
+    names = _core.required_symbols()
+    text = "\n".join([str(status.st_size), str(status.st_mtime_ns), *names])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest(content: Any) -> str:
+    import hashlib
+
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _checked_offsets(offsets: Any) -> dict[str, int]:
+    """Raises ValueError unless `offsets` maps every function, and no unknown one, to a plausible number."""
+    from hlotag import _core
+
+    if not isinstance(offsets, dict) or offsets.keys() != set(_core.required_symbols()):
+        raise ValueError("not the functions that are needed")
+    if not all(type(offset) is int and 0 < offset < 1 << 63 for offset in offsets.values()):
+        raise ValueError("an offset is out of range")
+    return offsets

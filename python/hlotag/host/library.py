@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which library holds the MLIR of the installed jaxlib?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlotag.errors import IncompatibleJaxlibError
+
+SUPPORTED_JAXLIB = ">=0.10.2, <0.13"
+_LIBRARIES = ("libjax_common.so", "libjax_common.dylib")
+
+
+@dataclass(frozen=True)
+class Host:
+    """The library that holds jaxlib's MLIR, or the extension with its Python bindings.
+
+    Attributes:
+        version: jaxlib's version.
+        library: Path of the shared library.
+        size: Its size in bytes.
+        mtime_ns: When it was written.
+    """
+
+    version: str
+    library: str
+    size: int
+    mtime_ns: int
+
+    def __str__(self) -> str:
+        """For messages."""
+        return f"{self.version} in {self.library}"
+
+
+def find_host() -> Host:
+    """Finds the library of the installed jaxlib, and has it loaded.
+
+    Returns:
+        The library.
+
+    Raises:
+        IncompatibleJaxlibError: There is no jaxlib, or it is built without the one library that holds its MLIR.
+    """
+    bindings = find_bindings()
+    directory = os.path.dirname(os.path.dirname(os.path.dirname(bindings.library)))
+    for name in _LIBRARIES:
+        path = os.path.join(directory, name)
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        return Host(bindings.version, path, status.st_size, status.st_mtime_ns)
+    raise incompatible(f"{bindings.version} in {directory}", f"it has no {' or '.join(_LIBRARIES)}")
+
+
+def find_bindings() -> Host:
+    """Finds the extension with the installed jaxlib's Python bindings of MLIR, and has it loaded.
+
+    Returns:
+        The extension.
+
+    Raises:
+        IncompatibleJaxlibError: There is no jaxlib, or it has no such bindings.
+    """
+    try:
+        import jaxlib  # noqa: F401
+        from jaxlib.mlir import ir  # noqa: F401  (loads the library)
+        from jaxlib.mlir._mlir_libs import _mlir
+        from jaxlib.version import __version__ as version
+
+        path = os.path.realpath(str(_mlir.__file__))
+        status = os.stat(path)
+    except (ImportError, OSError) as error:
+        raise incompatible("none that can be imported", str(error)) from error
+    return Host(version, path, status.st_size, status.st_mtime_ns)
+
+
+def incompatible(
+    found: Host | str, reason: str, missing: Sequence[str] = (), kind: type[IncompatibleJaxlibError] = IncompatibleJaxlibError
+) -> IncompatibleJaxlibError:
+    """The error for a jaxlib that cannot be used, with the reason and what to install."""
+    message = (
+        f"hlotag cannot work with this jaxlib.\n  found: jaxlib {found}\n  reason: {reason}\n"
+        f"  supported: the official Linux wheels of jaxlib {SUPPORTED_JAXLIB}\n"
+        "  what to do: install a supported one (pip install 'jax>=0.10.2,<0.13'), or, if yours is newer, a newer hlotag"
+    )
+    return kind(message, missing, reason)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Do the functions of an unseen jaxlib work? A child process tries them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from hlotag.errors import IncompatibleJaxlibError
+from hlotag.host.library import Host, incompatible
+from hlotag.host.probe import SUCCESS
+
+_TIMEOUT_S = 120
+
+# `-I` keeps the child free of PYTHON* variables and the current directory; it gets this process's module path instead, so it
+# sees the same jaxlib and the same hlotag.
+_CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.host.probe import main; main(job)"
+
+
+class NoTrialError(IncompatibleJaxlibError):
+    """There was no trial: it says nothing about this jaxlib."""
+
+
+def run(host: Host, offsets: dict[str, int] | None) -> None:
+    """Tries the functions in a child process, where a wrong one can do no harm.
+
+    Args:
+        host: Where they are.
+        offsets: Those of jaxlib's functions; None for those that go through the bindings.
+
+    Raises:
+        IncompatibleJaxlibError: The trial crashed, hung, gave a wrong answer, or could not be made.
+    """
+    if not sys.executable:
+        reason = "it was never tried on this machine, and there is no Python interpreter to do so: run `hlotag passes` once"
+        raise incompatible(host, reason, kind=NoTrialError)
+    job = json.dumps({"path": [os.path.abspath(entry) for entry in sys.path], "library": host.library, "offsets": offsets})
+    try:
+        child = subprocess.run(
+            [sys.executable, "-I", "-c", _CODE],
+            input=job,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise incompatible(host, f"a trial of its MLIR in a child process did not finish within {_TIMEOUT_S} s") from error
+    except OSError as error:
+        reason = f"a trial in a child process could not be started: {error}"
+        raise incompatible(host, reason, kind=NoTrialError) from error
+    problem = _problem(child)
+    if problem is not None:
+        raise incompatible(host, f"a trial of its MLIR in a child process {problem}")
+
+
+def _problem(child: subprocess.CompletedProcess[str]) -> str | None:
+    if child.returncode == 0 and child.stdout.strip().endswith(SUCCESS):
+        return None
+    said = "\n    ".join((child.stdout + child.stderr).strip().splitlines()[-8:])
+    if child.returncode >= 0:
+        return f"failed (exit status {child.returncode}):\n    {said}"
+    try:
+        name = signal.Signals(-child.returncode).name
+    except ValueError:
+        name = f"signal {-child.returncode}"
+    return f"crashed ({name}):\n    {said}"
