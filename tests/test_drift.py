@@ -39,11 +39,12 @@ EQUAL = ["mlirArrayAttrGetNumElements <-> mlirDictionaryAttrGetNumElements"]
 TRY_TABLES = """
 import json, os, signal, sys
 from hlotag import _core
-from hlotag.host import library, modules, probe
+from hlotag._compat.bindings import dialect_registry
+from hlotag.host import library, probe
 from jaxlib.mlir import ir
 path = library.find_host().library
 offsets = _core.read_symbols(path)
-registry = modules.dialect_registry()
+registry = dialect_registry()
 unnoticed = []
 for label, change in json.loads(sys.stdin.read()):
     child = os.fork()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "python" / "hlotag"
-ROOMS = ["", "xla", "cli", "audit", "lowering", "passes", "hlo", "tagging", "_compat", "host", "_util", "errors", "_core"]
+ROOMS = ["", "xla", "cli", "audit", "lowering", "passes", "hlo", "tagging", "host", "_compat", "_util", "errors", "_core"]
 """From the top floor down. The first is the package itself, whose `__init__` exports from all rooms."""
 
 

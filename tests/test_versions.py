@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -38,3 +39,24 @@ def test_jaxs_private_api_is_used_in_one_place():
     package = ROOT / "python"
     users = {str(file.relative_to(package)) for file in package.rglob("*.py") if "jax._src" in file.read_text()}
     assert {file.rpartition("/")[0] for file in users} == {"hlotag/_compat"}
+
+
+def test_each_patch_of_jax_is_in_the_docs():
+    tree = ast.parse((ROOT / "python/hlotag/_compat/hooks.py").read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    modules = {alias.asname or alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    modules["VALUE_TAG"] = "jax._src.xla_metadata.xla_metadata_value_p"
+    patched = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Patch", "_SwitchingPatch"):
+            owner, _, rest = ast.unparse(node.args[0]).partition(".")
+            patched.add(".".join(filter(None, [modules[owner], rest, ast.literal_eval(node.args[1])])))
+    listed = re.findall(r"^\| `(jax\.[\w.]+)` \|", (ROOT / "docs/compatibility.md").read_text(), re.MULTILINE)
+    assert len(patched) == 15 and sorted(listed) == sorted(patched)
+
+
+def test_private_names_of_jaxlib_are_used_in_one_place():
+    package = ROOT / "python" / "hlotag"
+    private = re.compile(r"_mlir_libs|\b_CAPIPtr|from jaxlib import .*\b_|jaxlib\._")
+    users = {file.relative_to(package).parts[0] for file in package.rglob("*.py") if private.search(file.read_text())}
+    assert users == {"_compat"}

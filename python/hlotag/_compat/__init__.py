@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every use of JAX's private API, each with the reason for it.
+"""Every use of JAX's and jaxlib's private API, each with the reason for it.
 
 Nothing outside this package imports `jax._src`. Supported are JAX 0.10.2, and 0.11 to 0.12.x. Where they differ, the function
-here says how; the rest of hlotag sees one interface, `_compat.name`. What jaxlib alone must give, without JAX, is in `host/`.
+here says how; the rest of hlotag sees one interface, `_compat.name`. `bindings` and `xla_alone` need jaxlib
+alone.
 
 jaxlib's MLIR is imported from jaxlib and not by `jax.extend.mlir`: `jax.extend` imports Pallas, which takes longer than all of
 hlotag.
@@ -12,13 +13,15 @@ hlotag.
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from hlotag._compat.supported import explained
 
-with explained():
-    from jax._src import source_info_util, traceback_util
-
+if TYPE_CHECKING:
     from hlotag._compat.hooks import (
         bind_patches,
         block_patch,
@@ -104,8 +107,26 @@ with explained():
     )
     from hlotag._compat.transformations import PipelineStage, register_transformation
 
-# hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off, and
-# the traceback of an error in the user's program has none of ours.
-_PACKAGE = str(Path(__file__).parent.parent)
-source_info_util.register_exclusion(_PACKAGE)
-traceback_util.register_exclusion(_PACKAGE)
+_OF_JAX = ("hooks", "jaxprs", "modules", "runtime", "tracing", "transformations")
+
+
+def __getattr__(name: str) -> Any:
+    for module in _modules():
+        if name in vars(module):
+            globals()[name] = value = vars(module)[name]
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@cache
+def _modules() -> list[ModuleType]:
+    """Imports JAX's side when it is first used: `hlotag-opt` needs the bindings and not JAX."""
+    with explained():
+        from jax._src import source_info_util, traceback_util
+
+        modules = [import_module(f"{__name__}.{name}") for name in _OF_JAX]
+    # hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off,
+    # and the traceback of an error in the user's program has none of ours.
+    for register in (source_info_util.register_exclusion, traceback_util.register_exclusion):
+        register(str(Path(__file__).parent.parent))
+    return modules

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jax._src import cache_key, compiler, core, source_info_util, stages, xla_metadata_lib
+from jax import stages
+from jax._src import cache_key, compiler, core, source_info_util, xla_metadata_lib
 from jax._src.export import _export
 from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe

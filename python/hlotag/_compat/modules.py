@@ -11,6 +11,7 @@ from typing import Any
 
 from jax._src import config
 from jax._src.interpreters import mlir
+from jax.interpreters.mlir import make_ir_context
 from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
@@ -26,7 +27,7 @@ def read_bytecode(bytecode: bytes) -> Any:
 
     JAX's contexts are for one thread, so the module that it caches and a changed copy must not share one.
     """
-    with mlir.make_ir_context():
+    with make_ir_context():
         return ir.Module.parse(bytecode)
 
 
@@ -60,7 +61,7 @@ def platform_of(lowered: Any) -> str:
 
 def read_artifact(serialized: bytes) -> Any:
     """The module of an export; `Exported.mlir_module()` gives text without locations."""
-    with mlir.make_ir_context():
+    with make_ir_context():
         return _jax.mlir.deserialize_portable_artifact(serialized)
 
 

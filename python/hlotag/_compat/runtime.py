@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from jax._src import compiler, core, distributed, effects, sharding_impls, xla_bridge
 from jax._src.interpreters import mlir
-from jax._src.lax import parallel
+from jax.interpreters.mlir import LoweringParameters, ir_constant, make_ir_context
+from jax.lax import axis_index_p
 from jax.sharding import AbstractMesh
 from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 from jaxlib.mlir import ir
@@ -56,7 +57,7 @@ def assigned_ids(assignment: Any) -> list[int]:
 
 def ir_context() -> Any:
     """A new MLIR context as JAX makes them for programs, to be entered."""
-    return mlir.make_ir_context()
+    return make_ir_context()
 
 
 def compile_arguments(lowered: Any) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def _replica_index(context: Any, *, axis_name: Any) -> list[Any]:
     mesh = context.module_context.axis_context.mesh
     (name,) = axis_name if isinstance(axis_name, tuple) else (axis_name,)
     place = mesh.axis_names.index(name)
-    stride, size = (mlir.ir_constant(np.uint32(n)) for n in (math.prod(mesh.axis_sizes[place + 1 :]), mesh.axis_sizes[place]))
+    stride, size = (ir_constant(np.uint32(n)) for n in (math.prod(mesh.axis_sizes[place + 1 :]), mesh.axis_sizes[place]))
     index = hlo.remainder(hlo.divide(hlo.replica_id(), stride), size)
     return [hlo.convert(ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)), index)]
 
@@ -101,9 +102,7 @@ def lower_for_replicas(name: str, jaxpr: Any, axes: Mapping[Any, int], platform:
         backend=None,
         axis_context=axis_context,
         donated_args=donated,
-        lowering_parameters=mlir.LoweringParameters(
-            override_lowering_rules=((parallel.axis_index_p, _replica_index),) if axes else None
-        ),
+        lowering_parameters=LoweringParameters(override_lowering_rules=((axis_index_p, _replica_index),) if axes else None),
         **further,
     )
     return result.module, (result.keepalive, result.host_callbacks)
@@ -122,7 +121,7 @@ def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:
 
 def hlo_module_name(name: str) -> str:
     """The name of the HLO module that XLA makes of an `ir.Module` called `name`: XLA replaces some characters."""
-    with mlir.make_ir_context(), ir.Location.unknown():
+    with make_ir_context(), ir.Location.unknown():
         module = ir.Module.parse("func.func public @main() { return }")
         module.operation.attributes["sym_name"] = ir.StringAttr.get(name)
         buffer = io.BytesIO()

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hlotag._compat.bindings import capsule
 from hlotag.audit.model import Op, Stage, Step, TagState, Ways
 from hlotag.errors import ParseError
 from hlotag.hlo.origins import RECORDS, Origins, walk
@@ -66,7 +67,7 @@ def read(module: Any, filename: str = "") -> Program:
 
     connection.ensure()
     try:
-        places = _core.provenance(module.operation._CAPIPtr)
+        places = _core.provenance(capsule(module))
     except ValueError as error:
         raise ParseError(str(error)) from None
     _name_all(module)

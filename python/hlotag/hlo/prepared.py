@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hlotag import _core
+from hlotag._compat.bindings import capsule
 from hlotag._util.identity import ByIdentity
 from hlotag.hlo.restore import tags_of
 
@@ -27,7 +28,7 @@ def has_work(module: Any, stage: Stage) -> bool:
     def has_tags(entries: Mapping[str, str]) -> bool:
         return not _OF_KERNELS.issuperset(tags_of(entries, patterns))
 
-    return bool(patterns) and _core.any_entries(module.operation._CAPIPtr, has_tags)
+    return bool(patterns) and _core.any_entries(capsule(module), has_tags)
 
 
 def like(module: Any, original: Any) -> None:

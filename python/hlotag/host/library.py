@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlotag._compat.bindings import extension_path
 from hlotag.errors import IncompatibleJaxlibError
 
 SUPPORTED_JAXLIB = ">=0.10.2, <0.13"
@@ -66,11 +67,9 @@ def find_bindings() -> Host:
     """
     try:
         import jaxlib  # noqa: F401
-        from jaxlib.mlir import ir  # noqa: F401  (loads the library)
-        from jaxlib.mlir._mlir_libs import _mlir
         from jaxlib.version import __version__ as version
 
-        path = os.path.realpath(str(_mlir.__file__))
+        path = extension_path()
         status = os.stat(path)
     except (ImportError, OSError) as error:
         raise incompatible("none that can be imported", str(error)) from error

@@ -7,6 +7,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
+from hlotag._compat.bindings import dialect_registry, load_dialects
 from hlotag._util.deep import MAX_DEPTH, with_room
 from hlotag.errors import Diagnostic, ParseError
 
@@ -20,22 +21,6 @@ _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\
 _ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.]+)\x00")
 
 
-def dialect_registry() -> Any:
-    """A registry of all dialects that JAX uses; asking for it also registers MLIR's own passes, such as `canonicalize`.
-
-    Without JAX imported a context of jaxlib's knows neither; importing JAX takes a second, this takes a millisecond.
-
-    Returns:
-        An `ir.DialectRegistry`, to be given to `Context.append_dialect_registry`.
-    """
-    from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-
-    registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
-    return registry
-
-
 def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
     """Makes a context with the dialects and passes that JAX uses, without importing JAX.
 
@@ -46,15 +31,12 @@ def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
         The context; enter it with `with`.
     """
     from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _chlo, _mlirHlo, _sdy, _stablehlo
 
     context = ir.Context()
     # Starting a thread pool costs more than it gains on one module.
     context.enable_multithreading(False)
     context.append_dialect_registry(dialect_registry())
-    for extension in (_stablehlo, _chlo, _sdy):
-        extension.register_dialect(context)
-    _mlirHlo.register_mhlo_dialect(context)
+    load_dialects(context)
     context.allow_unregistered_dialects = allow_unregistered_dialects
     return context
 

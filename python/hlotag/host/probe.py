@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hlotag._compat.bindings import capsule
+
 SUCCESS = "hlotag probe: ok"
 
 # A marked op, an op in a region, one without a mark, an entry that is already there.
@@ -61,7 +63,7 @@ def main(job: dict[str, Any]) -> None:
     from jaxlib.mlir import ir
 
     from hlotag import _core
-    from hlotag.host.modules import dialect_registry
+    from hlotag._compat.bindings import dialect_registry
 
     if job["offsets"] is None:
         _core.install_bindings()
@@ -89,20 +91,20 @@ def check_functions(core: Any, ir: Any) -> None:
         RuntimeError: An answer was wrong.
     """
     module = ir.Module.parse(core.CONFORMANCE_MODULE)
-    wrong = core.find_wrong(module.operation._CAPIPtr)
+    wrong = core.find_wrong(capsule(module))
     _expect(not wrong, f"these functions gave wrong answers: {', '.join(wrong)}")
 
 
 def _check_success(core: Any, ir: Any) -> None:
     module = ir.Module.parse(_MODULE)
-    result = core.run(module.operation._CAPIPtr, "hlotag-resolve,canonicalize")
+    result = core.run(capsule(module), "hlotag-resolve,canonicalize")
     _expect(result.ok, f"the pipeline failed: {_texts(result)}")
     found = {op.name: _entries(ir, op) for op in _walk(module.operation) if op.name != "builtin.module"}
     _expect(found == _EXPECTED, f"wrong entries: {found}")
     _expect("hlotag" not in module.operation.get_asm(enable_debug_info=True), "marks were left in the module")
     _expect(module.operation.verify(), "the module is no longer valid")
 
-    result = core.run(module.operation._CAPIPtr, "hlotag-strip")
+    result = core.run(capsule(module), "hlotag-strip")
     _expect(result.ok, f"hlotag-strip failed: {_texts(result)}")
     _expect("frontend_attributes" not in str(module), "hlotag-strip left entries in the module")
 
@@ -111,7 +113,7 @@ def _check_failure(core: Any, ir: Any) -> None:
     module = ir.Module.parse(_BAD_MODULE)
     before = module.operation.get_asm(enable_debug_info=True)
     for pipeline in ("hlotag-resolve", "canonicalize,hlotag-resolve"):  # undone in two ways: a journal, a copy
-        result = core.run(module.operation._CAPIPtr, pipeline)
+        result = core.run(capsule(module), pipeline)
         _expect(not result.ok, "a pass that has to fail succeeded")
         _expect(result.failing_pass == "hlotag-resolve", f"the wrong pass failed: {result.failing_pass!r}")
         _expect("probe.py:5:1" in _texts(result), f"the diagnostic does not name the place: {_texts(result)}")

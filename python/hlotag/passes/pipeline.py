@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hlotag._compat.bindings import capsule
 from hlotag._util.arguments import check_flag, check_text, shown
 from hlotag._util.deep import MAX_DEPTH, with_room
 from hlotag._util.kept import Kept
@@ -216,7 +217,7 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     # jaxlib's bindings let a module be seen only by printing it, and nobody knows how deep this one is.
     depth = MAX_DEPTH if _core.uses_bindings() else 0
     try:
-        result = with_room(depth, lambda: _core.run(run.module.operation._CAPIPtr, pipeline, python_run=run, **options))
+        result = with_room(depth, lambda: _core.run(capsule(run.module), pipeline, python_run=run, **options))
     except ValueError as error:
         raise ArgumentError(str(error)) from None
     if run.exception is not None and not isinstance(run.exception, Exception):

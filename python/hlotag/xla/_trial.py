@@ -17,11 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hlotag import _compat
 from hlotag._util import files
 from hlotag.host import cache, library
 
-_SCRIPT = Path(_compat.__file__).with_name("xla_trial.py")
+_SCRIPT = Path(__file__).with_name("_trial_child.py")
 _REMEMBERED = 5_000
 _LINES_SHOWN = 3
 
@@ -32,7 +31,7 @@ def why_not(task: str, **payload: Any) -> str:
     """Tries something in a child process.
 
     Args:
-        task: A function of `_compat/xla_trial.py`, "read" or "compile".
+        task: A function of `_trial_child.py`, "read" or "compile".
         **payload: Its arguments.
 
     Returns:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What jaxlib's Python bindings of MLIR keep in private names; nothing here needs JAX."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+def capsule(module: Any) -> Any:
+    """A module's operation as C++ takes it; the bindings have no public name for it."""
+    return module.operation._CAPIPtr
+
+
+def extension_path() -> str:
+    """The path of the extension with the bindings, which is loaded."""
+    from jaxlib.mlir import ir  # noqa: F401  (loads the library)
+    from jaxlib.mlir._mlir_libs import _mlir
+
+    return os.path.realpath(str(_mlir.__file__))
+
+
+def dialect_registry() -> Any:
+    """A registry of all dialects that JAX uses; asking for it also registers MLIR's own passes, such as `canonicalize`.
+
+    Without JAX imported a context of jaxlib's knows neither; importing JAX takes a second, this takes a millisecond.
+
+    Returns:
+        An `ir.DialectRegistry`, to be given to `Context.append_dialect_registry`.
+    """
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    return registry
+
+
+def load_dialects(context: Any) -> None:
+    """Loads the dialects whose operations JAX makes; the public `register_dialect` functions are JAX's, which imports JAX."""
+    from jaxlib.mlir._mlir_libs import _chlo, _mlirHlo, _sdy, _stablehlo
+
+    for extension in (_stablehlo, _chlo, _sdy):
+        extension.register_dialect(context)
+    _mlirHlo.register_mhlo_dialect(context)

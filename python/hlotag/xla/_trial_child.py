@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads or compiles a program that may end the process. A child process runs this as a script, without importing JAX.
+
+Whatever is wrong with the program and does not end the process is an error
+that its parent finds as well.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+_STACK = 6 << 20
+"""Less than the stack of a thread of the parent, which has used some of it."""
+
+
+def read(program: str | bytes) -> None:
+    """Reads HLO text, a serialized HloModuleProto or MLIR bytecode, as `hlotag.xla` does."""
+    from hlotag._compat.xla_alone import to_stablehlo
+    from hlotag.host.modules import BYTECODE_MAGIC, new_context, parse_module
+
+    is_bytecode = isinstance(program, bytes) and program.startswith(BYTECODE_MAGIC)
+    with new_context():
+        parse_module(program if is_bytecode else to_stablehlo(program)).operation.verify()
+
+
+def compile(bytecode: bytes, options: bytes, on_cpu: bool) -> None:
+    """Compiles a program."""
+    from hlotag._compat import xla_alone
+
+    xla_alone.compile(bytecode, options, on_cpu)
+
+
+def main() -> None:
+    """Does what standard input says; ends the process with 0 if it gets that far."""
+    job: dict[str, Any] = pickle.load(sys.stdin.buffer)
+    sys.path[:] = job.pop("path")
+    task = {"read": read, "compile": compile}[job.pop("task")]
+
+    def attempt() -> None:
+        with suppress(Exception):
+            task(**job)
+
+    threading.stack_size(_STACK)
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
