@@ -307,6 +307,16 @@ class Truth:
         took_it = "" if last is None or last + 1 == len(self._seen) else self._seen[last + 1].by
         return TagState.CSED if took_it == "cse" else TagState.FOLDED
 
+    def lost_by(self, number: int) -> str:
+        """The pass after which nothing that computes the operation bears its entry."""
+        name = self._case.names[number]
+        bearing = [
+            any(number in borne and computes(name, seen.instructions[i].opcode) for i, borne in seen.borne.items())
+            for seen in self._seen
+        ]
+        last = max((place for place, bears in enumerate(bearing) if bears), default=-1)
+        return self._seen[last + 1].by if last >= 0 else "conversion to HLO"
+
     def _is_in(self, seen: Seen, number: int) -> bool:
         name = self._case.names[number]
         of = (seen.instructions[i].opcode for i, named in seen.named.items() if number in named)

@@ -62,6 +62,21 @@ def test_states_are_the_true_ones(name, seed, share):
     assert audit_truth.differences_with_both_stages(case, truth) == []
 
 
+@pytest.mark.parametrize("name", ["mlp", "turned", "heads", "twice"])
+def test_the_pass_that_lost_a_tag_is_the_true_one(name):
+    case = audit_truth.make(*audit_programs.programs()[name], 0)
+    truth = audit_truth.Truth(case)
+    found = {tag.op.id: tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).tags if tag.state.needs_attention}
+    assert found and found == {number: truth.lost_by(number) for number in found}
+
+
+def test_a_large_module_names_passes_when_asked(monkeypatch):
+    monkeypatch.setattr(collect, "_SMALL", 0)
+    case = audit_truth.make(*audit_programs.programs()["heads"], 0)
+    assert {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).lost} == {""}
+    assert "" not in {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}
+
+
 # --- One state each --------------------------------------------------------------------------------------------------------
 
 ADD = "stablehlo.add"

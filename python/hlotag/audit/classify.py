@@ -12,7 +12,7 @@ from typing import Any
 from hlotag.audit.cse import Eliminated
 from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
-from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, opcode_of
+from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, may_be, opcode_of
 
 _THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 # A fusion is as its root, which is looked at itself; arguments and constants are nobody's.
@@ -133,20 +133,25 @@ def _follow(
                 way.append(view.step(number, key, value, live, eliminated))
 
 
-def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> list[Tag]:
-    """Says of each tag whose last state is no plain one which pass made it so.
+def with_passes(
+    tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]], *, only_attention: bool = False
+) -> list[Tag]:
+    """Names the pass that gave each tag its last state.
 
     Args:
         tags: With all of their steps.
         passes: In order: a pass, and the operations that the instructions of the module it left are named after.
+        only_attention: Whether to name it only for tags that need attention.
 
     Returns:
         The tags; the last step of those that a pass changed names it.
     """
     if len(passes) < 2:
         return list(tags)
-    open_ = {(tag.op.id, tag.key): tag for tag in tags if tag.state not in (TagState.KEPT, TagState.RESTORED)}
-    # The last module in which the tag was still on an instruction of its operation.
+    plain = (TagState.KEPT, TagState.RESTORED)
+    wanted = [tag for tag in tags if (tag.state.needs_attention if only_attention else tag.state not in plain)]
+    open_ = {(tag.op.id, tag.key): tag for tag in wanted}
+    # The last module in which the tag was still on an instruction that may compute its operation.
     last_seen: dict[tuple[int, str], int] = {}
     copies: dict[tuple[int, str], list[int]] = {}
     for place, (_, named) in enumerate(passes):
@@ -156,7 +161,7 @@ def with_passes(tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Se
             for number in numbers if attributes else ():
                 for key, value in attributes.items():
                     tag = open_.get((number, key))
-                    if tag is not None and value == tag.value:
+                    if tag is not None and value == tag.value and may_be(tag.op.name, instruction.opcode):
                         found[number, key] += 1
         for tag_id, count in found.items():
             last_seen[tag_id] = place

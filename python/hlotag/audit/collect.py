@@ -38,6 +38,8 @@ from hlotag.tagging.state import active, unique
 Names = Mapping[Instruction, Sequence[int]]
 
 _MAX_DEPTH = 128  # of operations in regions, less than what XLA's threads have stack for
+# Bytes of a module, constants included, up to which XLA dumps it after every pass unasked: some sixty copies.
+_SMALL = 4 << 20
 
 _WITH_STAGE = "The module was compiled with hlotag's HLO stage, as hlotag.enable() does."
 _WITHOUT_STAGE = "The module was compiled without hlotag's HLO stage, as JAX alone does."
@@ -57,8 +59,8 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         fun: A function, jitted or not; a `jax.stages.Lowered` or `jax.stages.Compiled`; or the path of a folder that XLA dumped
             modules to.
         *args: What the function would be called with: arrays, or `jax.ShapeDtypeStruct`s.
-        xla_passes: Whether to find out which of XLA's passes changed what; it takes a dump after each of them. Of a folder, the
-            dumps that are there are used.
+        xla_passes: Whether to name the pass of XLA's behind every state, of programs of any size; without it, passes are named
+            for tags that need attention, if the module has at most 4 MiB. Of a folder, the dumps that are there are used.
         **kwargs: As `args`, by keyword.
 
     Returns:
@@ -108,11 +110,12 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
     with step("reading the module"):
         read = program.read(module)
     numbered = _compat.lowered_with(lowered, module)
+    every_pass = xla_passes or len(to_bytecode(module)) <= _SMALL
     prepared.like(module, original)
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         with step("compiling"), _compat.without_disk_cache(), hlo_stage.recorded() as records:
             unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
-            compiled = numbered.compile(_dump_options(folder, xla_passes))
+            compiled = numbered.compile(_dump_options(folder, every_pass))
         captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
         for optimized in of_executable(compiled)[:1]:
             captures.append(_restored(records[-1], optimized, read) if records else _capture(Stage.OPTIMIZED, optimized, read))
@@ -121,7 +124,8 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
         except ParseError:
             dump = None
         dropped = tags.dropped(original)
-        found = _finish(read, captures, dump, _compat.platform_of(lowered), dropped, xla_passes=xla_passes)
+        platform = _compat.platform_of(lowered)
+        found = _finish(read, captures, dump, platform, dropped, every_pass=every_pass, name_all=xla_passes)
         return dataclasses.replace(found, source_root="/")
 
 
@@ -165,17 +169,18 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     read = program.read(module, filename)
     if hlo:
         hlo_stage.prepare(module, unique(state.Stage("", VERSION)))
+    every_pass = xla_passes or len(to_bytecode(module)) <= _SMALL
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
         try:
             with module.context, hlo_stage.recorded() as records:
-                platform = _compat.compile_module(module, _dump_options(folder, xla_passes))
+                platform = _compat.compile_module(module, _dump_options(folder, every_pass))
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA does not compile it: {error}") from None
         dump = dumps.largest(dumps.find(Path(folder)))
         first, last = map(dumps.read, dump.ends)
         optimized = _restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read)
         captures = [_capture(Stage.UNOPTIMIZED, first, read), optimized]
-        found = _finish(read, captures, dump, platform, xla_passes=xla_passes)
+        found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
@@ -241,7 +246,8 @@ def _finish(
     platform: str,
     dropped: Sequence[tags.Dropped] = (),
     *,
-    xla_passes: bool = False,
+    every_pass: bool = False,
+    name_all: bool = False,
 ) -> Audit:
     with step("following tags"), no_collection():
 
@@ -261,8 +267,9 @@ def _finish(
 
         found = classify.classify(read.ops, read.tags, captures, live, eliminated)
         tags_found = found.tags
-        if xla_passes:
-            tags_found = classify.with_passes(found.tags, [*passes()[1:], ("", captures[-1].named)])
+        if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
+            modules = [*passes()[1:], ("", captures[-1].named)]
+            tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
     ops = [op._replace(instructions=tuple(i.name for i in found.main.get(op.id, ()))) for op in read.ops]
     return Audit(
         name=read.name,
