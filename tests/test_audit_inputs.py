@@ -73,9 +73,10 @@ def test_what_has_a_lower_of_its_own():
         hlotag.audit(Other())
 
 
-def test_what_passes_report_is_a_note():
+def test_what_passes_report_is_a_problem():
     rules = [hlotag.Rule({"k": "v"}, op="no_such_op")]
     for _ in range(2):
         with hlotag.stage(rules=rules):
             audit = hlotag.audit(gradient, X, W, B)
-        assert any("matched nothing" in note for note in audit.notes)
+        (problem,) = audit.report.problems
+        assert problem.kind == "unmatched rule" and "rule 1 matched nothing" in problem.why

@@ -19,7 +19,7 @@ from hlotag._util.version import VERSION
 from hlotag.audit import classify, cse, dumps, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
-from hlotag.audit.model import Audit, Stage
+from hlotag.audit.model import Audit, Op, Stage
 from hlotag.audit.progress import step, track
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule, prepared
@@ -92,7 +92,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
         raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
     found = audit_lowered(lowered, xla_passes=xla_passes)
-    return dataclasses.replace(found, notes=[*found.notes, *dict.fromkeys(reports)])
+    return dataclasses.replace(found, reports=list(dict.fromkeys(reports)))
 
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
@@ -126,7 +126,7 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
         dropped = tags.dropped(original)
         platform = _compat.platform_of(lowered)
         found = _finish(read, captures, dump, platform, dropped, every_pass=every_pass, name_all=xla_passes)
-        return dataclasses.replace(found, source_root="/")
+        return dataclasses.replace(found, hlo_stage=bool(records), source_root="/")
 
 
 def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False) -> Audit:
@@ -184,7 +184,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
-    return dataclasses.replace(found, notes=[*found.notes, *dict.fromkeys(reports), *notes])
+    return dataclasses.replace(found, notes=[*found.notes, *notes], reports=list(dict.fromkeys(reports)), hlo_stage=bool(records))
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
@@ -270,7 +270,8 @@ def _finish(
         if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
             modules = [*passes()[1:], ("", captures[-1].named)]
             tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
-    ops = [op._replace(instructions=tuple(i.name for i in found.main.get(op.id, ()))) for op in read.ops]
+    around = {called: i.name for i in captures[-1].module.instructions() if i.opcode == "fusion" for called in i.called_ids}
+    ops = [_placed(op, found.main.get(op.id, ()), around) for op in read.ops]
     return Audit(
         name=read.name,
         ops=ops,
@@ -282,6 +283,14 @@ def _finish(
         notes=[] if dump else [_NOT_DUMPED],
         instruction_count=len(captures[-1].module),
     )
+
+
+def _placed(op: Op, instructions: Sequence[Instruction], around: Mapping[int, str]) -> Op:
+    """An operation with what it became; `around` names the fusion of each fused computation."""
+    if not instructions:
+        return op
+    fusions = dict.fromkeys(around[i.computation.id] for i in instructions if i.computation.id in around)
+    return op._replace(instructions=tuple([i.name for i in instructions]), fusions=tuple(fusions))
 
 
 def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:

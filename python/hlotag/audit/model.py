@@ -17,6 +17,8 @@ from hlotag._util.text import printable
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from hlotag.audit.report import Report
+    from hlotag.errors import Diagnostic
     from hlotag.tagging.tags import Dropped
 
 
@@ -113,6 +115,12 @@ class Op(NamedTuple):
         line: The line in it, from 1; 0 if it is not known.
         operands: The operations that made its operands.
         instructions: What it is in the last module: names of instructions.
+        type: Element type and shape of its result, `f32[8,128]`; empty where nobody asked for it.
+        flops: Floating-point operations of a product; elements of what computes element by element; in a loop's body,
+            of one iteration.
+        bytes: The size of its operands and results.
+        fusions: The fusions that its instructions are in.
+        derived_from: Of a backward operation, the forward operations of its line and scope, one of which it is derived from.
     """
 
     id: int
@@ -124,6 +132,11 @@ class Op(NamedTuple):
     line: int = 0
     operands: tuple[int, ...] = ()
     instructions: tuple[str, ...] = ()
+    type: str = ""
+    flops: int = 0
+    bytes: int = 0
+    fusions: tuple[str, ...] = ()
+    derived_from: tuple[int, ...] = ()
 
     @property
     def source(self) -> str:
@@ -219,6 +232,8 @@ class Audit:
         stages: The stages that could be looked at.
         notes: What limits this audit, in words.
         instruction_count: How many instructions the last module has, those inside fusions included.
+        reports: What hlotag's passes warned of or remarked on, such as a rule that matched nothing.
+        hlo_stage: Whether hlotag's HLO stage took part; None where that is not known.
         source_root: The folder whose files views may quote lines of, `/` for a program of this process. None for a module or a
             dump, which may name any file, until somebody sets it (`dataclasses.replace`).
     """
@@ -232,7 +247,16 @@ class Audit:
     stages: Sequence[Stage] = ()
     notes: Sequence[str] = ()
     instruction_count: int = 0
+    reports: Sequence[Diagnostic] = ()
+    hlo_stage: bool | None = None
     source_root: str | None = None
+
+    @cached_property
+    def report(self) -> Report:
+        """What somebody should know of it: a sentence, and the problems."""
+        from hlotag.audit import report
+
+        return report.of(self)
 
     @cached_property
     def lost(self) -> list[Tag]:
@@ -260,7 +284,7 @@ class Audit:
         return sorted(self.tags, key=lambda tag: (RANK[tag.state], tag.op.id, tag.key))
 
     def summary(self, width: int | None = None) -> str:
-        """A table for a terminal: a line for each key and value, then what needs attention.
+        """The report for a terminal: a sentence, what needs attention, and a line for each key and value.
 
         Args:
             width: Columns to fit in; the terminal's by default.
@@ -286,7 +310,7 @@ class Audit:
         return as_json.dumps(self, indent=indent)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes one page that shows the module and every tag's way; it needs nothing but a browser.
+        """Writes the report as one page, with every tag's way; it needs nothing but a browser.
 
         Args:
             path: The file to write.

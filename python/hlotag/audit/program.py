@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
 from hlotag._compat.bindings import capsule
+from hlotag.audit import cost
 from hlotag.audit.model import Op, Stage, Step, TagState, Ways
 from hlotag.errors import ParseError
+from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.host.modules import SOURCE_NAME
@@ -25,6 +28,8 @@ _STATE_OF_PASS = {
 # Of a function that is called very often, so many calls are known to its arguments.
 _CALLERS = 16
 _DERIVED = "derived by autodiff"
+# So many forward operations of a line are named.
+_FORWARD = 8
 
 
 @dataclass
@@ -90,13 +95,30 @@ def read(module: Any, filename: str = "") -> Program:
         phase = "backward" if backward else "forward"
         file = filename if file == SOURCE_NAME else file
         number_of_op = len(ops)
-        ops.append(Op(number_of_op, operation.name, scope, function, phase, file, line, _operands(operation, ids, calls)))
+        op = Op(number_of_op, operation.name, scope, function, phase, file, line, _operands(operation, ids, calls))
+        ops.append(op._replace(**cost.of_operation(operation)) if FRONTEND in operation.attributes else op)
         if FRONTEND in operation.attributes:
             if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
                 raise ParseError(f"{file or filename}:{line}: {FRONTEND!r} of {operation.name} must be a dictionary")
             tags[number_of_op] = _tags(operation, ir)
     name = ir.StringAttr(module.operation.attributes["sym_name"]).value if "sym_name" in module.operation.attributes else "module"
-    return Program(name, ops, tags, op_of, origins)
+    return Program(name, _with_forward(ops, tags), tags, op_of, origins)
+
+
+def _with_forward(ops: list[Op], tagged: Container[int]) -> list[Op]:
+    """The operations; of the backward ones with tags, each knows the forward operations that it may be derived from."""
+    forward: dict[tuple[str, int, str], list[Op]] = {}
+    for op in ops:
+        if op.phase == "forward" and op.line and kind_of(opcode_of(op.name)) >= Kind.POINTWISE:
+            forward.setdefault((op.file, op.line, op.scope), []).append(op)
+
+    def sources(op: Op) -> tuple[int, ...]:
+        found = forward.get((op.file, op.line, op.scope), [])
+        # The derivatives of a product are products, and nothing else has such.
+        alike = [other for other in found if other.name == op.name] if kind_of(opcode_of(op.name)) == Kind.HEAVY else []
+        return tuple([other.id for other in alike or found])[:_FORWARD]
+
+    return [op._replace(derived_from=sources(op)) if op.phase == "backward" and op.id in tagged else op for op in ops]
 
 
 def _name_all(module: Any) -> None:

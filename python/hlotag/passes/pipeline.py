@@ -37,8 +37,8 @@ DEFAULT_PIPELINE = (
 
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
-kept_reports: Kept[str] = Kept("hlotag_reports")
-"""Keeps what passes warn of and remark on, such as rules that match nothing, each with its place."""
+kept_reports: Kept[Diagnostic] = Kept("hlotag_reports")
+"""Keeps what passes warn of and remark on, such as rules that match nothing."""
 
 _logger = logging.getLogger("hlotag")
 
@@ -233,7 +233,7 @@ def _run_or_raise(module: ir.Module, pipeline: str, options: Mapping[str, Any]) 
     for diagnostic in result.diagnostics:
         text = f"{diagnostic.location}: {diagnostic.message}"
         if (kept := kept_reports.innermost()) is not None:
-            kept.append(text)
+            kept.append(Diagnostic.of(diagnostic))
         if diagnostic.severity == "warning":
             warn_at(text, TagDropped, diagnostic.file if diagnostic.file != SOURCE_NAME else None, diagnostic.line)
         else:

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from hlotag._util.text import printable
-from hlotag.audit.model import HOW_IT_CAME, Audit, Stray, Tag, TagState, groups
+from hlotag.audit.model import HOW_IT_CAME, Audit, Tag, TagState, groups
+from hlotag.audit.report import Problem
 
-# How many tags that need attention are listed one by one.
+# How many problems are listed.
 _LISTED = 12
 
 _STYLES = {
@@ -67,13 +69,15 @@ def renderable(audit: Audit, width: int | None = None) -> RenderableType:
         width: Columns to fit in; the terminal's by default.
 
     Returns:
-        A title, a table, and a list of what needs attention.
+        A title, a sentence, the problems and a table.
     """
     columns = width or shutil.get_terminal_size((120, 24)).columns
     parts: list[RenderableType] = [_title(audit)]
+    needs = audit.report.problems
+    parts.append(Text(printable(audit.report.sentence), style="bold" if needs else "green"))
+    parts += _problems(needs)
     if audit.tags:
         parts.append(_table(audit, columns))
-    parts += _attention(audit)
     parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
     return Group(*parts)
 
@@ -118,42 +122,22 @@ def _table(audit: Audit, width: int) -> Table:
     return table
 
 
-def _attention(audit: Audit) -> list[RenderableType]:
-    lines: list[Text] = []
-    urgent = [tag for tag in audit.by_attention() if tag.state.needs_attention]
-    lines += [_tag_line(tag) for tag in urgent[:_LISTED]]
-    if len(urgent) > _LISTED:
-        lines.append(Text(f"  and {len(urgent) - _LISTED} more that are lost or moved", style="dim"))
-    lines += [_stray_line(stray) for stray in audit.strays[:_LISTED]]
-    if len(audit.strays) > _LISTED:
-        lines.append(Text(f"  and {len(audit.strays) - _LISTED} more on a wrong instruction", style="dim"))
-    for dropped in audit.dropped:
-        tags = ", ".join(f"{key}={value}" for key, value in dropped.attrs)
-        place = f"{dropped.file}:{dropped.line}" if dropped.file else "an unknown line"
-        lines.append(
-            Text.assemble(
-                ("  no operation  ", "bold yellow"), printable(f"{tags} at {place}: its value is one that no operation made")
-            )
+def _problems(problems: Sequence[Problem]) -> list[RenderableType]:
+    rows: list[RenderableType] = []
+    for problem in problems[:_LISTED]:
+        about = " on ".join(part for part in (problem.tag, problem.on) if part)
+        place = f" at {problem.source}" if problem.source else ""
+        head = Text.assemble(
+            (f"{problem.count} x " if problem.count > 1 else "", "bold"),
+            (problem.kind, _STYLES["lost" if problem.kind == "lost" else "moved"]),
+            printable(f"  {about}{place}"),
         )
-    if not lines:
-        return [Text("Nothing needs attention.", style="green")] if audit.tags else []
-    return [Text("Needs attention", style="bold"), *lines]
-
-
-def _tag_line(tag: Tag) -> Text:
-    last = tag.steps[-1]
-    line = Text.assemble(
-        ("  " + tag.state.label.ljust(14), _STYLES[tag.state]), printable(f"{tag.key}={tag.value} on {tag.op.name}")
-    )
-    line.append(printable(f" at {tag.op.source}") if tag.op.source else "")
-    line.append(f": {printable(last.detail)}" if last.detail else "")
-    line.append(printable(f" [{last.by}]") if last.by else "", style="dim")
-    return line
-
-
-def _stray_line(stray: Stray) -> Text:
-    text = f"{stray.key}={stray.value} on {stray.opcode} {stray.instruction}, which does not have it in the program"
-    return Text.assemble(("  wrong place   ", _STYLES[TagState.MOVED]), printable(text))
+        words = Text(printable(f"{problem.why} {problem.effect}"))
+        advice = [Text(printable(problem.advice), "dim")] if problem.advice else []
+        rows += [Padding(head, (0, 0, 0, 2)), Padding(Group(words, *advice), (0, 0, 0, 6))]
+    if len(problems) > _LISTED:
+        rows.append(Text(f"  and {_count(len(problems) - _LISTED, 'more problem')}", style="dim"))
+    return rows
 
 
 def plain_rows(tags: Sequence[Tag]) -> list[str]:

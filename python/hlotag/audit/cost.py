@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operation costs, as far as its types say: floating-point operations, and the bytes that it reads and writes."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import Any
+
+from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
+
+_BITS = re.compile(r"\d+")
+# Element types as XLA and JAX print them, where MLIR's differ.
+_NAMES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}
+
+
+def of_operation(operation: Any) -> dict[str, Any]:
+    """Reads the types of a StableHLO operation.
+
+    Args:
+        operation: An `ir.Operation`.
+
+    Returns:
+        The fields `type`, `flops` and `bytes` of an `Op`.
+    """
+    operands, results = ([_type(value.type) for value in values] for values in (operation.operands, operation.results))
+    if not results:
+        return {}
+    (name, shape), more = results[0], len(results) - 1
+    text = f"{name}[{','.join('?' if size < 0 else str(size) for size in shape)}]" if name else str(operation.results[0].type)
+    return {
+        "type": f"{text} and {more} more" if more else text,
+        "flops": _flops(operation, [shape for _, shape in operands], shape),
+        "bytes": sum(_size(name, shape) for name, shape in (*operands, *results)),
+    }
+
+
+def in_words(flops: int, size: int) -> str:
+    """An amount of work.
+
+    Args:
+        flops: Floating-point operations.
+        size: Bytes.
+
+    Returns:
+        `2.1 Gflop`; where there are no floating-point operations, `4.2 MB`; empty if there are no bytes either.
+    """
+    return _scaled(flops, "flop") if flops else _scaled(size, "B") if size else ""
+
+
+def _scaled(number: int, unit: str) -> str:
+    for prefix, factor in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if number >= factor:
+            return f"{number / factor:.3g} {prefix}{unit}"
+    return f"{number} {unit}"
+
+
+def _type(value: Any) -> tuple[str, tuple[int, ...]]:
+    """The element type and the shape of a tensor; dynamic dimensions are negative. Nothing for a token or a tuple."""
+    from jaxlib.mlir import ir
+
+    try:
+        tensor = ir.RankedTensorType(value)
+    except ValueError:
+        return "", ()
+    element = str(tensor.element_type)
+    signed = re.sub(r"^i(\d+)$", r"s\1", element.replace("ui", "u"))
+    shape = [-1 if tensor.is_dynamic_dim(axis) else tensor.get_dim_size(axis) for axis in range(tensor.rank)]
+    return _NAMES.get(element, signed.lower()), tuple(shape)
+
+
+def _size(name: str, shape: tuple[int, ...]) -> int:
+    bits = _BITS.search(name)
+    size = max(8, int(bits[0])) // 8 if bits else 1
+    return max(0, prod(shape)) * size if name else 0
+
+
+def _flops(operation: Any, operands: list[tuple[int, ...]], result: tuple[int, ...]) -> int:
+    from jaxlib.mlir.dialects import stablehlo
+
+    elements = max(0, prod(result))
+    opcode = opcode_of(operation.name)
+    if operation.name == "stablehlo.dot_general":
+        axes = stablehlo.DotDimensionNumbers(operation.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
+        return 2 * elements * max(0, prod(operands[0][axis] for axis in axes))
+    if operation.name == "stablehlo.convolution":
+        axis = stablehlo.ConvDimensionNumbers(operation.attributes["dimension_numbers"]).kernel_output_feature_dimension
+        return 2 * elements * max(0, prod(operands[1])) // max(1, operands[1][axis])
+    if opcode == "reduce":
+        return max(0, prod(operands[0]))
+    return elements if kind_of(opcode) == Kind.POINTWISE else 0

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What somebody should know of an audit: one sentence, and the problems, heavy operations first.
+
+Terminal, page, JSON and command show the same report.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hlotag import keys
+from hlotag.audit import cost
+from hlotag.audit.classify import CONVERSION
+from hlotag.audit.model import Audit, Op, Stage, Stray, Tag, TagState
+
+_WELL = "on an instruction or went away with their operation"
+_RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
+_ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
+_UNRESTORED = "hlotag's HLO stage ran and could not restore it. Please report it, with audit.to_json()."
+_SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
+
+
+class Problem(NamedTuple):
+    """Tags with one source line, key and cause; or something else that is wrong.
+
+    Attributes:
+        kind: A state, "wrong place", "no operation", "unmatched rule", "warning" of a pass of hlotag's, or "unread key".
+        tag: The key with its values: `block=attention`; empty if it is about none.
+        on: The operations: `dot_general f32[32,64]`; empty if it is about none.
+        file: The user's file; empty if it is not known.
+        line: The line in it, or 0.
+        count: How many tags.
+        why: What happened, in words.
+        effect: What that costs.
+        advice: What to do; empty if `why` says it.
+        by: The pass that did it; empty if that is not known.
+        tags: Their places in `audit.tags`.
+        flops: Floating-point operations of their operations.
+        bytes: Bytes that these read and write.
+    """
+
+    kind: str
+    tag: str
+    on: str
+    file: str
+    line: int
+    count: int
+    why: str
+    effect: str
+    advice: str
+    by: str = ""
+    tags: tuple[int, ...] = ()
+    flops: int = 0
+    bytes: int = 0
+
+    @property
+    def source(self) -> str:
+        """`file:line`, the file without its directory; empty if it is not known."""
+        return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What somebody should know.
+
+    Attributes:
+        sentence: The whole in one sentence.
+        problems: Lost and moved tags first, those on heavy operations before others.
+    """
+
+    sentence: str
+    problems: tuple[Problem, ...]
+
+
+def of(audit: Audit) -> Report:
+    """Makes the report of an audit.
+
+    Args:
+        audit: Any.
+
+    Returns:
+        The report.
+    """
+    needing = sorted(_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
+    others = [*_strays(audit), *_dropped(audit), *_reported(audit), *_unread(audit)]
+    return Report(_sentence(audit, len(others)), (*needing, *others))
+
+
+def _sentence(audit: Audit, others: int) -> str:
+    total, needing = len(audit.tags), sum(tag.state.needs_attention for tag in audit.tags)
+    unknown = audit.counts[TagState.UNKNOWN]
+    if not total:
+        text = "No operation has a tag"
+    elif needing:
+        text = f"{needing} of {total} tags need{'s' if needing == 1 else ''} attention; all others are {_WELL}"
+    elif unknown:
+        text = f"{total - unknown} of {total} tags are {_WELL}"
+    else:
+        text = (
+            f"All {total} tags are {_WELL}" if total > 1 else "The only tag is on an instruction or went away with its operation"
+        )
+    if unknown:
+        text += f", but for {unknown} that the dump does not tell of"
+    return f"{text}. {_count(others, 'other problem')}." if others else f"{text}."
+
+
+# --- Lost and moved tags ---------------------------------------------------------------------------------------------------
+
+
+def _needing_attention(audit: Audit) -> Iterator[Problem]:
+    found: dict[tuple, list[int]] = {}
+    for number, tag in enumerate(audit.tags):
+        if tag.state.needs_attention:
+            last = tag.steps[-1]
+            place = (tag.op.file, tag.op.line) if tag.op.file else (tag.op.function, tag.op.scope)
+            found.setdefault((*place, tag.key, tag.state, last.by, _what_is_left(tag)), []).append(number)
+    for numbers in found.values():
+        tags = [audit.tags[number] for number in numbers]
+        first = tags[0]
+        ops = list({tag.op.id: tag.op for tag in tags}.values())
+        flops, size = sum(op.flops for op in ops), sum(op.bytes for op in ops)
+        yield Problem(
+            kind=first.state.label,
+            tag=_values(first.key, [tag.value for tag in tags]),
+            on=_operations(ops),
+            file=first.op.file,
+            line=first.op.line,
+            count=len(tags),
+            why=_why(audit, first),
+            effect=_effect(audit, first.key, len(ops), cost.in_words(flops, size)),
+            advice=_advice(audit, first),
+            by=first.steps[-1].by,
+            tags=tuple(numbers),
+            flops=flops,
+            bytes=size,
+        )
+
+
+def _what_is_left(tag: Tag) -> str:
+    """What the instructions of a lost tag's operation have, without their names."""
+    last = tag.steps[-1]
+    if last.state != TagState.LOST:
+        return ""
+    if last.instructions:
+        return f"the tag is {last.detail}"
+    _, has, instead = last.detail.partition(f"{tag.key}=")
+    return f"the instruction has {has}{instead.removesuffix(' instead')}" if has else ""
+
+
+def _why(audit: Audit, tag: Tag) -> str:
+    by = tag.steps[-1].by
+    if tag.state == TagState.MOVED:
+        done = "took the operation away and left its tag on another operation's instruction"
+    else:
+        done = "left the tag out" if by == CONVERSION else "rewrote the operation without its tag"
+    who = f"XLA's {by}" if by == CONVERSION else f"XLA's pass {by}" if by else "XLA"
+    left = _what_is_left(tag)
+    return f"{who} {done}{f'; {left}' if left else ''}.{'' if by else f' {_hint(audit)}'}"
+
+
+def _hint(audit: Audit) -> str:
+    """How to learn the pass."""
+    if Stage.LOWERED in audit.stages:
+        return "xla_passes=True, or --xla-passes, names the pass."
+    return "A dump with --xla_dump_hlo_pass_re=.* names the pass."
+
+
+def _advice(audit: Audit, tag: Tag) -> str:
+    if not audit.hlo_stage:
+        return _RESTORES
+    return _ONE_VALUE if _what_is_left(tag).startswith("the instruction has") else _UNRESTORED
+
+
+def _effect(audit: Audit, name: str, count: int, work: str) -> str:
+    operations = f"{_count(count, 'operation')}{f' ({work})' if work else ''}"
+    key = keys.lookup(name)
+    if key is None or not _is_read(key, audit.platform):
+        return f"Profiles and dumps show {operations} without {name}."
+    return f"XLA does not see {name} on {operations}: {key.doc}"
+
+
+def _values(key: str, values: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(values))
+    more = f" and {len(distinct) - 3} more values" if len(distinct) > 3 else ""
+    return f"{key}={', '.join(distinct[:3])}{more}"
+
+
+def _operations(ops: Sequence[Op]) -> str:
+    distinct = list(dict.fromkeys(f"{op.name.rpartition('.')[2]} {op.type}".strip() for op in ops))
+    return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+
+
+# --- Other problems --------------------------------------------------------------------------------------------------------
+
+
+def _strays(audit: Audit) -> Iterator[Problem]:
+    """Tags on wrong instructions, but for those of tags that moved there."""
+    moved = {(tag.op.id, tag.key, tag.value) for tag in audit.in_state(TagState.MOVED)}
+    found: dict[tuple[str, str], list[Stray]] = {}
+    for stray in audit.strays:
+        if stray.op is None or (stray.op.id, stray.key, stray.value) not in moved:
+            found.setdefault((stray.key, stray.value), []).append(stray)
+    for (key, value), strays in found.items():
+        names = ", ".join(f"{stray.opcode} {stray.instruction}" for stray in strays[:3])
+        more = f" and {len(strays) - 3} more" if len(strays) > 3 else ""
+        why = f"XLA put the tag on {names}{more}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
+        effect = f"{key} covers {_count(len(strays), 'instruction')} too many."
+        yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, _RESTORES)
+
+
+def _dropped(audit: Audit) -> Iterator[Problem]:
+    for dropped in audit.dropped:
+        tag = ", ".join(f"{key}={value}" for key, value in dropped.attrs)
+        why = "The tagged value is one that no operation made, such as an argument."
+        advice = "Tag a value that an operation computes, or the operations themselves in a block: with hlotag.tagged(...)."
+        yield Problem(
+            "no operation", tag, "", dropped.file or "", dropped.line, len(dropped.attrs), why, "The tag is nowhere.", advice
+        )
+
+
+def _reported(audit: Audit) -> Iterator[Problem]:
+    for report in audit.reports:
+        if report.severity == "remark":
+            kind, effect = "unmatched rule", "The rule has no effect."
+            advice = "Compare its op, scope, source and function with the operations of the program."
+        else:  # The message says what to do.
+            kind, effect, advice = "warning", "The compiler may not do what the tags ask for.", ""
+        yield Problem(kind, "", "", report.file, report.line, 1, f"{report.message}.", effect, advice)
+
+
+def _unread(audit: Audit) -> Iterator[Problem]:
+    """Keys of the catalogue that this platform's compiler does not read, and keys that look like misspelt ones."""
+    known = [key.name for key in keys.catalogue() if not key.reserved]
+    numbers: dict[str, list[int]] = {}
+    for number, tag in enumerate(audit.tags):
+        numbers.setdefault(tag.key, []).append(number)
+    for name, found in numbers.items():
+        first = audit.tags[found[0]].op
+        key = keys.lookup(name)
+        meant = difflib.get_close_matches(name, known, 1, _SIMILAR) if key is None else []
+        if meant:
+            why, advice = "No compiler reads this key.", f"Did you mean {meant[0]}?"
+        elif key is not None and audit.platform and not key.reserved and not _is_read(key, audit.platform):
+            why = f"XLA for {audit.platform} does not read this key; read by: {key.consumer}."
+            advice = "Audit the program as compiled for a backend that reads it, to see what it does there."
+        else:
+            continue
+        effect = f"It has no effect{f' on {audit.platform}' if audit.platform else ''}."
+        yield Problem("unread key", name, "", first.file, first.line, len(found), why, effect, advice, tags=tuple(found))
+
+
+def _is_read(key: keys.Key, platform: str) -> bool:
+    """Whether the compiler of a platform reads a key, as far as the catalogue knows; `platform` is empty if unknown."""
+    names = ("gpu", "cuda", "rocm")
+    backend = "gpu" if any(name in platform for name in names) else platform
+    return key.consumer in ("all", "unverified") or not backend or backend in key.consumer or " all" in key.consumer
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

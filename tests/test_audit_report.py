@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit reports: the sentence, and the problems that terminal, page, JSON and command show."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import hlotag
+from audits import made_up
+from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.errors import Diagnostic
+from hlotag.tags import Dropped
+
+LAYERS = 4
+
+
+def layers(ws, x):
+    for number in range(LAYERS):
+        with jax.named_scope(f"layer_{number}"), hlotag.tagged({"block": "mlp"}):
+            x = jnp.tanh(x @ ws[number])
+    return x.sum()
+
+
+def ops_of(*states: TagState, by: str = "algsimp", line: int = 7, flops: int = 0, **fields) -> list[Tag]:
+    tags = []
+    for number, state in enumerate(states):
+        op = Op(number, "stablehlo.dot_general", f"layer_{number}", file="/x/model.py", line=line, type="f32[8,8]", flops=flops)
+        tags.append(Tag("k", "v", op, (Step(Stage.LOWERED, TagState.ATTACHED), Step(Stage.OPTIMIZED, state, by, **fields))))
+    return tags
+
+
+def audit_of(tags: list[Tag], **fields) -> Audit:
+    return Audit("m", [tag.op for tag in tags], tags, stages=list(Stage), **fields)
+
+
+@pytest.mark.parametrize(
+    ("states", "sentence"),
+    [
+        ((), "No operation has a tag."),
+        ((TagState.KEPT,) * 3, "All 3 tags are on an instruction or went away with their operation."),
+        (
+            (TagState.LOST, TagState.MOVED, TagState.KEPT),
+            "2 of 3 tags need attention; all others are on an instruction or went away with their operation.",
+        ),
+        (
+            (TagState.LOST, TagState.UNKNOWN, TagState.KEPT),
+            "1 of 3 tags needs attention; all others are on an instruction or went away with their operation, "
+            "but for 1 that the dump does not tell of.",
+        ),
+    ],
+)
+def test_sentence(states, sentence):
+    assert audit_of(ops_of(*states)).report.sentence == sentence
+
+
+def test_layers_of_one_line_are_one_problem():
+    (problem,) = audit_of(ops_of(*[TagState.LOST] * LAYERS, flops=500_000), hlo_stage=False).report.problems
+    assert (problem.count, problem.source, problem.tag, problem.on) == (4, "model.py:7", "k=v", "dot_general f32[8,8]")
+    assert problem.why == "XLA's pass algsimp rewrote the operation without its tag."
+    assert problem.effect == "Profiles and dumps show 4 operations (2 Mflop) without k."
+    assert "hlotag.enable()" in problem.advice
+    assert problem.tags == (0, 1, 2, 3)
+
+
+def test_lines_and_causes_are_apart_and_heavy_operations_first():
+    light, heavy = ops_of(TagState.LOST, flops=10), ops_of(TagState.LOST, flops=1000, line=9)
+    others = ops_of(TagState.LOST, by="dce", flops=100)
+    found = audit_of([*light, *others, *heavy]).report.problems
+    assert [(problem.line, problem.by) for problem in found] == [(9, "algsimp"), (7, "dce"), (7, "algsimp")]
+
+
+def test_a_tag_whose_pass_is_not_known_says_how_to_learn_it():
+    (problem,) = audit_of(ops_of(TagState.LOST, by="")).report.problems
+    assert problem.why == "XLA rewrote the operation without its tag. xla_passes=True, or --xla-passes, names the pass."
+
+
+def test_what_the_instruction_has_instead():
+    tags = ops_of(TagState.LOST, detail="dot dot.1 has k=other instead")
+    (problem,) = audit_of(tags, hlo_stage=True).report.problems
+    assert problem.why.endswith("; the instruction has k=other.")
+    assert "one value for a key" in problem.advice
+
+
+def test_what_no_tag_stands_for_is_a_problem_too():
+    tags = ops_of(TagState.KEPT)
+    audit = audit_of(
+        tags,
+        strays=[Stray("k", "v", "add.1", "add")],
+        dropped=[Dropped((("k", "w"),), "/x/model.py", 3)],
+        reports=[Diagnostic("remark", "rule 1 matched nothing: {}"), Diagnostic("warning", "a gap", file="/x/model.py", line=4)],
+    )
+    found = {problem.kind: problem for problem in audit.report.problems}
+    assert list(found) == ["wrong place", "no operation", "unmatched rule", "warning"]
+    assert "add add.1" in found["wrong place"].why
+    assert found["no operation"].source == "model.py:3" and found["warning"].source == "model.py:4"
+    assert audit.report.sentence.endswith(" 4 other problems.")
+
+
+def test_a_tag_that_moved_is_one_problem_and_not_two():
+    tags = ops_of(TagState.MOVED)
+    audit = audit_of(tags, strays=[Stray("k", "v", "add.1", "add", tags[0].op)])
+    assert [problem.kind for problem in audit.report.problems] == ["moved"]
+
+
+@pytest.mark.parametrize(
+    ("key", "platform", "words"),
+    [
+        ("_scheduling_group_id", "cpu", "XLA for cpu does not read this key"),
+        ("_scheduling_group_id", "cuda", None),
+        ("_xla_compute_type", "cpu", None),
+        ("_sheduling_group_id", "cuda", "No compiler reads this key."),
+        ("block", "cpu", None),
+    ],
+)
+def test_a_key_that_nobody_reads(key, platform, words):
+    tags = [tag._replace(key=key) for tag in ops_of(TagState.KEPT, TagState.KEPT)]
+    found = audit_of(tags, platform=platform).report.problems
+    assert [(problem.kind, problem.count) for problem in found] == ([("unread key", 2)] if words else [])
+    assert not words or found[0].why.startswith(words)
+
+
+def test_a_program_has_types_work_and_what_operations_are_derived_from():
+    with hlotag.stage(hlo=False):
+        audit = hlotag.audit(jax.grad(layers), [jnp.ones((8, 16)), *[jnp.ones((16, 16))] * 3], jnp.ones((4, 8)))
+    dots = [tag.op for tag in audit.tags if tag.op.name == "stablehlo.dot_general"]
+    forward = {op.scope: op for op in dots if op.phase == "forward"}
+    assert (forward["layer_0"].type, forward["layer_0"].flops, forward["layer_0"].bytes) == ("f32[4,16]", 1024, 896)
+    backward = [op for op in dots if op.phase == "backward"]
+    assert backward and all(op.derived_from == (forward[op.scope].id,) for op in backward)
+    assert any(op.fusions for op in audit.ops)
+    assert audit.hlo_stage is False
+
+
+def test_a_report_of_many_tags_is_short():
+    audit = made_up(4000)
+    assert sum(problem.count for problem in audit.report.problems) == len(audit.lost)
+    assert len(audit.summary(100).splitlines()) < 80
