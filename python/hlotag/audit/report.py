@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlotag import keys
+from hlotag.tagging import keys
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
 from hlotag.audit.model import Audit, Op, Stage, Stray, Tag, TagState

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as one page that needs no network: the module as a graph, filters, and each tag's way."""
+"""An audit as one page that needs no network: the report, then every tag with its way."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import html as _html
 import json
+from collections.abc import Iterable, Sequence
+from html import escape
 from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 from hlotag._util.files import source_line
-from hlotag.audit.model import RANK, Audit, Stage, TagState, groups
-from hlotag.audit.render.layout import HEIGHT, WIDTH, layout
+from hlotag.audit import cost
+from hlotag.audit.model import RANK, Audit, Group, Op, Stage, Step, TagState, groups
+from hlotag.audit.report import Problem
 
 _STATES = tuple(TagState)
 _STAGES = tuple(Stage)
 _FRAGMENT_ROWS = 40
-_SCRIPTS = ("page_model.js", "page_list.js", "page_graph.js", "page_start.js")
+# How many problems, rows of the table and links of a problem are written.
+_PROBLEMS, _ROWS, _LINKS = 100, 200, 12
 
 
 def html(audit: Audit) -> str:
@@ -30,18 +34,20 @@ def html(audit: Audit) -> str:
         HTML. A policy in it forbids every connection and every script but its own, whatever the tags' texts are.
     """
     style, template = _asset("page.css"), _asset("page.html")
-    # One function around all: their names are theirs. The texts in the data are the user's; they reach the document through
-    # textContent and the canvas only.
-    script = f'"use strict";\n(() => {{\n{"".join(map(_asset, _SCRIPTS))}}})();\n'
+    # One function around all: its names are its own.
+    script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
     )
+    lines = _source_lines(audit)
     parts = {
         "@POLICY@": policy,
-        "@TITLE@": _html.escape(f"{audit.name}: where its tags went"),
+        "@TITLE@": escape(f"{audit.name}: where its tags went"),
         "@STYLE@": style,
+        "@REPORT@": _report(audit, lines),
+        "@FOOTER@": _footer(audit),
         # Within a script element only "<" could end it.
-        "@DATA@": json.dumps(_data(audit), separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c"),
+        "@DATA@": json.dumps(_data(audit, lines), separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c"),
         "@SCRIPT@": script,
     }
     pieces = []
@@ -62,18 +68,178 @@ def fragment(audit: Audit) -> str:
         HTML without scripts.
     """
     rows = groups(audit.tags)
-    states = [state for state in _STATES if audit.counts[state]]
+    states = _ended_in(audit)
     cell = "padding:2px 10px;text-align:right"
-    head = "".join(f'<th style="{cell}" title="{_html.escape(state.meaning)}">{state.label}</th>' for state in states)
+    head = "".join(f'<th style="{cell}" title="{escape(state.meaning)}">{state.label}</th>' for state in states)
     body = []
     for group in rows[:_FRAGMENT_ROWS]:
         cells = "".join(f'<td style="{cell}">{group.states[state] or "&middot;"}</td>' for state in states)
-        name = _html.escape(f"{group.key}={group.value}")
+        name = escape(f"{group.key}={group.value}")
         body.append(f'<tr><td style="padding:2px 10px;text-align:left"><code>{name}</code></td>{cells}</tr>')
     if len(rows) > _FRAGMENT_ROWS:
         body.append(f'<tr><td colspan="{len(states) + 1}">and {len(rows) - _FRAGMENT_ROWS} more</td></tr>')
-    caption = _html.escape(f"{audit.name}: {len(audit.tags)} tags on {len(audit.ops)} operations")
+    caption = escape(f"{audit.name}: {audit.report.sentence}")
     return f'<table><caption style="text-align:left">{caption}</caption><tr><th></th>{head}</tr>{"".join(body)}</table>'
+
+
+# --- The report, which needs no script -------------------------------------------------------------------------------------
+
+
+def _report(audit: Audit, lines: dict[str, str]) -> str:
+    problems = audit.report.problems
+    tagged = len({tag.op.id for tag in audit.tags})
+    facts = f"{len(audit.tags)} tags on {tagged} of {len(audit.ops)} operations"
+    if audit.instruction_count:
+        facts += f"; {audit.instruction_count} instructions after XLA" + (f" ({audit.platform})" if audit.platform else "")
+    states = "".join(
+        f'<li><a href="#search={quote(state.label)}" title="{escape(state.meaning)}">'
+        f'{audit.counts[state]} <span class="state {state}">{escape(state.label)}</span></a></li>'
+        for state in _ended_in(audit)
+    )
+    return "\n".join(
+        [
+            f"<header><h1>{escape(audit.name)}</h1>",
+            f'<p id="sentence" class="{"bad" if problems else "good"}">{escape(audit.report.sentence)}</p>',
+            f'<p id="facts">{escape(facts)}</p>',
+            f'<ul id="states">{states}</ul></header>',
+            *_listed(problems, audit, lines),
+            *_table(groups(audit.tags), _ended_in(audit)),
+        ]
+    )
+
+
+def _listed(problems: Sequence[Problem], audit: Audit, lines: dict[str, str]) -> Iterable[str]:
+    if not problems:
+        return
+    yield '<section id="problems"><h2>Problems</h2>'
+    for problem in problems[:_PROBLEMS]:
+        yield _problem(problem, audit, lines.get(f"{problem.file}:{problem.line}", ""))
+    if len(problems) > _PROBLEMS:
+        yield f"<p>{len(problems) - _PROBLEMS} more problems are hidden; audit.to_json() has all.</p>"
+    yield "</section>"
+
+
+def _problem(problem: Problem, audit: Audit, code: str) -> str:
+    kind = problem.kind if problem.kind in ("lost", "moved") else "other"
+    what = f"{problem.count} &times; {escape(problem.kind)}" if problem.count > 1 else escape(problem.kind)
+    tag = f"<code>{escape(problem.tag)}</code>" if problem.tag else ""
+    on = f'<span class="on">on <code>{escape(problem.on)}</code></span>' if problem.on else ""
+    where = f'<span class="where" title="{escape(problem.file)}">{escape(problem.source)}</span>' if problem.source else ""
+    return "".join(
+        [
+            f'<article class="problem {kind}"><h3><span class="state {kind}">{what}</span>{tag}{on}{where}</h3>',
+            f'<pre class="code">{escape(code)}</pre>' if code else "",
+            f"<p>{escape(problem.why)} {escape(problem.effect)}</p>",
+            f'<p class="do">{escape(problem.advice)}</p>' if problem.advice else "",
+            _links(problem, audit),
+            "</article>",
+        ]
+    )
+
+
+def _links(problem: Problem, audit: Audit) -> str:
+    if not problem.tags:
+        return ""
+    links = [
+        f'<a href="#tag-{number}">#{number} {escape(audit.tags[number].op.scope.partition("/")[0])}</a>'
+        for number in problem.tags[:_LINKS]
+    ]
+    more = f"and {len(problem.tags) - _LINKS} more" if len(problem.tags) > _LINKS else ""
+    return f'<p class="tags">{"".join(links)}{more}</p>'
+
+
+def _table(rows: Sequence[Group], states: Sequence[TagState]) -> Iterable[str]:
+    if not rows:
+        return
+    columns = ("forward", "backward", *(state.label for state in states))
+    yield '<section id="tags"><h2>Keys and values</h2><div class="scroll"><table><thead><tr><th>tag</th>'
+    yield "".join(f"<th>{escape(column)}</th>" for column in columns) + "</tr></thead><tbody>"
+    for group in rows[:_ROWS]:
+        name = escape(f"{group.key}={group.value}")
+        link = f'<a href="#search={quote(f"{group.key}={group.value}")}"><code>{name}</code></a>'
+        numbers = (group.phases["forward"], group.phases["backward"], *(group.states[state] for state in states))
+        yield f"<tr><td>{link}</td>" + "".join(f"<td>{number or '&middot;'}</td>" for number in numbers) + "</tr>"
+    yield "</tbody></table></div>"
+    if len(rows) > _ROWS:
+        yield f"<p>{len(rows) - _ROWS} more are hidden; the search below finds their tags.</p>"
+    yield "</section>"
+
+
+def _footer(audit: Audit) -> str:
+    notes = "".join(f"<p>{escape(note)}</p>" for note in audit.notes)
+    seen = {step.state for tag in audit.tags for step in tag.steps}
+    states = [state for state in _STATES if state in seen]
+    terms = "".join(f'<dt class="state {s}">{escape(s.label)}</dt><dd>{escape(s.meaning)}</dd>' for s in states)
+    return f"<footer><h2>States</h2><dl>{terms}</dl>{notes}</footer>" if terms or notes else ""
+
+
+# --- What the script lists -------------------------------------------------------------------------------------------------
+
+
+class _Table:
+    """Distinct things, which columns refer to by their places."""
+
+    def __init__(self) -> None:
+        self.places: dict[Any, int] = {}
+
+    def __call__(self, thing: Any) -> int:
+        return self.places.setdefault(thing, len(self.places))
+
+
+def _data(audit: Audit, lines: dict[str, str]) -> dict[str, Any]:
+    """The tags by columns, which is a third of the size and much quicker to read than a list of objects."""
+    text, way = _Table(), _Table()
+    numbers = {tag.op.id for tag in audit.tags}
+    ops = [audit.ops[number] for number in sorted(numbers | {other for n in numbers for other in audit.ops[n].derived_from})]
+    place = {op.id: index for index, op in enumerate(ops)}
+    return {
+        "states": [[str(state), state.label, state.meaning] for state in _STATES],
+        "stages": [str(stage) for stage in _STAGES],
+        "lines": lines,
+        "order": sorted(range(len(audit.tags)), key=lambda number: RANK[audit.tags[number].state]),
+        "tags": {
+            "key": [text(tag.key) for tag in audit.tags],
+            "value": [text(tag.value) for tag in audit.tags],
+            "op": [place[tag.op.id] for tag in audit.tags],
+            "way": [way(tuple([_coded(step, text) for step in tag.steps])) for tag in audit.tags],
+            "on": [[list(map(text, step.instructions)) for step in tag.steps] for tag in audit.tags],
+        },
+        "ops": _columns(ops, text, place),
+        "ways": list(way.places),
+        "strings": list(text.places),
+    }
+
+
+def _coded(step: Step, text: _Table) -> tuple:
+    return _STAGES.index(step.stage), _STATES.index(step.state), text(step.by), text(step.detail), step.confidence
+
+
+def _columns(ops: Sequence[Op], text: _Table, place: dict[int, int]) -> dict[str, list]:
+    return {
+        "name": [text(op.name.rpartition(".")[2]) for op in ops],
+        "type": [text(op.type) for op in ops],
+        "work": [text(cost.in_words(op.flops, op.bytes)) for op in ops],
+        "scope": [text(op.scope) for op in ops],
+        "function": [text(op.function) for op in ops],
+        "backward": [int(op.phase == "backward") for op in ops],
+        "file": [text(op.file) for op in ops],
+        "line": [op.line for op in ops],
+        "instructions": [list(map(text, op.instructions)) for op in ops],
+        "fusions": [list(map(text, op.fusions)) for op in ops],
+        "derived": [[place[other] for other in op.derived_from if other in place] for op in ops],
+    }
+
+
+def _source_lines(audit: Audit) -> dict[str, str]:
+    """The text of the lines that tags and problems come from, where the files are at hand."""
+    places = {(tag.op.file, tag.op.line) for tag in audit.tags} | {(p.file, p.line) for p in audit.report.problems}
+    texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places) if file}
+    return {place: text for place, text in texts.items() if text}
+
+
+def _ended_in(audit: Audit) -> list[TagState]:
+    """The states that tags ended in, those first that somebody should look at."""
+    return sorted(audit.counts, key=RANK.__getitem__)
 
 
 def _asset(name: str) -> str:
@@ -82,75 +248,3 @@ def _asset(name: str) -> str:
 
 def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-class _Strings:
-    """A table of distinct texts, which the columns refer to."""
-
-    def __init__(self) -> None:
-        self.index: dict[str, int] = {}
-
-    def __call__(self, text: str) -> int:
-        return self.index.setdefault(text, len(self.index))
-
-
-def _data(audit: Audit) -> dict[str, Any]:
-    """The audit by columns, which is a third of the size and much quicker to read than a list of objects."""
-    number = _Strings()
-    place = layout(audit.ops)
-    ops, tags = audit.ops, audit.tags
-    data = {
-        "name": audit.name,
-        "platform": audit.platform,
-        "instructions": audit.instruction_count,
-        "notes": list(audit.notes),
-        "dropped": [[dict(d.attrs), f"{d.file}:{d.line}" if d.file else ""] for d in audit.dropped],
-        "states": [[str(s), s.label, s.meaning, RANK[s]] for s in _STATES],
-        "stages": [str(s) for s in _STAGES],
-        "box": [WIDTH, HEIGHT],
-        "middle": place.middle,
-        "size": [place.width, place.height],
-        "bands": [[band.label, band.y, band.height] for band in place.bands],
-        "ops": {
-            "name": [number(op.name) for op in ops],
-            "scope": [number(op.scope) for op in ops],
-            "function": [number(op.function) for op in ops],
-            "backward": [int(op.phase == "backward") for op in ops],
-            "file": [number(op.file) for op in ops],
-            "line": [op.line for op in ops],
-            "x": place.x,
-            "y": place.y,
-            "operands": [list(op.operands) for op in ops],
-            "instructions": [[number(name) for name in op.instructions] for op in ops],
-        },
-        "tags": {
-            "key": [number(tag.key) for tag in tags],
-            "value": [number(tag.value) for tag in tags],
-            "op": [tag.op.id for tag in tags],
-            "steps": [
-                [
-                    [
-                        _STAGES.index(s.stage),
-                        _STATES.index(s.state),
-                        number(s.by),
-                        number(s.detail),
-                        s.confidence,
-                        [number(i) for i in s.instructions],
-                    ]
-                    for s in tag.steps
-                ]
-                for tag in tags
-            ],
-        },
-        "strays": [[s.key, s.value, s.instruction, s.opcode, None if s.op is None else s.op.id] for s in audit.strays],
-        "lines": _source_lines(audit),
-    }
-    data["strings"] = list(number.index)
-    return data
-
-
-def _source_lines(audit: Audit) -> dict[str, str]:
-    """The text of the lines that operations come from, where the files are at hand."""
-    places = {(op.file, op.line) for op in audit.ops if op.file}
-    texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places)}
-    return {place: text for place, text in texts.items() if text}
