@@ -322,6 +322,22 @@ class Audit:
 
         Path(path).write_text(page.html(self), encoding="utf-8")
 
+    def to_model_explorer(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Writes the module as a graph for Model Explorer (PyPI's ai-edge-model-explorer), with states and values as node data.
+
+        Args:
+            path: The graph's file, `audit.json`; beside it, `audit.state.json` and `audit.KEY.json` are written.
+
+        Returns:
+            The files, the graph first.
+
+        Raises:
+            OSError: One cannot be written.
+        """
+        from hlotag.audit.render import model_explorer
+
+        return model_explorer.write(self, Path(path))
+
     def to_png(self, path: str | os.PathLike[str], *, dark: bool = False) -> None:
         """Draws the audit for a paper or an issue; needs matplotlib, which the extra `hlotag[plot]` installs.
 

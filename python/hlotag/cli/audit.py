@@ -15,6 +15,7 @@ from rich.console import Console
 
 from hlotag._util.text import printable
 from hlotag.audit.model import WHERE_IT_WENT, Audit, Tag, TagState
+from hlotag.audit.render import model_explorer
 from hlotag.audit.render.table import plain_rows
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
@@ -128,6 +129,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     conditions = [Condition.parse(text) for text in args.fail_if]
+    if args.explore:
+        model_explorer.installed()  # Before anything that takes long.
     doing = terminal.Progress()
     with doing(f"auditing {args.dump_dir or args.file}"):
         audit = dataclasses.replace(_audit(args), source_root=args.sources)
@@ -142,7 +145,10 @@ def _run(args: argparse.Namespace) -> int:
                 write(path)
     if args.json != "-":
         Console().print(audit)
-    return _report(audit, conditions)
+    status = _report(audit, conditions)
+    if args.explore:
+        model_explorer.explore(audit)
+    return status
 
 
 def parser() -> argparse.ArgumentParser:
@@ -168,6 +174,7 @@ def parser() -> argparse.ArgumentParser:
     add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write a page to look at")
     add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
+    add("--explore", action="store_true", help="open the graph in Model Explorer, which hlotag[explore] installs")
     add("--png", metavar="FILE", help="write a figure: .png, .svg or .pdf")
     return parser
 

@@ -140,10 +140,7 @@ def _problem(problem: Problem, audit: Audit, code: str) -> str:
 def _links(problem: Problem, audit: Audit) -> str:
     if not problem.tags:
         return ""
-    links = [
-        f'<a href="#tag-{number}">#{number} {escape(audit.tags[number].op.scope.partition("/")[0])}</a>'
-        for number in problem.tags[:_LINKS]
-    ]
+    links = [f'<a href="#tag-{number}">#{number} {escape(audit.tags[number].op.scope)}</a>' for number in problem.tags[:_LINKS]]
     more = f"and {len(problem.tags) - _LINKS} more" if len(problem.tags) > _LINKS else ""
     return f'<p class="tags">{"".join(links)}{more}</p>'
 
