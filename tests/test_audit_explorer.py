@@ -75,7 +75,7 @@ def test_explore_opens_it(module, monkeypatch):
     stub = types.SimpleNamespace(config=Config, visualize_from_config=lambda config: opened.append(type(config)))
     monkeypatch.setitem(sys.modules, "model_explorer", stub)
     assert command.main([module, "--explore", "--no-hlo"]) == 0
-    assert opened == ["module", "state", "k", Config]
+    assert opened == ["module", "k", "state", Config]
 
 
 def test_explore_says_how_to_install_it_before_it_audits(monkeypatch, capsys):

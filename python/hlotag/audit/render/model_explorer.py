@@ -7,6 +7,7 @@ ai-edge-model-explorer.
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -19,17 +20,27 @@ from hlotag.audit.model import RANK, Audit, Op, Tag, TagState
 from hlotag.errors import HlotagError
 
 _GRAPH = "module"
-# Legible below black text.
+# Legible below black text; Model Explorer counts states of one colour together.
 _COLOURS = {
     TagState.LOST: "#ff9d94",
     TagState.MOVED: "#ffcf70",
     TagState.UNKNOWN: "#e8b9d6",
-    TagState.CSED: "#d5dade",
+    TagState.CSED: "#c3cad1",
     TagState.FOLDED: "#d5dade",
-    TagState.DEAD: "#d5dade",
+    TagState.DEAD: "#b3bbc3",
+    TagState.MERGED: "#8fd3c4",
+    TagState.DUPLICATED: "#c2e8a5",
     TagState.RESTORED: "#9cc9f5",
+    TagState.KEPT: "#a8dfb5",
 }
-_THERE = "#a8dfb5"
+_OTHER = "#cfe3d4"
+_OF_VALUES = ("#a5c8f0", "#f3c99b", "#b5dfae", "#e5b3cd", "#c7bce8", "#f0e09a", "#9fdad6", "#d9c3ae")
+# Values are texts: layers show how many nodes have each, and there is no sum.
+_OF_TEXTS = {
+    "hideInAggregatedStatsTable": True,
+    "showExpandedSummaryOnGroupNode": True,
+    "showLabelCountColumnsInChildrenStatsTable": True,
+}
 
 
 def write(audit: Audit, path: Path) -> list[Path]:
@@ -54,7 +65,7 @@ def write(audit: Audit, path: Path) -> list[Path]:
         file = path.with_name(f"{path.stem}.{as_file_name(name)}.json")
         while file in documents:  # Keys may differ in what no file's name can hold.
             file = file.with_name(f"{file.stem}_.json")
-        documents[file] = {_GRAPH: {"name": name, "results": results}}
+        documents[file] = {_GRAPH: {"name": name, "results": results, **_OF_TEXTS}}
     for file, document in documents.items():
         file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
     return list(documents)
@@ -73,7 +84,7 @@ def explore(audit: Audit) -> None:
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         graph, *node_data = write(audit, Path(folder, "audit.json"))
         config = model_explorer.config().add_model_from_path(str(graph))
-        for file in node_data:
+        for file in reversed(node_data):  # The last one is shown first.
             config.add_node_data_from_path(str(file))
         model_explorer.visualize_from_config(config)
 
@@ -128,6 +139,8 @@ def _step(step: Any) -> str:
 def _node_data(audit: Audit, by_op: Mapping[int, list[Tag]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Names, and the values by node; an operation with tags in several states has the one that needs attention most."""
     worst = {number: min((tag.state for tag in tags), key=RANK.__getitem__) for number, tags in by_op.items()}
-    yield "state", {str(n): {"value": state.label, "bgColor": _COLOURS.get(state, _THERE)} for n, state in worst.items()}
+    yield "state", {str(n): {"value": state.label, "bgColor": _COLOURS.get(state, _OTHER)} for n, state in worst.items()}
     for key in dict.fromkeys(tag.key for tag in audit.tags):
-        yield key, {str(tag.op.id): {"value": tag.value} for tag in audit.tags if tag.key == key}
+        tags = [tag for tag in audit.tags if tag.key == key]
+        colours = dict(zip(dict.fromkeys(tag.value for tag in tags), itertools.cycle(_OF_VALUES), strict=False))
+        yield key, {str(tag.op.id): {"value": tag.value, "bgColor": colours[tag.value]} for tag in tags}
