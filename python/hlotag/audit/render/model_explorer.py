@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hlotag._files import as_file_name
+from hlotag._util.files import as_file_name
 from hlotag.audit import cost
 from hlotag.audit.model import RANK, Audit, Op, Tag, TagState
 from hlotag.errors import HlotagError
