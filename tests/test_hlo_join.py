@@ -28,6 +28,7 @@ from hlotag.hlo import join
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.origins import walk
+from hlotag.hlo.restore import Rules
 from hlotag.lowering import hlo_stage
 
 
@@ -199,6 +200,20 @@ def test_helpers_do_not_get_what_names_one_place():
     found = tags(f, X)
     assert found["constant"] == [{"k": "v"}]
     assert {"_scheduling_group_id": "1", "k": "v"} in found["multiply"]
+
+
+COLLECTIVES = ({"k": "b", "_scheduling_group_id": "2"}, {"k": "a", "_scheduling_group_id": "1"}, {"k": "b", "c": "1"})
+
+
+@pytest.mark.parametrize("left", [{}, {"k": "a,b"}, {"k": "a"}, {"k": "x,a", "xla": "1"}])
+def test_a_combined_collective_has_the_values_of_all(left):
+    """Joined as XLA joins them, whatever XLA left of them; but it is in one place in the schedule."""
+    rules = Rules([*COLLECTIVES, {"k": "x"}, {"k": "another's"}], ("*",))
+    kept = {key: value for key, value in left.items() if key == "xla"}
+    joined = {"k": "a,b", "c": "1", "_scheduling_group_id": "2"}
+    assert rules.entries_for(left, (0, 1, 2), (), True, True) == joined | kept
+    assert rules.entries_for({"k": "a,of XLA"}, (0, 1, 2), (), True, True) == joined | {"k": "a,of XLA"}
+    assert rules.entries_for({}, (0, 1, 2), (), True, False) == joined | {"k": "b"}
 
 
 def test_entries_of_libraries_are_merged():

@@ -79,7 +79,8 @@ public:
 
   hlo::Entries entriesFor(const Case &instruction) override {
     auto found = nb::cast<nb::dict>(entriesFor_(toDict(instruction.before), instruction.own,
-                                                instruction.callers, instruction.isOperation));
+                                                instruction.callers, instruction.isOperation,
+                                                instruction.isCombined));
     hlo::Entries entries;
     for (auto [key, value] : found)
       entries[toString(key)] = toString(value);

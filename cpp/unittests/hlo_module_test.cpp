@@ -62,6 +62,23 @@ TEST(hlo_values_are_followed_through_fusions) {
   CHECK_EQ(Module(data, kinds).source(2), size_t(1));
 }
 
+TEST(hlo_values_are_followed_through_asynchronous_pairs) {
+  NoOpcodes opcodes;
+  Kinds kinds(opcodes);
+  std::string data = module(
+      2,
+      {computation(1, 2, {instruction(1, "parameter"), instruction(2, "sine", {1})}),
+       computation(2, 7,
+                   {instruction(3, "parameter"), instruction(4, "async-start", {3}, {1}),
+                    instruction(5, "async-done", {4}, {1}), instruction(6, "all-reduce-start", {5}),
+                    instruction(7, "all-reduce-done", {6})})});
+  Module made(data, kinds);
+  CHECK_EQ(made.source(4), size_t(1)); // what is computed beside the program
+  CHECK_EQ(made.source(0), size_t(2)); // the argument of that
+  CHECK_EQ(made.wrapped(3), size_t(1));
+  CHECK_EQ(made.source(6), size_t(5));
+}
+
 TEST(hlo_computations_that_fusions_share_are_followed_no_further) {
   NoOpcodes opcodes;
   Kinds kinds(opcodes);

@@ -239,8 +239,9 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
   if (!found)
     return {};
   if (found->after.find(kMark) == name.npos)
-    return {numbersIn(name, token), {}};
+    return {numbersIn(name, token), {}, false};
   NumberedName read;
+  read.isCombined = !combinedNames(name, token).empty();
   forEachName(name, token, [&](std::string_view one) {
     std::vector<int64_t> path = numbersIn(one, token);
     if (path.empty())

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/join.h"
 
+#include "operations.h"
+
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
@@ -8,108 +10,6 @@
 namespace hlotag::hlo {
 
 namespace {
-
-/// Appends numbers of operations to one list after another, each once.
-class Unique {
-public:
-  explicit Unique(size_t numOperations) : lists_(numOperations) {}
-  void start() { ++list_; }
-  void add(Ids &ids, int64_t number) {
-    if (std::exchange(lists_.at(size_t(number)), list_) != list_)
-      ids.push_back(number);
-  }
-
-private:
-  std::vector<size_t> lists_; // By operation, the last that it was appended to.
-  size_t list_ = 0;
-};
-
-/// The product of dimensions.
-uint64_t numElements(const Ids &dimensions) {
-  uint64_t number = 1;
-  for (int64_t size : dimensions)
-    number *= uint64_t(size);
-  return number;
-}
-
-/// A program as the join asks about it.
-class Operations {
-public:
-  Operations(const Program &program, Kinds &kinds) : program_(program), kinds_(kinds) {
-    for (const std::string &name : program.names)
-      kindOfName_.push_back(kinds.of(name));
-  }
-
-  size_t size() const { return program_.operations.size(); }
-  const Ids &results() const { return program_.results; }
-  const Ids &operands(int64_t number) const { return at(number).operands; }
-  const Entries &entries(int64_t number) const { return program_.entries[at(number).entries]; }
-  const Ids &dimensions(int64_t number) const { return program_.dimensions[at(number).dimensions]; }
-  const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
-  bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
-
-  /// Whether XLA makes instructions of this opcode from an operation, other than by moving.
-  bool becomes(int64_t number, size_t opcode) {
-    const Kinds::Kind &kind = kinds_[opcode];
-    return kinds_.mayBe(kindOfName_[at(number).name], opcode) &&
-           !(kind.isHeavy && kind.heavy != this->kind(number).heavy && reducesNothing(number));
-  }
-
-  /// Those of some operations that become `opcode`.
-  Ids select(const Ids &numbers, size_t opcode) {
-    Ids found;
-    for (int64_t number : numbers)
-      if (becomes(number, opcode))
-        found.push_back(number);
-    return found;
-  }
-
-  Ids helpers(int64_t number, size_t opcode) { return select(at(number).helpers, opcode); }
-
-  /// Those of the users that leave all elements in their order.
-  const Ids &relabellings(int64_t number) {
-    if (relabellings_.empty()) {
-      relabellings_.resize(size());
-      for (size_t user = 0; user < size(); ++user)
-        if (relabels(int64_t(user)))
-          for (int64_t operand : operands(int64_t(user)))
-            if (operand != kNone)
-              relabellings_.at(size_t(operand)).push_back(int64_t(user));
-    }
-    return relabellings_.at(size_t(number));
-  }
-
-  /// The operation that becomes `opcode`: this one, or the one whose result it and others before
-  /// it only move.
-  int64_t source(int64_t number, size_t opcode) {
-    for (int step = 0; step < 16; ++step) {
-      if (number == kNone || becomes(number, opcode))
-        return number;
-      if (!kinds_[kind(number).opcode].isMove && !reducesNothing(number))
-        return kNone;
-      const Ids &operands = this->operands(number);
-      number = operands.empty() ? kNone : operands[0];
-    }
-    return kNone;
-  }
-
-private:
-  const Program::Operation &at(int64_t number) const {
-    return program_.operations.at(size_t(number));
-  }
-
-  /// Whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
-  bool reducesNothing(int64_t number) const {
-    if (kind(number).heavy != "reduce" || operands(number).empty() || operands(number)[0] == kNone)
-      return false;
-    return numElements(dimensions(operands(number)[0])) == numElements(dimensions(number));
-  }
-
-  const Program &program_;
-  Kinds &kinds_;
-  std::vector<size_t> kindOfName_; // By name.
-  std::vector<Ids> relabellings_;
-};
 
 class Join {
 public:
@@ -119,15 +19,16 @@ public:
 
   std::vector<Ids> run(const std::vector<analysis::NumberedName> &names) {
     for (size_t i : order_) {
-      facts_[i].ids = byName(i, names.at(i).numbers);
-      facts_[i].isUnsure = !isEnough(i);
+      facts_[i].ids = byName(i, names.at(i));
+      bool hasAllNames = names[i].isCombined && module_.kind(i).isCombinable;
+      facts_[i].isUnsure = !hasAllNames && (isCombined(i) || !isEnough(i));
     }
     findUsers();
     findResults();
     for (size_t i : order_)
       if (facts_[i].isUnsure)
         followUsers(i);
-    fillFusions();
+    fillWrappers();
     fillRegions();
     adoptNameless();
     std::vector<Ids> ids;
@@ -138,19 +39,23 @@ public:
   }
 
 private:
+  using Use = std::pair<size_t, size_t>; // What uses a value, and at which operand.
   struct Facts {
     Ids ids;
-    // Of instructions whose name is not enough: what uses them, and at which operand; the
-    // operations whose values they must compute, since their users take them for that, or for the
-    // other operand, which XLA may have swapped; and their users' operations.
+    // Of instructions whose name is not enough: what uses them; the operations whose values they
+    // must compute, since their users take them for that, or for the other operand, which XLA may
+    // have swapped; and their users' operations.
     bool isUnsure = false;
-    std::vector<std::pair<size_t, size_t>> users;
+    std::vector<Use> users;
     Ids results, wanted, swapped, owners;
   };
 
   size_t opcode(size_t i) const { return module_.instructions[i].opcode; }
 
-  Ids byName(size_t i, Ids numbers) {
+  Ids byName(size_t i, const analysis::NumberedName &named) {
+    Ids numbers = named.numbers;
+    if (named.isCombined && module_.kind(i).isCombinable)
+      return members(i, numbers);
     // Of merged operations, those that it can be are its own; the others were folded into it, or
     // into what it is around.
     if (!numbers.empty() && isAround(i, numbers[0]))
@@ -178,7 +83,7 @@ private:
   /// Whether an instruction's name and what it does may both be true.
   bool isEnough(size_t i) {
     const Kinds::Kind &kind = module_.kind(i);
-    if (kind.isFusion || kind.isParameter)
+    if (kind.isWrapper || kind.isParameter)
       return true;
     // A heavy operation is a step of its own to whoever wrote it: a name that says otherwise is a
     // neighbour's.
@@ -189,7 +94,7 @@ private:
 
   void findUsers() {
     for (size_t user : order_) {
-      if (module_.kind(user).isFusion)
+      if (module_.kind(user).isWrapper)
         continue;
       const std::vector<size_t> &operands = module_.instructions[user].operands;
       for (size_t position = 0; position < operands.size(); ++position) {
@@ -217,8 +122,7 @@ private:
       want(facts.wanted, user, position);
     unique_.start();
     for (auto [user, position] : facts.users)
-      if (module_.kind(user).isCommutative && module_.instructions[user].operands.size() == 2)
-        want(facts.swapped, user, 1 - position);
+      wantOther(facts.swapped, user, position);
     unique_.start();
     // A tuple, that of a loop's state for one, says least about whose a value is.
     bool isComputedWith = std::any_of(facts.users.begin(), facts.users.end(), [&](const auto &use) {
@@ -233,15 +137,16 @@ private:
         unique_.add(facts.owners, number);
     }
     std::sort(facts.owners.begin(), facts.owners.end());
-    facts.ids = byFlow(i);
+    bool isCollective = isCombined(i) || (facts.ids.empty() && module_.kind(i).isCombinable);
+    facts.ids = isCollective ? combined(i) : byFlow(i);
   }
 
   /// Adds the operations that could compute an operand, by what uses it.
   void want(Ids &wanted, size_t user, size_t position) {
     const Facts &facts = facts_[user];
-    if (facts.ids.empty() || !operations_.becomes(facts.ids[0], opcode(user))) {
+    if (!isKnown(user)) {
       // It hands on what its own users want, and what it is named after.
-      if (!module_.kind(user).isMove || position != 0)
+      if (!handsOn(user, position))
         return;
       for (const Ids *numbers : {&facts.wanted, &facts.ids})
         for (int64_t number : *numbers)
@@ -249,6 +154,8 @@ private:
       return;
     }
     const Kinds::Kind &kind = module_.kind(user);
+    if (kind.isCombinable && facts.ids.size() > 1) // It takes what all of them take.
+      return;
     for (int64_t number : operations_.select(facts.ids, opcode(user))) {
       // The reduction that a contraction became takes what that computes.
       if (kind.isHeavy && kind.heavy != operations_.kind(number).heavy)
@@ -258,6 +165,95 @@ private:
           operands[position] != kNone)
         unique_.add(wanted, operands[position]);
     }
+  }
+
+  /// Adds the operations that could compute an operand, if its user takes the other one for it.
+  void wantOther(Ids &wanted, size_t user, size_t position) {
+    if (module_.kind(user).isCommutative && module_.instructions[user].operands.size() == 2)
+      want(wanted, user, 1 - position);
+    else if (!isKnown(user) && handsOn(user, position))
+      for (int64_t number : facts_[user].swapped)
+        unique_.add(wanted, number);
+  }
+
+  /// Whether an instruction is one of the program's operations. A nameless slice may be a part of
+  /// what XLA combined or scattered.
+  bool isKnown(size_t i) {
+    const Facts &facts = facts_[i];
+    return !facts.ids.empty() && !(facts.isUnsure && module_.kind(i).isSlice) &&
+           operations_.becomes(facts.ids[0], opcode(i));
+  }
+
+  /// Whether the users of an instruction use an operand of it, or a part.
+  bool handsOn(size_t i, size_t position) const {
+    return position == 0 && (module_.kind(i).isMove || module_.kind(i).isSlice);
+  }
+
+  /// Whether an instruction may stand for several collectives.
+  bool isCombined(size_t i) const {
+    return module_.kind(i).isCombinable && module_.instructions[i].operands.size() > 1;
+  }
+
+  /// The operations of a collective that XLA combined: of each part of its result, what the users
+  /// of the part take it for.
+  Ids combined(size_t i) {
+    const Facts &facts = facts_[i];
+    Ids ids = members(i, facts.ids);
+    std::vector<Use> whole;
+    for (const Use &use : facts.users) {
+      const Kinds::Kind &kind = module_.kind(use.first);
+      if (kind.isElement || (kind.isSlice && !isKnown(use.first)))
+        addMember(ids, i, facts_[use.first], {use});
+      else
+        whole.push_back(use);
+    }
+    if (!whole.empty() || !facts.results.empty())
+      addMember(ids, i, facts, whole);
+    return ids.empty() ? byFlow(i) : ids;
+  }
+
+  /// What the numbers in the names of collectives stand for.
+  Ids members(size_t i, const Ids &numbers) {
+    Ids ids;
+    for (int64_t number : numbers) {
+      int64_t source = operations_.source(number, opcode(i));
+      addOnce(ids, source == kNone ? number : source);
+    }
+    return ids;
+  }
+
+  /// Adds the operation whose result is a part of a collective's; `part` is what is known of that.
+  void addMember(Ids &ids, size_t i, const Facts &part, const std::vector<Use> &uses) {
+    Ids wanted, swapped;
+    unique_.start();
+    for (int64_t number : part.results)
+      unique_.add(wanted, number);
+    for (auto [user, position] : uses)
+      want(wanted, user, position);
+    unique_.start();
+    for (auto [user, position] : uses)
+      wantOther(swapped, user, position);
+    for (const Ids *numbers : {&wanted, &swapped}) {
+      bool isFound = false;
+      for (int64_t number : *numbers)
+        if (int64_t source = operations_.source(number, opcode(i)); source != kNone) {
+          addOnce(ids, source);
+          isFound = true;
+        }
+      if (isFound)
+        return;
+    }
+    // XLA's partitioner made it: to sum up what an operation computes, or to gather what the first
+    // of some operations takes.
+    const std::string &heavy = module_.kind(i).heavy;
+    bool isSum = heavy == "all-reduce" || heavy == "reduce-scatter";
+    if (const Ids &made = isSum && !wanted.empty() ? wanted : part.owners; !made.empty())
+      addOnce(ids, made[0]);
+  }
+
+  static void addOnce(Ids &ids, int64_t number) {
+    if (std::find(ids.begin(), ids.end(), number) == ids.end())
+      ids.push_back(number);
   }
 
   Ids byFlow(size_t i) {
@@ -370,16 +366,16 @@ private:
     return isNobodys ? Ids() : facts_[i].owners;
   }
 
-  void fillFusions() {
+  void fillWrappers() {
     for (size_t i : order_)
-      if (module_.kind(i).isFusion)
+      if (module_.kind(i).isWrapper)
         if (const Ids &ids = facts_[root(i)].ids; !ids.empty())
           facts_[i].ids = ids;
   }
 
-  /// What a fusion is for: its root, or what its root is made from by moves of XLA's own.
-  size_t root(size_t fusion) {
-    size_t root = module_.source(fusion);
+  /// What a wrapper is for: its root, or what its root is made from by moves of XLA's own.
+  size_t root(size_t wrapper) {
+    size_t root = module_.wrapped(wrapper);
     while (module_.kind(root).isCopied && facts_[root].ids.empty()) {
       size_t operand = module_.instructions[root].operands.at(0);
       root = module_.source(operand);
@@ -433,8 +429,18 @@ private:
 std::vector<analysis::NumberedName> readNames(const Module &module, const Program &program) {
   std::vector<analysis::NumberedName> names;
   names.reserve(module.instructions.size());
-  for (const Module::Instruction &instruction : module.instructions)
-    names.push_back(analysis::readNumbers(instruction.opName, program.token));
+  auto isCall = [&](int64_t number) {
+    return program.names[program.operations.at(size_t(number)).name] == "func.call";
+  };
+  for (const Module::Instruction &instruction : module.instructions) {
+    analysis::NumberedName named = analysis::readNumbers(instruction.opName, program.token);
+    // XLA inlines all calls: what is named after one is in its callee, and has no number itself.
+    auto calls = std::stable_partition(named.numbers.begin(), named.numbers.end(),
+                                       [&](int64_t number) { return !isCall(number); });
+    named.callers.insert(named.callers.end(), calls, named.numbers.end());
+    named.numbers.erase(calls, named.numbers.end());
+    names.push_back(std::move(named));
+  }
   return names;
 }
 

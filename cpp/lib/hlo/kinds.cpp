@@ -31,6 +31,16 @@ size_t Kinds::of(std::string_view name) {
   kind.isCopied = isOne({"bitcast", "copy"});
   kind.isControl = isOne({"fusion", "while", "conditional", "call"});
   kind.isCommutative = isOne({"add", "and", "maximum", "minimum", "multiply", "or", "xor"});
+  constexpr std::string_view kDone = "-done";
+  kind.isAsyncStart = isOne({"async-start"});
+  kind.isDone = isOne({"async-update"}) ||
+                (name.size() > kDone.size() && name.substr(name.size() - kDone.size()) == kDone);
+  kind.isWrapper = kind.isFusion || kind.isAsyncStart || kind.isDone;
+  kind.isSlice = isOne({"slice", "dynamic-slice"});
+  kind.isCombinable =
+      !kind.isDone && (kind.heavy == "all-gather" || kind.heavy == "all-reduce" ||
+                       kind.heavy == "collective-permute" || kind.heavy == "collective-broadcast" ||
+                       kind.heavy == "reduce-scatter");
   kinds_.push_back(std::move(kind));
   size_t opcode = of(traits.opcode);
   kinds_[index].opcode = opcode;

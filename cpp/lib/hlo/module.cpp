@@ -103,9 +103,11 @@ void Module::findCallers() {
   std::vector<int> numCalls(computations.size());
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Kinds::Kind &kind = this->kind(i);
-    if ((kind.isFusion || kind.isCall) && instructions[i].called.empty())
+    if ((kind.isFusion || kind.isCall || kind.isAsyncStart) && instructions[i].called.empty())
       throw std::out_of_range("a call of nothing");
-    bool isFollowed = kind.isFusion || kind.isCall || kind.isLoop;
+    if (kind.isDone) // It names the computation of its start.
+      continue;
+    bool isFollowed = kind.isFusion || kind.isCall || kind.isLoop || kind.isAsyncStart;
     for (size_t callee : instructions[i].called)
       computations[callee].caller =
           ++numCalls[callee] == 1 && isFollowed ? std::optional(i) : std::nullopt;
@@ -147,6 +149,10 @@ size_t Module::source(size_t instruction, int depth) const {
       instruction = instructions[*caller].operands.at(instructions[instruction].index);
     } else if (kind.isFusion || kind.isCall) {
       instruction = computations[instructions[instruction].called[0]].root;
+    } else if (kind.isDone) {
+      instruction = instructions[instruction].operands.at(0);
+      if (this->kind(instruction).isAsyncStart)
+        instruction = computations[instructions[instruction].called[0]].root;
     } else if (kind.isElement) {
       size_t made = source(instructions[instruction].operands.at(0), depth + 1);
       auto element = elementOf(made, instructions[instruction].index, depth);
@@ -157,6 +163,13 @@ size_t Module::source(size_t instruction, int depth) const {
       return instruction;
     }
   }
+}
+
+size_t Module::wrapped(size_t instruction) const {
+  if (!kind(instruction).isWrapper)
+    return instruction;
+  bool isStart = kind(instruction).isAsyncStart;
+  return source(isStart ? computations[instructions[instruction].called[0]].root : instruction);
 }
 
 /// What an element of a tuple is, which may be that of a loop's state: there, what the loop starts

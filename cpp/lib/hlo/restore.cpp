@@ -46,9 +46,10 @@ public:
   }
 
   Change change(const Module &module, size_t i, const Ids &ids,
-                const analysis::NumberedName &named) {
+                const std::vector<analysis::NumberedName> &names) {
+    const analysis::NumberedName &named = names[i];
     std::string_view opName = module.instructions[i].opName;
-    const Decision &decision = decide(module, i, ids, named);
+    const Decision &decision = decide(module, i, ids, named, isCombined(module, i, ids, names));
     std::string name =
         analysis::withoutNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
     if (!decision.label.empty() && !name.empty())
@@ -62,24 +63,36 @@ public:
   }
 
 private:
-  using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool>;
+  using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool, bool>;
 
   const Decision &decide(const Module &module, size_t i, const Ids &ids,
-                         const analysis::NumberedName &named) {
+                         const analysis::NumberedName &named, bool isCombined) {
     const Module::Instruction &instruction = module.instructions[i];
     Key key{instruction.attributes, entriesOf(ids), entriesOf(named.callers),
-            !ids.empty() && isOwn(module.kind(i), instruction.opcode, ids[0], named)};
+            !ids.empty() && isOwn(module.kind(i), instruction.opcode, ids[0], named), isCombined};
     auto [known, isNew] = decisions_.try_emplace(std::move(key));
     Decision &decision = known->second;
     if (isNew) {
-      const auto &[before, own, callers, isOperation] = known->first;
-      Rules::Case asked{module.attributes(i), own, callers, isOperation};
+      const auto &[before, own, callers, isOperation, combined] = known->first;
+      Rules::Case asked{module.attributes(i), own, callers, isOperation, combined};
       Entries after = ids.empty() ? asked.before : rules_.entriesFor(asked);
       if (after != asked.before)
         decision.attributes = toMessage(after);
       decision.label = rules_.labelFor(after);
     }
     return decision;
+  }
+
+  /// Whether an instruction, or what it wraps, does what several collectives were to do. XLA leaves
+  /// such a one as it is, names it after all of them, or makes another one without a name.
+  static bool isCombined(const Module &module, size_t i, const Ids &ids,
+                         const std::vector<analysis::NumberedName> &names) {
+    if (ids.size() < 2)
+      return false;
+    size_t made = module.wrapped(i);
+    return module.kind(made).isCombinable &&
+           (module.instructions[made].operands.size() > 1 || names[made].isCombined ||
+            names[made].numbers.empty());
   }
 
   /// Whether an instruction is what its operation computes.
@@ -201,7 +214,7 @@ std::string restore(std::string_view data, const Program &program, Opcodes &opco
   std::vector<Change> changes;
   changes.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i)
-    changes.push_back(restorer.change(module, i, ids[i], names[i]));
+    changes.push_back(restorer.change(module, i, ids[i], names));
   return Writer(changes, keepsFrames).write(data);
 }
 

@@ -90,15 +90,17 @@ _XLAS_OWN = frozenset({"bitcast", "copy", "get-tuple-element", "parameter", "par
 _OPAQUE = {"custom_call", "composite", "custom-call"}
 # Beside its own kind, what a heavy operation is rewritten to.
 _REWRITTEN = {
-    "contraction": {"contraction", "reduce", "custom-call"},
-    "reduce": {"reduce", "all-reduce", "contraction", "custom-call"},
-    "scatter": {"scatter", "while", "reduce", "sort", "custom-call"},
+    # Where XLA's partitioner splits what they sum up, collectives add the parts.
+    "contraction": {"contraction", "reduce", "custom-call", "all-reduce", "reduce-scatter"},
+    "reduce": {"reduce", "all-reduce", "reduce-scatter", "contraction", "custom-call"},
+    "scatter": {"scatter", "while", "reduce", "sort", "custom-call", "all-reduce", "reduce-scatter"},
     "gather": {"gather", "while", "contraction"},
     "sort": {"sort", "custom-call"},
     "fft": {"fft", "custom-call"},
     "rng": {"rng", "while", "custom-call"},
     "linear-algebra": {"linear-algebra", "while", "custom-call", "contraction"},
     "reduce-scatter": {"reduce-scatter", "all-reduce"},
+    "all-reduce": {"reduce-scatter", "all-reduce"},
 }
 # What one that takes a single place is rewritten to.
 _OF_ONE_PLACE = {"gather": "dynamic-slice", "scatter": "dynamic-update-slice"}

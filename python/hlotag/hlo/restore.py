@@ -69,7 +69,9 @@ class Rules:
         registered = keys.registered_in(fingerprint)
         self._of_one_place = {key for tags in self._tags for key in tags if key in registered or keys.is_of_one_place(key)}
 
-    def entries_for(self, before: Entries, own: Sequence[int], callers: Sequence[int], is_operation: bool) -> Entries:
+    def entries_for(
+        self, before: Entries, own: Sequence[int], callers: Sequence[int], is_operation: bool, is_combined: bool
+    ) -> Entries:
         """Those of an instruction.
 
         Args:
@@ -77,19 +79,31 @@ class Rules:
           own: which entries the operations have that it came from; its own first.
           callers: which entries the calls have that XLA inlined.
           is_operation: whether it is what its operation computes, and not one that helps.
+          is_combined: whether it does what several collectives were to do.
         """
         if all(self._tags[index] == before for index in own):
             return before
         # XLA copies some of a call's entries to what it inlines.
         from_callers = {entry for index in callers for entry in self._tags[index].items()}
-        # A value that the program does not have is XLA's own, for instance of a combined collective.
-        after = {k: v for k, v in before.items() if (k, v) not in self._written or (k, v) in from_callers}
-        for index in reversed(own):
-            for key, value in self._tags[index].items():
-                is_xlas = key in before and (key, before[key]) not in self._written
-                if not is_xlas and (is_operation or key not in self._of_one_place):
-                    after[key] = value
+        # A value that the program does not have is XLA's own.
+        after = {k: v for k, v in before.items() if (k, v) in from_callers or not self._is_written(k, v, is_combined)}
+        for key, value in self._merged(own, is_combined).items():
+            is_xlas = key in before and not self._is_written(key, before[key], is_combined)
+            if not is_xlas and (is_operation or key not in self._of_one_place):
+                after[key] = value
         return after
+
+    def _is_written(self, key: str, value: str, is_combined: bool) -> bool:
+        parts = value.split(",") if is_combined else ()
+        return (key, value) in self._written or (bool(parts) and all((key, part) in self._written for part in parts))
+
+    def _merged(self, own: Sequence[int], is_combined: bool) -> Entries:
+        """The entries of several operations: the first one's where they differ, and joined as XLA joins those of collectives."""
+        merged = {key: value for index in reversed(own) for key, value in self._tags[index].items()}
+        if not is_combined:
+            return merged
+        values = {key: {self._tags[index][key] for index in own if key in self._tags[index]} for key in merged}
+        return {key: value if key in self._of_one_place else ",".join(sorted(values[key])) for key, value in merged.items()}
 
     def label_for(self, entries: Entries) -> str:
         """What names show of entries: profilers that group by scope group by it."""

@@ -29,6 +29,7 @@ numberNames(const ir::OpList &operations, const ir::OpIds &ids, std::string_view
 struct NumberedName {
   std::vector<int64_t> numbers; ///< One for each operation that was merged, each once.
   std::vector<int64_t> callers; ///< Of calls that were inlined.
+  bool isCombined = false;      ///< Whether the operations are collectives that XLA combined.
 };
 
 /// Reads the numbers with that token; `std::out_of_range` where one is none of an operation.

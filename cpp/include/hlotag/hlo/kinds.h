@@ -37,6 +37,10 @@ public:
     bool isHeavy;
     bool isFusion, isCall, isLoop, isParameter, isElement, isTuple, isConstant;
     bool isRelabelled, isReshaped, isCopied, isControl, isCommutative;
+    bool isAsyncStart, isDone; // An end of what runs beside other instructions.
+    bool isWrapper;            // Has its value from the computation that it calls, or its start.
+    bool isSlice;              // Takes a part of its first operand.
+    bool isCombinable;         // XLA makes one collective of several.
     std::vector<signed char> mayBe; // By opcode; -1 where nobody asked.
   };
 

@@ -46,8 +46,11 @@ public:
   Ids dimensions(size_t instruction) const;
 
   /// What computes the value that an instruction hands on: through parameters and results of
-  /// fusions and calls, and into loops that do not change it.
+  /// fusions, calls and asynchronous pairs, and into loops that do not change it.
   size_t source(size_t instruction) const { return source(instruction, 0); }
+
+  /// What computes the value of a wrapper; of others, the instruction itself.
+  size_t wrapped(size_t instruction) const;
 
   /// What computes the results.
   std::vector<size_t> results() const;

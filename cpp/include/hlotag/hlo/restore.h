@@ -20,6 +20,7 @@ public:
     std::vector<size_t> own;     // Of the operations that it came from.
     std::vector<size_t> callers; // Of calls that XLA inlined.
     bool isOperation; // Whether it is what its operation computes, and not one that helps.
+    bool isCombined;  // Whether it does what several collectives were to do.
   };
 
   virtual Entries entriesFor(const Case &instruction) = 0;

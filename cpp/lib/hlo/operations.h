@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program as the join asks about it: what an operation may become, and whose value it hands on.
+#pragma once
+
+#include "hlotag/hlo/program.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hlotag::hlo {
+
+/// Appends numbers of operations to one list after another, each once.
+class Unique {
+public:
+  explicit Unique(size_t numOperations) : lists_(numOperations) {}
+  void start() { ++list_; }
+  void add(Ids &ids, int64_t number) {
+    if (std::exchange(lists_.at(size_t(number)), list_) != list_)
+      ids.push_back(number);
+  }
+
+private:
+  std::vector<size_t> lists_; // By operation, the last that it was appended to.
+  size_t list_ = 0;
+};
+
+/// The product of dimensions.
+inline uint64_t numElements(const Ids &dimensions) {
+  uint64_t number = 1;
+  for (int64_t size : dimensions)
+    number *= uint64_t(size);
+  return number;
+}
+
+class Operations {
+public:
+  Operations(const Program &program, Kinds &kinds) : program_(program), kinds_(kinds) {
+    for (const std::string &name : program.names)
+      kindOfName_.push_back(kinds.of(name));
+  }
+
+  size_t size() const { return program_.operations.size(); }
+  const Ids &results() const { return program_.results; }
+  const Ids &operands(int64_t number) const { return at(number).operands; }
+  const Entries &entries(int64_t number) const { return program_.entries[at(number).entries]; }
+  const Ids &dimensions(int64_t number) const { return program_.dimensions[at(number).dimensions]; }
+  const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
+  bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
+
+  /// Whether XLA makes instructions of this opcode from an operation, other than by moving.
+  bool becomes(int64_t number, size_t opcode) {
+    const Kinds::Kind &kind = kinds_[opcode];
+    return kinds_.mayBe(kindOfName_[at(number).name], opcode) &&
+           !(kind.isHeavy && kind.heavy != this->kind(number).heavy && reducesNothing(number));
+  }
+
+  /// Those of some operations that become `opcode`.
+  Ids select(const Ids &numbers, size_t opcode) {
+    Ids found;
+    for (int64_t number : numbers)
+      if (becomes(number, opcode))
+        found.push_back(number);
+    return found;
+  }
+
+  Ids helpers(int64_t number, size_t opcode) { return select(at(number).helpers, opcode); }
+
+  /// Those of the users that leave all elements in their order.
+  const Ids &relabellings(int64_t number) {
+    if (relabellings_.empty()) {
+      relabellings_.resize(size());
+      for (size_t user = 0; user < size(); ++user)
+        if (relabels(int64_t(user)))
+          for (int64_t operand : operands(int64_t(user)))
+            if (operand != kNone)
+              relabellings_.at(size_t(operand)).push_back(int64_t(user));
+    }
+    return relabellings_.at(size_t(number));
+  }
+
+  /// The operation that becomes `opcode`: this one, or the one whose result it and others before
+  /// it only move.
+  int64_t source(int64_t number, size_t opcode) {
+    for (int step = 0; step < 16; ++step) {
+      if (number == kNone || becomes(number, opcode))
+        return number;
+      if (!kinds_[kind(number).opcode].isMove && !reducesNothing(number))
+        return kNone;
+      const Ids &operands = this->operands(number);
+      number = operands.empty() ? kNone : operands[0];
+    }
+    return kNone;
+  }
+
+private:
+  const Program::Operation &at(int64_t number) const {
+    return program_.operations.at(size_t(number));
+  }
+
+  /// Whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
+  bool reducesNothing(int64_t number) const {
+    if (kind(number).heavy != "reduce" || operands(number).empty() || operands(number)[0] == kNone)
+      return false;
+    return numElements(dimensions(operands(number)[0])) == numElements(dimensions(number));
+  }
+
+  const Program &program_;
+  Kinds &kinds_;
+  std::vector<size_t> kindOfName_; // By name.
+  std::vector<Ids> relabellings_;
+};
+
+} // namespace hlotag::hlo
