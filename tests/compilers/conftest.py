@@ -35,6 +35,12 @@ def compiler(request: pytest.FixtureRequest) -> Compiler:
     return _made(request.param)
 
 
+@pytest.fixture(scope="module", params=[name for name in KINDS.get(PLATFORM, {}) if name.startswith("4")])
+def four(request: pytest.FixtureRequest) -> Compiler:
+    """A compiler for four devices."""
+    return _made(request.param)
+
+
 @pytest.fixture(scope="module", params=KINDS.get(PLATFORM, {}) | FURTHER.get(PLATFORM, {}))
 def any_compiler(request: pytest.FixtureRequest) -> Compiler:
     """Those, and compilers for further kinds of hardware."""
