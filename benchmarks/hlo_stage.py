@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of tags in XLA's CPU pipeline, and what the stage inside XLA costs.
+"""What becomes of tags in XLA's pipeline, and what the stage inside XLA costs.
 
-    python benchmarks/hlo_stage.py [--large] [--repeat 9] [PROGRAM ...]
+    python benchmarks/hlo_stage.py [--compiler cpu|h100|v5e] [--large] [--repeat 9] [PROGRAM ...]
 
 The programs are those of `tests/hlo_programs.py`, each a gradient. Columns: JAX alone | hlotag with `hlo=False` | both stages.
+The compilers for H100 and TPU v5e need no hardware, but their packages (`pip install 'hlotag[compilers]'`).
 
   without a tag    optimized instructions that have none although all of the program is tagged (one block around it); what XLA
                    adds for its own ends, nameless copies and bitcasts, parameters and tuples, does not count
   heavy and wrong  dots, convolutions, reductions, scatters, collectives, sorts, gathers, FFTs that have another operation's tag
-                   or none, when each operation was given one of its own before XLA; by sizes, and not by anything XLA carries
+                   or none, when each operation was given one of its own before XLA; by sizes, and not by anything XLA carries.
+                   The CPU's compiler only: others make something else of operations, which this does not know again
   compile          processor time with both stages over that with `hlo=False`, medians of runs in turns
 """
 
@@ -24,16 +26,33 @@ from pathlib import Path
 from typing import Any
 
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+os.environ["XLA_FLAGS"] += " --xla_gpu_autotune_level=0"
+os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # There is no machine to ask what it is.
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "compilers"))
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 
+import compilers
 import hlo_programs
 import hlotag
 from hlotag.hlo.module import Instruction, of_executable
 
 SIGN = "benchmark-sign-operations"
+COMPILERS = {"cpu": None, "h100": lambda: compilers.gpu("h100", 4), "v5e": lambda: compilers.tpu("v5e")}
+
+_used: list[compilers.Compiler] = []
+
+
+def use(name: str) -> None:
+    """Has programs compiled by a compiler of COMPILERS, for four devices."""
+    if (make := COMPILERS[name]) is not None:
+        _used[:] = [make()]
+
+
+def lower(function: Callable[..., Any], *arguments: Any) -> Any:
+    return _used[0].lower(function, *arguments) if _used else jax.jit(function).lower(*arguments)
 
 
 def compiled(
@@ -52,7 +71,7 @@ def compiled(
             return function(*args)
 
     with hlotag.stage(pipeline, hlo=hlo):
-        lowered = jax.jit(function if sign else whole).lower(*arguments)
+        lowered = lower(function if sign else whole, *arguments)
     if sign and pipeline is None:  # JAX alone, with every operation tagged all the same.
         lowered = hlotag.run_passes(lowered, SIGN)
     start = clock()
@@ -94,24 +113,28 @@ def row(name: str, cells: Iterable[object]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", default=list(hlo_programs.PROGRAMS))
+    parser.add_argument("--compiler", choices=COMPILERS, default="cpu")
     parser.add_argument("--large", action="store_true", help="the transformer of 12 layers too")
     parser.add_argument("--repeat", type=int, default=9)
     options = parser.parse_args()
+    use(options.compiler)
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
     both = f"{hlotag.DEFAULT_PIPELINE},{SIGN}"
-    print(f"jax {jax.__version__}\n{row('', ['instructions', '', 'without', 'a tag', '', 'heavy and', 'wrong', 'compile', ''])}")
+    print(f"jax {jax.__version__}, {options.compiler}")
+    print(row("", ["instructions", "", "without", "a tag", "", "heavy and", "wrong", "compile", ""]))
     print(row("program", ["", "JAX", "+ stage", "+ HLO", "JAX", "+ stage", "+ HLO", "s", "ratio"]))
-    totals = [0] * 7
+    signed = ((None, False), (both, False), (both, True)) if options.compiler == "cpu" else ()
+    totals = [0] * (4 + len(signed))
     for name in [*options.programs, *(hlo_programs.LARGE if options.large else ())]:
         alone = compiled(name, None)[0]
         counts = [
             len(instructions(alone)),
             *map(untagged, (alone, compiled(name)[0], compiled(name, hlo=True)[0])),
-            *(wrong(compiled(name, p, hlo=hlo, sign=True)[0]) for p, hlo in ((None, False), (both, False), (both, True))),
+            *(wrong(compiled(name, p, hlo=hlo, sign=True)[0]) for p, hlo in signed),
         ]
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
         seconds, cost = ratio(name, options.repeat)
-        print(row(name, [*counts, f"{seconds:.2f}", f"{cost:.3f}"]), flush=True)
+        print(row(name, [*counts, *[""] * (3 - len(signed)), f"{seconds:.2f}", f"{cost:.3f}"]), flush=True)
     print(row("total", totals))
 
 
