@@ -5,7 +5,7 @@
 
 #include "analysis/marks.h"
 #include "hlotag/analysis/name_path.h"
-#include "hlotag/pass/option.h"
+#include "hlotag/ir/support.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -47,7 +47,7 @@ bool slowMatch(std::string_view pattern, std::string_view text) {
 }
 
 void checkGlob(std::string_view pattern, std::string_view text) {
-  bool matches = pass::globMatch(pattern, text);
+  bool matches = ir::globMatch(pattern, text);
   if (pattern.size() <= 8 && text.size() <= 12)
     fuzz::require(matches == slowMatch(pattern, text), "globs match as they are defined", pattern);
 }

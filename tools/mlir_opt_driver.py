@@ -32,7 +32,7 @@ def run_both(module: Any, pipeline: str, **options: Any) -> Any:
     Args:
         module: Changed in place, by the passes of the extension.
         pipeline: The passes.
-        **options: Those of `_core.run`.
+        **options: Fields of `_core.RunOptions`.
 
     Returns:
         What the extension's run did, for `mlir-opt` did the same.

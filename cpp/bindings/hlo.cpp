@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the HLO stage asks of StableHLO modules, and of what XLA made of them. What kinds of
-// operations there are, and what tags are to be, Python says.
+// Which functions does Python's HLO stage call? Python decides the kinds of operations and the
+// entries of instructions.
 #include "hlo.h"
 
 #include "host/host.h"
@@ -94,7 +94,7 @@ private:
   nb::object entriesFor_, labelFor_;
 };
 
-/// Says what is wrong with a module in Python's terms.
+/// Runs `run` and turns errors about a module into ValueError.
 template <class Run> auto withModule(const nb::bytes &module, Run run) {
   try {
     return run(std::string_view(module.c_str(), module.size()));
@@ -104,16 +104,11 @@ template <class Run> auto withModule(const nb::bytes &module, Run run) {
   }
 }
 
-/// `accepts` is asked once for each set of entries, as most operations share a few.
 bool anyEntries(nb::handle capsule, const nb::callable &accepts) {
   ir::Operation module(operationOf(capsule));
   bindings::Scope scope(module.raw());
-  ir::PointerMap<bool> asked;
-  return !ir::walk(module, [&](ir::Operation op) {
-    ir::Attribute entries = op.attr(ir::kFrontendAttributes);
-    bool isNew = op != module && entries && asked.insert(entries.opaque()).second;
-    bool isAccepted = isNew && nb::cast<bool>(accepts(toDict(hlo::textEntries(entries))));
-    return isAccepted ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
+  return hlo::anyEntries(module, [&](const hlo::Entries &entries) {
+    return nb::cast<bool>(accepts(toDict(entries)));
   });
 }
 
@@ -142,7 +137,7 @@ nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes,
       hlo::addEqual(ids, program);
       return toTuples(ids);
     }
-    std::vector<analysis::NumberedName> names;
+    std::vector<hlo::NumberedName> names;
     for (nb::handle numbers : named)
       names.push_back({nb::cast<hlo::Ids>(numbers), {}});
     return toTuples(hlo::join(module, kinds, program, names));
@@ -160,10 +155,10 @@ nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle opco
 }
 
 nb::tuple readName(const Program &program, std::string_view name) {
-  analysis::NumberedName read = analysis::readNumbers(name, program.token);
+  hlo::NumberedName read = hlo::readNumbers(name, program.token);
   return nb::make_tuple(
       toTuple(read.numbers), toTuple(read.callers),
-      toStr(analysis::withoutNumbers(name, program.token, program.areAtOnePlace(read.numbers))));
+      toStr(hlo::withoutNumbers(name, program.token, program.areAtOnePlace(read.numbers))));
 }
 
 nb::list entries(const Program &program) {

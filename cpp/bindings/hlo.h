@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the HLO stage reads of a StableHLO module, and how HLO instructions are joined to it.
+// How does Python call the HLO stage's C++ side?
 #pragma once
 
 #include "hlotag/capi/types.h"
@@ -14,7 +14,7 @@ namespace hlotag::python {
 /// The operation behind a capsule of jaxlib's.
 MlirOperation operationOf(nanobind::handle capsule);
 
-/// What is not UTF-8 becomes lone surrogates: who goes on to write it gets Python's error about it.
+/// Bytes that are not UTF-8 become lone surrogates, which Python refuses to write.
 nanobind::object toStr(std::string_view text);
 
 void bindHlo(nanobind::module_ &m);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hlotag._core: what Python sees of the C++ side. No logic lives here.
+// Which functions of the C++ side does Python see? The module hlotag._core: conversions only.
 #include "hlo.h"
 #include "host/host.h"
 #include "python_pass.h"
@@ -12,13 +12,12 @@
 #include "hlotag/capi/conformance.h"
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
-#include "hlotag/ir/location.h"
 #include "hlotag/ir/nesting.h"
 #include "hlotag/pass/pipeline.h"
-#include "hlotag/pass/plugin_loader.h"
 #include "hlotag/pass/registry.h"
 #include "hlotag/pass/run.h"
 #include "hlotag/passes/passes.h"
+#include "hlotag/plugin/loader.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -38,30 +37,12 @@ nb::list toList(const std::vector<std::string_view> &names) {
   return list;
 }
 
-std::vector<std::string> install(const std::string &path,
-                                 const std::map<std::string, uint64_t> &offsets) {
-  auto library = capi::findLoaded(path);
-  if (!library)
-    throw capi::LoaderError(path + ": this process has not loaded it");
-  // An offset outside of the library's code (a stale or foreign table) counts as missing.
-  std::map<std::string, uint64_t> inside;
-  for (const auto &[name, offset] : offsets)
-    if (library->isExecutable(offset))
-      inside.emplace(name, offset);
-  capi::checkLoadedFrom(path, *library, inside);
-  return capi::install([&](std::string_view name) -> void * {
-    auto found = inside.find(std::string(name));
-    return found == inside.end() ? nullptr
-                                 : reinterpret_cast<void *>(library->base + found->second);
-  });
-}
-
 std::string notUtf8(const std::string &where) {
   return "the module has text that is not UTF-8 (" + where +
          "), which cannot be read through jaxlib's Python bindings";
 }
 
-/// The same with the interpreter's lock held, as everything goes through Python.
+/// As `run`, with the interpreter's lock held, because each function of MLIR goes through Python.
 pass::RunResult runThroughBindings(MlirOperation module, std::string_view text,
                                    const pass::RunOptions &options) {
   bindings::Scope scope(module);
@@ -76,23 +57,23 @@ pass::RunResult runThroughBindings(MlirOperation module, std::string_view text,
   return result;
 }
 
-pass::RunResult run(nb::handle capsule, nb::handle pythonRun, std::string_view text,
-                    const pass::RunOptions &options) {
+pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOptions &options,
+                    nb::handle pythonRun) {
   MlirOperation module = python::operationOf(capsule);
   python::RunScope scope(pythonRun);
   if (bindings::isInstalled())
     return runThroughBindings(module, text, options);
-  // The caller holds the operation; C++ passes need no Python, so other threads may have it.
+  // The caller holds a reference to the operation, and C++ passes need no Python.
   nb::gil_scoped_release release;
   return pass::run(module, pass::Pipeline::parse(text), options);
 }
 
-/// (scope, whether it is of a backward pass, file, line) of every operation in the module, in the
-/// order of its text.
+/// Returns (scope, backward, file, line) of every operation in the module, in the order of its
+/// text.
 nb::list provenance(nb::handle capsule) {
   ir::Operation module(python::operationOf(capsule));
   bindings::Scope scope(module.raw());
-  // Who asks goes on to read the module through the bindings.
+  // The caller reads the module through the bindings next.
   if (auto undecodable = bindings::findUndecodable(module.raw()))
     throw std::invalid_argument(notUtf8(*undecodable));
   ir::OpList operations(module);
@@ -130,15 +111,28 @@ nb::dict describe(const pass::Pass &pass) {
   return result;
 }
 
-/// `pass` may be null.
-nb::dict stringOptions(const pass::Pass *pass) {
-  nb::dict given;
-  for (const pass::OptionBase *option : pass ? pass->options() : pass::OptionList()) {
-    auto *text = dynamic_cast<const pass::Option<std::string> *>(option);
-    if (text && !text->isDefault())
-      given[nb::str(option->name().data(), option->name().size())] = text->get();
+nb::list pipelineElements(std::string_view text) {
+  pass::Pipeline pipeline = pass::Pipeline::parse(text);
+  nb::list elements;
+  for (const pass::PipelineElement &element : pipeline.elements())
+    elements.append(nb::make_tuple(element.name(), element.str(), bool(element.pass)));
+  return elements;
+}
+
+nb::list stringOptions(std::string_view text) {
+  pass::Pipeline pipeline = pass::Pipeline::parse(text);
+  nb::list elements;
+  for (const pass::PipelineElement &element : pipeline.elements()) {
+    nb::dict given;
+    for (const pass::OptionBase *option :
+         element.pass ? std::as_const(*element.pass).options() : pass::OptionList()) {
+      auto *text = dynamic_cast<const pass::Option<std::string> *>(option);
+      if (text && !text->isDefault())
+        given[nb::str(option->name().data(), option->name().size())] = text->get();
+    }
+    elements.append(given);
   }
-  return given;
+  return elements;
 }
 
 nb::list listPasses() {
@@ -174,63 +168,33 @@ void bindRunResult(nb::module_ &m) {
 }
 
 void bindRun(nb::module_ &m) {
-  using Names = std::vector<std::string>;
-  m.def(
-      "run",
-      [](nb::handle module, std::string_view pipeline, nb::handle pythonRun, bool verify,
-         Names printBefore, Names printAfter, bool printAfterChange, bool printAfterFailure,
-         bool timing, bool printModuleScope, bool printDebugInfo, bool printLocalScope,
-         bool printGeneric, bool debugOrigins) {
-        pass::RunOptions options;
-        options.verify = verify;
-        options.printBefore = std::move(printBefore);
-        options.printAfter = std::move(printAfter);
-        options.printAfterChange = printAfterChange;
-        options.printAfterFailure = printAfterFailure;
-        options.timing = timing;
-        options.printModuleScope = printModuleScope;
-        options.printDebugInfo = printDebugInfo;
-        options.printLocalScope = printLocalScope;
-        options.printGeneric = printGeneric;
-        options.debugOrigins = debugOrigins;
-        return run(module, pythonRun, pipeline, options);
-      },
-      nb::arg("module"), nb::arg("pipeline"), nb::kw_only(), nb::arg("python_run") = nb::none(),
-      nb::arg("verify") = true, nb::arg("print_before") = Names(), nb::arg("print_after") = Names(),
-      nb::arg("print_after_change") = false, nb::arg("print_after_failure") = false,
-      nb::arg("timing") = false, nb::arg("print_module_scope") = false,
-      nb::arg("print_debug_info") = false, nb::arg("print_local_scope") = false,
-      nb::arg("print_generic") = false, nb::arg("debug_origins") = false,
-      "Runs a pipeline on the builtin.module behind a capsule of jaxlib's. Python passes get "
-      "`python_run`.");
+  using pass::RunOptions;
+  nb::class_<RunOptions>(m, "RunOptions", "What a caller chooses about a run.")
+      .def(nb::init<>())
+      .def_rw("verify", &RunOptions::verify)
+      .def_rw("print_before", &RunOptions::printBefore)
+      .def_rw("print_after", &RunOptions::printAfter)
+      .def_rw("print_after_change", &RunOptions::printAfterChange)
+      .def_rw("print_after_failure", &RunOptions::printAfterFailure)
+      .def_rw("debug_origins", &RunOptions::debugOrigins)
+      .def_rw("timing", &RunOptions::timing)
+      .def_rw("print_module_scope", &RunOptions::printModuleScope)
+      .def_rw("print_debug_info", &RunOptions::printDebugInfo)
+      .def_rw("print_local_scope", &RunOptions::printLocalScope)
+      .def_rw("print_generic", &RunOptions::printGeneric);
+  m.def("run", &run, nb::arg("module"), nb::arg("pipeline"), nb::arg("options") = RunOptions(),
+        nb::arg("python_run") = nb::none(),
+        "Runs a pipeline on the builtin.module behind a capsule of jaxlib. Python passes get "
+        "`python_run`.");
 }
 
-} // namespace
-
-NB_MODULE(_core, m) {
-  m.doc() = "hlotag's MLIR passes.";
-  // Objects that users keep to the end are none of their business; for us, each is worth a look.
-#ifdef HLOTAG_RELEASE
-  nb::set_leak_warnings(false);
-#endif
-  passes::registerAllPasses();
-
+void bindLoading(nb::module_ &m) {
   nb::exception<capi::LoaderError> loaderError(m, "LoaderError", PyExc_RuntimeError);
-  nb::exception<pass::PluginError> pluginError(m, "PluginError", PyExc_RuntimeError);
-  // PipelineError of Python is made from ValueError, so that one definition serves.
-  nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
-    try {
-      std::rethrow_exception(pointer);
-    } catch (const pass::PipelineError &error) {
-      PyErr_SetString(PyExc_ValueError, error.what());
-    }
-  });
-
   m.def("required_symbols", [] { return toList(capi::requiredNames()); });
   m.def("read_symbols",
         [](const std::string &path) { return capi::readSymbols(path, capi::requiredNames()); });
   m.def("build_id", &capi::buildId);
-  m.def("install", &install, nb::arg("path"), nb::arg("offsets"),
+  m.def("install", &capi::installFrom, nb::arg("path"), nb::arg("offsets"),
         "Fills the table; returns the names of functions that are missing.");
   m.def("install_bindings", &bindings::install,
         "Fills the table with functions that go through jaxlib's Python bindings.");
@@ -244,34 +208,27 @@ NB_MODULE(_core, m) {
         return capi::findWrong(python::operationOf(module));
       },
       nb::arg("module"),
-      "Calls every function of the table on CONFORMANCE_MODULE; names those that answer wrongly.");
+      "Calls every function of the table on CONFORMANCE_MODULE; names those with a wrong answer.");
   m.def(
       "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },
-      "Where the table is, for C++ built against hlotag's headers; it stays there.");
-  m.def("load_plugin", &pass::loadPlugin, nb::arg("path"), "Returns the names of its passes.");
+      "The address of the table, which never changes, for C++ built against hlotag's headers.");
+}
+
+void bindPasses(nb::module_ &m) {
+  nb::exception<plugin::PluginError> pluginError(m, "PluginError", PyExc_RuntimeError);
+  m.def("load_plugin", &plugin::load, nb::arg("path"), "Returns the names of its passes.");
+  m.def("list_passes", &listPasses);
+  m.def("parse_pipeline", [](std::string_view text) { return pass::Pipeline::parse(text).str(); });
+  m.def("pipeline_elements", &pipelineElements);
+  m.def("string_options", &stringOptions,
+        "For each element, the string options with another value than the default.");
+}
+
+void bindAnalyses(nb::module_ &m) {
   m.def("why_illegal", &analysis::whyIllegal, nb::arg("key"), nb::arg("value"),
         "Empty if the value is legal.");
   m.def("nesting_depth", &ir::nestingDepth, nb::arg("text"),
-        nb::call_guard<nb::gil_scoped_release>(), "How deep the brackets of MLIR text are nested.");
-  m.def("list_passes", &listPasses);
-  m.def("parse_pipeline", [](std::string_view text) { return pass::Pipeline::parse(text).str(); });
-  m.def("pipeline_elements", [](std::string_view text) {
-    pass::Pipeline pipeline = pass::Pipeline::parse(text);
-    nb::list elements;
-    for (const pass::PipelineElement &element : pipeline.elements())
-      elements.append(nb::make_tuple(element.name(), element.str(), bool(element.pass)));
-    return elements;
-  });
-  m.def(
-      "string_options",
-      [](std::string_view text) {
-        pass::Pipeline pipeline = pass::Pipeline::parse(text);
-        nb::list elements;
-        for (const pass::PipelineElement &element : pipeline.elements())
-          elements.append(stringOptions(element.pass.get()));
-        return elements;
-      },
-      "For each element, the options that are strings and not at their default.");
+        nb::call_guard<nb::gil_scoped_release>(), "The depth of nested brackets in MLIR text.");
   m.def(
       "name_path",
       [](std::string_view name) {
@@ -280,7 +237,29 @@ NB_MODULE(_core, m) {
       },
       nb::arg("name"), "The scopes in a name of JAX's, and whether it is of a backward pass.");
   m.def("provenance", &provenance, nb::arg("module"),
-        "Where each operation comes from: (scope, backward, file, line).");
+        "The origin of each operation: (scope, backward, file, line).");
+}
+
+} // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "hlotag's MLIR passes.";
+  // A release does not warn about objects that users keep until the process ends.
+#ifdef HLOTAG_RELEASE
+  nb::set_leak_warnings(false);
+#endif
+  passes::registerAllPasses();
+  // Python's PipelineError is made from ValueError, so that it has one definition.
+  nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const pass::PipelineError &error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    }
+  });
+  bindLoading(m);
+  bindPasses(m);
+  bindAnalyses(m);
   bindDiagnostic(m);
   bindRunResult(m);
   bindRun(m);

@@ -260,7 +260,7 @@ TEST(loader_survives_names_that_never_end) {
 TEST(loader_finds_loaded_libraries) {
   CHECK(!findLoaded("/nonexistent/lib.so"));
   TemporaryFile file(makeElf(sample));
-  CHECK(!loadedBase(file.path));
+  CHECK(!findLoaded(file.path));
 }
 
 #endif

@@ -144,13 +144,13 @@ TEST(our_passes_are_not_nested) {
 }
 
 TEST(globs) {
-  CHECK(globMatch("*", ""));
-  CHECK(globMatch("a*c", "abbc"));
-  CHECK(globMatch("a?c", "abc"));
-  CHECK(globMatch("*a*b*", "xxaxxbxx"));
-  CHECK(!globMatch("a*c", "abcd"));
-  CHECK(!globMatch("?", ""));
-  CHECK(!globMatch("a", "A"));
+  CHECK(ir::globMatch("*", ""));
+  CHECK(ir::globMatch("a*c", "abbc"));
+  CHECK(ir::globMatch("a?c", "abc"));
+  CHECK(ir::globMatch("*a*b*", "xxaxxbxx"));
+  CHECK(!ir::globMatch("a*c", "abcd"));
+  CHECK(!ir::globMatch("?", ""));
+  CHECK(!ir::globMatch("a", "A"));
 }
 
 TEST(nearest_names) {

@@ -27,6 +27,19 @@ class Diagnostic:
     @property
     def notes(self) -> list[Diagnostic]: ...
 
+class RunOptions:
+    verify: bool
+    print_before: Sequence[str]
+    print_after: Sequence[str]
+    print_after_change: bool
+    print_after_failure: bool
+    debug_origins: bool
+    timing: bool
+    print_module_scope: bool
+    print_debug_info: bool
+    print_local_scope: bool
+    print_generic: bool
+
 class RunResult:
     @property
     def ok(self) -> bool: ...
@@ -93,20 +106,4 @@ def number_operations(module: object, token: str, *, every: bool) -> Program: ..
 def program_of_instructions(module: bytes, opcodes: Any, numbers: Sequence[int]) -> Program: ...
 def load_plugin(path: str) -> list[str]: ...
 def print_option(value: bool | int | float | str | Sequence[str]) -> str: ...
-def run(
-    module: object,
-    pipeline: str,
-    *,
-    python_run: object = None,
-    verify: bool = True,
-    print_before: Sequence[str] = (),
-    print_after: Sequence[str] = (),
-    print_after_change: bool = False,
-    print_after_failure: bool = False,
-    timing: bool = False,
-    print_module_scope: bool = False,
-    print_debug_info: bool = False,
-    print_local_scope: bool = False,
-    print_generic: bool = False,
-    debug_origins: bool = False,
-) -> RunResult: ...
+def run(module: object, pipeline: str, options: RunOptions = ..., python_run: object = None) -> RunResult: ...

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/call_graph.h"
 
-#include "hlotag/ir/tag_writer.h"
-
 namespace hlotag::analysis {
 
 using ir::Attribute;
@@ -89,10 +87,10 @@ const CallGraph::Kind &CallGraph::kindOf(Identifier opName, const ir::OpIds &ids
   return *kind;
 }
 
-void CallGraph::addReferences(Operation op, Identifier calls) {
+void CallGraph::addReferences(Operation op, Identifier calleeAttr) {
   std::vector<Attribute> pending;
   for (ir::NamedAttribute entry : op.attributes())
-    if (entry.name != calls)
+    if (entry.name != calleeAttr)
       pending.push_back(entry.value);
   while (!pending.empty()) {
     Attribute attr = pending.back();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
 
+#include "hlotag/ir/keys.h"
 #include "hlotag/ir/nesting.h"
-#include "hlotag/ir/tag_writer.h"
-#include "hlotag/pass/option.h"
 
 namespace hlotag::analysis {
 
-using pass::globMatch;
+using ir::globMatch;
 
 namespace {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/capi/loader.h"
 
+#include "hlotag/capi/table.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -17,11 +19,21 @@
 
 namespace hlotag::capi {
 
-std::optional<std::uintptr_t> loadedBase(const std::string &path) {
+std::vector<std::string> installFrom(const std::string &path,
+                                     const std::map<std::string, std::uint64_t> &offsets) {
   std::optional<LoadedLibrary> library = findLoaded(path);
   if (!library)
-    return std::nullopt;
-  return library->base;
+    throw LoaderError(path + ": this process has not loaded it");
+  std::map<std::string, std::uint64_t> inside;
+  for (const auto &[name, offset] : offsets)
+    if (library->isExecutable(offset))
+      inside.emplace(name, offset);
+  checkLoadedFrom(path, *library, inside);
+  return install([&](std::string_view name) -> void * {
+    auto found = inside.find(std::string(name));
+    return found == inside.end() ? nullptr
+                                 : reinterpret_cast<void *>(library->base + found->second);
+  });
 }
 
 #if defined(__linux__)

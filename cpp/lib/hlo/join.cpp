@@ -17,7 +17,7 @@ public:
       : module_(module), operations_(program, kinds), unique_(program.operations.size()),
         facts_(module.instructions.size()), order_(module.usersFirst()) {}
 
-  std::vector<Ids> run(const std::vector<analysis::NumberedName> &names) {
+  std::vector<Ids> run(const std::vector<NumberedName> &names) {
     for (size_t i : order_) {
       facts_[i].ids = byName(i, names.at(i));
       bool hasAllNames = names[i].isCombined && module_.kind(i).isCombinable;
@@ -52,7 +52,7 @@ private:
 
   size_t opcode(size_t i) const { return module_.instructions[i].opcode; }
 
-  Ids byName(size_t i, const analysis::NumberedName &named) {
+  Ids byName(size_t i, const NumberedName &named) {
     Ids numbers = named.numbers;
     if (named.isCombined && module_.kind(i).isCombinable)
       return members(i, numbers);
@@ -426,14 +426,14 @@ private:
 
 } // namespace
 
-std::vector<analysis::NumberedName> readNames(const Module &module, const Program &program) {
-  std::vector<analysis::NumberedName> names;
+std::vector<NumberedName> readNames(const Module &module, const Program &program) {
+  std::vector<NumberedName> names;
   names.reserve(module.instructions.size());
   auto isCall = [&](int64_t number) {
     return program.names[program.operations.at(size_t(number)).name] == "func.call";
   };
   for (const Module::Instruction &instruction : module.instructions) {
-    analysis::NumberedName named = analysis::readNumbers(instruction.opName, program.token);
+    NumberedName named = readNumbers(instruction.opName, program.token);
     // XLA inlines all calls: what is named after one is in its callee, and has no number itself.
     auto calls = std::stable_partition(named.numbers.begin(), named.numbers.end(),
                                        [&](int64_t number) { return !isCall(number); });
@@ -445,7 +445,7 @@ std::vector<analysis::NumberedName> readNames(const Module &module, const Progra
 }
 
 std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program,
-                      const std::vector<analysis::NumberedName> &names) {
+                      const std::vector<NumberedName> &names) {
   return Join(module, kinds, program).run(names);
 }
 

@@ -68,6 +68,16 @@ Entries textEntries(ir::Attribute attribute) {
   return found;
 }
 
+bool anyEntries(ir::Operation module, const std::function<bool(const Entries &)> &accepts) {
+  ir::PointerMap<bool> asked;
+  return !ir::walk(module, [&](ir::Operation op) {
+    ir::Attribute entries = op.attr(ir::kFrontendAttributes);
+    bool isNew = op != module && entries && asked.insert(entries.opaque()).second;
+    bool isAccepted = isNew && accepts(textEntries(entries));
+    return isAccepted ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
+  });
+}
+
 Program Program::ofOperations(MlirOperation module, std::string_view token, bool every) {
   ir::OpList operations{ir::Operation(module)};
   ir::OpIds ids(operations[0].op.context());
@@ -96,8 +106,10 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
                                   {}});
   }
   program.results = numbersOf(flow.results());
-  for (auto [helper, number] : analysis::numberNames(operations, ids, token, every))
+  ir::Rewriter rewriter(operations[0].op.context());
+  for (auto [helper, number] : numberNames(rewriter, operations, ids, token, every))
     program.operations[number].helpers.push_back(int64_t(helper));
+  rewriter.commit();
   return program;
 }
 

@@ -46,12 +46,12 @@ public:
   }
 
   Change change(const Module &module, size_t i, const Ids &ids,
-                const std::vector<analysis::NumberedName> &names) {
-    const analysis::NumberedName &named = names[i];
+                const std::vector<NumberedName> &names) {
+    const NumberedName &named = names[i];
     std::string_view opName = module.instructions[i].opName;
     const Decision &decision = decide(module, i, ids, named, isCombined(module, i, ids, names));
     std::string name =
-        analysis::withoutNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
+        withoutNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
     if (!decision.label.empty() && !name.empty())
       name.insert(name.rfind('/') + 1, decision.label + '/');
     Change change;
@@ -66,7 +66,7 @@ private:
   using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool, bool>;
 
   const Decision &decide(const Module &module, size_t i, const Ids &ids,
-                         const analysis::NumberedName &named, bool isCombined) {
+                         const NumberedName &named, bool isCombined) {
     const Module::Instruction &instruction = module.instructions[i];
     Key key{instruction.attributes, entriesOf(ids), entriesOf(named.callers),
             !ids.empty() && isOwn(module.kind(i), instruction.opcode, ids[0], named), isCombined};
@@ -86,7 +86,7 @@ private:
   /// Whether an instruction, or what it wraps, does what several collectives were to do. XLA leaves
   /// such a one as it is, names it after all of them, or makes another one without a name.
   static bool isCombined(const Module &module, size_t i, const Ids &ids,
-                         const std::vector<analysis::NumberedName> &names) {
+                         const std::vector<NumberedName> &names) {
     if (ids.size() < 2)
       return false;
     size_t made = module.wrapped(i);
@@ -96,8 +96,7 @@ private:
   }
 
   /// Whether an instruction is what its operation computes.
-  bool isOwn(const Kinds::Kind &kind, size_t opcode, int64_t number,
-             const analysis::NumberedName &named) {
+  bool isOwn(const Kinds::Kind &kind, size_t opcode, int64_t number, const NumberedName &named) {
     const Ids &numbers = named.numbers;
     return !kind.isConstant &&
            (std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
@@ -207,7 +206,7 @@ std::string restore(std::string_view data, const Program &program, Opcodes &opco
                     bool keepsFrames) {
   Kinds kinds(opcodes);
   Module module(data, kinds);
-  std::vector<analysis::NumberedName> names = readNames(module, program);
+  std::vector<NumberedName> names = readNames(module, program);
   std::vector<Ids> ids = join(module, kinds, program, names);
   addEqual(ids, program);
   Restorer restorer(program, kinds, rules);

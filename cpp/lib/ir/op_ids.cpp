@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/op_ids.h"
-#include "hlotag/ir/tag_writer.h"
+#include "hlotag/ir/keys.h"
 
 namespace hlotag::ir {
 

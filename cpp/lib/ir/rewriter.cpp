@@ -2,7 +2,7 @@
 #include "hlotag/ir/rewriter.h"
 
 #include "hlotag/ir/flat_map.h"
-#include "hlotag/ir/tag_writer.h"
+#include "hlotag/ir/keys.h"
 #include "hlotag/ir/walk.h"
 
 #include <algorithm>

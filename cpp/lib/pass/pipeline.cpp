@@ -9,10 +9,6 @@ namespace {
 constexpr std::string_view kOurPrefix = "hlotag-";
 constexpr std::string_view kAnchor = "builtin.module";
 
-bool startsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool isDelimiter(char c) { return c == ',' || c == '{' || c == '}' || c == '(' || c == ')'; }
 
@@ -77,7 +73,7 @@ private:
 
   /// Steps into `builtin.module(`, if its bracket closes at the very end.
   bool takeAnchor(size_t end) {
-    if (!startsWith(text_.substr(at_), kAnchor))
+    if (!ir::startsWith(text_.substr(at_), kAnchor))
       return false;
     size_t open = at_ + kAnchor.size();
     while (open < end && isSpace(text_[open]))
@@ -144,7 +140,7 @@ private:
   }
 
   static bool isOurs(std::string_view name) {
-    return startsWith(name, kOurPrefix) || lookup(name) != nullptr;
+    return ir::startsWith(name, kOurPrefix) || lookup(name) != nullptr;
   }
 
   static std::string unknownPass(std::string_view name) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run writes to stderr for people: modules and times.
+// How are modules and times printed to stderr during a run?
 #pragma once
 
-#include "hlotag/pass/run.h"
+#include "hlotag/pass/pipeline.h"
+#include "hlotag/pass/run_options.h"
 
 #include <chrono>
 #include <string>
@@ -12,8 +13,8 @@
 
 namespace hlotag::pass {
 
-/// Prints modules as RunOptions says, under headers like MLIR's. MLIR's own IR printing is not
-/// used: its C function takes different parameters in different builds.
+/// Prints modules according to RunOptions, under MLIR's headers. MLIR's own IR printing is not
+/// used, because the signature of its C function differs between builds.
 class IRPrinter {
 public:
   IRPrinter(ir::Operation module, const RunOptions &options) : module_(module), options_(options) {}

@@ -190,7 +190,7 @@ def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
     Args:
         module: Changed in place, or left as it was.
         pipeline: As `pipeline_text` gives it.
-        **options: Those of `_core.run`.
+        **options: Fields of `_core.RunOptions`.
 
     Returns:
         A `_core.RunResult`.
@@ -214,10 +214,13 @@ def _written_like(source: bytes, module: ir.Module) -> bytes:
 def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     from hlotag import _core
 
-    # jaxlib's bindings let a module be seen only by printing it, and nobody knows how deep this one is.
+    run_options = _core.RunOptions()
+    for name, value in options.items():
+        setattr(run_options, name, value)
+    # The bindings host prints the module, which recurses, and the module's depth is unknown.
     depth = MAX_DEPTH if _core.uses_bindings() else 0
     try:
-        result = with_room(depth, lambda: _core.run(capsule(run.module), pipeline, python_run=run, **options))
+        result = with_room(depth, lambda: _core.run(capsule(run.module), pipeline, run_options, run))
     except ValueError as error:
         raise ArgumentError(str(error)) from None
     if run.exception is not None and not isinstance(run.exception, Exception):

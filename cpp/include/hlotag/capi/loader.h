@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds C functions that a shared library holds as local symbols.
+// Where are C functions that a shared library has as local symbols?
 //
-// jaxlib's library exports none of MLIR's C API, but its official builds keep the full symbol
-// table. The table is read from the file; the code is the copy that the process has loaded.
+// jaxlib's library does not export MLIR's C API, but official builds keep the full symbol table.
+// The symbol table is read from the file; the code is the copy loaded into this process.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,27 @@
 
 namespace hlotag::capi {
 
-/// The library could not be read, or is not what it has to be. what() names the file and the
-/// reason.
+/// The library cannot be read or used. what() names the file and the reason.
 class LoaderError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// Returns the offsets (from the library's base address) of those functions in `names` that the
-/// symbol table of the ELF64 file at `path` defines. A name that is absent, that lies outside of
-/// the file's executable segments, or that has several definitions is left out.
+/// Returns the offsets, from the library's base address, of the functions in `names` that the
+/// symbol table of the ELF64 file at `path` defines. Leaves out names that are absent, defined
+/// twice, or outside the executable segments.
 ///
-/// Throws LoaderError if the file cannot be opened, is no little-endian ELF64 shared library, is
+/// Throws LoaderError if the file cannot be opened, is not a little-endian ELF64 shared library, is
 /// truncated or inconsistent, or has no symbol table.
 std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
                                                  const std::vector<std::string_view> &names);
 
-/// Returns what tells this build of the library from others: its GNU build id in hexadecimal, or,
-/// for a file that was linked without one, "layout-" and a hash of its ELF headers. Reads a few
-/// kilobytes. Throws LoaderError as readSymbols does.
+/// Returns an identifier of this build of the library: its GNU build id in hexadecimal or, without
+/// one, "layout-" and a hash of its ELF headers. Reads a few kilobytes. Throws LoaderError as
+/// readSymbols does.
 std::string buildId(const std::string &path);
 
-/// Where a library that this process has loaded lies.
+/// The addresses of a loaded library.
 struct LoadedLibrary {
   struct Range {
     std::uint64_t begin;
@@ -55,15 +54,18 @@ struct LoadedLibrary {
   }
 };
 
-/// Finds the file at `path` among the libraries of this process; null if it is not loaded.
+/// Finds the file at `path` among the libraries of this process; null if not loaded.
 std::optional<LoadedLibrary> findLoaded(const std::string &path);
 
-/// Throws LoaderError unless the code that the process has at `offsets` is what the file at `path`
-/// has there. An upgrade of a package replaces files that running processes go on to use.
+/// Throws LoaderError unless the loaded code at `offsets` equals that of the file at `path`. An
+/// upgrade of a package replaces files while processes use them.
 void checkLoadedFrom(const std::string &path, const LoadedLibrary &library,
                      const std::map<std::string, std::uint64_t> &offsets);
 
-/// The address that a symbol's offset is added to; null if `path` is not loaded.
-std::optional<std::uintptr_t> loadedBase(const std::string &path);
+/// Fills the table of `table.h` with the functions at `offsets` of the loaded library at `path`.
+/// Returns the names of missing functions, those with an offset outside the library's code
+/// included. Throws LoaderError if the library is not loaded, or is not the file at `path`.
+std::vector<std::string> installFrom(const std::string &path,
+                                     const std::map<std::string, std::uint64_t> &offsets);
 
 } // namespace hlotag::capi

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations of the program an HLO instruction came from: by the numbers in names, and by
-// data flow where they fail.
+// Which operations of the program did an HLO instruction come from? The numbers in names tell;
+// where they fail, data flow does.
 //
-// Names fail in few places. XLA gives an instruction that absorbs another the other's name (a dot
-// that folds a transpose), makes some without any (constants, expansions), and keeps one of two
-// equal ones.
+// Names fail in few places. An instruction that absorbs another one gets its name (a dot that folds
+// a transpose). Constants and expansions have no name. Of two equal instructions XLA keeps one.
 #pragma once
 
 #include "hlotag/hlo/program.h"
@@ -14,16 +13,16 @@
 
 namespace hlotag::hlo {
 
-/// The numbers in the names of all instructions.
-std::vector<analysis::NumberedName> readNames(const Module &module, const Program &program);
+/// Reads the numbers in the names of all instructions.
+std::vector<NumberedName> readNames(const Module &module, const Program &program);
 
-/// For each instruction, the numbers of its operations: its own first, then those that XLA merged
-/// into it. None for what XLA made without one: parameters, tuples, copies. Throws
-/// `std::out_of_range` where a number is none of the program's.
+/// Returns the numbers of each instruction's operations: its own first, then those that XLA merged
+/// into it. Empty for instructions without an operation: parameters, tuples, copies. Throws
+/// `std::out_of_range` if the program has no operation of a number.
 std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program,
-                      const std::vector<analysis::NumberedName> &names);
+                      const std::vector<NumberedName> &names);
 
-/// Adds the operations that are gone, since XLA found that another computes the same.
+/// Adds to each instruction the operations that XLA removed because they computed the same.
 void addEqual(std::vector<Ids> &ids, const Program &program);
 
 } // namespace hlotag::hlo

@@ -1,49 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations of a program, by number, with who computes what: what HLO instructions are joined
-// to. Nothing in it refers to what it was read from.
+// Which operations does a program have, and which computes the operands of which? HLO instructions
+// are joined to them. Holds no reference to the module it was read from.
 #pragma once
 
-#include "hlotag/analysis/numbering.h"
 #include "hlotag/hlo/module.h"
+#include "hlotag/hlo/numbering.h"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hlotag::hlo {
 
-/// The entries in an operation's attribute: those of XLA's text form, which are all that XLA takes.
+/// Returns the entries with string values: XLA ignores others.
 Entries textEntries(ir::Attribute attribute);
+
+/// Returns whether `accepts` is true for the entries of an operation in `module`. Calls it once for
+/// each distinct dictionary.
+bool anyEntries(ir::Operation module, const std::function<bool(const Entries &)> &accepts);
 
 struct Program {
   struct Operation {
     size_t name, entries, dimensions; // In the tables below.
-    Ids operands; // The operations that compute them; `kNone` for arguments of the program and of
-                  // region operations.
-    size_t place; // Equal where locations beneath their names are equal.
-    size_t value; // Equal where operations compute the same from the same.
-    Ids helpers;  // Those before it that have its number in their names.
+    Ids operands; // Operations that compute the operands; `kNone` for arguments of the program and
+                  // of regions.
+    size_t place; // Equal if the locations without their names are equal.
+    size_t value; // Equal if the operations compute the same from the same operands.
+    Ids helpers;  // Earlier operations with this number in their names.
   };
 
   Program() = default;
   Program(Program &&) = default;
 
-  /// Numbers the names of a StableHLO module's operations, and reads it.
+  /// Reads a StableHLO module, and writes the operations' numbers into their names; see
+  /// `numberNames`.
   static Program ofOperations(MlirOperation module, std::string_view token, bool every);
 
-  /// Takes instructions for operations: `numbers` has those of all, `kNone` where one is none.
+  /// Makes an operation of each instruction whose number in `numbers` is not `kNone`.
   static Program ofInstructions(const Module &module, const Kinds &kinds, const Ids &numbers);
 
   bool areAtOnePlace(const Ids &numbers) const;
 
-  std::string token; // In the numbers.
+  std::string token; // The token in the numbers.
   std::vector<Operation> operations;
   Ids results;
 
-  std::vector<std::string> names; // With dialects; of instructions, opcodes.
+  std::vector<std::string> names; // Dialect and name, or opcodes of instructions.
   std::vector<Entries> entries;
-  std::vector<Ids> dimensions; // Of first results; -1 where one is dynamic.
+  std::vector<Ids> dimensions; // Of first results; -1 if dynamic.
 };
 
 } // namespace hlotag::hlo

@@ -7,6 +7,7 @@
 #include "hlotag/ir/builder.h"
 #include "hlotag/ir/diagnostics.h"
 #include "hlotag/ir/flat_map.h"
+#include "hlotag/ir/keys.h"
 #include "hlotag/ir/location.h"
 #include "hlotag/ir/op_ids.h"
 #include "hlotag/ir/op_list.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small glue between the C API's structs and C++: strings, pointer handles, errors.
+// What do all views of the C API share? Strings, handles, errors.
 #pragma once
 
 #include "hlotag/capi/table.h"
@@ -17,16 +17,23 @@ namespace hlotag::ir {
 inline MlirStringRef toRef(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view toView(MlirStringRef ref) { return {ref.data, ref.length}; }
 
-/// Texts one after the other. A chain of `+` is several times as much machine code.
+/// Joins texts. A chain of `+` compiles to several times as much code.
 std::string concat(std::initializer_list<std::string_view> parts);
 
-/// A callback for the C API's printers; `userData` is a `std::string *`.
+inline bool startsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+/// Glob match of the whole text: `*` matches any run of characters, `?` any one.
+bool globMatch(std::string_view pattern, std::string_view text);
+
+/// Callback for the C API's printers; `userData` is a `std::string *`.
 inline void appendToString(MlirStringRef chunk, void *userData) {
   static_cast<std::string *>(userData)->append(chunk.data, chunk.length);
 }
 
-/// Base of the views: one pointer into MLIR, owning nothing. Equality is identity, which for the
-/// uniqued ones (attributes, identifiers, locations) is equality of content.
+/// Base of the views: one pointer into MLIR, without ownership. Views are equal if their pointers
+/// are; for attributes, identifiers and locations, which MLIR uniques, that is equality of content.
 template <class Derived, class CStruct> class Handle {
 public:
   Handle() = default;
@@ -55,7 +62,7 @@ inline void prefetch(const void *address) {
 #endif
 }
 
-/// Hash for views as keys of the standard's unordered containers.
+/// Hash of a view, for the standard's unordered containers.
 struct HandleHash {
   template <class T> size_t operator()(const T &handle) const {
     auto bits = reinterpret_cast<uintptr_t>(handle.opaque());
@@ -63,8 +70,8 @@ struct HandleHash {
   }
 };
 
-/// Something in the module that no pass can work with. Whoever runs the pass turns it into an
-/// error diagnostic at `location` and fails the pass.
+/// A pass cannot handle something in the module. The pipeline reports the error at `location` and
+/// fails the pass.
 class IRError : public std::runtime_error {
 public:
   IRError(MlirLocation location, const std::string &message)

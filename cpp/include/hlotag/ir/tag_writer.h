@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading and extending the frontend attributes of operations.
+// How do operations get entries, and how is the origin of each entry recorded?
 #pragma once
 
 #include "hlotag/ir/flat_map.h"
+#include "hlotag/ir/keys.h"
 #include "hlotag/ir/op_list.h"
 #include "hlotag/ir/rewriter.h"
 
@@ -12,77 +13,54 @@
 
 namespace hlotag::ir {
 
-inline constexpr std::string_view kFrontendAttributes = "mhlo.frontend_attributes";
-/// In-flight record of the entries that rules put on an operation; never leaves the pipeline.
-inline constexpr std::string_view kAttached = "hlotag.attached";
-/// Record of where entries come from, by key; written only where that was asked for, and stays.
-inline constexpr std::string_view kOrigins = "hlotag.origins";
-/// Prefix of everything in flight: attribute names and frontend-attribute keys.
-inline constexpr std::string_view kReservedPrefix = "hlotag.";
-
-/// Whether `key` belongs to hlotag's in-flight data, or to a partitioner or exporter for which it
-/// is part of what the program means: not for rules to set or to touch.
-bool isReservedKey(std::string_view key);
-
-/// Whether a value stands for "this key is not to be here", which wins over what callers, regions
-/// and outer scopes say: `["hlotag.unset"]`. In flight only.
-bool isUnset(Attribute value);
-Attribute unsetValue(MlirContext context);
-
-inline bool startsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
-/// Why an operation gets entries.
+/// Why a pass adds entries to an operation.
 struct Reason {
-  std::string_view step = {};            ///< what the pass did, in few words
-  Operation from = {};                   ///< the operation that had them, if one did
-  std::optional<double> confidence = {}; ///< where it was inferred that they belong here
+  std::string_view step = {};            ///< what the pass did, in a few words
+  Operation from = {};                   ///< the operation with the original entries, or null
+  std::optional<double> confidence = {}; ///< set if the pass inferred the connection
 };
 
-/// Adds entries to dictionaries that hang on operations. Many operations get the same entries, so
-/// each distinct (existing, entries) pair is merged once and looked up by pointer afterwards.
+/// Adds entries to dictionary attributes of operations. Merges each distinct (existing, added) pair
+/// once and looks it up by pointer afterwards, because many operations get the same entries.
 class TagWriter {
 public:
   explicit TagWriter(Rewriter &rewriter);
 
-  /// The attribute `name` of `op`, or null. Throws IRError if it is no dictionary.
+  /// Returns the attribute `name` of `op`, or null. Throws IRError if it is not a dictionary.
   static DictionaryAttr dictionary(Operation op, std::string_view name);
-  /// The frontend attributes of `op`, or null.
+  /// Returns the frontend attributes of `op`, or null.
   static DictionaryAttr get(Operation op) { return dictionary(op, kFrontendAttributes); }
 
-  /// Adds `entries` to the frontend attributes; those that the operation has under the same key
-  /// stay as they are. Returns whether the operation changed.
+  /// Adds those of `entries` whose key `op` does not have. Returns whether `op` changed.
   bool add(Operation op, DictionaryAttr entries, const Reason &reason = {});
-  /// Adds `entries` to `hlotag.attached`, which is `present` now; there, they win.
+  /// Adds `entries` to `hlotag.attached`, which is `present` now, and overwrites equal keys.
   bool addAttached(Operation op, DictionaryAttr present, DictionaryAttr entries) {
     anyAttached_ = true;
     return addTo(op, attached_, present, entries, /*overwrite=*/true);
   }
-  /// Whether any of `operations`, those of the module, may have `hlotag.attached`; looked for once,
-  /// for without rules none has, and passes need not ask each.
+  /// Returns whether any of the module's `operations` has `hlotag.attached`. Searches once.
   bool anyAttached(const OpList &operations);
-  /// Rules have not seen the module yet: none has, unless they are known to have.
+  /// Assumes that no operation has `hlotag.attached`, until one gets it.
   void assumeNoneAttached() { anyAttached_ = anyAttached_.value_or(false); }
-  /// Something else changed the module and may have attached entries.
+  /// Search again: the module was changed without this object.
   void forgetAttached() {
     if (!anyAttached_.value_or(false))
       anyAttached_.reset();
   }
-  /// What rules put on `op`, or null; not looked for where nothing has any.
+  /// Returns `hlotag.attached` of `op`, or null.
   DictionaryAttr getAttached(Operation op) const {
     bool isAnywhere = anyAttached_.value_or(true);
     return isAnywhere ? dictionary(op, kAttached) : DictionaryAttr();
   }
 
-  /// Puts exactly `entries` there; null or empty removes the attribute.
+  /// Replaces the frontend attributes by `entries`; null or empty removes them.
   bool set(Operation op, DictionaryAttr entries, const Reason &reason = {});
 
-  /// From now on `pass` adds the entries, and `hlotag.origins` is to say so. Empty: it is not.
+  /// Records `pass` as the origin of entries from now on; nothing if `pass` is empty.
   void recordOrigins(std::string_view pass) { recordedPass_ = pass; }
   bool recordsOrigins() const { return !recordedPass_.empty(); }
 
-  /// `existing` with what `entries` adds; either may be null.
+  /// Returns both dictionaries merged; either may be null.
   DictionaryAttr merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite = false);
 
   Identifier origins() const { return origins_; }
@@ -101,7 +79,7 @@ private:
   Identifier origins_;
   std::string_view recordedPass_;
   std::optional<bool> anyAttached_;
-  PointerPairMap<DictionaryAttr> merged_[2]; // by what is there and what is added; overwriting it
+  PointerPairMap<DictionaryAttr> merged_[2]; // by (existing, added); [1] if the added overwrite
 };
 
 } // namespace hlotag::ir

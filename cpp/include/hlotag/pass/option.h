@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed options of passes, which parse from and print to MLIR's syntax:
+// Which options does a pass have, and how are they written? They parse from and print to MLIR's
+// syntax:
 // `{flag=true limit=3 rules="a b" keys=x,y}`.
 #pragma once
 
@@ -24,7 +25,7 @@ public:
     owner.push_back(this);
   }
   virtual ~OptionBase() = default;
-  // The owning pass keeps a pointer to it.
+  // The owning pass keeps a pointer to the option.
   OptionBase(const OptionBase &) = delete;
   OptionBase &operator=(const OptionBase &) = delete;
 
@@ -33,12 +34,12 @@ public:
 
   /// `bool`, `int`, `float`, `string`, `list of strings`, or the choices: `all|attached`.
   virtual std::string type() const = 0;
-  /// Takes the text after `=`, quotes included. Returns whether it is of this type.
+  /// Parses the text after `=`, quotes included. Returns false if the text has another type.
   virtual bool parse(std::string_view text) = 0;
-  /// The value as `parse` takes it.
+  /// The value as text for `parse`.
   virtual std::string print() const = 0;
   virtual bool isDefault() const = 0;
-  /// Takes the value of the same option of another object of the same pass.
+  /// Copies the value of the same option of another object of the pass.
   virtual void copyFrom(const OptionBase &other) = 0;
 
 private:
@@ -107,8 +108,5 @@ private:
   T initial_;
   std::vector<std::string_view> choices_;
 };
-
-/// Glob match with `*` and `?`; nothing else is special.
-bool globMatch(std::string_view pattern, std::string_view text);
 
 } // namespace hlotag::pass

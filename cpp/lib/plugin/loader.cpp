@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlotag/pass/plugin_loader.h"
+#include "hlotag/plugin/loader.h"
+
 #include "hlotag/pass/guest.h"
 #include "hlotag/plugin/abi.h"
 
@@ -14,7 +15,9 @@
 #include <elf.h>
 #endif
 
-namespace hlotag::pass {
+namespace hlotag::plugin {
+
+using namespace pass;
 
 namespace {
 
@@ -173,7 +176,7 @@ std::vector<std::string> registerPasses(const HlotagPlugin &plugin, const std::s
 
 } // namespace
 
-std::vector<std::string> loadPlugin(const std::string &path) {
+std::vector<std::string> load(const std::string &path) {
   static std::mutex mutex;
   static std::map<void *, std::vector<std::string>> loaded;
   std::lock_guard<std::mutex> lock(mutex);
@@ -187,4 +190,4 @@ std::vector<std::string> loadPlugin(const std::string &path) {
   return loaded[library] = registerPasses(pluginOf(library, path), path);
 }
 
-} // namespace hlotag::pass
+} // namespace hlotag::plugin

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlotag/analysis/numbering.h"
+#include "hlotag/hlo/numbering.h"
 
 #include <algorithm>
 #include <optional>
 #include <string>
 
-namespace hlotag::analysis {
+namespace hlotag::hlo {
 
 using ir::NameLoc;
 using ir::Operation;
@@ -193,7 +193,8 @@ Operation onlyUser(Operation op) {
 
 } // namespace
 
-std::vector<std::pair<size_t, size_t>> numberNames(const ir::OpList &operations,
+std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
+                                                   const ir::OpList &operations,
                                                    const ir::OpIds &ids, std::string_view token,
                                                    bool every) {
   ir::Identifier broadcast =
@@ -229,7 +230,7 @@ std::vector<std::pair<size_t, size_t>> numberNames(const ir::OpList &operations,
     ir::Location made = NameLoc::get(numbered, place);
     if (location != op.location())
       made = NameLoc::get(ir::dynCast<NameLoc>(op.location()).name().str(), made);
-    capi::fn().mlirOperationSetLocation(op.raw(), made.raw());
+    rewriter.setLocation(op, made);
   }
   return helpers;
 }
@@ -279,4 +280,4 @@ std::string withoutNumbers(std::string_view name, std::string_view token, bool i
   return joined;
 }
 
-} // namespace hlotag::analysis
+} // namespace hlotag::hlo

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which attributes and which frontend-attribute keys are hlotag's own, or another library's?
+#pragma once
+
+#include "hlotag/ir/attributes.h"
+
+#include <string_view>
+
+namespace hlotag::ir {
+
+inline constexpr std::string_view kFrontendAttributes = "mhlo.frontend_attributes";
+/// In-flight record of the entries that rules added to an operation; `hlotag-verify` removes it.
+inline constexpr std::string_view kAttached = "hlotag.attached";
+/// Origin of each entry, by key; written on request, and kept.
+inline constexpr std::string_view kOrigins = "hlotag.origins";
+/// Prefix of all in-flight attribute names and frontend-attribute keys.
+inline constexpr std::string_view kReservedPrefix = "hlotag.";
+
+/// Returns true for in-flight keys of hlotag, and for keys with a meaning to a partitioner or
+/// exporter. Rules neither set nor change them.
+bool isReservedKey(std::string_view key);
+
+/// The sentinel `["hlotag.unset"]`, in flight only: the key was removed from this operation, and
+/// callers, regions and outer scopes must not restore it.
+Attribute unsetValue(MlirContext context);
+bool isUnset(Attribute value);
+
+} // namespace hlotag::ir

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rooms of `cpp/lib` and `cpp/include/hlotag`: each file includes only its own room and the rooms below it."""
+
+import pathlib
+import re
+
+CPP = pathlib.Path(__file__).parent.parent / "cpp"
+# From the bottom to the top, as docs/architecture.md draws them.
+ROOMS = ["capi", "ir", "analysis", "derivation", "pass", "transforms", "passes", "hlo", "plugin"]
+# Below another room, and yet out of its reach.
+FORBIDDEN = {("hlo", room) for room in ("derivation", "pass", "transforms", "passes")} | {("plugin", "passes"), ("plugin", "hlo")}
+
+
+def _room(file: pathlib.Path) -> str:
+    """The folder of `lib` or `include/hlotag` that a file is in; for other files their own path, which is in no room."""
+    for base in (CPP / "lib", CPP / "include" / "hlotag"):
+        if base in file.parents:
+            return file.relative_to(base).parts[0]
+    return str(file.relative_to(CPP))
+
+
+def _included(file: pathlib.Path) -> list[pathlib.Path]:
+    """The project's own headers that a file includes."""
+    names = re.findall(r'^#include "(.+)"$', file.read_text(), re.MULTILINE)
+    candidates = [[base / name for base in (CPP / "include", CPP / "lib", file.parent)] for name in names]
+    return [next(path for path in paths if path.exists()) for paths in candidates]
+
+
+def test_includes_point_down():
+    files = [file for base in ("lib", "include") for file in (CPP / base).rglob("*") if file.suffix in {".cpp", ".h"}]
+    assert len(files) > 100
+    wrong = []
+    for file in files:
+        for header in _included(file):
+            edge = _room(file), _room(header)
+            below = edge[1] in ROOMS[: ROOMS.index(edge[0]) + 1]
+            if not below or edge in FORBIDDEN:
+                wrong.append(f"{file.relative_to(CPP)} includes {header.relative_to(CPP)}")
+    assert not wrong, "includes against the order of rooms:\n" + "\n".join(wrong)
+
+
+def test_ir_is_changed_by_the_rewriter_alone():
+    """What `Rewriter` does not know of, a failed pass cannot roll back."""
+    changes = re.compile(r"\bfn(\(\))?\.mlir(OperationSet|OperationRemove|BlockInsert|BlockArgumentSet)")
+    allowed = {"ir/rewriter.cpp", "pass/snapshot.cpp"}
+    places = {
+        str(file.relative_to(CPP / "lib"))
+        for file in (CPP / "lib").rglob("*.cpp")
+        if "capi" not in file.parts and changes.search(file.read_text())
+    }
+    assert places <= allowed
