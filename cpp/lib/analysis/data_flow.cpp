@@ -9,8 +9,9 @@ using ir::Operation;
 using ir::Value;
 
 DataFlow::DataFlow(const ir::OpList &operations, const ir::OpIds &ids)
-    : operations_(operations), ids_(ids), calls_(operations, ids),
-      operands_(operations.size() - 1) {
+    : operations_(operations), ids_(ids),
+      rng_(ir::Identifier::get(operations[0].op.context(), "stablehlo.rng")),
+      calls_(operations, ids), operands_(operations.size() - 1) {
   for (size_t f = 0; f < calls_.functions().size(); ++f)
     *functions_.insert(calls_.functions()[f].op.opaque()).first = f;
   for (const CallGraph::CallSite &site : calls_.callSites())
@@ -34,61 +35,63 @@ std::vector<DataFlow::Definition> DataFlow::results() const {
   return found;
 }
 
-std::vector<size_t> DataFlow::values() const {
-  struct Frame {
-    size_t op;
-    size_t nextOperand;
-  };
-  constexpr size_t kUnknown = size_t(-1), kOpen = size_t(-2);
-  ir::Identifier rng = ir::Identifier::get(operations_[0].op.context(), "stablehlo.rng");
-  std::vector<size_t> values(size(), kUnknown);
-  std::map<std::vector<const void *>, size_t> known;
-  auto keyOf = [&](size_t number) {
-    auto [op, name, numNested, hasRegions] = operations_[number + 1];
-    bool isOwn = hasRegions || name == ids_.funcCall || name == ids_.customCall || name == rng;
-    std::vector<const void *> key{isOwn ? op.opaque() : name.opaque()};
-    if (isOwn)
-      return key;
-    for (const Definition &operand : operands(number)) {
-      // A value on its way round a cycle of calls is only equal to itself.
-      bool isValued = operand.op && values[*operand.op] != kOpen;
-      key.push_back(isValued ? reinterpret_cast<const void *>(values[*operand.op])
-                             : operand.value.opaque());
-      key.push_back(reinterpret_cast<const void *>(isValued ? operand.value.number() : -1));
-    }
-    for (ir::NamedAttribute attr : op.attributes()) {
-      if (attr.name == ids_.frontendAttributes || attr.name.str() == ir::kOrigins)
-        continue;
-      key.push_back(attr.name.opaque());
-      key.push_back(attr.value.opaque());
-    }
-    for (Value result : op.results())
-      key.push_back(result.type().ptr);
-    return key;
-  };
-  // Operands before users, without recursion: a chain of operations may be as long as the program.
-  std::vector<Frame> stack;
-  for (size_t root = 0; root < size(); ++root) {
-    if (values[root] == kUnknown)
-      stack.push_back({root, 0});
-    while (!stack.empty()) {
-      auto &[number, nextOperand] = stack.back();
-      values[number] = kOpen;
-      if (nextOperand == operands(number).size()) {
-        values[number] = known.emplace(keyOf(number), known.size()).first->second;
-        stack.pop_back();
-        continue;
-      }
-      const Definition &operand = operands(number)[nextOperand++];
-      if (operand.op && values[*operand.op] == kUnknown)
-        stack.push_back({*operand.op, 0});
-    }
+DataFlow::Computation DataFlow::computation(size_t number,
+                                            const std::vector<size_t> &values) const {
+  auto [op, name, numNested, hasRegions] = operations_[number + 1];
+  if (hasRegions || name == ids_.funcCall || name == ids_.customCall || name == rng_)
+    return {op};
+  Computation made{{}, name};
+  for (const Definition &operand : operands(number)) {
+    if (operand.op && values[*operand.op] != kNoValue)
+      made.operands.emplace_back(Value(), values[*operand.op], operand.value.number());
+    else
+      made.operands.emplace_back(operand.value, kNoValue, 0);
   }
+  for (ir::NamedAttribute attr : op.attributes())
+    if (attr.name != ids_.frontendAttributes && attr.name.str() != ir::kOrigins)
+      made.attributes.emplace_back(attr.name, attr.value);
+  for (Value result : op.results())
+    made.attributes.emplace_back(ir::Identifier(), capi::fn().mlirTypeAttrGet(result.type()));
+  return made;
+}
+
+std::vector<size_t> DataFlow::values() const {
+  std::map<Computation, size_t> known;
+  std::vector<size_t> values(size(), kNoValue);
+  for (size_t number : operandsFirst())
+    values[number] = known.emplace(computation(number, values), known.size()).first->second;
   return values;
 }
 
+std::vector<size_t> DataFlow::operandsFirst() const {
+  struct Frame {
+    size_t op, nextOperand;
+  };
+  std::vector<size_t> order;
+  std::vector<bool> isSeen(size());
+  std::vector<Frame> stack;
+  auto enter = [&](size_t op) {
+    if (!isSeen[op])
+      stack.push_back({op, 0});
+    isSeen[op] = true;
+  };
+  for (size_t root = 0; root < size(); ++root) {
+    enter(root);
+    while (!stack.empty()) {
+      auto &[op, nextOperand] = stack.back();
+      if (nextOperand == operands(op).size()) {
+        order.push_back(op);
+        stack.pop_back();
+      } else if (const Definition &operand = operands(op)[nextOperand++]; operand.op) {
+        enter(*operand.op);
+      }
+    }
+  }
+  return order;
+}
+
 DataFlow::Definition DataFlow::definition(Value value) const {
-  // Not for ever round a cycle of calls.
+  // Bounded, because functions may call each other in a cycle.
   constexpr int kHops = 64;
   for (int hop = 0; hop < kHops; ++hop) {
     Value from = source(value);

@@ -106,86 +106,94 @@ static Location framesOfEquation(Location trace) {
   return frames;
 }
 
-Provenance::Named Provenance::parse(Location loc, bool isCall) {
-  std::vector<Identifier> names; // innermost first
-  FileLoc source;
-  Location trace;
+/// Whether `call` is a frame of a traceback with its callers; the others were made by inlining.
+bool Provenance::isTraceback(CallSiteLoc call) {
+  NameLoc callee = dynCast<NameLoc>(call.callee());
+  return callee ? isFrame(callee) : bool(dynCast<FileLoc>(call.callee()));
+}
+
+Provenance::Parts Provenance::read(Location loc) {
+  Parts parts;
+  auto keepFirst = [](auto &kept, auto found) { kept = kept ? kept : found; };
   std::vector<Location> pending{loc};
   while (!pending.empty()) {
     Location at = pending.back();
     pending.pop_back();
     NameLoc name = dynCast<NameLoc>(at);
-    bool isFrameOnly = name && at != loc && isFrame(name); // of a stack of one
-    if (!trace && (!name || isFrameOnly))
-      trace = at;
-    if (FileLoc position = dynCast<FileLoc>(at)) {
-      source = source ? source : position;
-    } else if (name) {
-      pending.push_back(name.child());
+    bool isStackOfOne = name && at != loc && isFrame(name);
+    if (!name || isStackOfOne)
+      keepFirst(parts.trace, at);
+    if (name) {
+      // `"mul:"("jit(f)/mul"(...))` is a hint for profilers and repeats the name in it.
       std::string_view text = name.name().str();
-      // `"mul:"("jit(f)/mul"(...))` is a hint for profilers and says nothing new.
       bool isHint = !text.empty() && text.back() == ':' && dynCast<NameLoc>(name.child());
-      if (!isHint && !isFrameOnly)
-        names.push_back(name.name());
+      if (!isHint && !isStackOfOne)
+        parts.names.push_back(name.name());
+      pending.push_back(name.child());
+    } else if (FileLoc position = dynCast<FileLoc>(at)) {
+      keepFirst(parts.source, position);
     } else if (CallSiteLoc call = dynCast<CallSiteLoc>(at)) {
-      // The callers of a frame are frames and have nothing to add.
-      NameLoc callee = dynCast<NameLoc>(call.callee());
-      bool isTraceback = callee ? isFrame(callee) : bool(dynCast<FileLoc>(call.callee()));
-      if (!isTraceback || !source)
-        pending.push_back(call.caller());
-      if (isTraceback)
-        pending.clear(), source = source ? source : findFile(call.callee());
-      else
-        pending.push_back(call.callee());
+      if (isTraceback(call)) {
+        keepFirst(parts.source, findFile(call.callee()));
+        break; // The callers are frames too.
+      }
+      pending.push_back(call.caller());
+      pending.push_back(call.callee());
     } else if (FusedLoc fused = dynCast<FusedLoc>(at)) {
-      // What was fused has several origins; the first one that names something stands for all.
-      std::vector<Location> parts = fused.parts();
+      // The first part with a name stands for all.
+      std::vector<Location> fusedParts = fused.parts();
       auto isNamed = [](Location part) { return bool(dynCast<NameLoc>(part)); };
-      auto first = std::find_if(parts.begin(), parts.end(), isNamed);
-      if (!parts.empty())
-        pending.push_back(first == parts.end() ? parts.front() : *first);
+      auto first = std::find_if(fusedParts.begin(), fusedParts.end(), isNamed);
+      if (!fusedParts.empty())
+        pending.push_back(first == fusedParts.end() ? fusedParts.front() : *first);
     }
   }
+  return parts;
+}
 
-  Path path = isCall || names.size() != 1 ? pathOf(names, isCall) : pathOf(names[0]);
-  Named result{{}, path.head};
+Provenance::Named Provenance::parse(Location loc, bool isCall) {
+  Parts parts = read(loc);
+  bool isShared = !isCall && parts.names.size() == 1;
+  Named result = isShared ? parseName(parts.names[0]) : parseNames(parts.names, isCall);
   Origin &origin = result.origin;
-  origin.scope = origin.localScope = path.scope;
-  origin.transforms = path.transforms;
-  origin.primitive = path.primitive;
-  origin.transposed = path.transposed;
-  origin.checkpointed = path.checkpointed;
-  origin.rematted = path.rematted;
-  origin.source = source;
-  if (source && trace) {
-    Location equation = framesOfEquation(trace);
+  if (!parts.source)
+    return result;
+  origin.source = parts.source;
+  origin.sourceKey = file(parts.source).key;
+  if (parts.trace) {
+    Location equation = framesOfEquation(parts.trace);
     origin.trace = equation.opaque();
-    origin.expanded = equation != trace;
+    origin.expanded = equation != parts.trace;
   }
-  if (source)
-    origin.sourceKey = file(source).key;
   return result;
 }
 
 /// Equations of one scope and primitive have one name, on several lines.
-const Provenance::Path &Provenance::pathOf(Identifier name) {
-  auto [path, isNew] = paths_.insert(name.opaque());
+const Provenance::Named &Provenance::parseName(Identifier name) {
+  auto [named, isNew] = namedByName_.insert(name.opaque());
   if (isNew)
-    *path = pathOf({name}, /*isCall=*/false);
-  return *path;
+    *named = parseNames({name}, /*isCall=*/false);
+  return *named;
 }
 
-Provenance::Path Provenance::pathOf(const std::vector<Identifier> &names, bool isCall) {
+Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, bool isCall) {
   std::string joined;
   for (auto name = names.rbegin(); name != names.rend(); ++name)
     joined.append(joined.empty() ? "" : "/").append(name->str());
   // JAX names the call of a cached lowering by scopes alone.
   if (isCall && names.size() == 1 && !endsInCall(joined))
     joined += '/';
-  NamePath path = parseName(joined);
-  return {intern(path.head),      intern(path.scope()), intern(path.transforms),
-          intern(path.primitive), path.isTransposed(),  path.checkpointed,
-          path.rematted};
+  NamePath path = analysis::parseName(joined);
+  Named result;
+  result.head = intern(path.head);
+  Origin &origin = result.origin;
+  origin.scope = origin.localScope = intern(path.scope());
+  origin.transforms = intern(path.transforms);
+  origin.primitive = intern(path.primitive);
+  origin.transposed = path.isTransposed();
+  origin.checkpointed = path.checkpointed;
+  origin.rematted = path.rematted;
+  return result;
 }
 
 // --- Composition ---------------------------------------------------------------------------------

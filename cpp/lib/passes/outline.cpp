@@ -161,6 +161,46 @@ bool Placement::place(const Group &group, analysis::SideEffects *effects) {
   }
 }
 
+/// The values that go into a group and come out of it, regions included.
+struct Boundary {
+  struct Result {
+    ir::Value value;
+    std::vector<ir::OpOperand> uses; ///< outside the group
+  };
+
+  explicit Boundary(const Group &group);
+
+  std::vector<ir::Value> arguments;
+  ir::PointerMap<intptr_t> argumentOf; ///< by value, its index in `arguments`
+  std::vector<Result> results;
+};
+
+Boundary::Boundary(const Group &group) {
+  ir::PointerMap<bool> inside;
+  for (ir::Operation member : group.members)
+    ir::walk(member, [&](ir::Operation op) { *inside.insert(op.opaque()).first = true; });
+  for (ir::Operation member : group.members) {
+    ir::forEachOperand(member, [&](ir::Operation, intptr_t, ir::Value value) {
+      ir::Operation owner = value.isResult() ? value.definingOp() : value.ownerBlock().parentOp();
+      if (inside.find(owner.opaque()))
+        return;
+      auto [index, isNew] = argumentOf.insert(value.opaque());
+      if (!isNew)
+        return;
+      *index = intptr_t(arguments.size());
+      arguments.push_back(value);
+    });
+    for (ir::Value value : member.results()) {
+      Result result{value, {}};
+      for (ir::OpOperand use : value.uses())
+        if (!inside.find(use.owner().opaque()))
+          result.uses.push_back(use);
+      if (!result.uses.empty())
+        results.push_back(std::move(result));
+    }
+  }
+}
+
 class Outliner {
 public:
   Outliner(PassContext &ctx, std::string_view key, size_t minOps, bool warns)
@@ -198,6 +238,7 @@ private:
   bool isWithin(ir::Operation op, ir::Attribute value);
   void collect(const CallGraph::Function &function);
   void outline(Group &group);
+  void moveInto(ir::Operation function, const Group &group, const Boundary &boundary);
   void refuse(const Group &group, const Placement &placement);
   std::string symbolFor(const Group &group);
   std::string describe(const Group &group) const {
@@ -306,78 +347,54 @@ void Outliner::outline(Group &group) {
   Placement placement(group, effects_);
   if (placement.obstacle() != Placement::Obstacle::None)
     return refuse(group, placement);
+  anyMoved_ |= !placement.after().empty();
 
-  // Everything in the group and in its regions.
-  ir::PointerMap<bool> isInside;
-  for (ir::Operation member : group.members)
-    ir::walk(member, [&](ir::Operation op) { *isInside.insert(op.opaque()).first = true; });
-  auto isFromOutside = [&](ir::Value value) {
-    ir::Operation owner = value.isResult() ? value.definingOp() : value.ownerBlock().parentOp();
-    return !isInside.find(owner.opaque());
-  };
-
-  ir::PointerMap<intptr_t> argumentOf;
-  std::vector<ir::Value> arguments, results;
-  std::vector<MlirType> resultTypes;
-  bool hasEffect = false;
-  for (ir::Operation member : group.members) {
-    hasEffect |= effects_.has(member);
-    ir::forEachOperand(member, [&](ir::Operation, intptr_t, ir::Value value) {
-      if (!isFromOutside(value))
-        return;
-      auto [number, isNew] = argumentOf.insert(value.opaque());
-      if (isNew) {
-        *number = intptr_t(arguments.size());
-        arguments.push_back(value);
-      }
-    });
-    for (ir::Value result : member.results())
-      for (ir::OpOperand use : result.uses())
-        if (!isInside.find(use.owner().opaque())) {
-          results.push_back(result);
-          resultTypes.push_back(result.type());
-          break;
-        }
-  }
-
+  Boundary boundary(group);
+  std::vector<MlirType> types;
+  for (const Boundary::Result &result : boundary.results)
+    types.push_back(result.value.type());
   ir::Rewriter &rewriter = ctx_.rewriter();
   ir::Operation last = group.members.back();
-  // Without a name: the operations' own are complete, and a call's are put in front of them.
+  // Without a name: XLA prepends a call's name to those of the body, which are complete.
   ir::Location source = ir::findFile(last.location());
   ir::Location location = source ? source : ir::Location::unknown(ctx_.context());
   std::string symbol = symbolFor(group);
   ir::Operation function =
-      rewriter.insert(ir::createFunction(symbol, location, arguments, resultTypes),
+      rewriter.insert(ir::createFunction(symbol, location, boundary.arguments, types),
                       group.function.block(), group.function.nextInBlock());
-  ir::DictionaryAttr entries = ir::DictionaryAttr::get(ctx_.context(), {{id(key_), group.value}});
   ir::Operation call = rewriter.insert(
-      ir::createOp("func.call", location, arguments, resultTypes,
+      ir::createOp("func.call", location, boundary.arguments, types,
                    {{ctx_.ids().callee, ir::FlatSymbolRefAttr::get(ctx_.context(), symbol)}}),
       last.block(), last);
-  ctx_.tags().add(call, entries, {"stands for operations that have it", group.members.front()});
-  if (hasEffect)
+  ctx_.tags().add(call, ir::DictionaryAttr::get(ctx_.context(), {{id(key_), group.value}}),
+                  {"stands for operations that have it", group.members.front()});
+  if (std::any_of(group.members.begin(), group.members.end(),
+                  [&](ir::Operation member) { return effects_.has(member); }))
     effects_.add(symbol);
 
-  for (size_t i = 0; i < results.size(); ++i) {
-    std::vector<ir::OpOperand> uses; // first, since changing one takes it out of the chain
-    for (ir::OpOperand use : results[i].uses())
-      if (!isInside.find(use.owner().opaque()))
-        uses.push_back(use);
-    for (ir::OpOperand use : uses)
-      rewriter.setOperand(use.owner(), intptr_t(use.number()), call.results()[intptr_t(i)]);
-  }
-  anyMoved_ |= !placement.after().empty();
   for (ir::Operation op : placement.after())
     rewriter.move(op, call.block(), last);
+  moveInto(function, group, boundary);
+  for (size_t i = 0; i < types.size(); ++i)
+    for (ir::OpOperand use : boundary.results[i].uses)
+      rewriter.setOperand(use.owner(), intptr_t(use.number()), call.results()[intptr_t(i)]);
+}
+
+/// Moves the group into the body of `function`, which has an argument for each value from outside.
+void Outliner::moveInto(ir::Operation function, const Group &group, const Boundary &boundary) {
+  ir::Rewriter &rewriter = ctx_.rewriter();
   ir::Block body = function.regions()[0].firstBlock();
   for (ir::Operation member : group.members) {
     rewriter.move(member, body, {});
     ir::forEachOperand(member, [&](ir::Operation user, intptr_t number, ir::Value value) {
-      if (intptr_t *argument = argumentOf.find(value.opaque()))
+      if (const intptr_t *argument = boundary.argumentOf.find(value.opaque()))
         rewriter.setOperand(user, number, body.arguments()[*argument]);
     });
   }
-  rewriter.insert(ir::createOp("func.return", location, results, {}), body, {});
+  std::vector<ir::Value> returned;
+  for (const Boundary::Result &result : boundary.results)
+    returned.push_back(result.value);
+  rewriter.insert(ir::createOp("func.return", function.location(), returned, {}), body, {});
 }
 
 LogicalResult Outline::run(PassContext &ctx) {

@@ -1,45 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What computes the operands of operations, followed through calls, and which compute the same.
+// Which operation computes each operand, calls looked through, and which operations compute the
+// same value?
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
 #include "hlotag/ir/ir.h"
 
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace hlotag::analysis {
 
 class DataFlow {
 public:
-  /// A result of an operation, which has a number, or an argument that nothing here makes.
   struct Definition {
     ir::Value value;
-    std::optional<size_t> op;
+    std::optional<size_t> op; ///< the operation with this result; none for a block argument
   };
 
-  /// Operations are numbered from 0 after the first of `operations`, which is the module.
+  /// Numbers all operations but the first, which is the module, from 0.
   DataFlow(const ir::OpList &operations, const ir::OpIds &ids);
 
   size_t size() const { return operands_.size(); }
-  /// What computes the operands. A function's argument is its call's operand if there is but one.
+  /// Definitions of the operands. The argument of a function with one call is that call's operand.
   const std::vector<Definition> &operands(size_t op) const { return operands_[op]; }
-  /// What computes the results of `main`.
+  /// Definitions of the results of `main`.
   std::vector<Definition> results() const;
-  /// By operation, a number that operations share which compute the same from the same.
+  /// Value numbers, by operation: operations that compute the same from the same operands share
+  /// one.
   std::vector<size_t> values() const;
 
 private:
+  static constexpr size_t kNoValue = size_t(-1);
+  /// Equal for operations with equal results. Frontend attributes do not count.
+  struct Computation {
+    ir::Operation op; ///< set, and the rest empty, if no other operation computes the same
+    ir::Identifier name;
+    /// The value number and the result's index; a value in place of both if it has no number.
+    std::vector<std::tuple<ir::Value, size_t, intptr_t>> operands;
+    std::vector<std::pair<ir::Identifier, ir::Attribute>> attributes; ///< and types of results
+    bool operator<(const Computation &o) const {
+      return std::tie(op, name, operands, attributes) <
+             std::tie(o.op, o.name, o.operands, o.attributes);
+    }
+  };
+
+  Computation computation(size_t op, const std::vector<size_t> &values) const;
+  /// All operations, each after the operations that define its operands, except round a cycle of
+  /// calls. Not recursive: a chain of operations may be as long as the program.
+  std::vector<size_t> operandsFirst() const;
   ir::Block bodyOf(size_t function) const {
     return calls_.functions()[function].op.regions()[0].firstBlock();
   }
   Definition definition(ir::Value value) const;
-  /// The value that a value is handed on from by a call, or null.
+  /// The operand or returned value that a call passes on as `value`, or null.
   ir::Value source(ir::Value value) const;
 
   const ir::OpList &operations_;
   const ir::OpIds &ids_;
+  ir::Identifier rng_; // stablehlo.rng
   CallGraph calls_;
   ir::PointerMap<size_t> numbers_;
   ir::PointerMap<size_t> functions_, callees_; // of `calls_`: by function, and by func.call

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an operation comes from: the user's scopes, the transforms JAX applied, the primitive and
-// the line of source.
+// Which scopes, transforms, primitive and source line does an operation come from?
 #pragma once
 
 #include "hlotag/ir/ir.h"
@@ -19,34 +18,33 @@ namespace hlotag::analysis {
 /// An interned string: equal ids are equal texts. 0 is the empty one.
 using TextId = uint32_t;
 
-/// What is known about an operation. One object is shared by all operations that are alike.
+/// The origin of an operation. Operations with equal origins share one object.
 struct Origin {
-  /// Scopes, outermost first, joined by `/`: transforms unwrapped, `jit(...)`, `checkpoint`,
-  /// `rematted_computation`, `closed_call` and `eval_jaxpr` left out, JAX's `while/body`,
-  /// `cond/branch_1_fun` kept, composed through callers: `decoder/layer_3/attention`.
+  /// Scopes, outermost first, callers' scopes included: `decoder/layer_3/attention`. Transforms are
+  /// unwrapped. `jit(...)`, `checkpoint`, `rematted_computation`, `closed_call` and `eval_jaxpr`
+  /// are left out; JAX's `while/body` and `cond/branch_1_fun` are kept.
   TextId scope = 0;
-  TextId localScope = 0; ///< the same without what callers add
+  TextId localScope = 0; ///< without the scopes of callers
   /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
   TextId transforms = 0;
-  TextId primitive = 0;        ///< JAX's name of it: `dot_general`, `add_any`; may be empty
+  TextId primitive = 0;        ///< as JAX names it: `dot_general`, `add_any`; may be empty
   ir::FileLoc source;          ///< innermost line of user code, or null
-  uint32_t sourceKey = 0;      ///< a number for `source`, with its end where known; 0 if none
+  uint32_t sourceKey = 0;      ///< identifies `source` and its end; 0 if null
   const void *trace = nullptr; ///< identifies the call stack, or null; equal for forward and
-                               ///< backward operations of one equation, but for jax.checkpoint
-  bool expanded = false;       ///< one of several that JAX wrote out for one equation (`logistic`)
-  bool transposed = false;     ///< computed for a backward pass
-  bool checkpointed = false;   ///< in a function under jax.checkpoint, where JAX says so
-  bool rematted = false;       ///< of those, a forward operation that is computed again
+                               ///< backward operations of one equation without jax.checkpoint
+  bool expanded = false;       ///< one of several operations of one equation (`logistic`)
+  bool transposed = false;     ///< belongs to a backward pass
+  bool checkpointed = false;   ///< in a function under jax.checkpoint
+  bool rematted = false;       ///< a forward operation that jax.checkpoint recomputes
 };
 
-/// Answers for the operations of one module. Text is handled once per distinct location and
-/// caller; per operation it is two or three hash look-ups. The module's locations, functions and
-/// calls must not change while it is in use; attributes may.
+/// The origins of the operations of one module. Parses each distinct pair of location and caller
+/// once; the cost per operation is two or three hash look-ups. The module's locations, functions
+/// and calls must not change meanwhile; attributes may.
 ///
-/// Names inside a function are relative to its callers. A function that is called from several
-/// places has the scopes and transforms that all callers agree on (their common prefix), and is
-/// transposed or rematted only if all calls are: nothing is said of an operation that is wrong for
-/// one of its runs.
+/// Names inside a function are relative to its callers. A function with several callers has the
+/// common prefix of their scopes and transforms, and is transposed or rematted only if all its
+/// calls are. So an origin is true for every call.
 class Provenance {
 public:
   explicit Provenance(const ir::OpList &operations);
@@ -54,41 +52,42 @@ public:
   Provenance &operator=(const Provenance &) = delete;
 
   const Origin &of(ir::Operation op) { return of(op, op.parent()); }
-  /// The same, for what is known to be in a region of `parent`.
+  /// As `of(op)`, for an operation in a region of `parent`.
   const Origin &of(ir::Operation op, ir::Operation parent);
 
   bool isTransposed(ir::Operation op) { return of(op).transposed; }
 
-  /// Stays valid as long as this object.
+  /// The text is valid as long as this object.
   std::string_view text(TextId id) const { return *texts_[id]; }
   TextId intern(std::string_view text);
 
-  /// The func.func that `call` calls, in its own module; null if there is none.
+  /// Returns the func.func that `call` calls, in the same module, or null.
   ir::Operation calleeOf(ir::Operation call) const;
   /// The calls of a function.
   const std::vector<ir::Operation> &callsOf(ir::Operation function) const;
 
 private:
-  /// What a location alone says.
+  /// What a location tells without its surroundings.
   struct Named {
     Origin origin;
     TextId head = 0;
   };
-  /// What a name says.
-  struct Path {
-    TextId head = 0, scope = 0, transforms = 0, primitive = 0;
-    bool transposed = false, checkpointed = false, rematted = false;
+  /// The parts of a location.
+  struct Parts {
+    std::vector<ir::Identifier> names; ///< innermost first
+    ir::FileLoc source;                ///< innermost position, or null
+    ir::Location trace;                ///< the traceback, or null
   };
   struct File {
     uint32_t key = 0;
-    bool isRange = false; ///< it has an end
+    bool isRange = false; ///< has an end
   };
-  /// What surrounds an operation: the callers of its function, and the region operation it is in.
+  /// The surroundings of an operation: the callers of its function and the operation around it.
   struct Context {
-    const Origin *base = nullptr;   ///< for names that continue the region's
-    const Origin *region = nullptr; ///< for those that start anew
-    TextId regionHead = 0;          ///< the region's first element; 0: directly in the function
-    /// Whether locations alone say all.
+    const Origin *base = nullptr;   ///< origin for names that continue the region's name
+    const Origin *region = nullptr; ///< origin for other names
+    TextId regionHead = 0;          ///< head of the region's name; 0: directly in the function
+    /// Whether the surroundings add nothing to a location.
     bool isNothing() const {
       return !regionHead && !base->scope && !base->localScope && !base->transforms &&
              !base->transposed && !base->checkpointed && !base->rematted;
@@ -107,8 +106,10 @@ private:
 
   const Named &named(ir::Location loc, bool isCall = false);
   Named parse(ir::Location loc, bool isCall);
-  const Path &pathOf(ir::Identifier name);
-  Path pathOf(const std::vector<ir::Identifier> &names, bool isCall);
+  Parts read(ir::Location loc);
+  bool isTraceback(ir::CallSiteLoc call);
+  const Named &parseName(ir::Identifier name);
+  Named parseNames(const std::vector<ir::Identifier> &names, bool isCall);
   const File &file(ir::FileLoc loc);
   bool isFrame(ir::NameLoc name);
   const Origin &composed(const Context *context, const Named &name);
@@ -131,7 +132,7 @@ private:
 
   std::deque<Named> names_;
   ir::PointerMap<const Named *> namedByLocation_, namedCalls_;
-  ir::PointerMap<Path> paths_;
+  ir::PointerMap<Named> namedByName_;
   ir::PointerMap<File> files_;
 
   std::unordered_set<Context, Hash> contexts_;
