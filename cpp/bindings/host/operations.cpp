@@ -246,7 +246,7 @@ MlirRegion mlirRegionCreate() {
 
 MlirBlock mlirBlockCreate(intptr_t numArguments, MlirType const *types,
                           MlirLocation const *locations) {
-  nb::object region = session().object(session().limbo());
+  nb::object region = session().object(session().detachedRegion());
   nb::object block = classes().Block.attr("create_at_start")(region, listOf(numArguments, types),
                                                              listOf(numArguments, locations));
   session().forgetBlocks();
@@ -291,7 +291,7 @@ MlirValue mlirBlockGetArgument(MlirBlock block, intptr_t index) {
   return pointerOf<MlirValue>(session().object(block).attr("arguments")[index]);
 }
 
-void mlirBlockDetach(MlirBlock block) { session().append(block, session().limbo()); }
+void mlirBlockDetach(MlirBlock block) { session().append(block, session().detachedRegion()); }
 
 void mlirBlockInsertOwnedOperationBefore(MlirBlock block, MlirOperation before, MlirOperation op) {
   nb::object operation = session().disown(op);

@@ -105,8 +105,8 @@ Session::Session(MlirOperation module) : context_(view(module).attr("context")) 
 Session::~Session() {
   // As with MLIR's own functions, what nobody destroyed stays: others may hold on to it.
   runNoexcept("hlotag", [&] {
-    if (limbo_.ptr && !firstBlock(limbo_).ptr)
-      mlirOperationDestroy({key(limbo_).first});
+    if (detachedRegion_.ptr && !firstBlock(detachedRegion_).ptr)
+      mlirOperationDestroy({key(detachedRegion_).first});
   });
   for (auto &[pointer, operation] : owned_)
     (void)operation.release();
@@ -212,10 +212,10 @@ void Session::append(MlirBlock block, MlirRegion region) {
   listBlocks(region);
 }
 
-MlirRegion Session::limbo() {
-  if (!limbo_.ptr)
-    limbo_ = mlirRegionCreate();
-  return limbo_;
+MlirRegion Session::detachedRegion() {
+  if (!detachedRegion_.ptr)
+    detachedRegion_ = mlirRegionCreate();
+  return detachedRegion_;
 }
 
 Use *Session::firstUse(MlirValue value) {

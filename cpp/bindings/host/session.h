@@ -148,7 +148,7 @@ public:
   /// Moves a block to the end of a region.
   void append(MlirBlock block, MlirRegion region);
   /// Where blocks are that stand in no region: the bindings know only blocks that do.
-  MlirRegion limbo();
+  MlirRegion detachedRegion();
 
   Use *firstUse(MlirValue value);
 
@@ -169,7 +169,7 @@ private:
   std::unordered_map<const void *, MlirBlock> firstBlocks_, nextBlocks_;
   std::map<std::pair<const void *, unsigned>, Use> uses_;
   std::unordered_map<const void *, Use *> firstUses_;
-  MlirRegion limbo_{nullptr};
+  MlirRegion detachedRegion_{nullptr};
 };
 
 /// While it lives, MLIR's errors go to the diagnostic handlers and not into the exceptions that

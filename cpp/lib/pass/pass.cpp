@@ -15,7 +15,7 @@ const ir::OpList &PassContext::operations() {
   return *operations_;
 }
 
-void PassContext::startOver() {
+void PassContext::invalidate() {
   rewriter_.commit();
   tags_.forgetAttached();
   operations_.reset();

@@ -118,7 +118,7 @@ private:
   bool runOpaque(const PipelineElement &element, Segment &segment);
   bool runGuest(const PipelineElement &element);
   void fail(const PipelineElement &element);
-  void takeBack();
+  void rollback();
 
   ir::Operation module_;
   const RunOptions &options_;
@@ -268,7 +268,7 @@ bool Executor::runSegment(Segment &segment) {
   printer_.after(first, result_.changedPasses.size() != changedBefore);
   // Passes of others change what they like, and may destroy what the journal points to.
   if (mixed_)
-    context_.startOver();
+    context_.invalidate();
   return true;
 }
 
@@ -277,7 +277,7 @@ void Executor::fail(const PipelineElement &element) {
   result_.failingPass = element.name();
 }
 
-void Executor::takeBack() {
+void Executor::rollback() {
   context_.rewriter().rollback();
   if (snapshot_)
     // A Python pass may have kept operations, which must not go while it has them.
@@ -296,7 +296,7 @@ RunResult Executor::run() {
   if (result_.ok)
     context_.rewriter().commit();
   else
-    takeBack();
+    rollback();
   if (options_.timing) {
     timing_.addRest("(verifier and rest)", Clock::now() - start);
     timing_.print();

@@ -76,7 +76,7 @@ After:
 }
 
 /// What the rules say about operations that are alike.
-struct Verdict {
+struct RuleMatch {
   ir::DictionaryAttr forward; ///< null if no rule matches
   ir::DictionaryAttr derived;
   /// What each rule gives and the rule's index, the one that wins first.
@@ -137,9 +137,9 @@ private:
         continue;
       const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
       Key key{name.opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
-      auto [slot, isNew] = verdicts_.try_emplace(key);
+      auto [slot, isNew] = matches_.try_emplace(key);
       if (isNew)
-        slot->second = judge(op, origin, function);
+        slot->second = matchRules(op, origin, function);
       if (slot->second.forward)
         attach(op, slot->second, origin && origin->transposed);
     }
@@ -157,8 +157,8 @@ private:
   Subject subjectOf(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
   /// Whether rules give `op` other entries in the backward pass.
   bool dependsOnPhase(ir::Operation op);
-  Verdict judge(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
-  void attach(ir::Operation op, const Verdict &verdict, bool isTransposed);
+  RuleMatch matchRules(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
+  void attach(ir::Operation op, const RuleMatch &match, bool isTransposed);
   void reportConflicts(ir::Operation op, const Rule &winner, const std::vector<size_t> &earlier,
                        bool isTransposed);
 
@@ -170,7 +170,7 @@ private:
   bool usesOrigin_ = false, usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
   ir::PointerMap<bool> mayMatch_;
-  std::unordered_map<Key, Verdict, KeyHash> verdicts_;
+  std::unordered_map<Key, RuleMatch, KeyHash> matches_;
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
@@ -210,9 +210,10 @@ bool Attacher::dependsOnPhase(ir::Operation op) {
   });
 }
 
-Verdict Attacher::judge(ir::Operation op, const analysis::Origin *origin, ir::Operation function) {
+RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
+                               ir::Operation function) {
   Subject subject = subjectOf(op, origin, function);
-  Verdict verdict;
+  RuleMatch match;
   std::vector<size_t> matching;
   for (const Rule &rule : rules_) {
     if (!rule.matches(subject))
@@ -223,26 +224,26 @@ Verdict Attacher::judge(ir::Operation op, const analysis::Origin *origin, ir::Op
     const ir::DictionaryAttr &derived = subject.isTransposed ? own : rule.grad;
     reportConflicts(op, rule, matching, subject.isTransposed);
     matching.push_back(rule.number - 1);
-    verdict.parts.insert(verdict.parts.begin(), {own, rule.number - 1});
-    verdict.forward = ctx_.tags().merge(verdict.forward, own, /*overwrite=*/true);
-    verdict.derived = ctx_.tags().merge(verdict.derived, derived, /*overwrite=*/true);
+    match.parts.insert(match.parts.begin(), {own, rule.number - 1});
+    match.forward = ctx_.tags().merge(match.forward, own, /*overwrite=*/true);
+    match.derived = ctx_.tags().merge(match.derived, derived, /*overwrite=*/true);
   }
-  return verdict;
+  return match;
 }
 
-void Attacher::attach(ir::Operation op, const Verdict &verdict, bool isTransposed) {
-  ir::DictionaryAttr added = carrier_.without(verdict.forward, ctx_.tags().get(op));
-  bool differs = !isTransposed && verdict.derived != verdict.forward;
+void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTransposed) {
+  ir::DictionaryAttr added = carrier_.without(match.forward, ctx_.tags().get(op));
+  bool differs = !isTransposed && match.derived != match.forward;
   if (!added)
     return;
-  for (auto [entries, rule] : verdict.parts)
+  for (auto [entries, rule] : match.parts)
     ctx_.tags().add(op, entries, {steps_[rule]});
   ctx_.tags().addAttached(op, ctx_.tags().getAttached(op), added);
   if (!differs)
     return;
   // Entries that lost to one that was there before are not of the rule, nor are their derivatives.
   ir::DictionaryAttr derived =
-      carrier_.without(verdict.derived, carrier_.without(verdict.forward, added));
+      carrier_.without(match.derived, carrier_.without(match.forward, added));
   carrier_.setDerived(op, derived ? derived : ir::DictionaryAttr::get(ctx_.context(), {}));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pass is. A pass class looks like this:
+// What is a pass? A pass class looks like this:
 //
 //     class Strip final : public PassBase<Strip> {
 //     public:
@@ -29,7 +29,7 @@ inline LogicalResult failure() { return {false}; }
 inline bool succeeded(LogicalResult result) { return result.ok; }
 inline bool failed(LogicalResult result) { return !result.ok; }
 
-/// All that is said about a pass: feeds `--help`, `list_passes()` and the generated documentation.
+/// The description of a pass, for `--help`, `list_passes()` and the generated documentation.
 /// The texts must be string literals.
 struct PassInfo {
   std::string_view argument;    ///< `hlotag-strip`
@@ -38,7 +38,7 @@ struct PassInfo {
   std::string_view description; ///< Markdown, with the IR before and after
 };
 
-/// What a pass works on, valid during one run. All changes go through `rewriter()` or `tags()`.
+/// The module of one run. Passes change it through `rewriter()` or `tags()` only.
 class PassContext {
 public:
   PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics);
@@ -49,13 +49,12 @@ public:
   ir::TagWriter &tags() { return tags_; }
   const ir::OpIds &ids() const { return ids_; }
 
-  /// The module and all in it. Valid until operations come, move or go.
+  /// The module and its operations. Valid until an operation is inserted, moved or erased.
   const ir::OpList &operations();
-  /// Something other than the rewriter changed the module: what was done so far can no longer be
-  /// taken back, and what was known is to be looked up again.
-  void startOver();
+  /// Call after changes that bypassed the rewriter. Commits earlier changes and drops caches.
+  void invalidate();
 
-  /// Reports through MLIR, and makes the pass fail even if it then returns success.
+  /// Reports an error through MLIR. The pass then fails even if it returns success.
   LogicalResult emitError(ir::Location location, const std::string &message);
   LogicalResult emitError(ir::Operation op, const std::string &message) {
     return emitError(op.location(), message);
@@ -68,7 +67,7 @@ public:
   void emitRemark(ir::Operation op, const std::string &message) {
     emitRemark(op.location(), message);
   }
-  /// Passes on what a guest reported.
+  /// Passes on a diagnostic of a guest.
   void report(ir::Diagnostic diagnostic);
   size_t numErrors() const { return numErrors_; }
 
@@ -79,11 +78,11 @@ private:
   ir::TagWriter tags_;
   ir::OpIds ids_;
   std::optional<ir::OpList> operations_;
-  size_t movesAtList_ = 0; // the rewriter's count when the list was made
+  size_t movesAtList_ = 0; // the rewriter's count when `operations_` was made
   size_t numErrors_ = 0;
 };
 
-/// A pass over a whole module. Keeps nothing between runs but its options.
+/// A pass over a whole module. Its only state between runs is its options.
 class Pass {
 public:
   virtual ~Pass() = default;
@@ -93,7 +92,7 @@ public:
   virtual const PassInfo &info() const = 0;
   virtual LogicalResult run(PassContext &ctx) = 0;
   virtual std::unique_ptr<Pass> clone() const = 0;
-  /// Whether all that it changes goes through the context's rewriter, and can be taken back there.
+  /// Whether all changes go through the context's rewriter, which can roll them back.
   virtual bool keepsJournal() const { return true; }
 
   const OptionList &options() const { return options_; }
@@ -110,7 +109,7 @@ private:
   OptionList options_;
 };
 
-/// Supplies the boilerplate; `Derived` has a default constructor and `staticInfo()`.
+/// Implements `info` and `clone`. `Derived` has a default constructor and `staticInfo()`.
 template <class Derived> class PassBase : public Pass {
 public:
   const PassInfo &info() const final { return Derived::staticInfo(); }
