@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which entries passes hand on from one operation to others, and to which operations.
+// Which entries do passes copy from one operation to others, and which operations may get them?
 #pragma once
 
 #include "hlotag/ir/ir.h"
@@ -9,17 +9,17 @@
 
 namespace hlotag::analysis {
 
-/// Whether passes may copy an entry of that key to operations that did not have it. Not those that
-/// JAX, Shardy and XLA write for the one operation they stand on: `num_batch_dims` of a LAPACK
-/// call, `inlineable` of a call, placements, shardings.
+/// Returns whether passes may copy an entry with this key to other operations. False for keys that
+/// JAX, Shardy and XLA write for one operation only: `num_batch_dims` of a LAPACK call,
+/// `inlineable` of a call, placements, shardings.
 bool isCarriedKey(std::string_view key);
 
-/// In-flight record of what operations that autodiff derives get instead of the attached entries;
-/// like those, it never leaves the pipeline.
+/// In-flight record: the entries that derived operations get instead of the attached ones.
+/// `hlotag-verify` removes it.
 inline constexpr std::string_view kDerived = "hlotag.derived";
 
-/// What is handed on: frontend attributes, which of them stem from rules, and what operations
-/// derived by autodiff get instead of the latter (null: the same). Each may be null.
+/// The entries that an operation passes on: its frontend attributes, those of them that rules
+/// attached, and those that derived operations get instead (null: the same). Each may be null.
 struct Entries {
   ir::DictionaryAttr all;
   ir::DictionaryAttr attached;
@@ -38,39 +38,38 @@ struct EntriesHash {
   }
 };
 
-/// Hands entries from operation to operation. All set operations on dictionaries are memoized by
-/// pointer, so nothing is compared or allocated per operation.
+/// Copies entries from operation to operation. Operations on dictionaries are memoized by pointer.
 class EntryCarrier {
 public:
   EntryCarrier(ir::Rewriter &rewriter, ir::TagWriter &tags, const ir::OpIds &ids)
       : rewriter_(rewriter), tags_(tags), ids_(ids), context_(rewriter.context()),
         derived_(ir::Identifier::get(context_, kDerived)) {}
 
-  /// Whether `op` may carry entries: not modules, functions and terminators.
+  /// Whether `op` may have entries. False for modules, functions and terminators.
   bool isTaggable(ir::Operation op) { return isTaggable(op.name()); }
   bool isTaggable(ir::Identifier opName);
 
-  /// What `op` hands on, now.
+  /// Returns the entries that `op` passes on now.
   Entries entriesOf(ir::Operation op);
 
-  /// Adds to `op` those entries whose key it does not have. Returns whether it changed.
+  /// Adds to `op` the entries whose key it does not have. Returns whether `op` changed.
   bool give(ir::Operation op, const Entries &entries, const ir::Reason &reason = {});
 
-  /// Records what operations derived from `op` get instead of its attached entries.
+  /// Records the entries that operations derived from `op` get instead of its attached ones.
   bool setDerived(ir::Operation op, ir::DictionaryAttr entries) {
     return rewriter_.setAttr(op, derived_, entries);
   }
 
-  /// What an operation with `own` hands on after it was given `entries`.
+  /// Returns what an operation with `own` entries passes on after `give(op, entries)`.
   Entries merge(const Entries &own, const Entries &entries);
 
-  /// The carried part of `dictionary`; null if that is empty.
+  /// Returns the carried entries of `dictionary`; null if there are none.
   ir::DictionaryAttr carried(ir::DictionaryAttr dictionary);
-  /// The entries that `a` and `b` share, key and value; null if there are none.
+  /// Returns the entries in both `a` and `b`, equal in key and value; null if there are none.
   ir::DictionaryAttr common(ir::DictionaryAttr a, ir::DictionaryAttr b);
-  /// The entries of `a` whose key is also in `b`; null if there are none.
+  /// Returns the entries of `a` whose key is in `b`; null if there are none.
   ir::DictionaryAttr sharedKeys(ir::DictionaryAttr a, ir::DictionaryAttr b);
-  /// The entries of `a` whose key is not in `b`; null if there are none.
+  /// Returns the entries of `a` whose key is not in `b`; null if there are none.
   ir::DictionaryAttr without(ir::DictionaryAttr a, ir::DictionaryAttr b);
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Legal values of the keys that XLA reads.
+// Which values are legal for the keys that XLA reads?
 #pragma once
 
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace hlotag::analysis {
 
-/// Empty if `value` is legal for `key`, or nothing is known about the key; else the legal values
-/// and what XLA makes of others. Says the same as the catalogue in `keys.py`, which a test
-/// compares.
+/// Returns an empty string if `value` is legal for `key` or the key is unknown; else the legal
+/// values and what XLA does with others. A test compares this with the catalogue in `keys.py`.
 std::string whyIllegal(std::string_view key, std::string_view value);
 
 } // namespace hlotag::analysis

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the functions in the table do what their names say.
+// Does each function in the table do what its name says?
 //
-// A jaxlib that was never seen may have other functions where ours should be. Every function of the
-// table is called here on a module whose answers are known. Run it in a process that may crash.
+// In an untested jaxlib, other functions may be at the addresses found. Each function of the table
+// is called on a module with known answers. Run this in a process that may crash.
 #pragma once
 
 #include "hlotag/capi/types.h"
@@ -13,12 +13,12 @@
 
 namespace hlotag::capi {
 
-/// The module that `findWrong` takes; with the dialects of MLIR's `func`, and unregistered ones
-/// allowed.
+/// The text of the module for `findWrong`. Its context needs MLIR's `func` dialect and must allow
+/// unregistered dialects.
 extern const char *const conformanceModule;
 
-/// Calls every function of the table. Returns which gave a wrong answer; empty if none did. The
-/// module is as it was afterwards.
+/// Calls every function of the table. Returns the names of functions with a wrong answer. Leaves
+/// the module unchanged.
 std::vector<std::string> findWrong(MlirOperation module);
 
 } // namespace hlotag::capi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C functions of MLIR, reached through pointers that are filled once per process from the
-// MLIR that the running jaxlib carries.
+// How are MLIR's C functions called? Through pointers into the MLIR of the running jaxlib, filled
+// once per process.
 #pragma once
 
 #include "hlotag/capi/types.h"
@@ -20,29 +20,28 @@ struct Table {
 
 extern Table functions;
 
-/// The table. Valid to call through once `isInstalled()`.
+/// The table. Its functions may be called once `isInstalled()`.
 inline const Table &fn() { return functions; }
 
 std::vector<std::string_view> requiredNames();
 
-/// A function's type as `functions.def` writes it, `MlirContext (MlirOperation)`; empty if it is
-/// not in the table.
+/// Returns the type of a function as in `functions.def`, `MlirContext (MlirOperation)`; empty if it
+/// is not in the table.
 std::string_view typeOf(std::string_view name);
 
-/// The function of that name and type in the table, or null.
+/// Returns the function with this name and type in the table, or null.
 void *find(std::string_view name, std::string_view type);
 
 bool isInstalled();
 
-/// Gives the address of a function by its name, or null.
+/// Returns the address of the function `name`, or null.
 using Resolver = std::function<void *(std::string_view name)>;
 
-/// Fills the table. All or nothing: when functions are missing their names are returned
-/// and the table stays as it was. Installing again replaces the table; do so only while nothing
-/// runs.
+/// Fills the table. If functions are missing, returns their names and leaves the table unchanged.
+/// May be called again, but not while a function of the table runs.
 std::vector<std::string> install(const Resolver &resolve);
 
-/// The same with all functions at hand.
+/// Replaces the table.
 void install(const Table &filled);
 
 } // namespace hlotag::capi

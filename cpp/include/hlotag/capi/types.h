@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of MLIR's C API types that hlotag uses, declared here so that building needs no MLIR
-// headers. Names and layouts are upstream's. With HLOTAG_UPSTREAM_MLIR_C defined the upstream
-// headers are used instead: that is how the plugin build and the signature check see them.
+// Which types of MLIR's C API does hlotag use? Declared here with upstream's names and layouts, so
+// that building needs no MLIR headers. HLOTAG_UPSTREAM_MLIR_C selects upstream's headers instead,
+// for the mlir-opt plugin and the check of signatures.
 #pragma once
 
 #include <cstddef>

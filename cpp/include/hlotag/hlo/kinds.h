@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operations and instructions do, by their names: a table of what `Opcodes` was asked.
+// What do operations and instructions do, by name? A cache of answers from `Opcodes`.
 #pragma once
 
 #include <map>
@@ -10,17 +10,17 @@
 
 namespace hlotag::hlo {
 
-/// Knows opcodes of HLO, and names of operations.
+/// The traits of HLO opcodes and of operations.
 class Opcodes {
 public:
   struct Traits {
-    std::string opcode; // What an operation is translated to; an opcode itself.
+    std::string opcode; // The opcode an operation becomes; of an opcode, itself.
     bool isMove, isRelabelling, isXlasOwn;
-    std::string heavy; // Which kind of step of its own it is; empty for others.
+    std::string heavy; // The kind of heavy computation (a step of its own), or empty.
   };
 
   virtual Traits traitsOf(std::string_view name) = 0;
-  /// Whether XLA makes instructions of that opcode from an operation.
+  /// Whether an operation may become an instruction with this opcode.
   virtual bool mayBe(std::string_view name, std::string_view opcode) = 0;
 
 protected:
@@ -31,7 +31,7 @@ class Kinds {
 public:
   struct Kind {
     std::string name;
-    size_t opcode; // The kind that an operation is translated to; an opcode's own.
+    size_t opcode; // The kind an operation becomes; of an opcode, itself.
     bool isMove, isRelabelling, isXlasOwn;
     std::string heavy;
     bool isHeavy;
@@ -41,7 +41,7 @@ public:
     bool isWrapper;            // Has its value from the computation that it calls, or its start.
     bool isSlice;              // Takes a part of its first operand.
     bool isCombinable;         // XLA makes one collective of several.
-    std::vector<signed char> mayBe; // By opcode; -1 where nobody asked.
+    std::vector<signed char> mayBe; // By opcode; -1: not asked yet.
   };
 
   explicit Kinds(Opcodes &opcodes) : opcodes_(opcodes) {}

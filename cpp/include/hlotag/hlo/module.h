@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An HLO module, read from its bytes, and its data flow as if nothing were fused.
+// What are the instructions of an HLO module, and which computes the operands of which, fusions
+// looked through?
 #pragma once
 
 #include "hlotag/hlo/kinds.h"
@@ -15,7 +16,7 @@
 
 namespace hlotag::hlo {
 
-/// Numbers of operations, or of what else a module numbers; where one may be missing, `kNone`.
+/// Numbers of operations, or ids in a module; `kNone` if missing.
 using Ids = std::vector<int64_t>;
 inline constexpr int64_t kNone = -1;
 
@@ -25,18 +26,18 @@ using Entries = std::map<std::string, std::string>;
 class Module {
 public:
   struct Instruction {
-    std::string_view opName, shape, attributes; // The latter two are messages.
+    std::string_view opName, shape, attributes; // `shape` and `attributes` are messages.
     size_t opcode, computation;
     std::vector<size_t> operands, called;
-    size_t index; // Of a parameter, or of an element of a tuple.
+    size_t index; // Of a parameter or a tuple element.
   };
   struct Computation {
     size_t begin, end, root;
-    std::optional<size_t> caller; // The fusion, call or loop, if nothing else calls it.
+    std::optional<size_t> caller; // The fusion, call or loop, if it is the only caller.
   };
 
-  /// Keeps views of `data`, an `HloModuleProto`. Throws `std::out_of_range` where its bytes end too
-  /// early, or instructions refer to what it does not have.
+  /// Reads an `HloModuleProto`, and keeps views of `data`. Throws `std::out_of_range` if the bytes
+  /// end too early or an instruction refers to an id that is not in the module.
   Module(std::string_view data, Kinds &kinds);
 
   const Kinds::Kind &kind(size_t instruction) const {
@@ -45,17 +46,17 @@ public:
   Entries attributes(size_t instruction) const;
   Ids dimensions(size_t instruction) const;
 
-  /// What computes the value that an instruction hands on: through parameters and results of
-  /// fusions, calls and asynchronous pairs, and into loops that do not change it.
+  /// Returns the instruction that computes the value of `instruction`. Looks through parameters and
+  /// results of fusions, calls and asynchronous pairs, and into loops that do not change the value.
   size_t source(size_t instruction) const { return source(instruction, 0); }
 
-  /// What computes the value of a wrapper; of others, the instruction itself.
+  /// Returns what computes the value of a wrapper; of others, the instruction itself.
   size_t wrapped(size_t instruction) const;
 
-  /// What computes the results.
+  /// The instructions that compute the module's results.
   std::vector<size_t> results() const;
 
-  /// All instructions, users before their operands; of fusions, calls and loops at their place.
+  /// All instructions, users before operands. Those of a called computation come at the caller.
   std::vector<size_t> usersFirst() const;
 
   std::vector<Instruction> instructions;
@@ -73,7 +74,7 @@ private:
   Kinds &kinds_;
   ById byId_;
   size_t entry_ = 0;
-  Ids operands_, called_; // Of the instruction that is read.
+  Ids operands_, called_; // Of the instruction being read.
 };
 
 } // namespace hlotag::hlo

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tags of HLO instructions put right, in the bytes of a module.
+// How do HLO instructions get back the tags that XLA dropped or moved?
 #pragma once
 
 #include "hlotag/hlo/program.h"
@@ -11,35 +11,34 @@
 
 namespace hlotag::hlo {
 
-/// Knows what entries are to be.
+/// Decides which entries an instruction gets.
 class Rules {
 public:
-  /// An instruction as the rules see it. Entries are indices into the program's.
+  /// An instruction, for the rules. Numbers are indices into `Program::entries`.
   struct Case {
-    Entries before;              // That XLA left.
-    std::vector<size_t> own;     // Of the operations that it came from.
+    Entries before;              // Left by XLA.
+    std::vector<size_t> own;     // Of its operations.
     std::vector<size_t> callers; // Of calls that XLA inlined.
-    bool isOperation; // Whether it is what its operation computes, and not one that helps.
-    bool isCombined;  // Whether it does what several collectives were to do.
+    bool isOperation; // Whether it computes the result of its operation, and not an intermediate.
+    bool isCombined;  // Whether it does the work of several collectives.
   };
 
   virtual Entries entriesFor(const Case &instruction) = 0;
-  /// A path component for the name of an instruction with those entries, or "".
+  /// Returns a path component for the name of an instruction with these entries, or "".
   virtual std::string labelFor(const Entries &entries) = 0;
 
 protected:
   ~Rules() = default;
 };
 
-/// Gives every instruction the entries that the rules say, and takes the numbers out of names. What
-/// is not changed stays as it was, byte for byte. Rules are asked once for equal instructions.
+/// Gives each instruction the entries that `rules` decide, and removes the numbers from names. All
+/// other bytes stay the same. Rules are asked once for equal instructions.
 ///
-/// `keepsFrames` makes XLA keep the ids of stack frames when it reads the module back into the one
-/// that it is from. XLA numbers the frames anew, in the order in which instructions use them and
-/// each after its parent, but keeps the table of the module that it had. In one long chain each
-/// frame comes after all those with lower ids, and so keeps its own.
+/// `keepsFrames` chains all stack frames, so that their ids survive when XLA reads the module. XLA
+/// renumbers frames in the order of their first use, parents first, but keeps its former table. In
+/// one chain each frame comes after all frames with lower ids, so no id changes.
 ///
-/// Throws `std::out_of_range` where the bytes are not those of a sound module.
+/// Throws `std::out_of_range` if `module` is not a valid `HloModuleProto`.
 std::string restore(std::string_view module, const Program &program, Opcodes &opcodes, Rules &rules,
                     bool keepsFrames);
 

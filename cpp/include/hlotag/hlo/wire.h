@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protobuf's wire format, for reading and changing few fields of many messages.
+// How are single fields of a protobuf message read and written, the others kept as bytes?
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace hlotag::wire {
 
-/// The fields of a message, one after the other. Throws `std::out_of_range` where one has no end.
+/// Iterates over the fields of a message. Throws `std::out_of_range` if a field is cut off.
 class Message {
 public:
   explicit Message(std::string_view data) : rest_(data) {}
 
-  /// Goes to the next field; false at the end.
+  /// Moves to the next field; returns false at the end.
   bool next();
   int field() const { return field_; }
-  /// The field's value if it is a number, else 0.
+  /// The value of a number, else 0.
   int64_t number() const { return int64_t(number_); }
-  /// The field's value if it is a string or a message, else empty.
+  /// The value of a string or message, else empty.
   std::string_view bytes() const { return bytes_; }
-  /// The values of a repeated field, packed or not.
+  /// Appends the values of a repeated field, packed or not.
   void appendNumbers(std::vector<int64_t> &numbers) const;
-  /// The field as it is written.
+  /// The bytes of the whole field.
   std::string_view raw() const { return raw_; }
 
 private:
@@ -34,7 +34,7 @@ private:
   bool isPacked_ = false;
 };
 
-/// Write a field at the end of a message.
+/// Append a field to a message.
 void append(std::string &message, int field, std::string_view bytes);
 void append(std::string &message, int field, uint64_t number);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Views of identifiers and attributes.
+// How are identifiers and attributes read and made?
 #pragma once
 
 #include "hlotag/ir/support.h"
@@ -9,7 +9,7 @@
 
 namespace hlotag::ir {
 
-/// An interned string (operation or attribute name): compare by pointer, never by text.
+/// The interned name of an operation or attribute. Comparison is by pointer.
 class Identifier : public Handle<Identifier, MlirIdentifier> {
 public:
   using Handle::Handle;
@@ -31,7 +31,7 @@ public:
   static bool classof(Attribute) { return true; }
 };
 
-/// `attr` as a `T`, or null when it is null or something else.
+/// Returns `attr` as a `T`; null if `attr` is null or of another kind.
 template <class T> T dynCast(Attribute attr) {
   return attr && T::classof(attr) ? T(attr.raw()) : T();
 }
@@ -70,7 +70,7 @@ struct NamedAttribute {
   Attribute value;
 };
 
-/// Iterates `size()` elements that `derived[i]` makes; for views whose C API is by index.
+/// Iterator over `owner[0]` to `owner[size() - 1]`, for views whose C API works by index.
 template <class Owner> class IndexIterator {
 public:
   IndexIterator(const Owner *owner, intptr_t index) : owner_(owner), index_(index) {}
@@ -100,7 +100,7 @@ public:
     MlirNamedAttribute entry = capi::fn().mlirDictionaryAttrGetElement(raw_, index);
     return {entry.name, entry.attribute};
   }
-  /// The value of `key`, or null.
+  /// Returns the value of `key`, or null.
   Attribute lookup(std::string_view key) const {
     return capi::fn().mlirDictionaryAttrGetElementByName(raw_, toRef(key));
   }

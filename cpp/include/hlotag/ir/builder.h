@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making operations. What is made stands in no block: Rewriter::insert puts it into the module.
+// How are operations made? They are detached: Rewriter::insert puts them into the module.
 #pragma once
 
 #include "hlotag/ir/operation.h"
@@ -13,7 +13,7 @@
 namespace hlotag::ir {
 
 namespace detail {
-/// mlirOperationCreate frees the arrays it is given.
+/// mlirOperationCreate frees its arrays.
 template <class T> T *copyForC(const std::vector<T> &items) {
   if (items.empty())
     return nullptr;
@@ -25,7 +25,7 @@ template <class T> T *copyForC(const std::vector<T> &items) {
 }
 } // namespace detail
 
-/// An operation of the registered kind `name`. Takes `regions` over.
+/// Makes an operation of the registered kind `name`, which takes ownership of `regions`.
 inline OwnedOperation createOp(std::string_view name, Location location,
                                const std::vector<Value> &operands,
                                const std::vector<MlirType> &results,
@@ -53,8 +53,8 @@ inline OwnedOperation createOp(std::string_view name, Location location,
   return OwnedOperation(capi::fn().mlirOperationCreate(&state));
 }
 
-/// A private func.func with an empty block, whose arguments have the types and locations of
-/// `arguments`. It is not valid before the block ends in a func.return of `results`.
+/// Makes a private func.func with an empty block, whose arguments have the types and locations of
+/// `arguments`. The caller adds the func.return of `results`.
 inline OwnedOperation createFunction(std::string_view symbol, Location location,
                                      const std::vector<Value> &arguments,
                                      const std::vector<MlirType> &results) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collecting what MLIR reports.
+// What did MLIR and the passes report during a run?
 #pragma once
 
 #include "hlotag/ir/location.h"
@@ -21,21 +21,20 @@ struct Diagnostic {
   std::string file; ///< innermost source file, or empty
   int line = 0;
   int column = 0;
-  std::string location; ///< for people: `file:line:column`, `"name"` or `<unknown>`
+  std::string location; ///< as in messages: `file:line:column`, `"name"` or `<unknown>`
   std::string message;
   std::vector<Diagnostic> notes;
 
-  /// `location: severity: message`, and the notes each on a line of its own.
+  /// `location: severity: message`, with each note on a line of its own.
   std::string str() const;
 };
 
-/// While it lives, what is reported in `context` *by this thread* is collected here and not
-/// printed.
+/// Collects the diagnostics that this thread emits in `context`, instead of printing them.
 ///
-/// MLIR keeps handlers per context, newest first, not per thread. A report from another thread
-/// (someone else who uses the same context) is therefore handed on to the handler that was there
-/// before. What a pass manager's own workers report comes to this thread in order, since MLIR
-/// replays it there. Scopes on one context nest: the innermost collects.
+/// MLIR's handlers belong to a context, not to a thread; the newest is called first. This handler
+/// passes diagnostics of other threads to the handler before it. Diagnostics of a pass manager's
+/// worker threads are collected, because MLIR replays them in order on the calling thread. Scopes
+/// on one context nest: the innermost collects.
 class DiagnosticScope {
 public:
   explicit DiagnosticScope(MlirContext context);
@@ -43,7 +42,7 @@ public:
   DiagnosticScope(const DiagnosticScope &) = delete;
   DiagnosticScope &operator=(const DiagnosticScope &) = delete;
 
-  /// Adds one that MLIR's C API cannot emit (it has errors only).
+  /// Adds a warning or remark. MLIR's C API emits errors only.
   void add(Diagnostic diagnostic) { diagnostics_.push_back(std::move(diagnostic)); }
 
   bool hasErrors() const;
@@ -59,7 +58,7 @@ private:
   std::vector<Diagnostic> diagnostics_;
 };
 
-/// A diagnostic of ours at `location`, not emitted anywhere.
+/// Makes a diagnostic without emitting it.
 Diagnostic makeDiagnostic(Severity severity, Location location, std::string message);
 
 } // namespace hlotag::ir

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Views of locations. MLIR uniques them, so a location's pointer is a key for all it says.
+// How are locations read and made? MLIR uniques them: equal locations are one pointer.
 #pragma once
 
 #include "hlotag/ir/attributes.h"
@@ -58,7 +58,7 @@ public:
 class FusedLoc : public Location {
 public:
   using Location::Location;
-  /// Not always a `FusedLoc`: MLIR folds a fusion of one location without metadata to that one.
+  /// Returns the part itself if there is one part and no metadata, as MLIR does.
   static Location get(MlirContext context, const std::vector<Location> &parts, Attribute metadata) {
     static_assert(sizeof(Location) == sizeof(MlirLocation));
     return capi::fn().mlirLocationFusedGet(context, intptr_t(parts.size()),
@@ -86,14 +86,14 @@ public:
   int column() const { return capi::fn().mlirLocationFileLineColRangeGetStartColumn(raw_); }
 };
 
-/// The locations that `loc` is made of: a name's child, a callee before its caller, what is fused.
+/// The direct parts of `loc`: the child of a name, the callee and the caller, the fused locations.
 std::vector<Location> partsOf(Location loc);
 
-/// The innermost source position in `loc` (the callee of a call site before its caller, the first
-/// part of a fusion that has one), or null.
+/// Returns the innermost source position in `loc`, or null: a callee is searched before its caller,
+/// fused parts in order.
 FileLoc findFile(Location loc);
 
-/// `file:line:column`, else `"name"`, else `<unknown>`; for messages.
+/// The text of `loc` in messages: `file:line:column`, else `"name"`, else `<unknown>`.
 std::string render(Location loc);
 
 } // namespace hlotag::ir

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MLIR's parser recurses at each bracket, and the stack has an end.
+// How deep are the brackets of a text nested? MLIR's parser recurses at each.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace hlotag::ir {
 
-/// How deep the brackets of MLIR text are nested; those in strings and comments do not count.
+/// Returns the depth of nested brackets in MLIR text, not counting strings and comments.
 size_t nestingDepth(std::string_view text);
 
-/// Deeper than any attribute that an option takes, and shallow enough for every stack.
+/// Limit for attributes in options: no legal one is deeper, and any stack can parse this depth.
 inline constexpr size_t kMaxAttributeDepth = 64;
 
 } // namespace hlotag::ir

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Interned names of the operations and attributes that passes test for.
+// Which operations and attributes do passes know by name? Interned once per run.
 #pragma once
 
 #include "hlotag/ir/attributes.h"
 
 namespace hlotag::ir {
 
-/// One per run. `op.name() == ids.func` is a pointer comparison.
+/// `op.name() == ids.func` is a pointer comparison.
 struct OpIds {
   explicit OpIds(MlirContext context);
 
@@ -22,12 +22,12 @@ struct OpIds {
   Identifier symName, callee, decomposition, calledComputations;
   Identifier frontendAttributes, attached, tags;
 
-  /// Operations that never carry tags: modules, functions, meshes, terminators.
+  /// Returns true for operations that cannot have tags: modules, functions, meshes, terminators.
   bool isNeverTagged(Identifier name) const {
     return name == stablehloReturn || name == funcReturn || name == func || name == module ||
            name == sdyReturn || name == sdyMesh;
   }
-  /// The attribute of operations of that name with the function or functions they call, or null.
+  /// Returns the attribute in which operations called `name` keep their callees, or null.
   Identifier calleesOf(Identifier name) const {
     return name == funcCall     ? callee
            : name == composite  ? decomposition

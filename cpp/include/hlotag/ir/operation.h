@@ -71,16 +71,16 @@ public:
   bool isResult() const { return capi::fn().mlirValueIsAOpResult(raw_); }
   MlirType type() const { return capi::fn().mlirValueGetType(raw_); }
   Location location() const { return capi::fn().mlirValueGetLocation(raw_); }
-  /// The operation that made it; null for a block argument.
+  /// The operation with this result; null for a block argument.
   inline Operation definingOp() const;
-  /// The block of a block argument; null for a result.
+  /// The block with this argument; null for a result.
   inline Block ownerBlock() const;
-  /// Its place among the results of its operation or the arguments of its block.
+  /// The index among the results of its operation or the arguments of its block.
   intptr_t number() const {
     return isResult() ? capi::fn().mlirOpResultGetResultNumber(raw_)
                       : capi::fn().mlirBlockArgumentGetArgNumber(raw_);
   }
-  /// Operations that a Rewriter erased but has not committed still count as users.
+  /// Includes uses in operations that a Rewriter erased and has not committed.
   ChainRange<OpOperand, OpOperand::next> uses() const {
     return ChainRange<OpOperand, OpOperand::next>(capi::fn().mlirValueGetFirstUse(raw_));
   }
@@ -121,12 +121,12 @@ public:
   Operation parent() const { return capi::fn().mlirOperationGetParentOperation(raw_); }
   Operation nextInBlock() const { return capi::fn().mlirOperationGetNextInBlock(raw_); }
   static Operation next(const Operation &op) { return op.nextInBlock(); }
-  /// For two operations of one block.
+  /// Both operations must be in one block.
   bool isBefore(Operation other) const {
     return capi::fn().mlirOperationIsBeforeInBlock(raw_, other.raw_);
   }
 
-  /// The attribute of that name, inherent or discardable, or null.
+  /// Returns the inherent or discardable attribute `name`, or null.
   Attribute attr(std::string_view name) const {
     return capi::fn().mlirOperationGetAttributeByName(raw_, toRef(name));
   }
@@ -140,7 +140,7 @@ public:
   Regions regions() const { return Regions(*this); }
   Operands operands() const { return Operands(*this); }
   Results results() const { return Results(*this); }
-  /// All attributes, inherent ones included.
+  /// Inherent and discardable attributes.
   Attributes attributes() const { return Attributes(*this); }
 
   bool verify() const { return capi::fn().mlirOperationVerify(raw_); }
@@ -161,12 +161,12 @@ public:
   Operation parentOp() const { return capi::fn().mlirBlockGetParentOperation(raw_); }
   inline Region region() const;
   Operation firstOp() const { return capi::fn().mlirBlockGetFirstOperation(raw_); }
-  /// The terminator, or null when this is no block or it has none.
+  /// The terminator; null if there is none, or if this is null.
   Operation terminator() const {
     bool hasOps = *this && firstOp();
     return hasOps ? Operation(capi::fn().mlirBlockGetTerminator(raw_)) : Operation();
   }
-  /// The operand `number` of the terminator; null if this is no block, or it has none.
+  /// Operand `number` of the terminator; null if there is none, or if this is null.
   inline Value yielded(intptr_t number) const;
 
   using Operations = ChainRange<Operation, Operation::next>;
@@ -202,7 +202,7 @@ inline Region Operation::regionAt(const Operation &op, intptr_t index) {
 inline Block Operation::block() const { return capi::fn().mlirOperationGetBlock(raw_); }
 inline Region Block::region() const { return capi::fn().mlirBlockGetParentRegion(raw_); }
 
-/// An operation that stands in no block, destroyed with this unless released.
+/// Owns an operation that is in no block.
 class OwnedOperation {
 public:
   OwnedOperation() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every change to a module goes through here, so that it can be undone.
+// How is a module changed so that each change can be undone?
 #pragma once
 
 #include "hlotag/ir/operation.h"
@@ -11,12 +11,10 @@
 
 namespace hlotag::ir {
 
-/// Changes a module and remembers how to change it back. A transaction: what is not committed
-/// when this is destroyed is rolled back.
+/// Changes a module and keeps a journal. The destructor rolls back changes that were not committed.
 ///
-/// Erased operations are only taken out of their block until `commit()`; their operands still
-/// count as uses until then. Nothing else may change the module between the first change and
-/// commit or rollback.
+/// `commit()` destroys erased operations; until then they are detached, and their operands still
+/// count as uses. Nothing else may change the module before commit or rollback.
 class Rewriter {
 public:
   explicit Rewriter(MlirContext context);
@@ -26,10 +24,10 @@ public:
 
   MlirContext context() const { return context_; }
 
-  /// Sets an attribute; a null `value` removes it. Returns whether that changed anything.
+  /// Sets an attribute; a null `value` removes it. Returns whether the operation changed.
   bool setAttr(Operation op, Identifier name, Attribute value);
   bool removeAttr(Operation op, Identifier name) { return setAttr(op, name, Attribute()); }
-  /// The same for a caller that has just read the present value.
+  /// As `setAttr`, for a caller that knows the present value.
   bool replaceAttr(Operation op, Identifier name, Attribute present, Attribute value);
 
   bool setLocation(Operation op, Location location) {
@@ -39,27 +37,27 @@ public:
   bool setLocation(Value blockArgument, Location location);
   bool setOperand(Operation op, intptr_t index, Value value);
 
-  /// Puts `op` into `block` before `before`, at the end if that is null.
+  /// Inserts `op` into `block` before `before`; at the end if `before` is null.
   Operation insert(OwnedOperation op, Block block, Operation before);
-  /// Moves `op` into `block` before `before`, at the end if that is null.
+  /// Moves `op` into `block` before `before`; at the end if `before` is null.
   void move(Operation op, Block block, Operation before);
-  /// Removes `op`. Its results must have no uses: otherwise throws IRError.
+  /// Erases `op`. Throws IRError if a result has uses.
   void erase(Operation op);
 
-  /// Changes since the last commit.
+  /// The number of changes since the last commit.
   size_t numChanges() const { return journal_.size(); }
-  /// How often operations came, moved or went, ever; what lists them is valid while this is the
-  /// same.
+  /// The number of insertions, moves and erasures ever made: a list of the module's operations is
+  /// valid while this number stays the same.
   size_t numMoves() const { return numMoves_; }
 
-  /// Verifies what the changes since `mark` may have made invalid: the operations whose attributes
-  /// changed, or all of `root` if operations, operands or symbols did. Locations and the in-flight
-  /// attributes of ours that go away cannot.
+  /// Verifies what the changes since `mark` may have made invalid: operations with changed
+  /// attributes, or all of `root` if operations, operands or symbols changed. Locations, frontend
+  /// attributes and removed in-flight attributes cannot make an operation invalid.
   bool verify(Operation root, size_t mark = 0) const;
 
-  /// Takes the changes back, newest first. With `mark` (a former `numChanges()`), back to then.
+  /// Undoes changes, newest first, until `mark` are left (a former `numChanges()`).
   void rollback(size_t mark = 0);
-  /// Keeps the changes for good.
+  /// Makes the changes permanent.
   void commit();
 
 private:
@@ -68,7 +66,7 @@ private:
     Location,
     ArgLocation,
     Operand,
-    Insert, // from here on operations come, move or go
+    Insert, // this kind and the following ones change the list of operations
     Move,
     Erase
   };
@@ -88,13 +86,13 @@ private:
   void record(Kind kind, const void *subject, const void *where, const void *former,
               unsigned index = 0) {
     numMoves_ += kind >= Kind::Insert;
-    // If one of the lists cannot grow, rollback() drops the index without a change.
+    // If `journal_` cannot grow, rollback() drops the index.
     if (!isHarmless(kind, where))
       toVerify_.push_back(journal_.size());
     journal_.emplace_back(kind, subject, where, former, index);
   }
-  /// Whether no operation can become invalid by that. No verifier looks at frontend attributes, but
-  /// MLIR walks all of the operation to say so; what is to be checked is up to `hlotag-verify`.
+  /// Whether no operation can become invalid by the change. `hlotag-verify` checks frontend
+  /// attributes; MLIR's verifiers ignore them, after a walk over the whole operation.
   bool isHarmless(Kind kind, const void *where) const {
     return kind == Kind::Location || kind == Kind::ArgLocation ||
            (kind == Kind::Attr && where == frontendAttributes_.opaque());
@@ -104,7 +102,7 @@ private:
   MlirContext context_;
   Identifier frontendAttributes_;
   std::deque<Change> journal_;   // grows without being copied
-  std::vector<size_t> toVerify_; // of the journal, what is not harmless
+  std::vector<size_t> toVerify_; // indices of changes that are not harmless
   size_t numMoves_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks over an operation and everything nested in it, iterative so that no nesting depth can
-// exhaust the stack.
+// How are an operation and everything nested in it visited? Without recursion, because modules
+// may be nested deeper than the stack allows.
 #pragma once
 
 #include "hlotag/ir/operation.h"
@@ -20,7 +20,7 @@ enum class WalkResult {
 
 namespace detail {
 
-/// Where a walk stands inside one operation: the block and the operation to visit next.
+/// The position of a walk inside one operation.
 struct WalkFrame {
   Operation op;
   intptr_t nextRegion;
@@ -31,7 +31,7 @@ struct WalkFrame {
   explicit WalkFrame(Operation op, intptr_t numRegions)
       : op(op), nextRegion(0), numRegions(numRegions) {}
 
-  /// The operation to visit next, or null when all regions are done.
+  /// Returns the next operation to visit, or null at the end of the last region.
   Operation advance() {
     while (!next) {
       if (block)
@@ -42,7 +42,7 @@ struct WalkFrame {
         return {};
       next = block.firstOp();
     }
-    // Fetched before the visit, so that the visitor may erase what it is given.
+    // Fetched before the visit, because the visitor may erase the operation.
     return std::exchange(next, next.nextInBlock());
   }
 };
@@ -58,9 +58,9 @@ template <class F> WalkResult visit(F &f, Operation op) {
 
 } // namespace detail
 
-/// Visits `root`, then what is nested in it, each operation before its regions. `visit` takes an
-/// Operation and returns nothing or a WalkResult; it may erase the operation it is given (then it
-/// must return Skip) and insert operations before it. Returns false if the walk was interrupted.
+/// Visits `root` and everything nested in it, each operation before its regions. `visit` takes an
+/// Operation and returns nothing or a WalkResult. `visit` may insert operations before its
+/// argument, and may erase its argument if it then returns Skip. Returns false if interrupted.
 template <class F> bool walk(Operation root, F &&visit) {
   std::vector<detail::WalkFrame> stack;
   auto enter = [&](Operation op) {
@@ -83,7 +83,8 @@ template <class F> bool walk(Operation root, F &&visit) {
   return true;
 }
 
-/// Calls `visit(user, number, value)` for the operands of `op` and of what is nested in it.
+/// Calls `visit(user, number, value)` for each operand of `op` and of the operations in its
+/// regions.
 template <class F> void forEachOperand(Operation op, F &&visit) {
   walk(op, [&](Operation user) {
     Operation::Operands operands = user.operands();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Passes that come from outside: from a Python function, or from a plugin.
+// How does a Python function or a plugin become a pass?
 #pragma once
 
 #include "hlotag/pass/pass.h"
@@ -19,21 +19,21 @@ class GuestPass;
 struct GuestSpec {
   struct OptionSpec {
     std::string name;
-    std::string type;    ///< as `OptionBase::type()` says it
-    std::string initial; ///< as `OptionBase::parse()` takes it
+    std::string type;    ///< as `OptionBase::type()` returns it
+    std::string initial; ///< text for `OptionBase::parse()`
     std::string description;
   };
   std::string argument;
   std::string summary;
   std::string description;
   std::vector<OptionSpec> options;
-  /// The work. It changes the module by its own means and not through the context's rewriter.
+  /// Runs the pass, which changes the module without the context's rewriter.
   std::function<LogicalResult(PassContext &, const GuestPass &)> run;
 };
 
 class GuestPass final : public Pass {
 public:
-  /// Throws std::invalid_argument if an option's type or initial value is none.
+  /// Throws std::invalid_argument if the type or initial value of an option is invalid.
   explicit GuestPass(std::shared_ptr<const GuestSpec> spec);
 
   const PassInfo &info() const override { return info_; }
@@ -49,8 +49,8 @@ private:
   std::vector<std::unique_ptr<OptionBase>> owned_;
 };
 
-/// Makes passes known to pipelines, all or none; returns what hinders it: a name that is taken, or
-/// that pipeline text cannot have. With `replace`, they take the place of passes of their names.
+/// Registers passes, all or none. Returns why not, if a name is taken or is not valid in a
+/// pipeline. With `replace`, replaces passes with the same names.
 std::optional<std::string> registerGuests(std::vector<GuestSpec> specs, bool replace = false);
 
 } // namespace hlotag::pass

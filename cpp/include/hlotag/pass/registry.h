@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The passes that pipeline text can name.
+// Which passes can a pipeline name?
 #pragma once
 
 #include "hlotag/pass/pass.h"
@@ -16,20 +16,20 @@ namespace hlotag::pass {
 
 using PassFactory = std::function<std::unique_ptr<Pass>()>;
 
-/// Adds a pass; one already there under the same argument is replaced.
+/// Adds a pass, or replaces the pass with the same argument.
 void registerPass(PassFactory create);
 
-/// Adds passes by their arguments, all of them, or none if one of the arguments is taken (or given
-/// twice): then returns that one, else an empty string.
+/// Adds passes by their arguments. If one of the arguments is taken or repeated, adds none and
+/// returns that argument; else returns an empty string.
 std::string registerNew(std::vector<std::pair<std::string, PassFactory>> passes);
 
-/// A new object of the pass of that name with default options, or null.
+/// Makes the pass `argument` with default options; null if there is none.
 std::unique_ptr<Pass> lookup(std::string_view argument);
 
-/// One object of each pass, sorted by argument.
+/// Makes one object of each pass, sorted by argument.
 std::vector<std::unique_ptr<Pass>> allPasses();
 
-/// At most `limit` of `names` that are spelled like `word`, nearest first.
+/// Returns up to `limit` of `names` that are spelled like `word`, nearest first.
 std::vector<std::string> nearest(std::string_view word, const std::vector<std::string> &names,
                                  size_t limit = 3);
 

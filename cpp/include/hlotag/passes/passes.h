@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Factories of all passes, one a source file.
+// Which passes does hlotag have? One factory per source file.
 #pragma once
 
 #include "hlotag/pass/pass.h"
@@ -21,7 +21,7 @@ std::unique_ptr<pass::Pass> createStatsPass();
 std::unique_ptr<pass::Pass> createStripPass();
 std::unique_ptr<pass::Pass> createVerifyPass();
 
-/// Registers the above; once per process is enough, more does no harm.
+/// Registers all passes above. May be called again.
 void registerAllPasses();
 
 } // namespace hlotag::passes

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What hlotag and a plugin say to each other. Plain C: the two may be built by different compilers
- * with different standard libraries. Plugins in C++ need none of this; see plugin.h. */
+ * Which functions and structs cross between hlotag and a plugin? Plain C, because they may be built
+ * by different compilers with different standard libraries. Plugins in C++ use plugin.h instead. */
 #ifndef HLOTAG_PLUGIN_ABI_H
 #define HLOTAG_PLUGIN_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Changes with everything below. */
+/* Increment after any change below. */
 #define HLOTAG_PLUGIN_ABI 1
 
 #ifdef __cplusplus

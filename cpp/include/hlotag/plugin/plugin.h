@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin with passes in C++. In one of its source files, with the classes of its passes:
+// How does a plugin declare its passes? One of its source files has, after the pass classes:
 //
 //     HLOTAG_PASS_PLUGIN("my-passes", "1.0", MyPass, MyOtherPass)
 //
-// It is compiled together with the sources in hlotag/src, which are the classes that passes are
-// made of; only the C functions of abi.h cross between it and hlotag.
+// A plugin is compiled together with the sources in hlotag/src, the classes that passes use. Only
+// the C functions and structs of abi.h cross between plugin and hlotag.
 #pragma once
 
 #include "hlotag/pass/pass.h"
@@ -19,7 +19,8 @@ using Factory = std::unique_ptr<pass::Pass> (*)();
 
 template <class Pass> std::unique_ptr<pass::Pass> create() { return std::make_unique<Pass>(); }
 
-/// Tells the host about a pass of each factory. The factories live as long as the plugin.
+/// Registers the pass of each factory with the host. The factories must outlive the plugin's
+/// passes.
 void registerPasses(const HlotagHost &host, const std::vector<Factory> &factories);
 
 template <class... Passes> void registerAll(const HlotagHost *host) {
