@@ -60,7 +60,6 @@ void PairingGraph::addFunction(const OpList &operations, size_t index) {
   };
   for (size_t at = index + 1; at < open.front().end;) {
     close(at);
-    operations.prefetch(at);
     const OpList::Entry &entry = operations[at];
     size_t after = operations.after(at);
     auto &[host, end, region] = open.back();

@@ -88,7 +88,7 @@ MlirLogicalResult DiagnosticScope::handle(MlirDiagnostic diagnostic, void *self)
   auto *scope = static_cast<DiagnosticScope *>(self);
   if (scope->owner_ != std::this_thread::get_id())
     return passOn;
-  // No exception may enter MLIR; when memory is out the next handler (stderr) may do better.
+  // No exception may enter MLIR. Without memory, the next handler (stderr) may succeed.
   try {
     scope->diagnostics_.push_back(fromRaw(diagnostic));
   } catch (...) {

@@ -14,7 +14,7 @@ std::vector<Location> partsOf(Location loc) {
 }
 
 FileLoc findFile(Location loc) {
-  // Iterative: names and call sites chain as deep as the user's stack.
+  // Iterative: call sites are as deep as the user's stack.
   std::vector<Location> pending{loc};
   while (!pending.empty()) {
     Location at = pending.back();
@@ -29,7 +29,7 @@ FileLoc findFile(Location loc) {
   return {};
 }
 
-/// Names may hold control characters (marks do); MLIR writes them as two hexadecimal digits.
+/// Writes control characters, which marks have, as two hexadecimal digits, as MLIR does.
 static std::string printable(std::string_view text) {
   static constexpr char hex[] = "0123456789ABCDEF";
   std::string result;

@@ -7,7 +7,7 @@ namespace hlotag::ir {
 
 namespace {
 
-/// One past the quote that closes the string starting at `at`.
+/// Returns the index after the closing quote of the string that starts at `at`.
 size_t endOfString(std::string_view text, size_t at) {
   for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at)
     at += text[at] == '\\';

@@ -15,7 +15,7 @@ OpList::OpList(Operation root) {
     intptr_t numRegions = capi::fn().mlirOperationGetNumRegions(op.raw());
     if (numRegions)
       open.emplace_back(entries_.size(), op, numRegions);
-    entries_.emplace_back(op, numRegions != 0);
+    entries_.push_back({op, op.name(), 0, numRegions != 0});
   };
   enter(root);
   while (!open.empty()) {

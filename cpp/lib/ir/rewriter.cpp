@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/rewriter.h"
 
-#include "hlotag/ir/flat_map.h"
 #include "hlotag/ir/keys.h"
-#include "hlotag/ir/walk.h"
 
 #include <algorithm>
 
@@ -11,7 +9,7 @@ namespace hlotag::ir {
 
 namespace {
 
-// The journal keeps plain pointers; these give them their types back.
+// The journal has untyped pointers; these functions restore their types.
 MlirOperation asOperation(const void *pointer) { return {const_cast<void *>(pointer)}; }
 MlirBlock asBlock(const void *pointer) { return {const_cast<void *>(pointer)}; }
 
@@ -22,16 +20,6 @@ void writeAttr(MlirOperation op, MlirIdentifier name, MlirAttribute value) {
     fn.mlirOperationSetAttributeByName(op, key, value);
   else
     fn.mlirOperationRemoveAttributeByName(op, key);
-}
-
-/// Whether verifying `op`, which verifies its body, is better done for the whole module once.
-bool hasLargeBody(Operation op) {
-  if (op.regions().empty())
-    return false;
-  size_t numNested = 0;
-  walk(op,
-       [&](Operation) { return ++numNested < 8 ? WalkResult::Advance : WalkResult::Interrupt; });
-  return numNested >= 8;
 }
 
 Operation rootOf(Operation op) {
@@ -100,7 +88,7 @@ void Rewriter::erase(Operation op) {
   Operation root = rootOf(op);
   for (Value result : op.results())
     for (OpOperand use : result.uses())
-      // A user under another root was erased before; it goes first on commit.
+      // A user under another root was erased before, and is destroyed first on commit.
       if (rootOf(use.owner()) == root)
         throw IRError(op.location().raw(), "cannot erase '" + std::string(op.name().str()) +
                                                "': its results are still used");
@@ -138,25 +126,22 @@ void Rewriter::undo(const Change &change) {
   }
 }
 
+bool Rewriter::mayInvalidate(const Change &change) const {
+  if (change.kind == Kind::Location || change.kind == Kind::ArgLocation)
+    return false;
+  if (change.kind != Kind::Attr)
+    return true;
+  Identifier name(MlirIdentifier{change.where});
+  if (name == frontendAttributes_)
+    return false;
+  bool isPresent = Operation(asOperation(change.subject)).hasAttr(name.str());
+  return isPresent || !isReservedKey(name.str());
+}
+
 bool Rewriter::verify(Operation root, size_t mark) const {
-  PointerMap<bool> verified;
-  for (auto i = std::lower_bound(toVerify_.begin(), toVerify_.end(), mark); i != toVerify_.end();
-       ++i) {
-    const Change &change = journal_[*i];
-    if (change.kind != Kind::Attr)
-      return root.verify();
-    Operation op(asOperation(change.subject));
-    std::string_view name = Identifier(MlirIdentifier{change.where}).str();
-    if (isReservedKey(name) && !op.attr(name))
-      continue;
-    // An attribute without a dialect's prefix is part of what the operation means, e.g. a callee.
-    bool isDiscardable = name.find('.') != std::string_view::npos;
-    if (!isDiscardable || hasLargeBody(op))
-      return root.verify();
-    if (verified.insert(op.opaque()).second && !op.verify())
-      return false;
-  }
-  return true;
+  return std::none_of(journal_.begin() + ptrdiff_t(mark), journal_.end(),
+                      [&](const Change &change) { return mayInvalidate(change); }) ||
+         root.verify();
 }
 
 void Rewriter::rollback(size_t mark) {
@@ -164,17 +149,14 @@ void Rewriter::rollback(size_t mark) {
     undo(journal_.back());
     journal_.pop_back();
   }
-  while (!toVerify_.empty() && toVerify_.back() >= journal_.size())
-    toVerify_.pop_back();
 }
 
 void Rewriter::commit() {
-  // Oldest first: an operation that used another one was erased before it.
-  for (size_t i : toVerify_)
-    if (const Change &change = journal_[i]; change.kind == Kind::Erase)
+  // Oldest first: the users of an operation were erased before it.
+  for (const Change &change : journal_)
+    if (change.kind == Kind::Erase)
       capi::fn().mlirOperationDestroy(asOperation(change.subject));
   journal_.clear();
-  toVerify_.clear();
 }
 
 } // namespace hlotag::ir

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/tag_writer.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace hlotag::ir {
@@ -22,14 +23,8 @@ DictionaryAttr TagWriter::dictionary(Operation op, std::string_view name) {
 }
 
 bool TagWriter::anyAttached(const OpList &operations) {
-  if (anyAttached_)
-    return *anyAttached_;
-  anyAttached_ = false;
-  for (size_t i = 0; i < operations.size() && !*anyAttached_; ++i) {
-    operations.prefetch(i);
-    anyAttached_ = operations[i].op.hasAttr(kAttached);
-  }
-  return *anyAttached_;
+  return std::any_of(operations.begin(), operations.end(),
+                     [](const OpList::Entry &entry) { return entry.op.hasAttr(kAttached); });
 }
 
 bool TagWriter::addTo(Operation op, Identifier name, DictionaryAttr present, DictionaryAttr entries,
@@ -50,7 +45,7 @@ bool TagWriter::set(Operation op, DictionaryAttr entries, const Reason &reason) 
     entries = {};
   DictionaryAttr before = get(op);
   bool changed = rewriter_.replaceAttr(op, frontendAttributes_, before, entries);
-  // Records of an earlier run must not outlive their entries.
+  // A record of an earlier run goes when its entry goes.
   if (changed && (recordsOrigins() || op.hasAttr(kOrigins)))
     updateOrigins(op, before, entries, reason);
   return changed;
@@ -89,7 +84,7 @@ DictionaryAttr TagWriter::record(const Reason &reason) {
   if (reason.from)
     say("from", concat({reason.from.name().str(), " at ", render(reason.from.location())}));
   if (reason.confidence) {
-    // Digits of our own: those of the C library depend on the locale.
+    // The C library's digits depend on the locale.
     long percent = std::lround(*reason.confidence * 100);
     std::string digits = std::to_string(percent % 100);
     say("confidence",
@@ -120,7 +115,7 @@ DictionaryAttr TagWriter::mergeUncached(DictionaryAttr existing, DictionaryAttr 
   for (NamedAttribute entry : entries)
     if (overwrite || !existing.lookup(entry.name.str()))
       result.push_back(entry);
-  // What holds all is the same dictionary: MLIR would look for it.
+  // Avoids a look-up in MLIR: the dictionary with all entries exists.
   DictionaryAttr winner = overwrite ? entries : existing;
   return result.size() == size_t(winner.size()) ? winner
                                                 : DictionaryAttr::get(rewriter_.context(), result);

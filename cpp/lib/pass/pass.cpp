@@ -17,7 +17,6 @@ const ir::OpList &PassContext::operations() {
 
 void PassContext::invalidate() {
   rewriter_.commit();
-  tags_.forgetAttached();
   operations_.reset();
 }
 

@@ -5,7 +5,6 @@
 #include "hlotag/passes/passes.h"
 #include "transforms/phase_split.h"
 
-#include <deque>
 #include <optional>
 #include <stdexcept>
 
@@ -70,27 +69,26 @@ struct Tag {
   ir::DictionaryAttr derived;
 };
 
-/// What a location says, worked out once per distinct location.
+/// A location without its marks, and their entries. Computed once per distinct location.
 struct Resolved {
-  ir::Location stripped;      ///< the location itself only when it has no mark
+  ir::Location stripped;      ///< the location itself if it has no mark
   ir::DictionaryAttr forward; ///< null for none
   ir::DictionaryAttr derived; ///< null for none
 };
 
-/// A mark that cannot be resolved; whoever knows the operation reports it.
+/// A mark that cannot be resolved. Reported at the operation.
 struct BadMark : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 class LocationResolver {
 public:
-  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {
-    indexOf_.reserve(ctx.operations().size() / 2); // half of them share their location
-  }
+  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {}
 
   /// Throws BadMark.
   const Resolved &resolve(ir::Location root);
-  /// Whether an operation there gets other entries in the backward pass; a bad mark is no answer.
+  /// Returns whether an operation at `loc` gets other entries in the backward pass; false for a bad
+  /// mark.
   bool dependsOnPhase(ir::Location loc) {
     try {
       const Resolved &resolved = resolve(loc);
@@ -101,70 +99,32 @@ public:
   }
 
 private:
-  const Resolved &lookUp(ir::Location root);
-  /// Null if that is not worked out yet.
-  const Resolved *find(ir::Location loc) {
-    const uint32_t *index = indexOf_.find(loc.opaque());
-    return index ? &resolved_[*index] : nullptr;
-  }
-  const Resolved &known(ir::Location loc) { return *find(loc); }
-  const Resolved &add(ir::Location loc, const Resolved &resolved) {
-    indexOf_.add(loc.opaque()) = uint32_t(resolved_.size());
-    return resolved_.emplace_back(resolved);
-  }
-
+  const Resolved &known(ir::Location loc) { return *resolved_.find(loc.opaque()); }
   Resolved compute(ir::Location loc, const std::vector<ir::Location> &parts);
   Resolved resolveName(ir::NameLoc loc, const Resolved &child);
   ir::DictionaryAttr entriesOf(const std::vector<size_t> &marks, ir::DictionaryAttr Tag::*phase);
 
   PassContext &ctx_;
   std::vector<Tag> tags_;
-  // Apart, so that the map stays small: this is where the processor waits for memory.
-  ir::PointerMap<uint32_t> indexOf_;
-  std::deque<Resolved> resolved_;
-  analysis::MarkedName parsed_; // kept for its memory
-  ir::Location last_;
-  const Resolved *lastResolved_ = nullptr;
+  ir::PointerMap<Resolved> resolved_; // by location
 };
 
 const Resolved &LocationResolver::resolve(ir::Location root) {
-  // What an equation lowers to stands in a row.
-  if (root != last_) {
-    lastResolved_ = &lookUp(root);
-    last_ = root;
-  }
-  return *lastResolved_;
-}
-
-const Resolved &LocationResolver::lookUp(ir::Location root) {
-  if (const Resolved *found = find(root))
+  if (const Resolved *found = resolved_.find(root.opaque()))
     return *found;
-  // JAX writes two names, `"sin:"("jit(f)/sin"(...))`, over what many share; the inner one is not
-  // kept, as nothing else has it.
-  if (auto name = ir::dynCast<ir::NameLoc>(root)) {
-    if (const Resolved *child = find(name.child()))
-      return add(root, resolveName(name, *child));
-    auto inner = ir::dynCast<ir::NameLoc>(name.child());
-    if (const Resolved *child = inner ? find(inner.child()) : nullptr)
-      return add(root, resolveName(name, resolveName(inner, *child)));
-  }
-  // Parts before wholes, with a stack of our own: call sites chain as deep as the user's stack.
+  // Parts before wholes, without recursion: call sites are as deep as the user's stack.
   std::vector<ir::Location> pending{root};
   while (!pending.empty()) {
     ir::Location loc = pending.back();
-    if (find(loc)) {
-      pending.pop_back();
-      continue;
-    }
     std::vector<ir::Location> parts = ir::partsOf(loc);
     size_t sizeBefore = pending.size();
     for (ir::Location part : parts)
-      if (!find(part))
+      if (!resolved_.find(part.opaque()))
         pending.push_back(part);
     if (pending.size() != sizeBefore)
       continue;
     pending.pop_back();
-    add(loc, compute(loc, parts));
+    *resolved_.insert(loc.opaque()).first = compute(loc, parts);
   }
   return known(root);
 }
@@ -195,12 +155,13 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
 Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
   Resolved result{loc, child.forward, child.derived};
   std::string_view name = loc.name().str();
-  if (analysis::parseMarks(name, parsed_)) {
-    if (!parsed_.error.empty())
-      throw BadMark(parsed_.error);
-    result.forward = ctx_.tags().merge(entriesOf(parsed_.marks, &Tag::forward), child.forward);
-    result.derived = ctx_.tags().merge(entriesOf(parsed_.marks, &Tag::derived), child.derived);
-    name = parsed_.stripped;
+  analysis::MarkedName parsed;
+  if (analysis::parseMarks(name, parsed)) {
+    if (!parsed.error.empty())
+      throw BadMark(parsed.error);
+    result.forward = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::forward), child.forward);
+    result.derived = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::derived), child.derived);
+    name = parsed.stripped;
   } else if (child.stripped == loc.child()) {
     return result;
   }
@@ -222,7 +183,7 @@ ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<size_t> &marks,
   return entries;
 }
 
-/// Reads `hlotag.tags`; nothing if it is malformed, which is reported.
+/// Reads `hlotag.tags`. Reports malformed elements.
 class TagReader {
 public:
   explicit TagReader(PassContext &ctx) : ctx_(ctx) {}
@@ -259,7 +220,7 @@ private:
     return true;
   }
 
-  /// That none of these keys is to be here: passes that infer must not bring them back.
+  /// Returns sentinels for the keys of `entries`, so that passes do not restore them.
   ir::DictionaryAttr unset(ir::DictionaryAttr entries) {
     std::vector<ir::NamedAttribute> result;
     for (ir::NamedAttribute entry : entries)
@@ -284,16 +245,14 @@ private:
 
 class Rewrite {
 public:
-  /// `provenance` is null if nothing depends on the phase.
+  /// `provenance` may be null if no tag depends on the phase.
   Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance)
       : ctx_(ctx), locations_(locations), provenance_(provenance) {}
 
   LogicalResult run() {
     const ir::OpList &operations = ctx_.operations();
-    for (size_t i = 0; i < operations.size() && numBad_ < kMaxReports; ++i) {
-      operations.prefetch(i);
+    for (size_t i = 0; i < operations.size() && numBad_ < kMaxReports; ++i)
       visit(operations[i]);
-    }
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
     if (numBad_)
       return failure();
@@ -333,7 +292,7 @@ private:
       ctx_.rewriter().setLocation(argument, resolved->stripped);
   }
 
-  /// Null for a bad mark, which is reported at `op`.
+  /// Reports a bad mark at `op` and returns null.
   const Resolved *lookup(ir::Operation op, ir::Location loc) {
     try {
       return &locations_.resolve(loc);
@@ -357,13 +316,12 @@ LogicalResult Resolve::run(PassContext &ctx) {
   std::vector<Tag> tags;
   if (!TagReader(ctx).read(attr, tags))
     return failure();
-  ctx.tags().assumeNoneAttached(); // hlotag-attach refuses such a module
   std::optional<analysis::Provenance> provenance;
   for (const Tag &tag : tags)
     if ((tag.forward != tag.derived || ctx.tags().recordsOrigins()) && !provenance)
       provenance.emplace(ctx.operations());
   LocationResolver locations(ctx, std::move(tags));
-  // Without calls of functions by both phases this looks at nothing but the calls.
+  // Without functions that both phases call, this reads only the calls.
   if (provenance && transforms::splitByPhase(ctx, *provenance, [&](ir::Operation op) {
         return locations.dependsOnPhase(op.location());
       }))

@@ -83,24 +83,22 @@ After:
 class Verifier {
 public:
   Verifier(PassContext &ctx, bool warns)
-      : ctx_(ctx), warns_(warns), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)),
-        anyAttached_(ctx.tags().anyAttached(ctx.operations())) {}
+      : ctx_(ctx), warns_(warns), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)) {
+  }
 
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
       fail(ctx_.module(), "the module still has 'hlotag.tags'; run hlotag-resolve first");
-    const ir::OpList &operations = ctx_.operations();
-    for (size_t i = 0; i < operations.size(); ++i) {
-      operations.prefetch(i);
-      visit(operations[i]);
-    }
+    for (const ir::OpList::Entry &entry : ctx_.operations())
+      visit(entry);
     checkGroups();
     restoreNames();
     return failed_ ? failure() : success();
   }
 
 private:
-  /// Of warnings, and of errors: what one mistake makes of a large module should still be readable.
+  /// At most this many warnings and this many errors, so that reports on large modules are
+  /// readable.
   static constexpr size_t kMaxReports = 10;
 
   void report(ir::Operation op, const std::string &message, bool isError) {
@@ -120,14 +118,14 @@ private:
   bool refusesEntries(const ir::OpList::Entry &entry);
   struct Checked {
     std::string mistake;      ///< empty if the dictionary is fine
-    bool isError = false;     ///< in any case
-    ir::DictionaryAttr final; ///< without unset entries; null if nothing is left
+    bool isError = false;     ///< even if mistakes are warnings
+    ir::DictionaryAttr final; ///< without unset entries; null if empty
     bool isInGroup = false;
   };
   const Checked &check(ir::Operation op, ir::Attribute attr);
   void checkAttached(ir::Operation op);
   void checkGroups();
-  /// Names as JAX would have written them.
+  /// Removes escapes and marks from names.
   void restoreNames();
   std::string mistakeIn(ir::NamedAttribute entry);
   Checked checkUncached(ir::Attribute attr);
@@ -135,15 +133,14 @@ private:
   PassContext &ctx_;
   bool warns_;
   ir::Identifier derived_;
-  bool anyAttached_;
   size_t numReports_[2] = {}; // warnings and errors
   bool failed_ = false;
   analysis::Groups groups_;
   ir::PointerMap<Checked> entries_;
 };
 
-/// Whether `op` is a custom call that StableHLO turns into an operation, or checks, once shapes are
-/// known. If it has an attribute that it does not know, the program does not compile.
+/// Returns whether `entry` is a custom call that StableHLO rewrites or checks once shapes are
+/// known. With an unknown attribute such a call does not compile.
 bool Verifier::refusesEntries(const ir::OpList::Entry &entry) {
   static constexpr std::string_view targets[] = {
       "shape_assertion", "stablehlo.dynamic_top_k", "stablehlo.dynamic_approx_top_k",
@@ -165,7 +162,7 @@ void Verifier::visit(const ir::OpList::Entry &entry) {
     if (checked.isInGroup && final)
       groups_.add(op, final);
   }
-  if (anyAttached_ && op.hasAttr(ir::kAttached)) {
+  if (op.hasAttr(ir::kAttached)) {
     checkAttached(op);
     ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
     ctx_.rewriter().removeAttr(op, derived_);
@@ -195,7 +192,7 @@ void Verifier::checkAttached(ir::Operation op) {
 void Verifier::checkGroups() {
   if (groups_.empty())
     return;
-  // A function is looked at once for each of its calls, and says the same each time.
+  // A function is checked once per call, with equal reports.
   std::set<std::pair<const void *, std::string>> seen;
   analysis::CallGraph graph(ctx_.operations(), ctx_.ids());
   for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), ctx_.tags()))
@@ -211,7 +208,7 @@ void Verifier::restoreNames() {
                              ir::Identifier::get(ctx_.context(), analysis::kEscaped));
 }
 
-/// What is wrong with an entry; empty if nothing.
+/// Returns why an entry is illegal, or an empty string.
 std::string Verifier::mistakeIn(ir::NamedAttribute entry) {
   std::string key(entry.name.str());
   auto text = ir::dynCast<ir::StringAttr>(entry.value);

@@ -6,7 +6,6 @@
 #include "hlotag/ir/operation.h"
 
 #include <cstddef>
-#include <deque>
 #include <vector>
 
 namespace hlotag::ir {
@@ -50,9 +49,8 @@ public:
   /// valid while this number stays the same.
   size_t numMoves() const { return numMoves_; }
 
-  /// Verifies what the changes since `mark` may have made invalid: operations with changed
-  /// attributes, or all of `root` if operations, operands or symbols changed. Locations, frontend
-  /// attributes and removed in-flight attributes cannot make an operation invalid.
+  /// Verifies `root` unless none of the changes since `mark` can make an operation invalid: changes
+  /// of locations and frontend attributes, and removals of in-flight attributes.
   bool verify(Operation root, size_t mark = 0) const;
 
   /// Undoes changes, newest first, until `mark` are left (a former `numChanges()`).
@@ -76,33 +74,21 @@ private:
     const void *subject; // MlirOperation, or MlirValue for ArgLocation
     const void *where;   // Attr: the name; Move, Erase: the block
     const void *former;  // value, location, operand; Move, Erase: the operation that came next
-
-    // For making it in place: copied right after its small members are stored, it would wait for
-    // the stores.
-    Change(Kind kind, const void *subject, const void *where, const void *former, unsigned index)
-        : kind(kind), index(index), subject(subject), where(where), former(former) {}
   };
 
   void record(Kind kind, const void *subject, const void *where, const void *former,
               unsigned index = 0) {
     numMoves_ += kind >= Kind::Insert;
-    // If `journal_` cannot grow, rollback() drops the index.
-    if (!isHarmless(kind, where))
-      toVerify_.push_back(journal_.size());
-    journal_.emplace_back(kind, subject, where, former, index);
+    journal_.push_back({kind, index, subject, where, former});
   }
-  /// Whether no operation can become invalid by the change. `hlotag-verify` checks frontend
-  /// attributes; MLIR's verifiers ignore them, after a walk over the whole operation.
-  bool isHarmless(Kind kind, const void *where) const {
-    return kind == Kind::Location || kind == Kind::ArgLocation ||
-           (kind == Kind::Attr && where == frontendAttributes_.opaque());
-  }
+  /// Whether an operation may have become invalid by the change. MLIR's verifiers ignore frontend
+  /// attributes; `hlotag-verify` checks them.
+  bool mayInvalidate(const Change &change) const;
   void undo(const Change &change);
 
   MlirContext context_;
   Identifier frontendAttributes_;
-  std::deque<Change> journal_;   // grows without being copied
-  std::vector<size_t> toVerify_; // indices of changes that are not harmless
+  std::vector<Change> journal_;
   size_t numMoves_ = 0;
 };
 

@@ -53,15 +53,6 @@ protected:
   CStruct raw_{nullptr};
 };
 
-/// Starts to fetch what lies there.
-inline void prefetch(const void *address) {
-#ifdef __GNUC__
-  __builtin_prefetch(address);
-#else
-  (void)address;
-#endif
-}
-
 /// Hash of a view, for the standard's unordered containers.
 struct HandleHash {
   template <class T> size_t operator()(const T &handle) const {

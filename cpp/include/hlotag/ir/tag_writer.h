@@ -35,23 +35,12 @@ public:
   bool add(Operation op, DictionaryAttr entries, const Reason &reason = {});
   /// Adds `entries` to `hlotag.attached`, which is `present` now, and overwrites equal keys.
   bool addAttached(Operation op, DictionaryAttr present, DictionaryAttr entries) {
-    anyAttached_ = true;
     return addTo(op, attached_, present, entries, /*overwrite=*/true);
   }
-  /// Returns whether any of the module's `operations` has `hlotag.attached`. Searches once.
-  bool anyAttached(const OpList &operations);
-  /// Assumes that no operation has `hlotag.attached`, until one gets it.
-  void assumeNoneAttached() { anyAttached_ = anyAttached_.value_or(false); }
-  /// Search again: the module was changed without this object.
-  void forgetAttached() {
-    if (!anyAttached_.value_or(false))
-      anyAttached_.reset();
-  }
   /// Returns `hlotag.attached` of `op`, or null.
-  DictionaryAttr getAttached(Operation op) const {
-    bool isAnywhere = anyAttached_.value_or(true);
-    return isAnywhere ? dictionary(op, kAttached) : DictionaryAttr();
-  }
+  static DictionaryAttr getAttached(Operation op) { return dictionary(op, kAttached); }
+  /// Returns whether any of `operations` has `hlotag.attached`.
+  static bool anyAttached(const OpList &operations);
 
   /// Replaces the frontend attributes by `entries`; null or empty removes them.
   bool set(Operation op, DictionaryAttr entries, const Reason &reason = {});
@@ -78,7 +67,6 @@ private:
   Identifier attached_;
   Identifier origins_;
   std::string_view recordedPass_;
-  std::optional<bool> anyAttached_;
   PointerPairMap<DictionaryAttr> merged_[2]; // by (existing, added); [1] if the added overwrite
 };
 
