@@ -144,13 +144,13 @@ TEST(our_passes_are_not_nested) {
 }
 
 TEST(globs) {
-  CHECK(ir::globMatch("*", ""));
-  CHECK(ir::globMatch("a*c", "abbc"));
-  CHECK(ir::globMatch("a?c", "abc"));
-  CHECK(ir::globMatch("*a*b*", "xxaxxbxx"));
-  CHECK(!ir::globMatch("a*c", "abcd"));
-  CHECK(!ir::globMatch("?", ""));
-  CHECK(!ir::globMatch("a", "A"));
+  CHECK(hlotag::ir::globMatch("*", ""));
+  CHECK(hlotag::ir::globMatch("a*c", "abbc"));
+  CHECK(hlotag::ir::globMatch("a?c", "abc"));
+  CHECK(hlotag::ir::globMatch("*a*b*", "xxaxxbxx"));
+  CHECK(!hlotag::ir::globMatch("a*c", "abcd"));
+  CHECK(!hlotag::ir::globMatch("?", ""));
+  CHECK(!hlotag::ir::globMatch("a", "A"));
 }
 
 TEST(nearest_names) {

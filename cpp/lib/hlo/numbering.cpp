@@ -14,12 +14,12 @@ namespace {
 
 constexpr char kMark = '\x01';
 
-/// A number in a name.
+/// A number in a name, and the text before and after it.
 struct Found {
-  std::string_view before, digits, after; // What is before it and after it is text.
+  std::string_view before, digits, after;
 };
 
-/// The first number in `name` with that token, or with any if it is empty.
+/// Finds the first number in `name` with `token`; with any token if `token` is empty.
 std::optional<Found> findNumber(std::string_view name, std::string_view token = {}) {
   auto endOf = [&](size_t at, auto belongs) {
     while (at < name.size() && belongs(name[at]))
@@ -43,7 +43,7 @@ std::optional<Found> findNumber(std::string_view name, std::string_view token = 
   return std::nullopt;
 }
 
-/// A name without numbers: what an audit has numbered is numbered as it will be without one.
+/// Removes all numbers, also those of an audit, so that numbering is the same with and without one.
 std::string plain(std::string_view name) {
   std::string result;
   auto found = findNumber(name);
@@ -54,7 +54,7 @@ std::string plain(std::string_view name) {
   return result += name;
 }
 
-/// The numbers with a token, in order.
+/// Returns the numbers with `token`, in order.
 std::vector<int64_t> numbersIn(std::string_view name, std::string_view token) {
   std::vector<int64_t> numbers;
   for (auto found = findNumber(name, token); found; found = findNumber(name, token)) {
@@ -74,16 +74,16 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-/// XLA does not put a caller's name before one that begins with it.
+/// Prepends the caller's name as XLA does: unless `name` begins with it.
 std::string inCaller(std::string caller, std::string_view name) {
   if (caller.empty() || name.substr(0, caller.size()) == caller)
     return std::string(name);
   return caller.append(1, '/').append(name);
 }
 
-/// The name of an operation in inlined functions: with numbers, no caller's is left out. Functions
-/// are inlined from the inside out, loops and branches after that: what was in one has the whole
-/// way from the program's own function.
+/// Returns the name that XLA gives an operation of inlined functions. Numbers make all names
+/// distinct, so XLA left out no caller's name. XLA inlines functions from the inside out, then
+/// loops and branches, whose operations have the whole path from the program's function.
 std::string inlinedName(std::string_view name, std::string_view token) {
   std::vector<std::string> path;
   for (auto found = findNumber(name, token); found; found = findNumber(name, token)) {
@@ -113,8 +113,8 @@ std::string inlinedName(std::string_view name, std::string_view token) {
   return result;
 }
 
-/// The names of collectives that XLA combined, which it writes as `prefix/(a:b)` where they differ,
-/// and with numbers they do; none where nothing was combined.
+/// Splits the name of combined collectives, `prefix/(a:b)`. Empty for other names. XLA writes one
+/// name for equal ones, but numbers make all names distinct.
 std::vector<std::string> combinedNames(std::string_view name, std::string_view token) {
   std::string number = std::string(1, kMark).append(token) + ':';
   std::string first = '(' + number;
@@ -133,27 +133,34 @@ bool areEqual(const std::vector<std::string> &names) {
                      [&](const auto &name) { return name == names[0]; });
 }
 
-/// What XLA writes for collectives that it combines: the components that all names begin with once.
-std::string combine(const std::vector<std::string> &names) {
-  const std::string &first = names[0];
-  auto allBegin = [&](size_t end) {
-    return std::all_of(names.begin(), names.end(), [&](const std::string &name) {
-      return name.compare(0, end, first, 0, end) == 0;
-    });
-  };
-  if (areEqual(names))
-    return first;
+/// Returns the length of the path components that all names begin with.
+size_t commonPrefix(const std::vector<std::string> &names) {
   size_t common = 0;
-  for (size_t slash; (slash = first.find('/', common)) != first.npos && allBegin(slash + 1);)
+  for (size_t slash = names[0].find('/'); slash != names[0].npos;
+       slash = names[0].find('/', common)) {
+    auto beginsAlike = [&](const std::string &name) {
+      return name.compare(0, slash + 1, names[0], 0, slash + 1) == 0;
+    };
+    if (!std::all_of(names.begin(), names.end(), beginsAlike))
+      break;
     common = slash + 1;
-  std::string combined = first.substr(0, common) + '(';
+  }
+  return common;
+}
+
+/// Returns the name that XLA gives combined collectives, with their common components once.
+std::string combine(const std::vector<std::string> &names) {
+  if (areEqual(names))
+    return names[0];
+  size_t common = commonPrefix(names);
+  std::string combined = names[0].substr(0, common) + '(';
   for (const std::string &name : names)
     combined.append(name, common).append(1, ':');
   combined.back() = ')';
   return combined;
 }
 
-/// The names of the operations that became one instruction.
+/// Calls `visit` with the name of each operation that became the instruction.
 template <class Visit>
 void forEachName(std::string_view name, std::string_view token, Visit visit) {
   std::vector<std::string> combined = combinedNames(name, token);
@@ -168,8 +175,8 @@ void forEachName(std::string_view name, std::string_view token, Visit visit) {
     forEachName(part, token, visit);
 }
 
-/// The location that has an operation's name, or null. `"type:"(...)` around it is that of a kind
-/// of operations, which XLA keeps apart.
+/// Returns the location with an operation's name, or null. XLA keeps a name `"type:"(...)` around
+/// it apart, as the kind of the operation.
 NameLoc nameOf(ir::Location location) {
   auto name = ir::dynCast<NameLoc>(location);
   bool isType = name && !name.name().str().empty() && name.name().str().back() == ':';
@@ -180,7 +187,7 @@ bool haveOneLocation(NameLoc a, NameLoc b) {
   return b && a.child() == b.child() && plain(a.name().str()) == plain(b.name().str());
 }
 
-/// The only operation that uses a result of `op`, or null.
+/// Returns the only user of the first result of `op`, or null.
 Operation onlyUser(Operation op) {
   Operation user;
   for (ir::OpOperand use : op.results()[0].uses()) {
@@ -208,8 +215,7 @@ std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
   std::string numbered;
   for (size_t i = 1; i < operations.size(); ++i) {
     auto [op, name, numNested, hasRegions] = operations[i];
-    // XLA gives constants no metadata, and would make up another instruction name where there is
-    // none.
+    // XLA drops the metadata of constants, and invents an instruction name if the name is empty.
     auto location = name == ids.constant ? NameLoc() : nameOf(op.location());
     if (!location || location.name().str().empty())
       continue;
@@ -225,7 +231,7 @@ std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
     }
     numbered.assign(prefix).append(std::to_string(number)).append({kMark, '/'});
     numbered.append(location.name().str());
-    // A name of a place in a file is that of a frame, and of the operation where it has no other.
+    // The name directly around a file location is a frame's name, and may also be the operation's.
     ir::Location place = ir::isa<ir::FileLoc>(location.child()) ? location : location.child();
     ir::Location made = NameLoc::get(numbered, place);
     if (location != op.location())
@@ -255,13 +261,8 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
 }
 
 std::string withoutNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
-  auto found = findNumber(name, token);
-  if (!found)
+  if (!findNumber(name, token))
     return std::string(name);
-  // As most are: one number, in front.
-  std::string_view rest = found->after;
-  if (found->before.empty() && rest.find(kMark) == rest.npos && rest.find(';') == rest.npos)
-    return std::string(rest);
   std::vector<std::string> names = combinedNames(name, token);
   for (std::string &part : names)
     part = withoutNumbers(part, token, isOnePlace);

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/numbering.h"
+#include "testing.h"
+
+#include <stdexcept>
+
+using namespace hlotag::hlo;
+
+namespace {
+
+constexpr std::string_view kToken = "ab";
+
+/// What an operation's name begins with.
+std::string number(int64_t n) { return "\1ab:" + std::to_string(n) + "\1/"; }
+
+template <class Numbers> std::string join(const Numbers &numbers) {
+  std::string text;
+  for (int64_t n : numbers)
+    text.append(text.empty() ? "" : " ").append(std::to_string(n));
+  return text;
+}
+std::string numbers(const std::string &name) { return join(readNumbers(name, kToken).numbers); }
+std::string callers(const std::string &name) { return join(readNumbers(name, kToken).callers); }
+std::string plain(const std::string &name, bool isOnePlace = false) {
+  return withoutNumbers(name, kToken, isOnePlace);
+}
+
+} // namespace
+
+TEST(numbering_of_one_operation) {
+  std::string name = number(12) + "jit(f)/mul";
+  CHECK_EQ(numbers(name), "12");
+  CHECK_EQ(callers(name), "");
+  CHECK_EQ(plain(name), "jit(f)/mul");
+}
+
+TEST(numbering_ignores_other_names) {
+  for (std::string name : {"", "jit(f)/mul", "\1cd:3\1/jit(f)/mul", "\1ab:3/mul", "\1ab:\1/mul",
+                           "\1ab:x\1/mul", "\1ab:3\1mul"}) {
+    CHECK_EQ(numbers(name), "");
+    CHECK_EQ(plain(name), name);
+  }
+}
+
+TEST(numbering_of_merged_operations) {
+  std::string name =
+      number(3) + "jit(f)/mul;" + number(4) + "jit(f)/add;" + number(3) + "jit(f)/mul";
+  CHECK_EQ(numbers(name), "3 4");
+  CHECK_EQ(plain(name), "jit(f)/mul;jit(f)/add;jit(f)/mul");
+  // At one place XLA would have had one name, which it writes once.
+  std::string same = number(3) + "jit(f)/mul;" + number(4) + "jit(f)/mul";
+  CHECK_EQ(plain(same, /*isOnePlace=*/true), "jit(f)/mul");
+  CHECK_EQ(plain(same, /*isOnePlace=*/false), "jit(f)/mul;jit(f)/mul");
+  CHECK_EQ(plain(name, /*isOnePlace=*/true), "jit(f)/mul;jit(f)/add;jit(f)/mul");
+}
+
+TEST(numbering_of_combined_collectives) {
+  std::string name = "(" + number(3) + "jit(f)/a/psum:" + number(4) + "jit(f)/a/pmax)";
+  CHECK_EQ(numbers(name), "3 4");
+  CHECK_EQ(plain(name), "jit(f)/a/(psum:pmax)");
+  std::string equal = "(" + number(3) + "jit(f)/psum:" + number(4) + "jit(f)/psum)";
+  CHECK_EQ(plain(equal), "jit(f)/psum");
+}
+
+TEST(numbering_of_inlined_functions) {
+  std::string name = number(1) + "jit(f)/jit(g)/" + number(5) + "mul";
+  CHECK_EQ(plain(name), "jit(f)/jit(g)/mul");
+  // XLA leaves out the caller's name where the callee's begins with it.
+  CHECK_EQ(plain(number(1) + "jit(f)/jit(g)/" + number(5) + "jit(f)/jit(g)/mul"),
+           "jit(f)/jit(g)/mul");
+  // With a second operation, the last number of each path is that of the operation.
+  std::string merged = name + ";" + number(2) + "jit(f)/jit(g)/" + number(5) + "mul";
+  CHECK_EQ(numbers(merged), "5");
+  CHECK_EQ(callers(merged), "1 2");
+  CHECK_EQ(plain(merged, /*isOnePlace=*/true), "jit(f)/jit(g)/mul");
+}
+
+TEST(numbering_refuses_numbers_out_of_range) {
+  CHECK_THROWS(numbers("\1ab:99999999999999999999\1/mul"), std::out_of_range, "");
+}
