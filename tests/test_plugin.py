@@ -169,13 +169,13 @@ extern "C" __attribute__((visibility("default"))) const HlotagPlugin *hlotagGetP
     [
         (
             ["-DABI=999", "-DREGISTER=add", "-DRESULT=&plugin"],
-            "built for version 999 of hlotag's plugin interface.*build it anew",
+            "built for version 999 of hlotag's plugin interface.*build it again",
         ),
         (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=add", "-DRESULT=&plugin"], r"\(bad 2.0\): 'hlotag-strip' is no name.*reserved"),
         (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=refuse", "-DRESULT=&plugin"], r"\(bad 2.0\): not today"),
         (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=null_text", "-DRESULT=&plugin"], r"\(bad 2.0\): .*null"),
         (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=wrong_type", "-DRESULT=&plugin"], "types are compared"),
-        (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=add", "-DRESULT=nullptr"], "gave nothing"),
+        (["-DABI=HLOTAG_PLUGIN_ABI", "-DREGISTER=add", "-DRESULT=nullptr"], "returned null"),
     ],
 )
 def test_plugins_that_are_refused(tmp_path, flags, reason):
@@ -199,7 +199,7 @@ def test_files_that_are_no_plugins(tmp_path, library):
     stub = tmp_path / "stub.so"
     stub.write_bytes(library.read_bytes()[:100])
     for path, reason in [
-        (compile_library([source], tmp_path / "empty.so"), "no plugin of hlotag's: it has no function hlotagGetPassPlugin"),
+        (compile_library([source], tmp_path / "empty.so"), "not an hlotag plugin: it has no function hlotagGetPassPlugin"),
         (compile_library([undefined], tmp_path / "undefined.so"), "nowhere_to_be_found"),
         (text, r"invalid ELF header|file too short"),
         (cut, "cut off"),

@@ -17,8 +17,8 @@ namespace {
 
 thread_local nb::handle currentRun;
 
-/// A Python object that lives as long as the process: whoever drops the last copy of a pass may not
-/// have the interpreter's lock.
+/// A Python object that is never released: the last copy of a pass may be destroyed without the
+/// interpreter's lock.
 struct Immortal {
   nb::handle handle;
 };
@@ -35,7 +35,7 @@ nb::object valueOf(const pass::OptionBase &option) {
   return nb::cast(dynamic_cast<const pass::Option<std::string> &>(option).get());
 }
 
-/// `function(run, values)` returns None, or why it failed.
+/// `function(run, values)` returns None, or the reason of a failure.
 pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass::Pass &pass) {
   nb::gil_scoped_acquire acquire;
   if (!currentRun.is_valid() || currentRun.is_none())

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Passes whose work is a Python function.
+// How does a Python function run as a pass?
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace hlotag::python {
 
-/// While it lives, Python passes that this thread runs are given `run`, the caller's own object.
-/// Nests.
+/// Passes `run`, an object of the caller, to the Python passes of this thread. Scopes nest.
 class RunScope {
 public:
   explicit RunScope(nanobind::handle run);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The second host: the functions of the table, made of jaxlib's public Python bindings. It serves
-// where jaxlib's own functions cannot be had, and gives the same results, slower.
+// How are MLIR's C functions replaced by jaxlib's public Python bindings? The second host
+// implements the table with them, for a jaxlib whose own functions cannot be called; it is slower.
 //
-// Each function in functions.def is declared here and defined in one of the files beside this one;
-// one that is missing does not link, one of another type does not compile.
+// Each function in functions.def is declared here and defined in a file beside this one. A missing
+// definition fails to link, one of another type fails to compile.
 #pragma once
 
 #include "hlotag/capi/types.h"
@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-// Hidden, so that the linker misses an undefined one; a shared library may lack visible ones.
+// Hidden, because the linker accepts undefined visible symbols in a shared library.
 #pragma GCC visibility push(hidden)
 
 namespace hlotag::bindings {
@@ -25,16 +25,16 @@ namespace hlotag::bindings {
 /// Fills the table with the functions above.
 void install();
 
-/// Whether the table holds them.
+/// Whether the table has these functions.
 bool isInstalled();
 
 class Session;
 
-/// While it lives, this thread can call the functions above. Handles are good for as long as the
-/// outermost scope. Does nothing where the table holds jaxlib's own functions.
+/// Lets this thread call the functions above. Handles are valid until the outermost scope ends.
+/// Does nothing if the table has jaxlib's own functions.
 class Scope {
 public:
-  /// `module` is an operation in the context that the functions are called for.
+  /// `module` is an operation in the context of all calls.
   explicit Scope(MlirOperation module);
   ~Scope();
   Scope(const Scope &) = delete;
@@ -44,12 +44,11 @@ private:
   Session *session_ = nullptr;
 };
 
-/// Tells the current session, if there is one, that blocks and uses may have changed by other
-/// means than the table.
+/// Drops cached blocks and uses of the current session: they may have changed without the table.
 void forgetStructure();
 
-/// A piece of text in `module` that is not UTF-8, as MLIR prints it. jaxlib's bindings end the
-/// process when they are asked for such a name.
+/// Returns a text in `module` that is not UTF-8, as MLIR prints it, or nothing. jaxlib's bindings
+/// end the process when they read such a name.
 std::optional<std::string> findUndecodable(MlirOperation module);
 
 } // namespace hlotag::bindings

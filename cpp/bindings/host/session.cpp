@@ -11,7 +11,7 @@ namespace {
 
 thread_local Session *currentSession = nullptr;
 
-/// The Python object that is kept for a handle, or a new one.
+/// Returns the Python object kept for a handle, or makes one.
 template <class T, class Refine>
 nb::object kept(std::unordered_map<const void *, nb::object> &objects, T handle, Refine &&refine) {
   auto [slot, isNew] = objects.try_emplace(handle.ptr);
@@ -20,7 +20,7 @@ nb::object kept(std::unordered_map<const void *, nb::object> &objects, T handle,
   return slot->second;
 }
 
-/// The bindings give some attributes and locations as the base class.
+/// The bindings return some attributes and locations as the base class.
 nb::object refineAttribute(const nb::object &object) {
   return object.type().is(classes().Attribute) ? nb::object(object.attr("maybe_downcast")())
                                                : object;
@@ -103,7 +103,7 @@ Session::Session(MlirOperation module) : context_(view(module).attr("context")) 
 }
 
 Session::~Session() {
-  // As with MLIR's own functions, what nobody destroyed stays: others may hold on to it.
+  // As with MLIR's own functions, objects that were not destroyed stay alive.
   runNoexcept("hlotag", [&] {
     if (detachedRegion_.ptr && !firstBlock(detachedRegion_).ptr)
       mlirOperationDestroy({key(detachedRegion_).first});
@@ -177,7 +177,7 @@ nb::object Session::object(MlirBlock handle) { return blocks_.at(handle.ptr); }
 
 MlirBlock Session::block(nb::object block) {
   auto handle = pointerOf<MlirBlock>(block);
-  // The newest: an older one may refer to an operation that is gone.
+  // The newest object: an older one may refer to a destroyed operation.
   blocks_[handle.ptr] = std::move(block);
   return handle;
 }
@@ -208,7 +208,7 @@ MlirBlock Session::nextBlock(MlirBlock block) {
 void Session::append(MlirBlock block, MlirRegion region) {
   object(block).attr("append_to")(object(region));
   forgetBlocks();
-  // The block's Python object knows its former owner only.
+  // The block's Python object still refers to its former owner.
   listBlocks(region);
 }
 

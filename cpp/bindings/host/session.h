@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handles of the table and the Python objects behind them.
+// Which Python object is behind a handle of the second host?
 //
-// What has a pointer in jaxlib's bindings (operations, blocks, values, attributes, locations,
-// types, contexts) has this very pointer as its handle, so that handles are equal when the objects
-// are. Regions and uses have none: their handle is the address of a pair, one for each operation
-// and number. Identifiers are the address of one string for each text.
+// The handle of an operation, block, value, attribute, location, type or context is its pointer in
+// jaxlib's bindings, so equal objects have equal handles. Regions and uses have no pointer: their
+// handle is the address of a pair of operation and number. The handle of an identifier is the
+// address of its interned text.
 #pragma once
 
 #include "host.h"
@@ -26,7 +26,7 @@ namespace hlotag::bindings {
 
 namespace nb = nanobind;
 
-/// The classes of `jaxlib.mlir.ir` that are used.
+/// Classes of `jaxlib.mlir.ir`.
 struct Classes {
 #define HLOTAG_CLASSES(X)                                                                          \
   X(Attribute)                                                                                     \
@@ -86,7 +86,7 @@ template <class T> T pointerOf(nb::handle object) {
   return {pointer};
 }
 
-/// A new Python object for what the handle points to; of the base class.
+/// Makes a Python object of the base class for a handle.
 template <class T> nb::object view(T handle) {
   void *pointer = const_cast<void *>(static_cast<const void *>(handle.ptr));
   nb::object capsule = nb::steal(PyCapsule_New(pointer, Capsule<T>::label, nullptr));
@@ -95,7 +95,7 @@ template <class T> nb::object view(T handle) {
   return Capsule<T>::cls().attr("_CAPICreate")(capsule);
 }
 
-/// Text that a Python object is made of. What the passes write is UTF-8.
+/// Text for a Python object; passes write UTF-8.
 inline nb::str toStr(MlirStringRef text) { return nb::str(text.data, text.length); }
 
 /// One use of a value.
@@ -105,7 +105,7 @@ struct Use {
   Use *next;
 };
 
-/// A region, by the operation that it belongs to.
+/// A region: its operation and index.
 using RegionKey = std::pair<void *, intptr_t>;
 
 class Session {
@@ -119,7 +119,7 @@ public:
 
   const nb::object &context() const { return context_; }
 
-  // Uniqued objects live as long as the context; their Python objects are kept.
+  // Uniqued objects live as long as the context, so their Python objects are kept.
   nb::object object(MlirAttribute handle);
   nb::object object(MlirLocation handle);
   nb::object object(MlirType handle);
@@ -130,7 +130,7 @@ public:
   MlirIdentifier identifier(std::string_view text);
   MlirStringRef text(std::string_view text);
 
-  // An operation that stands in no block belongs to the Python object that made or detached it.
+  // A detached operation belongs to the Python object that created or detached it.
   nb::object object(MlirOperation handle);
   MlirOperation own(nb::object detached);
   bool isOwned(MlirOperation handle) const { return owned_.count(handle.ptr) != 0; }
@@ -147,7 +147,7 @@ public:
   MlirBlock nextBlock(MlirBlock block);
   /// Moves a block to the end of a region.
   void append(MlirBlock block, MlirRegion region);
-  /// Where blocks are that stand in no region: the bindings know only blocks that do.
+  /// A region for detached blocks: in the bindings each block is in a region.
   MlirRegion detachedRegion();
 
   Use *firstUse(MlirValue value);
@@ -172,8 +172,8 @@ private:
   MlirRegion detachedRegion_{nullptr};
 };
 
-/// While it lives, MLIR's errors go to the diagnostic handlers and not into the exceptions that
-/// the bindings raise, so that they are reported in their order with all others.
+/// Sends MLIR's errors to the diagnostic handlers, in order with other diagnostics, instead of into
+/// the exceptions of the bindings.
 class ErrorsAreEmitted {
 public:
   ErrorsAreEmitted();
@@ -184,7 +184,7 @@ private:
   nb::object before_;
 };
 
-/// Runs `f`; false if it raised `Class`, which MLIR's C functions return as a failure.
+/// Runs `f`. Returns false if `f` raised `Class`, where MLIR's C functions return a failure.
 template <class F> bool succeeds(F &&f, const nb::object &Class = classes().MLIRError) {
   try {
     f();

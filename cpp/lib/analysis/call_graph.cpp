@@ -76,8 +76,7 @@ const CallGraph::Kind &CallGraph::kindOf(Identifier opName, const ir::OpIds &ids
   auto [kind, isNew] = kinds_.insert(opName.opaque());
   if (!isNew)
     return *kind;
-  // Reading all attributes of an operation is slow, and of StableHLO's only these two have
-  // symbols.
+  // Only these two operations of StableHLO have symbols; reading all attributes is slow.
   std::string_view text = opName.str();
   bool isHlo = ir::startsWith(text, "stablehlo.") || ir::startsWith(text, "chlo.");
   kind->calls = ids.calleesOf(opName);

@@ -110,7 +110,7 @@ Value DataFlow::source(Value value) const {
     return callee ? bodyOf(*callee).yielded(value.number()) : Value();
   }
   const size_t *function = functions_.find(value.ownerBlock().parentOp().opaque());
-  // Branches give the other blocks their arguments.
+  // Arguments of the other blocks come from branches.
   if (!function || value.ownerBlock() != bodyOf(*function) ||
       calls_.functions()[*function].callers.size() != 1)
     return {};

@@ -16,7 +16,7 @@ bool endsWith(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
-/// Keys that belong to the one operation they stand on, besides the reserved ones.
+/// Keys with a meaning for one operation only, besides the reserved ones.
 constexpr std::string_view kKeptKeys[] = {"_xla_buffer_placement", "_xla_compute_type",
                                           "inlineable", "kernel_metadata", "num_batch_dims"};
 
@@ -30,7 +30,7 @@ bool isCarriedKey(std::string_view key) {
 bool EntryCarrier::isTaggable(Identifier opName) {
   auto [known, isNew] = taggable_.insert(opName.opaque());
   if (isNew) {
-    // Terminators of dialects we have no identifier for end like this too.
+    // Terminators of other dialects.
     std::string_view text = opName.str();
     *known = !ids_.isNeverTagged(opName) && !endsWith(text, ".return") && !endsWith(text, ".yield");
   }
@@ -48,12 +48,12 @@ Entries EntryCarrier::entriesOf(Operation op) {
 bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &reason) {
   if (!entries)
     return false;
-  // Only what is new on the operation is recorded as attached: it may have had the same key before.
+  // Record only new entries as attached: `op` may have had some of the keys.
   DictionaryAttr attached =
       entries.attached ? without(entries.attached, tags_.get(op)) : DictionaryAttr();
   if (!tags_.add(op, entries.all, reason))
     return false;
-  // Read even if there is none to add: a malformed one is to fail this pass and not the next.
+  // Read in any case, so that a malformed attribute fails this pass and not the next.
   DictionaryAttr present = tags_.getAttached(op);
   if (!attached)
     return true;

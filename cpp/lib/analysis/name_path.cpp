@@ -7,8 +7,8 @@
 namespace hlotag::analysis {
 namespace {
 
-/// `text` without `head` + `(` in front and `)` behind. A missing `)` is forgiven: the user's
-/// scope may have unbalanced parentheses of its own.
+/// Removes `head` + `(` and the closing `)`, which may be missing: the user's scope may have
+/// unbalanced parentheses.
 bool unwrap(std::string_view &text, std::string_view head) {
   if (text.substr(0, head.size()) != head || text.substr(head.size(), 1) != "(")
     return false;
@@ -18,7 +18,7 @@ bool unwrap(std::string_view &text, std::string_view head) {
   return true;
 }
 
-/// What JAX calls a call: the callee that it wraps, or a name of JAX's own.
+/// Returns whether `element` names a call: a wrapped callee, or one of JAX's own names.
 bool isCall(std::string_view element) {
   bool isCallee = element.substr(0, 4) == "jit(" || element.substr(0, 5) == "pjit(";
   return (isCallee && element.back() == ')') || element == "closed_call" ||

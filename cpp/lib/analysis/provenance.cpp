@@ -50,8 +50,8 @@ const Provenance::File &Provenance::file(FileLoc loc) {
   return *file;
 }
 
-/// JAX's frames are `"function"("file":3:4 to :9)`; names of scopes without tracebacks are
-/// `"scope"("file":3:4)`. Only the range tells them apart.
+/// A frame is `"function"("file":3:4 to :9)`, a scope without a traceback `"scope"("file":3:4)`.
+/// They differ in the range only.
 bool Provenance::isFrame(NameLoc name) {
   FileLoc position = dynCast<FileLoc>(name.child());
   return position && file(position).isRange;
@@ -66,7 +66,7 @@ const Provenance::Named &Provenance::named(Location loc, bool isCall) {
   return *result;
 }
 
-/// Whether `stack` begins with the frames of `inner`, innermost first.
+/// Returns whether `stack` begins with the frames of `inner`, innermost first.
 static bool beginsWith(Location stack, Location inner) {
   while (stack != inner) {
     CallSiteLoc call = dynCast<CallSiteLoc>(stack);
@@ -81,8 +81,8 @@ static bool beginsWith(Location stack, Location inner) {
   return true;
 }
 
-/// Where JAX writes out an equation as several others, they have its frames and, inside those, the
-/// ones of the program that has the equation again, once per level. Returns the equation's frames.
+/// Returns the frames of the equation. An operation that JAX expanded from an equation has, inside
+/// the equation's frames, those of the enclosing program again, once per level.
 static Location withoutRepeatedFrames(Location trace) {
   CallSiteLoc call = dynCast<CallSiteLoc>(trace);
   while (call && beginsWith(call.caller(), call.callee())) {
@@ -92,7 +92,7 @@ static Location withoutRepeatedFrames(Location trace) {
   return trace;
 }
 
-/// The same for equations of an inner program, whose frames are nested in those of what runs it.
+/// As above, for equations of an inner program, whose frames are nested in those of its caller.
 static Location framesOfEquation(Location trace) {
   std::vector<CallSiteLoc> nested;
   for (CallSiteLoc call = dynCast<CallSiteLoc>(trace); call;
@@ -106,7 +106,7 @@ static Location framesOfEquation(Location trace) {
   return frames;
 }
 
-/// Whether `call` is a frame of a traceback with its callers; the others were made by inlining.
+/// Returns whether `call` is part of a traceback. Other call sites come from inlining.
 bool Provenance::isTraceback(CallSiteLoc call) {
   NameLoc callee = dynCast<NameLoc>(call.callee());
   return callee ? isFrame(callee) : bool(dynCast<FileLoc>(call.callee()));
@@ -124,7 +124,7 @@ Provenance::Parts Provenance::read(Location loc) {
     if (!name || isStackOfOne)
       keepFirst(parts.trace, at);
     if (name) {
-      // `"mul:"("jit(f)/mul"(...))` is a hint for profilers and repeats the name in it.
+      // `"mul:"("jit(f)/mul"(...))` is a hint for profilers: the primitive's name, repeated.
       std::string_view text = name.name().str();
       bool isHint = !text.empty() && text.back() == ':' && dynCast<NameLoc>(name.child());
       if (!isHint && !isStackOfOne)
@@ -168,7 +168,7 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
   return result;
 }
 
-/// Equations of one scope and primitive have one name, on several lines.
+/// Parsed once per name, because equations on several lines share names.
 const Provenance::Named &Provenance::parseName(Identifier name) {
   auto [named, isNew] = namedByName_.insert(name.opaque());
   if (isNew)
@@ -207,8 +207,8 @@ const Origin &Provenance::composed(const Context *context, const Named &name) {
   return **origin;
 }
 
-/// What a name is relative to: inside `while` and `cond` JAX writes the whole name again, inside
-/// shard_map it starts anew.
+/// Returns the origin that a name is relative to. Inside `while` and `cond`, JAX writes the whole
+/// name; inside shard_map, only the part from the shard_map on.
 const Origin &Provenance::outerOf(const Context &context, const Named &name) {
   bool continues = !context.regionHead || name.head == context.regionHead;
   return continues ? *context.base : *context.region;
@@ -267,7 +267,7 @@ const Provenance::Context *Provenance::intern(const Context &context) {
 }
 
 const Provenance::Context *Provenance::contextIn(Operation parent) {
-  // Up to what is known, then down again: regions may be nested too deep for recursion.
+  // Up to a known context, then down again: regions may be nested too deep for recursion.
   std::vector<Operation> unknown;
   const Context *context = nullptr;
   for (; parent; parent = parent.parent()) {
@@ -312,7 +312,7 @@ void Provenance::indexCalls(const OpList &operations) {
         functions.emplace(std::pair(modules.back(), symbol.value()), op);
       functionsInOrder_.push_back(op);
     }
-    // Computations of custom calls have names of their own, which nothing is put in front of.
+    // Names in the computations of custom calls are complete without the caller.
     Identifier attribute = ids_.calleesOf(name);
     if (auto callee =
             attribute ? op.attrOf<FlatSymbolRefAttr>(attribute.str()) : FlatSymbolRefAttr())
@@ -325,8 +325,8 @@ void Provenance::indexCalls(const OpList &operations) {
     }
 }
 
-/// Gives every function its context, callers before callees, iteratively: chains of calls may be
-/// long. Functions that call each other in a circle (which HLO cannot have) get none.
+/// Gives each function its context, callers before callees. Iterative, because chains of calls may
+/// be long. Functions in a cycle of calls, which HLO cannot have, get no context.
 void Provenance::placeFunctions(Operation module) {
   *contextByParent_.insert(module.opaque()).first =
       intern(Context{&origins_.emplace_back(), nullptr, 0});

@@ -16,14 +16,14 @@ bool matchesOp(const std::string &pattern, std::string_view name) {
          (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
 }
 
-/// Without `**/` in front: "at any depth, none included", which a pattern means anyway.
+/// Anchors `pattern` at a `/`. Removes leading `**/`, which every pattern implies.
 std::string anchored(std::string_view pattern) {
   while (pattern.substr(0, 3) == "**/")
     pattern.remove_prefix(3);
   return "*/" + std::string(pattern);
 }
 
-/// `pattern` stands for a run of whole elements of the path.
+/// Returns whether `pattern` matches consecutive whole elements of the path.
 bool matchesScope(std::string_view pattern, std::string_view scope) {
   while (pattern.size() > 3 && pattern.substr(pattern.size() - 3) == "/**")
     pattern.remove_suffix(3);
@@ -33,7 +33,7 @@ bool matchesScope(std::string_view pattern, std::string_view scope) {
 bool matchesSource(const std::string &pattern, const Subject &subject) {
   if (subject.file.empty())
     return false;
-  // With a slash in front, so that a pattern without a directory finds the end of the path.
+  // The leading slash lets a pattern without a directory match the end of the path.
   std::string text = "/" + std::string(subject.file);
   auto matches = [&] {
     return globMatch(anchored(pattern), text) ||
@@ -84,7 +84,7 @@ public:
     field_ = "attrs";
     if (!rule.attrs || rule.attrs.empty())
       fail("is missing or empty: it says what to attach");
-    // A rule for one phase says nothing about what autodiff derives in the other.
+    // A rule for one phase gives nothing to derived operations of the other.
     if (!hasGrad)
       rule.grad = rule.phase == Phase::Forward ? ir::DictionaryAttr::get(context_, {}) : rule.attrs;
     return rule;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules: which operations get which entries, as `hlotag-attach` takes them.
+// Which operations does a rule select, and which entries does it give them?
 #pragma once
 
 #include "hlotag/ir/ir.h"
@@ -15,36 +15,36 @@ namespace hlotag::analysis {
 
 enum class Phase { Forward, Backward, Both };
 
-/// What the patterns of rules look at.
+/// The properties of an operation that patterns match.
 struct Subject {
   std::string_view opName; ///< `stablehlo.dot_general`
   std::string_view scope;  ///< `decoder/layer_3/attention`
   std::string_view file;   ///< of the innermost line of user code; may be empty
   int line = 0, column = 0;
-  std::string_view function; ///< symbol of the function that holds the operation
+  std::string_view function; ///< symbol of the enclosing function
   bool isTransposed = false;
 };
 
-/// One rule; a pattern that is not there matches anything.
+/// One rule. A missing pattern matches everything.
 struct Rule {
   size_t number;    ///< from 1
-  std::string at;   ///< where it is written: `rules.toml:12`, or empty
-  std::string text; ///< the rest of it
+  std::string at;   ///< position in a file, `rules.toml:12`, or empty
+  std::string text; ///< the rule without `at`
   std::optional<std::string> op, scope, source, function;
   Phase phase = Phase::Both;
   ir::DictionaryAttr attrs;
-  ir::DictionaryAttr grad; ///< what derived operations get; may be empty, and the same as `attrs`
+  ir::DictionaryAttr grad; ///< the entries of derived operations; may be empty or equal to `attrs`
 
-  /// What messages call it: `rule 2`, `rule 2 (rules.toml:12)`.
+  /// The name in messages: `rule 2`, `rule 2 (rules.toml:12)`.
   std::string name() const;
-  /// Whether it selects any operation of that name; a quick test that comes before `matches`.
+  /// A quick test before `matches`: whether the rule may select operations called `opName`.
   bool mayMatch(std::string_view opName) const;
   bool matches(const Subject &subject) const;
-  /// The same but for the phase.
+  /// As `matches`, without the phase.
   bool matchesPatterns(const Subject &subject) const;
 };
 
-/// The text is no list of rules; what() names the rule and the field.
+/// The text is not a list of rules; what() names the rule and the field.
 class RuleError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;

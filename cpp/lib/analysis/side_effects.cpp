@@ -7,8 +7,7 @@
 namespace hlotag::analysis {
 
 SideEffects::SideEffects(const CallGraph &graph, const ir::OpIds &ids) : ids_(ids) {
-  // Callees first. On a cycle, which HLO cannot have, a callee may be unknown: it counts as free
-  // of effects until it is found to have some.
+  // Callees first. In a cycle, which HLO cannot have, an unknown callee counts as free of effects.
   for (size_t f : graph.calleesFirst()) {
     const CallGraph::Function &function = graph.functions()[f];
     bool isDeclaration = function.op.regions()[0].empty();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations must not change places with each other, whatever their operands say.
+// Which operations must keep their order, apart from data flow?
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
@@ -10,15 +10,15 @@
 
 namespace hlotag::analysis {
 
-/// MLIR's C API does not tell, so this goes by the names of operations. Those of unknown dialects
+/// MLIR's C API does not tell, so the names of operations decide. Operations of unknown dialects
 /// have side effects. Collectives have none: XLA orders them by their operands.
 class SideEffects {
 public:
   SideEffects(const CallGraph &graph, const ir::OpIds &ids);
 
-  /// Whether `op`, what is nested in it, or a function it calls has one.
+  /// Whether `op`, an operation in its regions, or a function it calls has a side effect.
   bool has(ir::Operation op);
-  /// Says that the function of that name, which is new, has one.
+  /// Adds a new function with a side effect.
   void add(const std::string &function) { functions_.insert(function); }
 
 private:

@@ -10,7 +10,7 @@
 
 namespace hlotag::hlo {
 
-/// What has an id.
+/// Returns the index for an id. Throws `std::out_of_range` if there is none.
 static size_t at(const ir::FlatMap<uint64_t, size_t> &byId, int64_t id) {
   const size_t *found = byId.find(uint64_t(id));
   if (!found)

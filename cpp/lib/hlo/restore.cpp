@@ -14,13 +14,13 @@ namespace hlotag::hlo {
 
 namespace {
 
-/// What becomes of an instruction; what is not there stays as it was.
+/// The changes to one instruction; missing fields stay unchanged.
 struct Change {
   std::optional<std::string> opName;
   const std::string *attributes = nullptr; // A message.
 };
 
-/// What the rules say of equal instructions.
+/// The answer of the rules for equal instructions.
 struct Decision {
   std::optional<std::string> attributes;
   std::string label;
@@ -117,7 +117,7 @@ private:
   std::map<Key, Decision> decisions_;
 };
 
-/// Each frame's parent is the one before it; ids count from 1, and 0 is none.
+/// Makes each frame the parent of the next. Ids count from 1; 0 is none.
 std::string chained(std::string_view frames) {
   std::string result, frame;
   uint64_t parent = 0;
@@ -136,8 +136,8 @@ std::string chained(std::string_view frames) {
   return result;
 }
 
-/// Writes a module with changes. Lengths come before what they are of, so each message is made
-/// first and then copied into the one around it.
+/// Writes a module with changes. A length precedes each message, so a message is made before it is
+/// copied into the outer one.
 class Writer {
 public:
   Writer(const std::vector<Change> &changes, bool keepsFrames)

@@ -13,7 +13,7 @@ bool isNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-/// Without dots, so that it cannot be taken for an operation's name.
+/// Names have no dots, as operations' names do.
 bool isName(std::string_view text) {
   return !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
          std::all_of(text.begin(), text.end(), isNameCharacter);
@@ -40,7 +40,7 @@ std::vector<std::string_view> splitChoices(std::string_view type) {
   return choices;
 }
 
-/// What is wrong with `spec`, if anything.
+/// Returns why `spec` is invalid, or nothing.
 std::optional<std::string> check(const GuestSpec &spec) {
   std::string name = "'" + spec.argument + "'";
   if (!isName(spec.argument))

@@ -23,8 +23,8 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-/// The end of the quoted text that starts at `at`: one past its closing quote, npos if unclosed.
-/// In double quotes a backslash protects a quote or a backslash.
+/// Returns the index after the closing quote of the text that starts at `at`; npos if unclosed. In
+/// double quotes a backslash escapes a quote or a backslash.
 size_t endOfQuoted(std::string_view text, size_t at) {
   char quote = text[at];
   for (size_t i = at + 1; i < text.size(); ++i) {
@@ -66,7 +66,7 @@ std::string quote(const std::string &value) {
   std::string result = "\"";
   for (size_t i = 0; i < value.size(); ++i) {
     char c = value[i];
-    // A backslash needs protection only where the parser would take it for an escape.
+    // Escape a backslash only where the parser would read an escape.
     bool ambiguous =
         c == '\\' && (i + 1 == value.size() || value[i + 1] == '"' || value[i + 1] == '\\');
     if (c == '"' || ambiguous)
@@ -136,7 +136,7 @@ bool parseValue(std::string_view text, int64_t &value) {
 bool parseValue(std::string_view text, double &value) {
   std::string word;
   parseValue(text, word);
-  // A stream with the C locale: strtod follows the process's.
+  // A stream with the C locale, because strtod uses the process's.
   std::istringstream in(word);
   in.imbue(std::locale::classic());
   in >> std::noskipws >> value;
@@ -147,7 +147,7 @@ bool parseValue(std::string_view text, Strings &value) {
   value.clear();
   text = trim(text);
   std::string whole;
-  // As in MLIR, quotes around the whole list only protect it from the tokenizer.
+  // As in MLIR, quotes around the whole list are for the tokenizer only.
   if (isQuotedWhole(text)) {
     whole = unquote(text);
     text = trim(whole);
@@ -170,7 +170,7 @@ std::string printValue(const int64_t &value) { return std::to_string(value); }
 std::string printValue(const std::string &value) { return quote(value); }
 
 std::string printValue(const double &value) {
-  // The shortest of these that reads back as the same number.
+  // The shortest text that reads back as the same number.
   for (int precision : {6, 15, 17}) {
     std::ostringstream out;
     out.imbue(std::locale::classic());
@@ -191,7 +191,7 @@ std::string printValue(const Strings &value) {
     plain &= text == item;
     joined += (joined.empty() ? "" : ",") + text;
   }
-  // Braces keep the quotes of the items from being taken for quotes around the list.
+  // Braces distinguish quotes of items from quotes around the list.
   return plain ? joined : "{" + joined + "}";
 }
 

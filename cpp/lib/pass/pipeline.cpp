@@ -12,13 +12,13 @@ constexpr std::string_view kAnchor = "builtin.module";
 bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool isDelimiter(char c) { return c == ',' || c == '{' || c == '}' || c == '(' || c == ')'; }
 
-/// The line of `text` around `offset`, and a caret under it.
+/// Returns the line of `text` around `offset`, with a caret below.
 std::string showPlace(std::string_view text, size_t offset) {
   offset = std::min(offset, text.size());
   size_t newline = offset ? text.rfind('\n', offset - 1) : std::string_view::npos;
   size_t start = newline == std::string_view::npos ? 0 : newline + 1;
   std::string_view line = text.substr(start, text.find('\n', offset) - start);
-  // Long pipelines: only the neighbourhood.
+  // Of a long pipeline, only the neighbourhood.
   constexpr size_t margin = 60;
   size_t column = offset - start;
   size_t skip = column > margin ? column - margin : 0;
@@ -71,7 +71,7 @@ private:
       ++at_;
   }
 
-  /// Steps into `builtin.module(`, if its bracket closes at the very end.
+  /// Skips `builtin.module(` if its parenthesis closes at the end of the text.
   bool takeAnchor(size_t end) {
     if (!ir::startsWith(text_.substr(at_), kAnchor))
       return false;
@@ -153,7 +153,7 @@ private:
                : ir::concat({"unknown pass '", name, "'; did you mean ", join(near, " or "), "?"});
   }
 
-  /// Our passes work on the whole module: refuse them inside `func.func(...)` and the like.
+  /// Throws if a pass of ours is nested in `func.func(...)` or the like: ours work on modules.
   void rejectNested(size_t from, size_t to) const {
     for (size_t i = from; i < to; ++i) {
       if (text_[i] == '{') {
@@ -171,7 +171,7 @@ private:
     }
   }
 
-  /// One past the bracket that closes the one at `open`. Quotes protect what is in them.
+  /// Returns the index after the bracket that closes the one at `open`, quotes skipped.
   size_t skipBalanced(size_t open) const {
     std::vector<size_t> brackets;
     for (size_t i = open; i < text_.size(); ++i) {
@@ -180,7 +180,7 @@ private:
       if (inOptions && (c == '"' || c == '\'')) {
         i = skipQuoted(i) - 1;
       } else if (c == '{' || c == '(') {
-        // Parentheses are nothing special inside options.
+        // Inside options, parentheses are ordinary characters.
         if (c == '{' || !inOptions)
           brackets.push_back(i);
       } else if (c == '}' || (c == ')' && !inOptions)) {
@@ -289,7 +289,7 @@ std::string Pipeline::str() const {
   std::string text;
   for (const PipelineElement &element : elements_)
     text += (text.empty() ? "" : ",") + element.str();
-  // On its own this one would be read as the anchor, which means nothing.
+  // Alone, `builtin.module(...)` would be read as the anchor and disappear.
   bool looksAnchored = elements_.size() == 1 && elements_[0].name() == kAnchor;
   return looksAnchored ? std::string(kAnchor) + "(" + text + ")" : text;
 }

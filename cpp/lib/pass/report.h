@@ -23,7 +23,7 @@ public:
   void after(const PipelineElement &element, bool changed) const;
   void afterFailure(const PipelineElement &element) const;
 
-  /// The module as text with all locations, to tell whether a foreign pass changed it.
+  /// Text of the module with locations. Differs after a foreign pass changed the module.
   std::string fingerprint() const { return module_.str(/*debugInfo=*/true); }
 
 private:
@@ -38,7 +38,7 @@ class TimingReport {
 public:
   using Clock = std::chrono::steady_clock;
   void add(const std::string &name, Clock::duration time) { rows_.emplace_back(name, time); }
-  /// Adds what `total` has beyond the rows.
+  /// Adds the difference between `total` and the rows so far.
   void addRest(const std::string &name, Clock::duration total);
   void print() const;
 

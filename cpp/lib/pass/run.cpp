@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pipeline is cut into segments, each of which runs in a pass manager of its own: a row of our
-// passes folded into one external pass (so that the verifier runs once for all of them), or one
-// foreign element; a guest pass needs none and is called directly. That tells which element failed
-// without instrumentation, for which the C API has no stable functions.
+// A pipeline runs in segments, each in its own pass manager, so that the failing element is known;
+// the C API has no stable functions for instrumentation. A segment is a sequence of our passes as
+// one external pass, verified once, or one foreign element. Guest passes are called directly.
 #include "hlotag/pass/run.h"
 #include "hlotag/pass/registry.h"
 #include "report.h"
@@ -20,8 +19,8 @@ namespace {
 using Clock = TimingReport::Clock;
 constexpr std::string_view kModule = "builtin.module";
 
-/// MLIR wants one TypeID per pass class for as long as the process lives. `key` is the address of
-/// the class's PassInfo.
+/// Returns the TypeID of a pass class for the life of the process. `key` is the address of the
+/// class's PassInfo.
 MlirTypeID typeIdOf(const void *key) {
   static std::mutex mutex;
   static MlirTypeIDAllocator allocator = capi::fn().mlirTypeIDAllocatorCreate();
@@ -50,7 +49,7 @@ public:
 
   void addOwned(MlirPass pass) { capi::fn().mlirPassManagerAddOwnedPass(manager_, pass); }
 
-  /// The reason if MLIR does not accept `text`.
+  /// Returns why MLIR rejects `text`, or nothing.
   std::optional<std::string> addText(const std::string &text) {
     std::string reason;
     MlirLogicalResult result = capi::fn().mlirOpPassManagerAddPipeline(
@@ -67,7 +66,7 @@ private:
   MlirPassManager manager_;
 };
 
-/// Neighbours in the pipeline that run in one pass manager.
+/// Consecutive elements that run in one pass manager.
 struct Segment {
   std::vector<const PipelineElement *> elements;
   PassManager manager;
@@ -75,7 +74,7 @@ struct Segment {
   bool isOpaque() const { return elements.front()->isOpaque(); }
 };
 
-/// For a name that MLIR does not know and we do, spelled otherwise.
+/// Suggests a pass of ours for a name that MLIR rejects.
 std::string hint(const PipelineElement &element) {
   std::vector<std::string> known;
   for (const auto &pass : allPasses())
@@ -97,8 +96,8 @@ public:
   RunResult run();
 
 private:
-  /// What MLIR's external pass carries: the passes of one segment. MLIR copies a pass before it
-  /// runs it on several operations at once, hence `isCopy`; the original belongs to the executor.
+  /// User data of MLIR's external pass: the passes of one segment. MLIR clones a pass to run it on
+  /// several operations in parallel; the executor owns the original.
   struct Group {
     Executor *executor;
     std::vector<const PipelineElement *> elements;
@@ -141,7 +140,7 @@ void Executor::addElement(const PipelineElement &element, bool fold) {
     groups_.back()->elements.push_back(&element);
     return;
   }
-  // After our own passes the executor verifies, and only what they changed.
+  // After our passes the executor verifies, if their changes require it.
   bool managerVerifies = options_.verify && !element.pass;
   segments_.push_back({{&element}, PassManager(module_.context(), managerVerifies)});
   if (!element.isOpaque()) {
@@ -182,7 +181,7 @@ void Executor::destroyGroup(void *userData) {
 void Executor::runGroup(MlirOperation op, MlirExternalPass self, void *userData) {
   auto *group = static_cast<Group *>(userData);
   bool ok = false;
-  // Last line of defence: an exception must not travel through MLIR's frames.
+  // An exception must not cross MLIR's frames.
   try {
     ok = ir::Operation(op) == group->executor->module_ &&
          group->executor->runElements(group->elements);
@@ -204,7 +203,7 @@ bool Executor::runElements(const std::vector<const PipelineElement *> &elements)
 bool Executor::runPass(const PipelineElement &element) {
   size_t changesBefore = context_.rewriter().numChanges();
   Clock::time_point start = Clock::now();
-  // A copy: passes keep nothing between runs, and a pipeline may be run by several threads.
+  // A copy, because several threads may run one pipeline.
   std::unique_ptr<Pass> pass = element.pass->clone();
   context_.tags().recordOrigins(options_.debugOrigins ? pass->info().argument : "");
   bool ok = runGuarded(*pass);
@@ -259,14 +258,14 @@ bool Executor::runSegment(Segment &segment) {
   if (options_.timing && !first.pass)
     timing_.add(first.name(), Clock::now() - start);
   if (!ok) {
-    // No pass of ours said it failed: the verifier did, on what the last of them left.
+    // No pass of ours failed, so the verifier did, after the last of them.
     if (result_.failingPass.empty())
       fail(*segment.elements.back());
     printer_.afterFailure(first);
     return false;
   }
   printer_.after(first, result_.changedPasses.size() != changedBefore);
-  // Passes of others change what they like, and may destroy what the journal points to.
+  // Foreign passes may have destroyed operations in the journal.
   if (mixed_)
     context_.invalidate();
   return true;
@@ -280,7 +279,7 @@ void Executor::fail(const PipelineElement &element) {
 void Executor::rollback() {
   context_.rewriter().rollback();
   if (snapshot_)
-    // A Python pass may have kept operations, which must not go while it has them.
+    // A Python pass may hold references to operations, which then must not be destroyed.
     snapshot_->restore(/*othersHoldOn=*/hasGuests_);
   result_.changedPasses.clear();
   result_.numChanges = 0;

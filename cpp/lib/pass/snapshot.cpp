@@ -24,7 +24,7 @@ void appendBlocks(ir::Region region, const std::vector<ir::Block> &blocks) {
 void Snapshot::restore(bool othersHoldOn) {
   const capi::Table &fn = capi::fn();
   ir::Operation copy = copy_.get();
-  // Swap the bodies: destroying the copy then destroys the changed blocks, uses and all.
+  // Swap the bodies, so that destroying the copy destroys the changed blocks with their uses.
   for (intptr_t i = 0; i < module_.regions().size(); ++i) {
     std::vector<ir::Block> changed = detachBlocks(module_.regions()[i]);
     std::vector<ir::Block> former = detachBlocks(copy.regions()[i]);

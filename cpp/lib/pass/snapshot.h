@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy of a module, to go back to when passes that keep no journal fail.
+// How is a module restored when a pass without a journal fails?
 #pragma once
 
 #include "hlotag/ir/operation.h"
@@ -12,8 +12,8 @@ public:
   explicit Snapshot(ir::Operation module)
       : module_(module), copy_(ir::OwnedOperation::clone(module)) {}
 
-  /// Makes the module what it was. The operation itself stays; all that was nested in it is
-  /// replaced, and destroyed unless others may still hold on to it: then it is never freed.
+  /// Restores the module's attributes and body. The module operation stays the same object. The
+  /// changed body is destroyed; with `othersHoldOn`, it is leaked, because others may refer to it.
   void restore(bool othersHoldOn);
 
 private:

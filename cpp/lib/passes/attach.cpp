@@ -75,11 +75,11 @@ After:
   return info;
 }
 
-/// What the rules say about operations that are alike.
+/// The rules that match an operation, merged. Equal for operations with equal keys.
 struct RuleMatch {
   ir::DictionaryAttr forward; ///< null if no rule matches
   ir::DictionaryAttr derived;
-  /// What each rule gives and the rule's index, the one that wins first.
+  /// The entries and index of each matching rule, the winning rule first.
   std::vector<std::pair<ir::DictionaryAttr, size_t>> parts;
 };
 
@@ -88,7 +88,7 @@ public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
       : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
         matched_(rules_.size()) {
-    // What no rule asks for need not tell operations apart.
+    // Properties that no rule matches on are left out of keys.
     for (const Rule &rule : rules_) {
       usesOrigin_ |=
           rule.scope || rule.source || rule.phase != Phase::Both || rule.grad != rule.attrs;
@@ -132,7 +132,7 @@ private:
     for (size_t i = top + 1; i < operations.after(top); ++i) {
       ir::Operation op = operations[i].op;
       ir::Identifier name = operations[i].name;
-      // Most rules name an operation, and where others come from need not be worked out.
+      // Most rules name an operation; compute the origin of possible matches only.
       if (!mayMatch(name))
         continue;
       const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
@@ -155,7 +155,7 @@ private:
   }
 
   Subject subjectOf(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
-  /// Whether rules give `op` other entries in the backward pass.
+  /// Whether `op` gets other entries in the backward pass.
   bool dependsOnPhase(ir::Operation op);
   RuleMatch matchRules(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
   void attach(ir::Operation op, const RuleMatch &match, bool isTransposed);
@@ -174,7 +174,7 @@ private:
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
-/// A rule for the backward pass means its operations by `attrs`.
+/// Backward operations get `grad`, except from rules for the backward pass.
 const ir::DictionaryAttr &entriesFor(const Rule &rule, bool isTransposed) {
   return isTransposed && rule.phase != Phase::Backward ? rule.grad : rule.attrs;
 }
@@ -219,7 +219,7 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
     if (!rule.matches(subject))
       continue;
     matched_[rule.number - 1] = true;
-    // On a derived operation both are the same: what derives from it, again, gets that too.
+    // Operations derived from a derived operation get the same entries.
     const ir::DictionaryAttr &own = entriesFor(rule, subject.isTransposed);
     const ir::DictionaryAttr &derived = subject.isTransposed ? own : rule.grad;
     reportConflicts(op, rule, matching, subject.isTransposed);
@@ -241,7 +241,7 @@ void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTranspose
   ctx_.tags().addAttached(op, ctx_.tags().getAttached(op), added);
   if (!differs)
     return;
-  // Entries that lost to one that was there before are not of the rule, nor are their derivatives.
+  // Leave out keys that the operation had before, for derived operations too.
   ir::DictionaryAttr derived =
       carrier_.without(match.derived, carrier_.without(match.forward, added));
   carrier_.setDerived(op, derived ? derived : ir::DictionaryAttr::get(ctx_.context(), {}));
@@ -266,7 +266,7 @@ void Attacher::reportConflicts(ir::Operation op, const Rule &winner,
 }
 
 LogicalResult Attach::run(PassContext &ctx) {
-  // TOML and the policies of keys are Python's, which puts the file's rules in `rules`.
+  // Python reads TOML and puts the rules of the file into `rules`.
   if (!rulesFile_->empty())
     return ctx.emitError(ctx.module(),
                          ir::concat({"the option 'rules-file' (", *rulesFile_,

@@ -83,26 +83,26 @@ func.func private @MUST_FUSE_1(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>
   return info;
 }
 
-/// Operations of one block with the same value, in order.
+/// The operations of one block with one value, in order.
 struct Group {
   ir::Operation function;
   ir::Attribute value;
   std::vector<ir::Operation> members;
 };
 
-/// Where a group can go, or what is in the way.
+/// Decides which operations move behind a group, or why the group cannot be outlined.
 class Placement {
 public:
   enum class Obstacle { None, Value, SideEffect };
 
   Placement(const Group &group, analysis::SideEffects &effects) {
-    // Paths through values are the better explanation, so effects count only where there is none.
+    // An obstacle through values explains more, so side effects are tried second.
     if (place(group, nullptr))
       place(group, &effects);
   }
 
   Obstacle obstacle() const { return obstacle_; }
-  /// The operation outside that depends on the group, and a member that depends on it.
+  /// The obstacle: an operation outside that depends on the group, and a member that depends on it.
   ir::Operation outside() const { return outside_; }
   ir::Operation dependent() const { return dependent_; }
   /// Operations between the members that depend on the group.
@@ -137,11 +137,9 @@ bool Placement::place(const Group &group, analysis::SideEffects *effects) {
         afterOp = definition;
       dependsOnMember |= role && *role == Role::Member;
     });
-    bool throughEffect = false;
     if (effects && effects->has(op)) {
       dependsOnMember |= lastEffect == Role::Member;
-      throughEffect = !afterOp && lastEffect == Role::After;
-      if (throughEffect)
+      if (!afterOp && lastEffect == Role::After)
         afterOp = lastEffectOp;
       lastEffect = isMember ? Role::Member : dependsOnMember || afterOp ? Role::After : Role::None;
       lastEffectOp = op;
@@ -223,7 +221,7 @@ private:
     ir::DictionaryAttr entries = ctx_.tags().get(op);
     return entries ? entries.lookup(key_) : ir::Attribute();
   }
-  /// What is to be outlined already is.
+  /// Whether the group is outlined already.
   bool isCall(const Group &group) const {
     return group.members.size() == 1 && group.members[0].name() == ctx_.ids().funcCall;
   }
@@ -257,7 +255,7 @@ private:
   transforms::SymbolNames names_;
 };
 
-/// The value that all calls of a private function have, or null.
+/// Returns the value that all calls of a private function have, or null.
 ir::Attribute Outliner::valueOfCalls(const CallGraph::Function &function) {
   if (!function.isPrivate || function.isReferenced)
     return {};
@@ -271,7 +269,7 @@ ir::Attribute Outliner::valueOfCalls(const CallGraph::Function &function) {
   return value;
 }
 
-/// Whether an operation around `op` is in a group of that value, and `op` with it.
+/// Returns whether an operation around `op` has the value, and so includes `op` in its group.
 bool Outliner::isWithin(ir::Operation op, ir::Attribute value) {
   for (op = op.parent(); op && op.name() != ctx_.ids().func; op = op.parent())
     if (valueOf(op) == value)
@@ -298,7 +296,7 @@ void Outliner::collect(const CallGraph::Function &function) {
     }
     return isEntered(op) ? ir::WalkResult::Advance : ir::WalkResult::Skip;
   });
-  // A function that is one group, whose calls say so, is what this pass would make of it.
+  // The function is outlined already if its body is one group and its calls have the value.
   if (groups_.size() == firstGroup)
     return;
   ir::Attribute value = valueOfCalls(function);
@@ -326,15 +324,15 @@ void Outliner::refuse(const Group &group, const Placement &placement) {
       ir::concat({"cannot outline the ", count, " operations with ", describe(group)});
   if (placement.obstacle() == Placement::Obstacle::Value)
     message +=
-        ir::concat({": this operation is none of them, but depends on them and is needed by '",
-                    dependent, "', which is one"});
+        ir::concat({": this operation is not in the group, but uses a result of the group, and '",
+                    dependent, "' in the group uses its result"});
   else
     message +=
-        ir::concat({": this operation is none of them, and the order of side effects puts it "
-                    "before '",
-                    dependent, "', which is one, and after another one"});
+        ir::concat({": this operation is not in the group, and side effects order it after one "
+                    "operation of the group and before another, '",
+                    dependent, "'"});
   if (warns_)
-    ctx_.emitWarning(placement.outside(), message + "; they stay as they are");
+    ctx_.emitWarning(placement.outside(), message + "; the group was not outlined");
   else
     (void)ctx_.emitError(placement.outside(), message);
 }

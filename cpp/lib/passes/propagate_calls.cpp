@@ -74,17 +74,17 @@ func.func private @f_0(%x: tensor<f32>) -> tensor<f32> {
 
 constexpr size_t kNone = CallGraph::kNone;
 
-/// A function together with the entries that are handed to it.
+/// A function with the entries that its calls pass to it.
 struct Variant {
   size_t function;
-  Entries entries;             ///< without those that change nothing in the body
-  ir::Operation caller;        ///< the first call found that hands it these entries, or null
-  std::vector<size_t> callees; ///< the variant that each call in the body goes to, or kNone
-  ir::Operation op;            ///< the function itself or its copy
+  Entries entries;             ///< without entries that change nothing in the body
+  ir::Operation caller;        ///< the first call with these entries, or null
+  std::vector<size_t> callees; ///< the variant that each call in the body calls, or kNone
+  ir::Operation op;            ///< the function or its copy
   ir::FlatSymbolRefAttr symbol;
 };
 
-/// Finds the variants that the program reaches, then makes them.
+/// Finds the variants that the program reaches, then creates them.
 class Specializer {
 public:
   Specializer(PassContext &ctx, CallGraph &graph, size_t maxClones)
@@ -100,7 +100,7 @@ public:
         variantOf(f, {});
     if (failed(reach()))
       return failure();
-    // What only dead cycles call: they keep it as it is.
+    // Functions called only from dead cycles stay unchanged.
     for (size_t f = 0; f < functions().size(); ++f)
       if (!isReached_[f])
         variantOf(f, {});
@@ -115,19 +115,19 @@ public:
 private:
   const std::vector<CallGraph::Function> &functions() const { return graph_.functions(); }
 
-  /// Whether someone other than a call in this module may enter the function.
+  /// Whether the function may be called from outside the module.
   bool isRoot(size_t f) const {
     const CallGraph::Function &function = functions()[f];
     return !function.isPrivate || function.isReferenced || function.callers.empty();
   }
 
-  /// Reads the entries of all calls, and which keys all operations of a function share.
+  /// Reads the entries of all calls, and the keys that all operations of a function share.
   void summarize();
   size_t variantOf(size_t function, Entries entries, ir::Operation caller = {});
-  /// Finds all variants that those found so far lead to.
+  /// Finds the variants that the known variants call.
   LogicalResult reach();
   void resolveCallees(size_t variant);
-  /// Decides which variant keeps the function, and copies it for the others.
+  /// Decides which variant keeps the original function, and copies it for the others.
   void assignOperations();
   void write(size_t variant);
 
@@ -181,7 +181,7 @@ void Specializer::summarize() {
       ir::DictionaryAttr entries = ctx_.tags().get(op);
       sharedKeys_[f] = hasBody_[f] ? carrier_.sharedKeys(sharedKeys_[f], entries) : entries;
       hasBody_[f] = true;
-      // Once no key is shared, the rest of the body can change nothing about that.
+      // No shared key is left, and the rest of the body cannot add one.
       return sharedKeys_[f] ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
     });
   }
@@ -191,8 +191,8 @@ size_t Specializer::variantOf(size_t function, Entries entries, ir::Operation ca
   if (!hasBody_[function]) {
     entries = {};
   } else if (entries) {
-    // Keys that every operation has already make no difference to this body; its calls have them
-    // too, so neither to the functions they call.
+    // Drop keys that every operation of the body has: they change neither the body nor, as its
+    // calls have them too, the callees.
     entries.all = carrier_.without(entries.all, sharedKeys_[function]);
     entries.attached = carrier_.without(entries.attached, sharedKeys_[function]);
     if (!entries.attached)
@@ -218,7 +218,7 @@ LogicalResult Specializer::reach() {
 }
 
 void Specializer::resolveCallees(size_t variant) {
-  // By value: variantOf() moves the variants.
+  // A copy, because variantOf() reallocates the variants.
   size_t function = variants_[variant].function;
   Entries entries = variants_[variant].entries;
   std::vector<size_t> callees;
@@ -239,13 +239,12 @@ void Specializer::assignOperations() {
   for (Variant &variant : variants_)
     if (!variant.entries)
       keep(variant);
-  // A private function that nobody wants as it is needs no copy for the first that wants it
-  // changed.
+  // If no call needs the private function unchanged, its first variant needs no copy.
   for (Variant &variant : variants_)
     if (!last[variant.function])
       keep(variant);
 
-  // All copies before any change: they must be copies of what was there.
+  // Copy before any change, so that all copies have the original body.
   transforms::FunctionCopies copies(ctx_);
   for (Variant &variant : variants_) {
     if (variant.op)
@@ -261,7 +260,7 @@ void Specializer::write(size_t v) {
   size_t nextCall = 0;
   graph_.forEachSite(variant.function, variant.op, [&](ir::Operation call, size_t site) {
     size_t callee = variant.callees[nextCall++];
-    // Only calls that must change are touched; what a copy calls is read from the original.
+    // Change only calls with another callee. The callees of a copy are read from the original.
     if (callee != kNone && variants_[callee].op != functions()[variants_[callee].function].op)
       transforms::retarget(ctx_, graph_.callSites()[site], call, variants_[callee].symbol);
   });

@@ -53,7 +53,7 @@ After:
 
 LogicalResult PropagateRegions::run(PassContext &ctx) {
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
-  // Pre-order: a parent has all that its own ancestors hand it before it hands that on.
+  // Pre-order: a parent gets the entries of its ancestors before it passes them on.
   const ir::OpList &operations = ctx.operations();
   for (size_t p = 0; p < operations.size(); ++p) {
     const ir::OpList::Entry &parent = operations[p];

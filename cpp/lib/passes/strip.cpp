@@ -18,7 +18,7 @@ public:
 
 private:
   bool isRemoved(std::string_view key) const;
-  /// What stays of `entries`; null when nothing does.
+  /// Returns the entries that stay; null if none.
   ir::DictionaryAttr strip(MlirContext context, ir::DictionaryAttr entries) const;
 
   Option<std::vector<std::string>> keys_{

@@ -21,8 +21,8 @@ using namespace pass;
 
 namespace {
 
-/// Runs `body` in a function that a plugin calls: no exception may cross the plugin's frames, so
-/// `problem` keeps it until the plugin returns.
+/// Runs `body` in a callback of a plugin. Keeps an exception in `problem` until the plugin returns,
+/// because exceptions must not cross the plugin's frames.
 template <class Run> void guarded(std::exception_ptr &problem, const Run &body) noexcept {
   try {
     body();
@@ -31,14 +31,14 @@ template <class Run> void guarded(std::exception_ptr &problem, const Run &body) 
   }
 }
 
-/// What a plugin says while it registers its passes.
+/// Collects what a plugin registers.
 struct Registration {
   std::vector<GuestSpec> specs;
   std::string failure;
   std::exception_ptr problem;
 };
 
-/// What a plugin says while a pass of it runs.
+/// Collects the reports of a plugin's pass.
 struct Reports {
   std::vector<ir::Diagnostic> diagnostics;
   std::exception_ptr problem;
@@ -114,7 +114,7 @@ void fail(void *state, const char *reason) noexcept {
 
 void *function(const char *name, const char *type) noexcept { return capi::find(name, type); }
 
-/// The dynamic loader maps a file that was cut off, and dies of it (SIGBUS).
+/// Throws if the file is cut off: the dynamic loader would map it and crash (SIGBUS).
 void refuseTruncated(const std::string &path) {
 #ifdef __linux__
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -140,15 +140,15 @@ const HlotagPlugin &pluginOf(void *library, const std::string &path) {
   using Entry = const HlotagPlugin *(*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, HLOTAG_PLUGIN_ENTRY));
   if (!entry)
-    throw PluginError(path + " is no plugin of hlotag's: it has no function " HLOTAG_PLUGIN_ENTRY);
+    throw PluginError(path + " is not an hlotag plugin: it has no function " HLOTAG_PLUGIN_ENTRY);
   const HlotagPlugin *plugin = entry();
   if (!plugin)
-    throw PluginError(path + ": " HLOTAG_PLUGIN_ENTRY "() gave nothing");
-  // Only the first field means the same in every version.
+    throw PluginError(path + ": " HLOTAG_PLUGIN_ENTRY "() returned null");
+  // Only the first field is the same in every version.
   if (plugin->abi != HLOTAG_PLUGIN_ABI)
     throw PluginError(path + " was built for version " + std::to_string(plugin->abi) +
                       " of hlotag's plugin interface; this hlotag has version " +
-                      std::to_string(HLOTAG_PLUGIN_ABI) + ": build it anew");
+                      std::to_string(HLOTAG_PLUGIN_ABI) + ": build it again");
   return *plugin;
 }
 
@@ -186,7 +186,7 @@ std::vector<std::string> load(const std::string &path) {
     throw PluginError(dlerror());
   if (auto known = loaded.find(library); known != loaded.end())
     return known->second;
-  // Never closed: passes of it may be in use anywhere.
+  // Never closed, because its passes may be in use.
   return loaded[library] = registerPasses(pluginOf(library, path), path);
 }
 

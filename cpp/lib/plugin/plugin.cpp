@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin's side; compiled into each plugin.
+// The plugin's side of abi.h, compiled into each plugin.
 #include "hlotag/plugin/plugin.h"
 
 #include <string>

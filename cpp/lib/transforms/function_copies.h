@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies of functions, for callers that need another body.
+// How does a caller get a copy of a function with another body?
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
@@ -9,12 +9,12 @@
 
 namespace hlotag::transforms {
 
-/// Copies functions of one module. Reads its symbols once, so nobody else may add any meanwhile.
+/// Copies functions of one module. Reads the symbols once: nothing else may add symbols meanwhile.
 class FunctionCopies {
 public:
   explicit FunctionCopies(pass::PassContext &ctx);
 
-  /// A private copy of `function` behind `after`, named `f_0`, `f_1`, ...
+  /// Inserts a private copy of `function` after `after`, named `f_0`, `f_1`, ...
   ir::Operation copy(ir::Operation function, ir::Operation after);
   ir::FlatSymbolRefAttr symbolOf(ir::Operation function) const;
 
@@ -24,8 +24,7 @@ private:
   SymbolNames names_;
 };
 
-/// Points a call to another function. `op` is the call of `site`, or its copy in a copy of the
-/// caller.
+/// Changes the callee of a call. `op` is the call of `site`, or its copy in a copy of the caller.
 void retarget(pass::PassContext &ctx, const analysis::CallGraph::CallSite &site, ir::Operation op,
               ir::FlatSymbolRefAttr function);
 

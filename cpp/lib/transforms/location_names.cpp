@@ -12,7 +12,7 @@ public:
   explicit Renamer(const std::function<std::string(std::string_view)> &rename) : rename_(rename) {}
 
   ir::Location of(ir::Location root) {
-    // Parts before wholes, with a stack of our own: call sites chain as deep as the user's stack.
+    // Parts before wholes, without recursion: call sites are as deep as the user's stack.
     std::vector<ir::Location> pending{root};
     while (!pending.empty()) {
       ir::Location loc = pending.back();

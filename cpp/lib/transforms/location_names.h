@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Other names in the locations of a module.
+// How are the names in all locations of a module replaced?
 #pragma once
 
 #include "hlotag/pass/pass.h"
@@ -11,8 +11,8 @@
 
 namespace hlotag::transforms {
 
-/// Replaces each name in the locations of operations and of block arguments by `rename(name)`,
-/// which is called once for each distinct location.
+/// Replaces each name in the locations of operations and block arguments by `rename(name)`. Calls
+/// `rename` once for each distinct location.
 void renameLocations(pass::PassContext &ctx,
                      const std::function<std::string(std::string_view)> &rename);
 

@@ -44,10 +44,10 @@ private:
   const std::function<bool(ir::Operation)> &dependsOnPhase_;
   CallGraph graph_;
 
-  std::vector<bool> isTransposed_;             // by call site: the call itself, whoever calls it
+  std::vector<bool> isTransposed_;             // by call site, without its callers
   std::vector<bool> isForward_, isBackward_;   // by function: the phases that reach it
-  std::vector<bool> isDependent_;              // by function: it, or what it calls
-  std::vector<ir::Operation> backward_;        // by function: its copy, or null
+  std::vector<bool> isDependent_;              // by function, callees included
+  std::vector<ir::Operation> backward_;        // by function: the copy, or null
   std::vector<ir::FlatSymbolRefAttr> symbols_; // of the copies
 };
 
@@ -101,7 +101,7 @@ bool Splitter::split() {
   symbols_.resize(functions().size());
   FunctionCopies copies(ctx_);
   bool any = false;
-  // All copies before any change: they must be copies of what was there.
+  // Copy before any change, so that all copies have the original body.
   for (size_t f = 0; f < functions().size(); ++f) {
     if (!isDependent_[f])
       continue;
@@ -117,8 +117,7 @@ bool Splitter::split() {
   return any;
 }
 
-/// Points those calls in `function`, which is `f` or its copy, that are of the backward pass to
-/// copies.
+/// Makes the backward calls in `function`, which is `f` or its copy, call the copies.
 void Splitter::redirect(ir::Operation function, size_t f, bool isBackward) {
   graph_.forEachSite(f, function, [&](ir::Operation op, size_t number) {
     const CallGraph::CallSite &site = graph_.callSites()[number];

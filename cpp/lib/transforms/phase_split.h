@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that the forward and the backward pass share.
+// Which functions need a copy for the backward pass?
 #pragma once
 
 #include "hlotag/analysis/provenance.h"
@@ -10,9 +10,9 @@
 
 namespace hlotag::transforms {
 
-/// Gives the backward pass a copy of each function that both phases call and in which, or in what
-/// it calls, an operation is to have other entries there: `dependsOnPhase` says which those are.
-/// One copy a function. Returns whether there are any; `provenance` is then out of date.
+/// Copies functions for the backward pass: those that both phases call, and that contain or reach
+/// an operation with `dependsOnPhase`. One copy per function. Returns whether there are any;
+/// `provenance` is then out of date.
 bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance,
                   const std::function<bool(ir::Operation)> &dependsOnPhase);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names for new functions.
+// Which names are free for new functions?
 #pragma once
 
 #include "hlotag/ir/ir.h"
@@ -11,14 +11,14 @@
 
 namespace hlotag::transforms {
 
-/// The symbols of one module. Read once, so nobody else may add any meanwhile.
+/// The symbols of one module, read once: nothing else may add symbols meanwhile.
 class SymbolNames {
 public:
   explicit SymbolNames(ir::Operation module, const ir::OpIds &ids);
 
-  /// `name`, or if that is taken what `numbered` gives.
+  /// Returns `name`, or `numbered(name)` if it is taken.
   std::string fresh(const std::string &name);
-  /// `base_0`, `base_1`, ...: the first that is free.
+  /// Returns the first free name of `base_0`, `base_1`, ...
   std::string numbered(const std::string &base);
 
 private:
