@@ -192,9 +192,9 @@ def test_errors_in_a_file_have_none(run_python, folder):
 
 SLOW = """
 import sys
-from hlotag.cli import terminal
+from hlotag._util import progress
 from hlotag.cli import main
-terminal._PATIENCE = {patience}
+progress._PATIENCE = {patience}
 sys.exit(main({arguments}))
 """
 
@@ -223,6 +223,20 @@ def test_what_is_quick_says_nothing():
     status, text = run_in_terminal(SLOW.format(patience=100, arguments=["opt", "module.mlir"]))
     assert status == 0
     assert "\x1b" not in text and "parsing" not in text and "stablehlo.sine" in text
+
+
+def test_inner_steps_take_the_line_of_the_outer(monkeypatch):
+    from hlotag._util import progress
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.step("auditing"):
+        line = progress._line.get()
+        with progress.step("compiling"):
+            assert (progress._line.get(), line.text) == (line, "compiling")
+        assert [line.text for _ in progress.track("ab", "reading")] == ["reading (1 of 2)", "reading (2 of 2)"]
+        assert line.text == "auditing"
+    assert progress._line.get() is None
 
 
 def test_a_dumb_terminal_is_left_alone():

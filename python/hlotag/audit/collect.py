@@ -15,12 +15,12 @@ from typing import Any
 from hlotag import _compat
 from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
+from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
 from hlotag.audit import classify, cse, dumps, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.model import Audit, Op, Stage
-from hlotag.audit.progress import step, track
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule, prepared
 from hlotag.hlo.join import sources

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hlotag._util.progress import step, track
 from hlotag.audit import classify, cse
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
 from hlotag.audit.model import Audit, Stage, Step, Tag, TagState
-from hlotag.audit.progress import step, track
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hlotag._util.progress import step
 from hlotag._util.text import printable
 from hlotag.audit.model import WHERE_IT_WENT, Audit, Tag, TagState
 from hlotag.audit.render import model_explorer
@@ -131,8 +132,7 @@ def _run(args: argparse.Namespace) -> int:
     conditions = [Condition.parse(text) for text in args.fail_if]
     if args.explore:
         model_explorer.installed()  # Before anything that takes long.
-    doing = terminal.Progress()
-    with doing(f"auditing {args.dump_dir or args.file}"):
+    with step(f"auditing {args.dump_dir or args.file}"):
         audit = dataclasses.replace(_audit(args), source_root=args.sources)
     outputs: dict[str, Callable[[str], None]] = {
         "html": audit.to_html,
@@ -141,7 +141,7 @@ def _run(args: argparse.Namespace) -> int:
     }
     for name, write in outputs.items():
         if (path := getattr(args, name)) is not None:
-            with doing(f"writing {path}"):
+            with step(f"writing {path}"):
                 write(path)
     if args.json != "-":
         Console().print(audit)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._util.deep import with_room
+from hlotag._util.progress import step
 from hlotag.cli import completion, terminal
 from hlotag.cli.expectations import Report, compare, find_expectations
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
@@ -308,7 +309,6 @@ class _Opt:
         self.pipeline = pipeline
         self.filename = "<stdin>" if args.file == "-" else args.file
         self.failed = False
-        self.doing = terminal.Progress()
         self._check_names()
 
     def run(self) -> int:
@@ -328,7 +328,7 @@ class _Opt:
                 raise ArgumentError(f"--mlir-print-ir-...={name}: no such pass is in the pipeline {self.pipeline!r}")
 
     def _read(self) -> Iterator[str | bytes]:
-        with self.doing(f"reading {self.filename}"):
+        with step(f"reading {self.filename}"):
             raw = sys.stdin.buffer.read() if self.args.file == "-" else Path(self.args.file).read_bytes()
         if raw.startswith(b"ML\xefR"):
             yield raw
@@ -348,7 +348,7 @@ class _Opt:
 
     def _process(self, part: _Part) -> None:
         with new_context(allow_unregistered_dialects=self.args.allow_unregistered_dialect):
-            with self.doing(f"parsing {self.filename}", len(part.source)):
+            with step(f"parsing {self.filename}", len(part.source)):
                 module, problems = try_parse(part.source)
             if module is None:
                 self._fail(part, problems)
@@ -361,7 +361,7 @@ class _Opt:
                 return
             self._report(part, diagnostics)
             depth = nesting_depth(part.source)
-            with self.doing("writing the result", len(part.source)):
+            with step("writing the result", len(part.source)):
                 part.output = with_room(depth, lambda: self._print(module))
             if self.args.verify_roundtrip:
                 self._check_roundtrip(module)
@@ -377,7 +377,7 @@ class _Opt:
         )
         if any(prints) or args.mlir_print_ir_after_change or args.mlir_print_ir_after_failure or args.mlir_timing:
             return nullcontext()
-        return self.doing(f"running {self.pipeline}")
+        return step(f"running {self.pipeline}")
 
     def _run_options(self) -> dict[str, Any]:
         args = self.args

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands have in common: errors in words, colours, and a line that says what takes long."""
+"""What the commands have in common: errors in words, and colours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import errno
 import os
 import re
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,8 +15,6 @@ from hlotag._util.files import write_atomically
 from hlotag._util.text import printable
 from hlotag.errors import HlotagError
 
-_PATIENCE = 1.0  # seconds without a word
-_BIG = 4 << 20  # bytes that MLIR reads in about a second
 _COLOURS = {"error": "31", "warning": "35", "note": "36"}
 _INTERRUPTED = 130  # as shells have it
 
@@ -93,56 +88,3 @@ def run(program: str, failure: int, work: Callable[[], int]) -> int:
     except HlotagError as error:
         say(f"{program}: error: {error}")
     return failure
-
-
-class Progress:
-    """Says on stderr, if that is a terminal, what a command is at when it takes more than a second."""
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-
-    @contextmanager
-    def __call__(self, doing: str, size: int = 0) -> Iterator[None]:
-        """A step of the command; nothing else may be printed meanwhile.
-
-        Args:
-            doing: What is shown.
-            size: Bytes of text to parse. MLIR keeps Python from running meanwhile, so where it will take long that is said first.
-        """
-        if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-            yield
-            return
-        line = _Line(doing)
-        left = self._since + _PATIENCE - time.monotonic()
-        timer = threading.Timer(left, line.show)
-        if size > _BIG or left <= 0:
-            line.show()
-        else:
-            timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            line.remove()
-
-
-class _Line:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._lock = threading.Lock()
-        self._status: Any = None
-        self._over = False
-
-    def show(self) -> None:
-        from rich.console import Console
-
-        with self._lock:
-            if not self._over:
-                self._status = Console(stderr=True).status(self._text)
-                self._status.start()
-
-    def remove(self) -> None:
-        with self._lock:
-            self._over = True
-            if self._status is not None:
-                self._status.stop()
