@@ -37,11 +37,11 @@ def test_the_table_has_a_line_for_each_key(capsys):
 @pytest.mark.parametrize("colours", [False, True])
 def test_the_table_is_wrapped_to_the_terminal(width, colours):
     text = key_table.table(keys.catalogue(), width, colours=colours)
-    assert text.startswith("\x1b[1mna") == colours
+    assert text.startswith("\x1b[1m") == colours
     plain = re.sub(r"\x1b\[\d*m", "", text).splitlines()
     assert max(map(len, plain)) <= width
     squeezed = "".join(line[: line.find("  ") if "  " in line else None].strip() for line in plain)
-    assert all(key.name in squeezed for key in keys.catalogue() if width >= 132)
+    assert all(key.name in squeezed for key in keys.catalogue() if width >= 80)
 
 
 def test_colours_and_width_come_from_the_terminal():

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import json
 import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -18,6 +18,8 @@ from hlotag.tagging.keys import Key, catalogue
 
 _HEADER = ("name", "values", "ops", "consumer", "derived")
 _GAP = 2
+_UNBOUNDED = 10_000
+_WIDE = 80  # columns from which names are not broken
 _EXAMPLES = """\
 examples:
   hlotag keys                       # all of them
@@ -103,39 +105,25 @@ def table(keys: Sequence[Key], width: int | None, *, colours: bool) -> str:
     Returns:
       Lines, each with its end.
     """
-    rows = [_HEADER, *(_cells(key) for key in keys)]
-    widths = _widths(rows, width)
-    styles = ["1", *("2" if key.reserved else "" for key in keys)] if colours else [""] * len(rows)
-    return "".join(_lines(row, widths, style) for row, style in zip(rows, styles, strict=True))
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
 
-
-def _widths(rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
-    columns = list(zip(*rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    words = [max(len(word) for cell in column for word in cell.split()) for column in columns]
-    # The widest columns give way first; words are broken only where the terminal is too narrow for them.
-    for floors in (words, [1] * len(widths)):
-        while width is not None and sum(widths) + _GAP * (len(widths) - 1) > width:
-            room = max(range(len(widths)), key=lambda i: widths[i] if widths[i] > floors[i] else 0)
-            if widths[room] <= floors[room]:
-                break
-            widths[room] -= 1
-    return widths
+    columns = width or _UNBOUNDED
+    grid = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+    for name in _HEADER:
+        grid.add_column(name, overflow="fold", no_wrap=name == "name" and columns >= _WIDE)
+    for key in keys:
+        grid.add_row(*map(escape, _cells(key)), style="dim" if key.reserved else "")
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=columns, force_terminal=colours, no_color=not colours, highlight=False)
+    console.print(grid)
+    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
 
 
 def _cells(key: Key) -> tuple[str, ...]:
     values = "reserved" if key.reserved else str(key.values) if key.values else "any text"
     return key.name, values, ", ".join(key.ops), key.consumer, "" if key.reserved else key.derived
-
-
-def _lines(row: Sequence[str], widths: Sequence[int], style: str) -> str:
-    cells = [textwrap.wrap(cell, width, break_on_hyphens=False) or [""] for cell, width in zip(row, widths, strict=True)]
-    lines = []
-    for i in range(max(map(len, cells))):
-        parts = ((cell[i] if i < len(cell) else "").ljust(width) for cell, width in zip(cells, widths, strict=True))
-        text = (" " * _GAP).join(parts).rstrip()
-        lines.append(f"\x1b[{style}m{text}\x1b[0m\n" if style else f"{text}\n")
-    return "".join(lines)
 
 
 def markdown(keys: Sequence[Key]) -> str:
