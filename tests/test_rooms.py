@@ -64,3 +64,29 @@ def test_every_arrow_points_down():
 )
 def test_arrows_that_are_refused(module: str, code: str):
     assert len(wrong({module: ast.parse(code)})) == 1
+
+
+VIEWS = "audit.render."
+"""The views of an audit and its class, whose methods make them, are one unit."""
+
+
+def circles(trees: dict[str, ast.Module]) -> list[set[str]]:
+    """The sets of modules that import one another, lazily or not; a package's `__init__` is a module of its own."""
+    below: dict[str, set[str]] = {}
+    for module, tree in trees.items():
+        targets = {target if target in trees else target.rpartition(".")[0] for target in imports(tree)}
+        below[module] = {target if target in trees else f"{target}.__init__" for target in targets} & trees.keys()
+    while leaves := [module for module, targets in below.items() if not targets & below.keys() - {module}]:
+        for leaf in leaves:
+            del below[leaf]
+    return [{module} | (below[module] & below.keys()) for module in below]
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    trees = {name: tree for name, tree in modules().items() if not name.startswith(VIEWS)}
+    assert circles(trees) == []
+
+
+def test_a_circle_by_a_lazy_import_is_found():
+    trees = {"a": ast.parse("from hlotag.b import f"), "b": ast.parse("def f():\n    from hlotag import a"), "c": ast.parse("")}
+    assert circles(trees) == [{"a", "b"}, {"a", "b"}]
