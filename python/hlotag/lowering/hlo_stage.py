@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules, restored
 from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
 from hlotag.host.modules import copy_of
+from hlotag.lowering.hooks import Hooks
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn
 
@@ -216,29 +216,5 @@ def _cache_key_suffix(module: Any) -> str:
     return "" if stage is None else f"-hlotag-{_salt(stage)}"
 
 
-class _Hooks:
-    """The patches, in JAX while there are prepared modules: one may be compiled long after the block that lowered it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._installed = False
-        self._patches = (_compat.compile_patch(_compile), _compat.cache_key_patch(_cache_key_suffix))
-
-    def install(self) -> None:
-        with self._lock:
-            if not self._installed:
-                for patch in self._patches:
-                    patch.install()
-            self._installed = True
-
-    def remove(self) -> None:
-        with self._lock:
-            if not self._installed:
-                return
-            for patch in reversed(self._patches):
-                patch.remove()
-            self._installed = False
-        _transformations.clear()
-
-
-_hooks = _Hooks()
+# In JAX while there are prepared modules: one may be compiled long after the block that lowered it.
+_hooks = Hooks(_compat.compile_patch(_compile), _compat.cache_key_patch(_cache_key_suffix), then=_transformations.clear)

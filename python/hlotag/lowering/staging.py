@@ -15,6 +15,7 @@ from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
 from hlotag.host import connection
 from hlotag.lowering import dump, hlo_stage
+from hlotag.lowering.hooks import Hooks
 from hlotag.lowering.reproducer import with_reproducer
 from hlotag.passes import python_passes
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
@@ -30,8 +31,8 @@ from hlotag.tagging.warning import warn
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
 
-# Held while the process-wide stage changes, so that hooks are taken and given back once.
-_switching = threading.Lock()
+# Held while the process-wide stage or the number of users of the hooks changes.
+_switching = threading.RLock()
 
 
 def enable(
@@ -66,7 +67,7 @@ def enable(
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with _switching:
         if state.of_process() is None:
-            _hooks.retain()
+            _retain()
         state.set_for_process(new)
 
 
@@ -76,7 +77,7 @@ def disable() -> None:
         if state.of_process() is None:
             return
         state.set_for_process(None)
-        _hooks.release()
+        _release()
 
 
 def stage(
@@ -124,11 +125,11 @@ class StageBlock:
         self._stage = stage
 
     def __enter__(self) -> Stage | None:
-        _hooks.retain()
+        _retain()
         try:
             scopes.stages.enter(self, lambda: state.set_for_thread(self._stage))
         except BaseException:
-            _hooks.release()
+            _release()
             raise
         return self._stage
 
@@ -137,7 +138,7 @@ class StageBlock:
         try:
             scopes.stages.leave(entry)
         finally:
-            _hooks.release()
+            _release()
 
     def __call__(self, function: Callable) -> Callable:
         """The decorator form: `function`, each call of which is a block."""
@@ -301,37 +302,31 @@ def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
     return True
 
 
-class _Hooks:
-    """The patches, which are in JAX while anybody uses them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._patches = (
-            *tracing.PATCHES,
-            *marks.PATCHES,
-            _compat.value_tag_patch(_tag_value),
-            _compat.block_patch(_block_metadata),
-            _compat.lowering_patch(_lower),
-            _compat.export_patch(_as_of_now),
-            _compat.traced_patch(_as_of_now),
-        )
-
-    def retain(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                for patch in self._patches:
-                    patch.install()
-            self._users += 1
-
-    def release(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                for patch in reversed(self._patches):
-                    if not (marks.reserved.is_used and patch in marks.PATCHES):
-                        patch.remove()
-                hlo_stage.release()
+# In JAX while the process or a block has a stage.
+_hooks = Hooks(
+    *tracing.PATCHES,
+    *marks.PATCHES,
+    _compat.value_tag_patch(_tag_value),
+    _compat.block_patch(_block_metadata),
+    _compat.lowering_patch(_lower),
+    _compat.export_patch(_as_of_now),
+    _compat.traced_patch(_as_of_now),
+)
+_users = 0
 
 
-_hooks = _Hooks()
+def _retain() -> None:
+    global _users  # noqa: PLW0603
+    with _switching:
+        if _users == 0:
+            _hooks.install()
+        _users += 1
+
+
+def _release() -> None:
+    global _users  # noqa: PLW0603
+    with _switching:
+        _users -= 1
+        if _users == 0:
+            _hooks.remove(keep=marks.PATCHES if marks.reserved.is_used else ())
+            hlo_stage.release()

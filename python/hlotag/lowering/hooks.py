@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets of patches that are put into JAX and taken out together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlotag._compat.hooks import Patch
+
+
+class Hooks:
+    """Patches of JAX; safe to install and remove from several threads.
+
+    Args:
+      patches: in the order in which they are installed.
+      then: called after they are removed.
+    """
+
+    def __init__(self, *patches: Patch, then: Callable[[], object] = lambda: None) -> None:
+        self._lock = threading.Lock()
+        self._installed = False
+        self._patches = patches
+        self._then = then
+
+    def install(self) -> None:
+        """Puts the patches into JAX; does nothing if they are there."""
+        with self._lock:
+            if not self._installed:
+                for patch in self._patches:
+                    patch.install()
+            self._installed = True
+
+    def remove(self, keep: Collection[Patch] = ()) -> None:
+        """Takes the patches but those in `keep` out of JAX; does nothing if they are not there."""
+        with self._lock:
+            if self._installed:
+                for patch in reversed(self._patches):
+                    if patch not in keep:
+                        patch.remove()
+                self._then()
+            self._installed = False
