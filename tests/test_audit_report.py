@@ -11,7 +11,7 @@ import hlotag
 from audits import made_up
 from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState
 from hlotag.errors import Diagnostic
-from hlotag.tags import Dropped
+from hlotag.tagging.tags import Dropped
 
 LAYERS = 4
 

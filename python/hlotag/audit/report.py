@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlotag.tagging import keys
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
 from hlotag.audit.model import Audit, Op, Stage, Stray, Tag, TagState
+from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
 _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
