@@ -133,6 +133,19 @@ def test_a_program_has_types_work_and_what_operations_are_derived_from():
     assert audit.hlo_stage is False
 
 
+def test_what_a_shared_function_computes_has_the_line_that_calls_it():
+    def f(x):
+        for _ in range(2):
+            with hlotag.tagged({"k": "v"}):
+                x = jnp.where(x > 0, x, jnp.float32(1.0)) * jnp.tril(x)
+        return x
+
+    with hlotag.stage():
+        audit = hlotag.audit(f, jnp.ones((4, 4)))
+    inner = [tag.op for tag in audit.tags if tag.op.function != "main"]
+    assert inner and {op.source.partition(":")[0] for op in inner} == {"test_audit_report.py"}
+
+
 def test_a_report_of_many_tags_is_short():
     audit = made_up(4000)
     assert sum(problem.count for problem in audit.report.problems) == len(audit.lost)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ _STATE_OF_PASS = {
 # Of a function that is called very often, so many calls are known to its arguments.
 _CALLERS = 16
 _DERIVED = "derived by autodiff"
+# Functions that only call functions are looked through so often.
+_NESTED = 4
 # So many forward operations of a line are named.
 _FORWARD = 8
 
@@ -102,7 +104,27 @@ def read(module: Any, filename: str = "") -> Program:
                 raise ParseError(f"{file or filename}:{line}: {FRONTEND!r} of {operation.name} must be a dictionary")
             tags[number_of_op] = _tags(operation, ir)
     name = ir.StringAttr(module.operation.attributes["sym_name"]).value if "sym_name" in module.operation.attributes else "module"
+    ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
     return Program(name, _with_forward(ops, tags), tags, op_of, origins)
+
+
+def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) -> list[Op]:
+    """The operations; those without a line, in a function that one line calls, have that line.
+
+    JAX lowers small functions such as the one behind `jnp.where` once, without locations of their own.
+    """
+
+    called_from: dict[str, tuple[str, int]] = {}
+    for _ in range(_NESTED):
+        for function, calls in callers.items():
+            found = {(ops[c].file, ops[c].line) if ops[c].file else called_from.get(ops[c].function) for c in calls}
+            if len(found) == 1 and (line := found.pop()) is not None:
+                called_from[function] = line
+
+    def line_of(op: Op) -> tuple[str, int]:
+        return (op.file, op.line) if op.file else called_from.get(op.function, ("", 0))
+
+    return [op if op.file else op._replace(file=file, line=line) for op in ops for file, line in (line_of(op),)]
 
 
 def _with_forward(ops: list[Op], tagged: Container[int]) -> list[Op]:
@@ -135,16 +157,16 @@ class _Calls:
     """The calls of a module: where an argument comes from and a result is made."""
 
     def __init__(self, operations: list[Any]) -> None:
-        self._callers: dict[str, list[Any]] = {}
+        self.by_callee: dict[str, list[Any]] = {}
         self._return: dict[str, Any] = {}
         for operation in operations:
             if operation.name == "func.call":
-                self._callers.setdefault(operation.attributes["callee"].value, []).append(operation)
+                self.by_callee.setdefault(operation.attributes["callee"].value, []).append(operation)
             elif operation.name == "func.return":
                 self._return[operation.parent.operation.attributes["sym_name"].value] = operation
 
     def callers(self, function: Any) -> list[Any]:
-        return self._callers.get(function.attributes["sym_name"].value, [])[:_CALLERS]
+        return self.by_callee.get(function.attributes["sym_name"].value, [])[:_CALLERS]
 
     def result_of(self, call: Any, number: int) -> Any:
         """The value that the called function returns as a result."""

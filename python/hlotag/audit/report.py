@@ -41,6 +41,7 @@ class Problem(NamedTuple):
         tags: Their places in `audit.tags`.
         flops: Floating-point operations of their operations.
         bytes: Bytes that these read and write.
+        scope: The scope of all of them; empty if they are in several.
     """
 
     kind: str
@@ -56,11 +57,12 @@ class Problem(NamedTuple):
     tags: tuple[int, ...] = ()
     flops: int = 0
     bytes: int = 0
+    scope: str = ""
 
     @property
     def source(self) -> str:
-        """`file:line`, the file without its directory; empty if it is not known."""
-        return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
+        """`file:line`, the file without its directory; the scope if the line is not known."""
+        return f"{os.path.basename(self.file)}:{self.line}" if self.file else self.scope
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ def _needing_attention(audit: Audit) -> Iterator[Problem]:
             tags=tuple(numbers),
             flops=flops,
             bytes=size,
+            scope=first.op.scope if len({op.scope for op in ops}) == 1 else "",
         )
 
 
