@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hlotag.audit.model import Step as Step
     from hlotag.audit.model import Tag as Tag
     from hlotag.audit.model import TagState as TagState
+    from hlotag.audit.report import Problem as Problem
+    from hlotag.audit.report import Report as Report
     from hlotag.errors import ArgumentError as ArgumentError
     from hlotag.errors import Diagnostic as Diagnostic
     from hlotag.errors import HlotagError as HlotagError
@@ -67,6 +69,7 @@ __version__ = _VERSION
 # Loaded when first used: `hlotag-opt` needs the passes and not JAX.
 _HOME = {
     "audit.model": ["Audit", "Op", "Step", "Tag", "TagState"],
+    "audit.report": ["Problem", "Report"],
     "lowering.hlo_stage": ["Record", "recorded"],
     "tagging.calls": ["fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"],
     "lowering.dump": ["dump_to"],

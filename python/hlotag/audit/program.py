@@ -113,7 +113,6 @@ def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) ->
 
     JAX lowers small functions such as the one behind `jnp.where` once, without locations of their own.
     """
-
     called_from: dict[str, tuple[str, int]] = {}
     for _ in range(_NESTED):
         for function, calls in callers.items():
@@ -121,10 +120,11 @@ def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) ->
             if len(found) == 1 and (line := found.pop()) is not None:
                 called_from[function] = line
 
-    def line_of(op: Op) -> tuple[str, int]:
-        return (op.file, op.line) if op.file else called_from.get(op.function, ("", 0))
+    def with_line(op: Op) -> Op:
+        file, line = called_from.get(op.function, ("", 0))
+        return op._replace(file=file, line=line) if file else op
 
-    return [op if op.file else op._replace(file=file, line=line) for op in ops for file, line in (line_of(op),)]
+    return [op if op.file else with_line(op) for op in ops]
 
 
 def _with_forward(ops: list[Op], tagged: Container[int]) -> list[Op]:
