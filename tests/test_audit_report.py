@@ -9,7 +9,7 @@ import pytest
 
 import hlotag
 from audits import made_up
-from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState, command
 from hlotag.errors import Diagnostic
 from hlotag.tagging.tags import Dropped
 
@@ -81,6 +81,13 @@ def test_what_the_instruction_has_instead():
     (problem,) = audit_of(tags, hlo_stage=True).report.problems
     assert problem.why.endswith("; the instruction has k=other.")
     assert "one value for a key" in problem.advice
+
+
+def test_the_command_groups_what_made_it_fail(capsys):
+    condition = command.Condition.parse("lost")
+    assert command._report(audit_of(ops_of(*[TagState.LOST] * LAYERS)), [condition]) == 1
+    said = capsys.readouterr().err
+    assert "--fail-if lost: 4 tags\n  4 x k=v on stablehlo.dot_general (model.py:7): lost\n" in said
 
 
 def test_what_no_tag_stands_for_is_a_problem_too():

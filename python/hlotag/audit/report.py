@@ -10,7 +10,6 @@ import difflib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
@@ -24,7 +23,8 @@ _UNRESTORED = "hlotag's HLO stage ran and could not restore it. Please report it
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True)
+class Problem:
     """Tags with one source line, key and cause; or something else that is wrong.
 
     Attributes:

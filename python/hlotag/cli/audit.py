@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -36,6 +37,9 @@ examples:
 
 exit status: 0; 1 if a condition holds; 2 if there is nothing to audit or a file is not what it should be
 """
+
+# How many lines say what made a condition hold.
+_LISTED = 20
 
 
 class ConditionError(HlotagError):
@@ -205,5 +209,8 @@ def _report(audit: Audit, conditions: Sequence[Condition]) -> int:
         if lines:
             status = 1
             print(f"hlotag audit: --fail-if {condition.text}: {len(lines)} tags", file=sys.stderr)
-            print("".join(f"  {line}\n" for line in lines[:20]), end="", file=sys.stderr)
+            rows = [f"{count} x {line}" if count > 1 else line for line, count in Counter(lines).most_common()]
+            print("".join(f"  {row}\n" for row in rows[:_LISTED]), end="", file=sys.stderr)
+            if len(rows) > _LISTED:
+                print(f"  and {len(rows) - _LISTED} more lines", file=sys.stderr)
     return status

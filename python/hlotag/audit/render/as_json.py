@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from hlotag.audit.model import Audit, Op, Step, Stray, Tag
@@ -42,7 +43,7 @@ def as_dict(audit: Audit) -> dict[str, Any]:
         "notes": list(audit.notes),
         "hlo_stage": audit.hlo_stage,
         "sentence": audit.report.sentence,
-        "problems": [problem._asdict() for problem in audit.report.problems],
+        "problems": [asdict(problem) for problem in audit.report.problems],
         "counts": {str(state): number for state, number in sorted(audit.counts.items())},
         "ops": [_fields(op) for op in audit.ops],
         "tags": [_tag(tag) for tag in audit.tags],

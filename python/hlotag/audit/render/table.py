@@ -129,7 +129,7 @@ def _problems(problems: Sequence[Problem]) -> list[RenderableType]:
         place = f" at {problem.source}" if problem.source else ""
         head = Text.assemble(
             (f"{problem.count} x " if problem.count > 1 else "", "bold"),
-            (problem.kind, _STYLES["lost" if problem.kind == "lost" else "moved"]),
+            (problem.kind, _STYLES[TagState.LOST if problem.kind == "lost" else TagState.MOVED]),
             printable(f"  {about}{place}"),
         )
         words = Text(printable(f"{problem.why} {problem.effect}"))
