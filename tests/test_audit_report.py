@@ -99,6 +99,9 @@ def test_what_no_tag_stands_for_is_a_problem_too():
         reports=[Diagnostic("remark", "rule 1 matched nothing: {}"), Diagnostic("warning", "a gap", file="/x/model.py", line=4)],
     )
     found = {problem.kind: problem for problem in audit.report.problems}
+    assert "hlotag.enable()" in found["wrong place"].advice
+    (stray,) = audit_of(tags, strays=audit.strays, hlo_stage=True).report.problems
+    assert "Please report it" in stray.advice
     assert list(found) == ["wrong place", "no operation", "unmatched rule", "warning"]
     assert "add add.1" in found["wrong place"].why
     assert found["no operation"].source == "model.py:3" and found["warning"].source == "model.py:4"

@@ -19,7 +19,7 @@ from hlotag.tagging import keys
 _WELL = "on an instruction or went away with their operation"
 _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
-_UNRESTORED = "hlotag's HLO stage ran and could not restore it. Please report it, with audit.to_json()."
+_UNRESTORED = "hlotag's HLO stage ran and could not put it right. Please report it, with audit.to_json()."
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
 
 
@@ -212,7 +212,8 @@ def _strays(audit: Audit) -> Iterator[Problem]:
         more = f" and {len(strays) - 3} more" if len(strays) > 3 else ""
         why = f"XLA put the tag on {names}{more}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
         effect = f"{key} covers {_count(len(strays), 'instruction')} too many."
-        yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, _RESTORES)
+        advice = _UNRESTORED if audit.hlo_stage else _RESTORES
+        yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, advice)
 
 
 def _dropped(audit: Audit) -> Iterator[Problem]:

@@ -91,6 +91,7 @@ def _report(audit: Audit, lines: dict[str, str]) -> str:
     facts = f"{len(audit.tags)} tags on {tagged} of {len(audit.ops)} operations"
     if audit.instruction_count:
         facts += f"; {audit.instruction_count} instructions after XLA" + (f" ({audit.platform})" if audit.platform else "")
+    looks = "bad" if any(tag.state.needs_attention for tag in audit.tags) else "fair" if problems else "good"
     states = "".join(
         f'<li><a href="#search={quote(state.label)}" title="{escape(state.meaning)}">'
         f'{audit.counts[state]} <span class="state {state}">{escape(state.label)}</span></a></li>'
@@ -99,7 +100,7 @@ def _report(audit: Audit, lines: dict[str, str]) -> str:
     return "\n".join(
         [
             f"<header><h1>{escape(audit.name)}</h1>",
-            f'<p id="sentence" class="{"bad" if problems else "good"}">{escape(audit.report.sentence)}</p>',
+            f'<p id="sentence" class="{looks}">{escape(audit.report.sentence)}</p>',
             f'<p id="facts">{escape(facts)}</p>',
             f'<ul id="states">{states}</ul></header>',
             *_listed(problems, audit, lines),
