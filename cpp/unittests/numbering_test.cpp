@@ -68,6 +68,9 @@ TEST(numbering_of_inlined_functions) {
   // XLA leaves out the caller's name where the callee's begins with it.
   CHECK_EQ(plain(number(1) + "jit(f)/jit(g)/" + number(5) + "jit(f)/jit(g)/mul"),
            "jit(f)/jit(g)/mul");
+  // Operations of loops and branches have the whole path from the program's function.
+  CHECK_EQ(plain(number(1) + "jit(f)/a/" + number(2) + "b/" + number(5) + "jit(f)/a/b/mul"),
+           "jit(f)/a/b/mul");
   // With a second operation, the last number of each path is that of the operation.
   std::string merged = name + ";" + number(2) + "jit(f)/jit(g)/" + number(5) + "mul";
   CHECK_EQ(numbers(merged), "5");
