@@ -4,6 +4,8 @@
 #include "testing.h"
 
 #include <algorithm>
+#include <random>
+#include <unordered_map>
 #include <vector>
 
 using namespace hlotag;
@@ -12,20 +14,37 @@ namespace {
 
 const void *address(uint64_t bits) { return reinterpret_cast<const void *>(uintptr_t(bits)); }
 
+/// Whether the map knows what `keys` are the numbers of, and nothing of what lies between them.
+template <class Key> bool knowsAll(const std::vector<Key> &keys) {
+  ir::FlatMap<Key, size_t> map;
+  std::unordered_map<Key, size_t> expected;
+  for (Key key : keys) {
+    auto [value, isNew] = map.insert(key);
+    if (isNew != (expected.count(key) == 0))
+      return false;
+    *value = expected[key] = map.size();
+  }
+  for (const auto &[key, value] : expected)
+    if (!map.find(key) || *map.find(key) != value)
+      return false;
+  return map.size() == expected.size();
+}
+
 } // namespace
 
-TEST(flat_map_keys) {
-  ir::FlatMap<uint64_t, int> numbers;
-  ir::PointerPairMap<int> pairs;
-  for (uint64_t i = 0; i < 1000; ++i) {
-    *numbers.insert(i << 32 | i % 7).first = int(i);
-    *pairs.insert({address(64), address(64 * i)}).first = int(i);
+TEST(flat_map_knows_what_was_inserted) {
+  // Operations in a row, what lies at one place of each page, all of a page, and anything.
+  for (uint64_t step : {288, 4096, 1 << 20, 8}) {
+    std::vector<const void *> keys;
+    for (uint64_t i = 0; i < 5000; ++i)
+      keys.push_back(address(0x7f0000001000 + i % 4000 * step));
+    CHECK(knowsAll(keys));
   }
-  CHECK_EQ(numbers.size(), 1000u);
-  CHECK_EQ(*numbers.find(uint64_t(8) << 32 | 1), 8);
-  CHECK_EQ(*pairs.find({address(64), address(128)}), 2);
-  CHECK(!pairs.find({address(128), address(64)}));
-  CHECK(!numbers.insert(uint64_t(8) << 32 | 1).second);
+  std::mt19937_64 random(0);
+  std::vector<uint64_t> numbers;
+  for (int i = 0; i < 5000; ++i)
+    numbers.push_back(i % 2 ? random() : random() % 1000);
+  CHECK(knowsAll(numbers));
 }
 
 TEST(flat_map_knows_nothing_else) {

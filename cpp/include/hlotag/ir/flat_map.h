@@ -1,44 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How are answers kept by MLIR handle? A hash map whose look-ups return pointers.
+// How are answers kept by MLIR handle or number, in loops over all operations of a large module?
+//
+// A hash map without an allocation per entry and without erasure. Entries are in insertion order,
+// and close keys have close slots, so a loop over a module accesses the table in order. Without
+// that, the time per operation grows with the module: std::unordered_map misses the cache at each
+// look-up.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace hlotag::ir {
 
-/// Keys are pointers, pairs of pointers, or numbers.
 template <class K, class V> class FlatMap {
 public:
-  /// Returns the value of `key`, or null. The pointer stays valid.
-  V *find(const K &key) {
-    auto found = map_.find(key);
-    return found == map_.end() ? nullptr : &found->second;
+  /// Returns the value of `key`, or null. Insertion invalidates the pointer.
+  V *find(K key) { return const_cast<V *>(static_cast<const FlatMap *>(this)->find(key)); }
+  const V *find(K key) const {
+    if (heads_.empty())
+      return nullptr;
+    uint32_t at = heads_[slotOf(key)];
+    while (at != kNone && entries_[at].key != key)
+      at = entries_[at].next;
+    return at == kNone ? nullptr : &entries_[at].value;
   }
-  const V *find(const K &key) const { return const_cast<FlatMap *>(this)->find(key); }
 
   /// Returns the value of `key`, default constructed if new, and whether it is new.
-  std::pair<V *, bool> insert(const K &key) {
-    auto [entry, isNew] = map_.try_emplace(key);
-    return {&entry->second, isNew};
+  std::pair<V *, bool> insert(K key) {
+    if (V *known = find(key))
+      return {known, false};
+    return {&add(key), true};
   }
-  V &add(const K &key) { return map_[key]; }
+  /// As `insert`, for a key that is not in the map.
+  V &add(K key) {
+    if (entries_.size() * 3 >= heads_.size() * 2)
+      rehash(heads_.empty() ? 64 : heads_.size() * 2);
+    uint32_t &head = heads_[slotOf(key)];
+    entries_.push_back({key, head, V{}});
+    head = uint32_t(entries_.size() - 1);
+    return entries_.back().value;
+  }
 
-  size_t size() const { return map_.size(); }
-  void reserve(size_t number) { map_.reserve(number); }
+  size_t size() const { return entries_.size(); }
+  /// Allocates the table for `number` entries.
+  void reserve(size_t number) {
+    entries_.reserve(number);
+    size_t size = 64;
+    while (size * 2 < number * 3)
+      size *= 2;
+    if (size > heads_.size())
+      rehash(size);
+  }
 
 private:
-  struct Hash {
-    size_t operator()(const void *key) const { return reinterpret_cast<uintptr_t>(key) >> 4; }
-    size_t operator()(const std::pair<const void *, const void *> &key) const {
-      return (*this)(key.first) * 0x9E3779B97F4A7C15ull + (*this)(key.second);
-    }
-    size_t operator()(uint64_t key) const { return size_t(key); }
+  static constexpr uint32_t kNone = ~uint32_t(0);
+  struct Entry {
+    K key;
+    uint32_t next; ///< the entry before in the same slot
+    V value;
   };
-  std::unordered_map<K, V, Hash> map_;
+
+  /// Keeps the order of keys within a page, and spreads pages: addresses repeat at powers of two.
+  static uint64_t hash(const void *key) {
+    auto bits = reinterpret_cast<uintptr_t>(key);
+    return (((bits >> 12) * 0x9E3779B97F4A7C15ull) >> 32) + (bits >> 7);
+  }
+  static uint64_t hash(const std::pair<const void *, const void *> &key) {
+    return hash(key.first) + hash(key.second) * 3;
+  }
+  /// A number, or two numbers in one.
+  static uint64_t hash(uint64_t key) { return key + (key >> 32) * 0x9E3779B97F4A7C15ull; }
+  size_t slotOf(K key) const { return size_t(hash(key)) & (heads_.size() - 1); }
+
+  void rehash(size_t size) {
+    heads_.assign(size, kNone);
+    for (size_t at = 0; at < entries_.size(); ++at) {
+      uint32_t &head = heads_[slotOf(entries_[at].key)];
+      entries_[at].next = head;
+      head = uint32_t(at);
+    }
+  }
+
+  std::vector<uint32_t> heads_; // by slot: the last entry
+  std::vector<Entry> entries_;
 };
 
 template <class V> using PointerMap = FlatMap<const void *, V>;
