@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 namespace hlotag::hlo {
 
 namespace {
+
+// The heavy kind of products of matrices and convolutions.
+constexpr std::string_view kContraction = "contraction";
 
 class Join {
 public:
@@ -26,8 +30,10 @@ public:
     findUsers();
     findResults();
     for (size_t i : order_)
-      if (facts_[i].isUnsure)
+      if (facts_[i].isUnsure) {
         followUsers(i);
+        findPart(i);
+      }
     fillWrappers();
     fillRegions();
     adoptNameless();
@@ -85,9 +91,11 @@ private:
     const Kinds::Kind &kind = module_.kind(i);
     if (kind.isWrapper || kind.isParameter)
       return true;
+    const Ids &ids = facts_[i].ids;
+    if (!ids.empty() && operations_.kind(ids[0]).opcode != opcode(i) && slicedContraction(i))
+      return false;
     // A heavy operation is a step of its own to whoever wrote it: a name that says otherwise is a
     // neighbour's.
-    const Ids &ids = facts_[i].ids;
     bool isTelling = kind.isMove || kind.isHeavy;
     return !ids.empty() && (!isTelling || operations_.becomes(ids[0], opcode(i)));
   }
@@ -332,6 +340,40 @@ private:
     return !wanted.empty() ? wanted : !helpers.empty() ? helpers : named;
   }
 
+  /// The contraction that an instruction is a slice of, reshaped or not.
+  std::optional<size_t> slicedContraction(size_t i) const {
+    bool isPart = module_.kind(i).isSlice;
+    for (int step = 0; isPart && step < 8; ++step) {
+      i = module_.source(module_.instructions[i].operands.at(0));
+      if (module_.kind(i).heavy == kContraction)
+        return i;
+      isPart = module_.kind(i).isReshaped;
+    }
+    return std::nullopt;
+  }
+
+  /// XLA makes one contraction of several that share an operand, under the name of one of them, and
+  /// slices of it: the users of a slice say whose part it is, and the contraction is of all of
+  /// them.
+  void findPart(size_t i) {
+    std::optional<size_t> whole = slicedContraction(i);
+    if (!whole)
+      return;
+    Ids parts;
+    for (int64_t number : facts_[i].wanted) {
+      int64_t source = operations_.source(number, opcode(*whole));
+      if (source != kNone && operations_.kind(source).heavy == kContraction &&
+          numElements(operations_.dimensions(source)) == numElements(module_.dimensions(i)))
+        parts.push_back(source);
+    }
+    if (parts.size() != 1)
+      return;
+    facts_[i].ids = parts;
+    Ids &all = facts_[*whole].ids;
+    if (std::find(all.begin(), all.end(), parts[0]) == all.end())
+      all.push_back(parts[0]);
+  }
+
   /// Whether an operation has entries, and all of them are among `entries`.
   bool bears(const Entries &entries, int64_t number) {
     const Entries &own = operations_.entries(number);
@@ -383,18 +425,34 @@ private:
     return root;
   }
 
-  /// What is nameless in the body of a reduction, a sort or a scatter belongs to that.
+  /// What is in the body of a reduction, a sort or a scatter belongs to that, if it is nameless;
+  /// else to the operations in its regions, for XLA makes equal bodies one, with the names of any.
   void fillRegions() {
-    std::vector<size_t> callers;
+    std::vector<std::vector<size_t>> callers(module_.computations.size());
     for (size_t i : order_)
       if (!facts_[i].ids.empty() && !module_.kind(i).isControl)
-        callers.push_back(i);
-    for (size_t caller : callers)
-      for (size_t callee : module_.instructions[caller].called)
-        for (size_t i = module_.computations[callee].begin; i < module_.computations[callee].end;
-             ++i)
-          if (facts_[i].ids.empty() && !module_.kind(i).isXlasOwn)
-            facts_[i].ids = facts_[caller].ids;
+        for (size_t callee : module_.instructions[i].called)
+          callers[callee].push_back(i);
+    for (size_t callee = 0; callee < callers.size(); ++callee)
+      for (size_t i = module_.computations[callee].begin; i < module_.computations[callee].end; ++i)
+        fillFrom(callers[callee], i);
+  }
+
+  void fillFrom(const std::vector<size_t> &callers, size_t i) {
+    Ids &ids = facts_[i].ids;
+    Ids found;
+    unique_.start();
+    for (size_t caller : callers) {
+      if (!ids.empty()) {
+        int64_t number = operations_.counterpart(ids[0], facts_[caller].ids);
+        if (number != kNone)
+          unique_.add(found, number);
+      } else if (!module_.kind(i).isXlasOwn) {
+        found = facts_[caller].ids;
+      }
+    }
+    if (!found.empty())
+      ids = std::move(found);
   }
 
   /// Relabelled arguments: only tags can tell whose they are.

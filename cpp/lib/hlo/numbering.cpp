@@ -114,17 +114,16 @@ std::string inlinedName(std::string_view name, std::string_view token) {
 }
 
 /// Splits the name of combined collectives, `prefix/(a:b)`. Empty for other names. XLA writes one
-/// name for equal ones, but numbers make all names distinct.
-std::vector<std::string> combinedNames(std::string_view name, std::string_view token) {
-  std::string number = std::string(1, kMark).append(token) + ':';
-  std::string first = '(' + number;
+/// name for equal ones, but numbers, of this module or another, make all names distinct.
+std::vector<std::string> combinedNames(std::string_view name) {
+  std::string first = {'(', kMark};
   size_t open = name.substr(0, first.size()) == first ? 0 : name.find('/' + first) + 1;
   if (name.empty() || name.back() != ')' || name.substr(open, first.size()) != first)
     return {};
   std::string_view inside = name.substr(open + first.size(), name.size() - open - first.size() - 1);
   std::vector<std::string> names;
-  for (std::string_view part : split(inside, ':' + number))
-    names.push_back(std::string(name.substr(0, open)).append(number).append(part));
+  for (std::string_view part : split(inside, std::string{':', kMark}))
+    names.push_back(std::string(name.substr(0, open)).append(1, kMark).append(part));
   return names;
 }
 
@@ -163,7 +162,7 @@ std::string combine(const std::vector<std::string> &names) {
 /// Calls `visit` with the name of each operation that became the instruction.
 template <class Visit>
 void forEachName(std::string_view name, std::string_view token, Visit visit) {
-  std::vector<std::string> combined = combinedNames(name, token);
+  std::vector<std::string> combined = combinedNames(name);
   for (const std::string &part : combined)
     forEachName(part, token, visit);
   if (!combined.empty())
@@ -248,7 +247,7 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
   if (found->after.find(kMark) == name.npos)
     return {numbersIn(name, token), {}, false};
   NumberedName read;
-  read.isCombined = !combinedNames(name, token).empty();
+  read.isCombined = !combinedNames(name).empty();
   forEachName(name, token, [&](std::string_view one) {
     std::vector<int64_t> path = numbersIn(one, token);
     if (path.empty())
@@ -263,7 +262,7 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
 std::string withoutNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
   if (!findNumber(name, token))
     return std::string(name);
-  std::vector<std::string> names = combinedNames(name, token);
+  std::vector<std::string> names = combinedNames(name);
   for (std::string &part : names)
     part = withoutNumbers(part, token, isOnePlace);
   if (!names.empty())

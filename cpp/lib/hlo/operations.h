@@ -5,6 +5,7 @@
 
 #include "hlotag/hlo/program.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,20 @@ public:
   }
 
   Ids helpers(int64_t number, size_t opcode) { return select(at(number).helpers, opcode); }
+
+  /// The operation that stands in a region of the first of `parents` where `number` stands in one
+  /// of its own parent, itself if that is among them; `kNone` if another kind of operation is
+  /// there.
+  int64_t counterpart(int64_t number, const Ids &parents) const {
+    int64_t own = at(number).parent;
+    if (std::find(parents.begin(), parents.end(), own) != parents.end())
+      return number;
+    int64_t parent = parents[0];
+    int64_t found = parent + number - own;
+    bool isAlike = own != kNone && size_t(found) < size() && at(found).parent == parent &&
+                   at(found).name == at(number).name;
+    return isAlike ? found : kNone;
+  }
 
   /// Those of the users that leave all elements in their order.
   const Ids &relabellings(int64_t number) {

@@ -90,6 +90,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   Table dimensions(program.dimensions,
                    [](ir::Attribute type) { return type ? dimensionsIn(type.str()) : Ids(); });
   ir::PointerMap<size_t> places;
+  Ids parents(flow.size(), kNone);
   for (size_t i = 0; i < flow.size(); ++i) {
     auto [op, name, numNested, hasRegions] = operations[i + 1];
     ir::Location location = op.location();
@@ -97,12 +98,15 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
     auto [place, isNew] = places.insert((named ? named.child() : location).opaque());
     if (isNew)
       *place = places.size();
+    // Inner operations follow, and overwrite it.
+    std::fill_n(parents.begin() + ptrdiff_t(i + 1), numNested, int64_t(i));
     program.operations.push_back({names[name],
                                   entries[op.attr(ir::kFrontendAttributes)],
                                   dimensions[typeOf(op)],
                                   numbersOf(flow.operands(i)),
                                   *place,
                                   values[i],
+                                  parents[i],
                                   {}});
   }
   program.results = numbersOf(flow.results());
@@ -120,7 +124,7 @@ Program Program::ofInstructions(const Module &module, const Kinds &kinds, const 
     if (numbers.at(i) == kNone)
       continue;
     size_t number = program.operations.size();
-    program.operations.push_back({number, number, number, {}, number, number, {}});
+    program.operations.push_back({number, number, number, {}, number, number, kNone, {}});
     program.names.push_back(kinds[module.instructions[i].opcode].name);
     program.entries.push_back(module.attributes(i));
     program.dimensions.push_back(module.dimensions(i));
