@@ -34,7 +34,7 @@ import hlotag
 from audit_opcodes import GLUE, MOVERS, RELABELLED, computes, rewritten
 from audit_programs import programs
 from hlotag import _compat
-from hlotag.audit import TagState
+from hlotag.audit import TagState, dumps
 from hlotag.audit.collect import audit_lowered
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
@@ -148,32 +148,16 @@ def compile_with_ids(case: Case) -> list[Seen]:
     options = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
     with tempfile.TemporaryDirectory() as folder, _compat.without_disk_cache():
         _compat.lowered_with(case.lowered, module).compile({"xla_dump_to": folder, **options})
-        files = sorted(Path(folder).glob("*.hlo.pb"))
-        first = [f for f in files if f.name.endswith("before_optimizations.hlo.pb")]
-        last = [f for f in files if f.name.endswith("cpu_after_optimizations.hlo.pb")]
-        between = [f for f in files if ".after_" in f.name]
-        return [see(pass_of(f.name), HloModule(module_in(f.read_bytes()))) for f in (*first, *between, *last)]
-
-
-def pass_of(name: str) -> str:
-    found = re.search(r"\.after_(.+?)\.(?:before_|hlo)", name)
-    return found[1] if found else name
-
-
-def module_in(data: bytes) -> bytes:
-    """Field 1 of a serialized HloProto."""
-    position, shift, size = 1, 0, 0
-    while True:
-        byte = data[position]
-        size |= (byte & 127) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 128:
-            return data[position : position + size]
+        dump = dumps.largest(dumps.find(Path(folder)))
+        first, last = dump.ends
+        return [see(name, dumps.read(file)) for name, file in (("", first), *dump.passes, ("optimized", last))]
 
 
 def has_effect(operation: ir.Operation) -> bool:
-    """Whether an operation does more than make its results; a custom call counts, whatever it says."""
-    effects = ("stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
+    """Whether an operation does more than make its results."""
+    if operation.name == "stablehlo.custom_call":
+        return "has_side_effect" in operation.attributes and ir.BoolAttr(operation.attributes["has_side_effect"]).value
+    effects = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
     return operation.name in effects or any(has_effect(inner) for inner in inside(operation))
 
 
@@ -240,6 +224,7 @@ class Truth:
         self._seen = compile_with_ids(case)
         self._last = self._seen[-1]
         self._made = self._renamed()
+        self._merged = self._merged_dots()
         self._of = self._owners()
         self._unused = unused(copy_of(case.lowered))
 
@@ -270,7 +255,8 @@ class Truth:
             """As often as an instruction of its own kind is there; where it became others, as often as all of these are."""
             alike = Counter((i.opcode, i.dimensions) for i in map(self._last.instructions.__getitem__, names))
             of_its_kind = [count for (opcode, _), count in alike.items() if opcode == own]
-            return max(of_its_kind, default=min(alike.values()))
+            is_there = any(self._last.instructions[name].opcode == own for name in main)
+            return max(of_its_kind, default=0 if is_there else min(alike.values()))
 
         if copies(on) < copies(main):
             return TagState.LOST
@@ -340,6 +326,8 @@ class Truth:
         for name, number in self._made.items():
             if name in result and not result[name]:
                 result[name] = {number}
+        for name, numbers in self._merged.items():
+            result[name] = result.get(name, set()) | numbers
         return {name: owners for name, owners in result.items() if owners}
 
     def _renamed(self) -> dict[str, int]:
@@ -360,13 +348,41 @@ class Truth:
                     used = {operand.name for i in alike for operand in before.instructions[i].operands}
                     size = prod(after.instructions[come].dimensions)
                     same_size = [n for n in left if prod(before.instructions[n].dimensions) == size]
-                    gone = next((n for n in same_size if n in used), next(iter(same_size), None))
+                    same_name = [n for n in old if set(before.named[n]) & set(after.named[come])]
+                    gone = next((n for n in same_size if n in used), next(iter([*same_size, *same_name]), None))
                     if gone is None:
                         continue
-                    left.remove(gone)
+                    left = [n for n in left if n != gone]
                     for number in self._named_or_made(before, made, gone)[:1]:
                         made[come] = number
+            if after.by == "splitk-rewriter":  # A dot with one dimension more, and a sum over that.
+                sums = {
+                    name: after.instructions[name].operands[0].name
+                    for name in came
+                    if after.instructions[name].opcode == "reduce"
+                }
+                made.update({name: made[dot] for name, dot in sums.items() if dot in made})
         return made
+
+    def _merged_dots(self) -> dict[str, set[int]]:
+        """The dots that GPU's compiler made of several with one operand in common, and what these computed."""
+        merged: dict[str, set[int]] = {}
+        for before, after in itertools.pairwise(self._seen):
+            came = [i for name, i in after.instructions.items() if name not in before.instructions and i.opcode == "dot"]
+            went = [i for name, i in before.instructions.items() if name not in after.instructions and i.opcode == "dot"]
+            for dot in came:
+                if after.by == "dot-merger":
+                    parts = Counter(
+                        i.dimensions for i in after.instructions.values() if i.opcode == "slice" and i.operands[0] is dot
+                    )
+                    shared = {operand.name for operand in dot.operands}
+                    of = [i for i in went if parts[i.dimensions] and shared & {operand.name for operand in i.operands}]
+                    merged[dot.name] = {n for i in of for n in self._named_or_made(before, self._made, i.name)}
+                else:
+                    named = set(after.named[dot.name])
+                    old = [i.name for i in went if i.name in merged and named & set(before.named[i.name])]
+                    merged.update({dot.name: merged[name] for name in old})
+        return {name: numbers for name, numbers in merged.items() if name in self._last.instructions}
 
     def _named_or_made(self, seen: Seen, made: dict[str, int], name: str) -> list[int]:
         opcode = seen.instructions[name].opcode

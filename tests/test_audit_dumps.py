@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections import Counter
 
 import jax
@@ -14,7 +15,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from hlotag import _compat
-from hlotag.audit import TagState, program
+from hlotag.audit import TagState, dumps, program
 from hlotag.audit.collect import _named
 from hlotag.cli import main
 from hlotag.hlo import HloModule
@@ -116,3 +117,45 @@ def test_the_command_says_of_a_module_what_the_audit_in_process_says(tmp_path, c
     assert expected.counts[TagState.RESTORED]
     assert main(["audit", str(file), "--no-hlo", "--fail-if", "lost"]) == 1
     assert "compiled without hlotag's HLO stage" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_a_module_that_xla_finishes_under_another_number_is_one(tmp_path):
+    """As TPU's compiler does with complex numbers, after some passes."""
+    options = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
+    x, w = jnp.ones((4, WIDTH)), jnp.ones((4, WIDTH, WIDTH))
+    with _compat.without_disk_cache():
+        jax.jit(scanned(set_xla_metadata)).lower(x, w).compile({"xla_dump_to": str(tmp_path), **options})
+    expected = hlotag.audit(tmp_path).to_json()
+    files = sorted(file for file in tmp_path.glob("module_*.hlo.pb") if re.search(r"\.\d{4}\.|after_opt", file.name))
+    for file in files[len(files) // 3 :]:
+        file.rename(file.with_name(re.sub(r"module_\d+", "module_9999", file.name)))
+    assert hlotag.audit(tmp_path).to_json() == expected
+
+
+GROUP = 'frontend_attributes={_scheduling_group_id="7",k="v"}, '
+SCHEDULED = """
+HloModule scheduled
+ENTRY main {{
+  x = f32[8] parameter(0)
+  ROOT {name} = f32[8] tanh(x), {attributes}metadata={{op_name="jit(f)/tanh"}}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("tanh.1", TagState.USED),
+        ("tanh.2", TagState.LOST),  # Another instruction, which XLA gave no entry.
+    ],
+)
+def test_a_key_that_xla_takes_from_an_instruction_that_stays_is_used(name, state):
+    def module(name, attributes):
+        return HloModule(_compat.hlo_from_text(SCHEDULED.format(name=name, attributes=attributes)))
+
+    first, last = module("tanh.1", GROUP), module(name, 'frontend_attributes={k="v"}, ')
+    by = "legalize-scheduling-annotations"
+    found = {tag.key: tag for tag in dumps.of_modules(first, last, [(by, last)]).tags}
+    assert found["k"].state == TagState.KEPT
+    assert found["_scheduling_group_id"].state == state
+    assert state == TagState.LOST or found["_scheduling_group_id"].steps[-1].by == by

@@ -251,3 +251,10 @@ def test_bytes_of_all_kinds_are_joined_or_refused(serialized):
         for at in random.integers(0, len(data), size=3):
             data[at] = random.integers(0, 256)
         joins(bytes(data))
+
+
+@pytest.mark.parametrize(("platform", "expected"), [("cpu", {"_scheduling_group_id": "1", "k": "v"}), ("tpu", {"k": "v"})])
+def test_what_a_compiler_has_read_and_taken_away_stays_away(platform, expected):
+    rules = Rules([{"_scheduling_group_id": "1", "k": "v"}], ("*",), platform=platform)
+    assert rules.entries_for({}, [0], [], is_operation=True) == expected
+    assert rules.entries_for({"_scheduling_group_id": "1"}, [0], [], is_operation=True) == {"_scheduling_group_id": "1", "k": "v"}

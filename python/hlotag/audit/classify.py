@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hlotag import keys
 from hlotag.audit.cse import Eliminated
 from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
@@ -21,6 +22,8 @@ _NO_EVIDENCE = {"constant", "fusion", "parameter"}
 _HAND_ON_NOTHING = {"stablehlo.constant", "func.call"}
 # What tags that XLA's first module lacks went by.
 CONVERSION = "conversion to HLO"
+# By operation and key, the pass that took a tag away.
+Taken = Mapping[tuple[int, str], str]
 # How far from where it belongs a tag that moved is looked for.
 _NEAR = 3
 
@@ -69,6 +72,7 @@ def classify(
     captures: Sequence[Capture],
     live: Callable[[], set[int]],
     eliminated: Callable[[], Eliminated],
+    taken: Callable[[], Taken],
     *,
     has_program: bool = True,
 ) -> Findings:
@@ -80,6 +84,7 @@ def classify(
         captures: The HLO modules, in the order in which XLA had them.
         live: Finds the operations that the program needs; called if some tagged one is gone.
         eliminated: Finds those that were equal to others; called if one that the program needs is gone.
+        taken: Finds the tags that passes of XLA's read and took away; called if one is missing that they take.
         has_program: Whether the tags are those of a program; if not, the first capture is where they are.
 
     Returns:
@@ -91,7 +96,7 @@ def classify(
         joined = _computed(capture, eliminated) if capture.stage == Stage.OPTIMIZED else capture.joined
         equals = eliminated if capture.stage == Stage.OPTIMIZED else set
         view = _View(ops, capture, Matching(ops, capture.named, joined), tags, equals)
-        _follow(view, tags, live, eliminated)
+        _follow(view, tags, live, eliminated, taken)
         findings.strays, findings.main = view.strays(ops), view.matching.main
     findings.tags = [
         Tag(key, value, ops[number], tuple(way)) for number, ways in tags.items() for (key, value), way in ways.items()
@@ -124,13 +129,18 @@ def _follow(
     tags: Mapping[int, Ways],
     live: Callable[[], set[int]],
     eliminated: Callable[[], Eliminated],
+    taken: Callable[[], Taken],
 ) -> None:
     """Appends to each tag's way what became of it in a view."""
     for number, ways in tags.items():
         for (key, value), way in ways.items():
             # What is part of another where XLA begins may be an instruction in the end.
-            if way[-1].state not in _GONE or view.is_back(number, key, value):
-                way.append(view.step(number, key, value, live, eliminated))
+            if way[-1].state in _GONE and not view.is_back(number, key, value):
+                continue
+            step = view.step(number, key, value, live, eliminated)
+            if step.state == TagState.LOST and keys.is_taken(key) and (by := taken().get((number, key))):
+                step = Step(view.stage, TagState.USED, by)
+            way.append(step)
 
 
 def with_passes(
@@ -148,7 +158,7 @@ def with_passes(
     """
     if len(passes) < 2:
         return list(tags)
-    plain = (TagState.KEPT, TagState.RESTORED)
+    plain = (TagState.KEPT, TagState.RESTORED, TagState.USED)
     wanted = [tag for tag in tags if (tag.state.needs_attention if only_attention else tag.state not in plain)]
     open_ = {(tag.op.id, tag.key): tag for tag in wanted}
     # The last module in which the tag was still on an instruction that may compute its operation.
@@ -237,7 +247,7 @@ class _View:
         names = _each(bearing)
         if self.restored and any(key in self.restored.get(i.name, ()) for i in bearing):
             return Step(self.stage, TagState.RESTORED, "hlotag's HLO stage", instructions=names)
-        if len(bearing) < len(main) and self._copies(number, bearing) < self._copies(number, main):
+        if len(bearing) < len(main) and self._copies(number, bearing, main) < self._copies(number, main, main):
             return Step(self.stage, TagState.LOST, detail=f"on {len(bearing)} of {len(main)} instructions", instructions=names)
         shared = {
             owner
@@ -248,7 +258,7 @@ class _View:
         }
         if shared:
             return Step(self.stage, TagState.MERGED, detail=f"with {len(shared)} more", instructions=names)
-        if (copies := self._copies(number, bearing)) > 1:
+        if (copies := self._copies(number, bearing, main)) > 1:
             return Step(self.stage, TagState.DUPLICATED, detail=f"{copies} times", instructions=names)
         return Step(self.stage, TagState.KEPT, instructions=names)
 
@@ -263,13 +273,20 @@ class _View:
         named = self._named[instruction]
         return instruction.opcode in ("bitcast", "copy") and bool(named) and number not in named
 
-    def _copies(self, number: int, instructions: list[Any]) -> int:
-        """As often as one of the operation's own kind is there; where it became others, as often as all of these are."""
-        if len(instructions) == 1:
-            return int(instructions[0].opcode != "fusion")
-        alike = Counter((i.opcode, i.dimensions) for i in instructions if i.opcode != "fusion")
+    def _copies(self, number: int, instructions: list[Any], main: list[Any]) -> int:
+        """As often as one of the operation's own kind is there; where it became others, as often as all of these are.
+
+        Args:
+            number: The operation.
+            instructions: Those to count, of `main`.
+            main: All that compute it.
+        """
         own = opcode_of(self._ops[number].name)
-        return max((count for (opcode, _), count in alike.items() if opcode == own), default=min(alike.values(), default=0))
+        has_own = any(i.opcode == own for i in main)
+        alike = Counter(
+            (i.opcode, i.dimensions) for i in instructions if i.opcode != "fusion" and (i.opcode == own or not has_own)
+        )
+        return (max if has_own else min)(alike.values(), default=0)
 
     def _moved(self, number: int, key: str, value: str) -> Step | None:
         instruction = self._taken.get((number, key, value))

@@ -17,7 +17,7 @@ from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
-from hlotag.audit import classify, cse, dumps, liveness, program
+from hlotag.audit import classify, consumed, cse, dumps, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.model import Audit, Op, Stage
@@ -188,8 +188,9 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
-    """Has XLA write its module to a folder, before and after the pass that is looked into, or each pass that changes it."""
-    return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*" if every_pass else f"^{cse.PASS}$"}
+    """Has XLA write its module to a folder, before and after the passes that are looked into, or each pass that changes it."""
+    passes = ".*" if every_pass else f"^({cse.PASS}|{consumed.PASS})$"
+    return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
 
 
 def _depth(module: Any) -> int:
@@ -265,7 +266,7 @@ def _finish(
         def eliminated() -> cse.Eliminated:
             return cse.Eliminated(read.ops, passes())
 
-        found = classify.classify(read.ops, read.tags, captures, live, eliminated)
+        found = classify.classify(read.ops, read.tags, captures, live, eliminated, lambda: consumed.consumed(passes()))
         tags_found = found.tags
         if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
             modules = [*passes()[1:], ("", captures[-1].named)]

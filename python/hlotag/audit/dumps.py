@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hlotag._util.progress import step, track
-from hlotag.audit import classify, cse
+from hlotag.audit import classify, consumed, cse
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
@@ -83,6 +83,7 @@ def find(folder: Path) -> list[Dump]:
             dump.after = dump.after or file
         elif not dump.passes or dump.passes[-1][1].name.split(".hlo.pb")[0] != file.name.removesuffix(".txt"):
             dump.passes.append((pass_name(match["what"]), file))
+    _join_clones(found.values())
     whole = [dump for dump in found.values() if dump.before and dump.after]
     if not whole:
         raise ParseError(
@@ -90,6 +91,19 @@ def find(folder: Path) -> list[Dump]:
             "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
         )
     return whole
+
+
+def _join_clones(dumps: Iterable[Dump]) -> None:
+    """Completes the dumps of modules that XLA finished as clones: TPU's compiler gives these the old name and a new number."""
+    begun: dict[str, Dump] = {}
+    for dump in dumps:
+        name = dump.name.partition(".")[2]
+        if dump.before and not dump.after:
+            begun[name] = dump
+        elif dump.after and not dump.before and name in begun:
+            original = begun.pop(name)
+            original.after = dump.after
+            original.passes += dump.passes
 
 
 def largest(found: Sequence[Dump]) -> Dump:
@@ -194,6 +208,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
             captures,
             lambda: _live(first, program),
             lambda: cse.Eliminated(program.ops, [("", itself), *between]),
+            lambda: consumed.consumed([("", itself), *between]),
             has_program=False,
         )
         tags = [_as_sure(tag, lineage, has_passes=bool(passes)) for tag in found.tags]

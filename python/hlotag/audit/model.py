@@ -32,6 +32,7 @@ class TagState(enum.StrEnum):
     DUPLICATED = "duplicated"
     MERGED = "merged"
     RESTORED = "restored"
+    USED = "used"
     MOVED = "moved"
     CSED = "cse"
     FOLDED = "folded"
@@ -64,6 +65,7 @@ _MEANINGS = {
     TagState.DUPLICATED: "The operation became several instructions, and each has the tag.",
     TagState.MERGED: "The operation shares an instruction with others, and the tag is on it.",
     TagState.RESTORED: "XLA dropped the tag, and hlotag's HLO stage put it back.",
+    TagState.USED: "XLA read the tag, and took it away.",
     TagState.MOVED: "The tag is on an instruction of another operation.",
     TagState.CSED: "The operation was equal to another one, which stayed with its own tags.",
     TagState.FOLDED: "The operation was computed at compile time or simplified away.",
@@ -83,6 +85,7 @@ _ATTENTION = (
     TagState.CSED,
     TagState.FOLDED,
     TagState.DEAD,
+    TagState.USED,
     TagState.MERGED,
     TagState.DUPLICATED,
     TagState.RESTORED,

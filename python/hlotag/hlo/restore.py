@@ -53,6 +53,7 @@ class Rules:
       patterns: of the keys to put right; others stay as XLA left them.
       labels: patterns of the keys that names show.
       fingerprint: of the registered keys (`keys.fingerprint`) when the stage was made; later registrations do not count.
+      platform: whose compiler it is. The keys that it has read and taken away stay away.
     """
 
     def __init__(
@@ -61,10 +62,12 @@ class Rules:
         patterns: tuple[str, ...],
         labels: tuple[str, ...] = (),
         fingerprint: str = "",
+        platform: str = "",
     ):
         self._tags = [tags_of(found, patterns) for found in entries]
         self._written = {entry for tags in self._tags for entry in tags.items()}
         self._labels = labels
+        self._taken = {key for tags in self._tags for key in tags if platform and keys.is_taken(key, platform)}
         # Keys that say where in a schedule, a stream or a memory something is: helpers need not and may not share them.
         registered = keys.registered_in(fingerprint)
         self._of_one_place = {key for tags in self._tags for key in tags if key in registered or keys.is_of_one_place(key)}
@@ -89,7 +92,8 @@ class Rules:
         after = {k: v for k, v in before.items() if (k, v) in from_callers or not self._is_written(k, v, is_combined)}
         for key, value in self._merged(own, is_combined).items():
             is_xlas = key in before and not self._is_written(key, before[key], is_combined)
-            if not is_xlas and (is_operation or key not in self._of_one_place):
+            is_taken = key in self._taken and key not in before
+            if not is_xlas and not is_taken and (is_operation or key not in self._of_one_place):
                 after[key] = value
         return after
 

@@ -89,11 +89,12 @@ _name_in_xla = functools.lru_cache(maxsize=256)(_compat.hlo_module_name)
 class _Restoration:
     """The HLO stage of one compilation, which XLA calls back."""
 
-    def __init__(self, module: Any, stage: Stage, platform: Platform):
+    def __init__(self, module: Any, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
         self.error: Exception | None = None
         self.was_called = False
         self._stage = stage
+        self._backend = backend
         self._platform = platform
         self._name = _name_in_xla(module.operation.attributes["sym_name"].value)
         self._records = recorded.innermost()
@@ -111,7 +112,8 @@ class _Restoration:
 
     def _restored(self, module: bytes) -> bytes:
         program = self.origins.program
-        rules = Rules(program.entries(), self._stage.hlo, self._stage.op_names, self._stage.keys)
+        stage = self._stage
+        rules = Rules(program.entries(), stage.hlo, stage.op_names, stage.keys, self._backend.platform)
         after = restored(module, program, rules, keeps_frames=self._platform.renumbers_frames)
         if self._records is not None:
             before = HloModule(module)
@@ -140,7 +142,7 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
             "some, tags that its passes drop stay dropped; jax 0.12 has no such limit"
         )
         return compile_like(module)
-    restoration = _Restoration(module, stage, platform)
+    restoration = _Restoration(module, stage, backend, platform)
     with _transformations.running(restoration.origins.token, restoration):
         executable = compile_like(restoration.origins.module)
     if restoration.was_called and restoration.error is None:

@@ -71,6 +71,7 @@ class Key:
       doc: one or two sentences.
       reserved: whether it belongs to JAX, Shardy, XLA or hlotag, and tags must not use it.
       otherwise: what XLA does with an illegal value.
+      taken_by: the backends whose compilers take it away once they have read it.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Key:
     doc: str
     reserved: bool = False
     otherwise: str = ""
+    taken_by: tuple[str, ...] = ()
 
 
 _INT32 = Values(integer_bits=32)
@@ -116,9 +118,10 @@ _CATALOGUE: tuple[Key, ...] = (
         "_scheduling_group_id",
         Values(("noop",), pattern="[+-]?[0-9]+|(?:[+-]?[0-9]+)?:[+-]?[0-9]+", text="noop, G, G:I, :I (G, I: integers)"),
         ("any", "on gpu: asynchronous collectives, gemm, Triton gemm"),
-        "gpu, tpu (unverified)",
+        "gpu, tpu",
         "drop",
         "Operations to schedule as one group. Each group needs an id of its own: give the backward pass another one by grad=.",
+        taken_by=("gpu", "tpu"),
     ),
     Key(
         "keep_original_sequence_order_in_group",
@@ -440,6 +443,17 @@ def _values(name: str, values: Any) -> Values | None:
 def is_of_one_place(name: str) -> bool:
     """Whether the catalogue, registrations apart, says of a key that it names one place in a schedule, a stream or a memory."""
     return name in _known and _known[name].derived == "drop"
+
+
+def is_taken(name: str, platform: str = "") -> bool:
+    """Whether a compiler takes a key away once it has read it.
+
+    Args:
+      name: the key.
+      platform: the compiler's; by default, any.
+    """
+    taken_by = _known[name].taken_by if name in _known else ()
+    return platform in taken_by if platform else bool(taken_by)
 
 
 def fingerprint() -> str:

@@ -35,7 +35,7 @@ public:
     bool isMove, isRelabelling, isXlasOwn;
     std::string heavy;
     bool isHeavy;
-    bool isFusion, isCall, isLoop, isParameter, isElement, isTuple, isConstant, isSlice;
+    bool isFusion, isCall, isLoop, isParameter, isElement, isTuple, isConstant;
     bool isRelabelled, isReshaped, isCopied, isControl, isCommutative;
     bool isAsyncStart, isDone; // An end of what runs beside other instructions.
     bool isWrapper;            // Has its value from the computation that it calls, or its start.

@@ -20,6 +20,7 @@ _COLOURS = {
     TagState.DUPLICATED: "#56b4a0",
     TagState.MERGED: "#11705a",
     TagState.RESTORED: "#0072b2",
+    TagState.USED: "#003f66",
     TagState.ATTACHED: "#56b4e9",
     TagState.COMPLETED: "#88bbdd",
     TagState.PROPAGATED: "#6699cc",

@@ -25,6 +25,7 @@ _STYLES = {
     TagState.MOVED: "bold yellow",
     TagState.KEPT: "green",
     TagState.RESTORED: "cyan",
+    TagState.USED: "cyan",
     TagState.MERGED: "green",
     TagState.DUPLICATED: "green",
 }
@@ -33,6 +34,7 @@ _STYLES = {
 _WIDE = tuple((state.label, (state,)) for state in TagState)
 _NARROW = (
     ("there", (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED, *HOW_IT_CAME)),
+    ("used", (TagState.USED,)),
     ("gone", (TagState.CSED, TagState.FOLDED, TagState.DEAD)),
     ("moved", (TagState.MOVED,)),
     ("lost", (TagState.LOST,)),
