@@ -380,8 +380,8 @@ class Truth:
                     merged[dot.name] = {n for i in of for n in self._named_or_made(before, self._made, i.name)}
                 else:
                     named = set(after.named[dot.name])
-                    old = [i.name for i in went if i.name in merged and named & set(before.named[i.name])]
-                    merged.update({dot.name: merged[name] for name in old})
+                    for old in (i.name for i in went if i.name in merged and named & set(before.named[i.name])):
+                        merged[dot.name] = merged[old]
         return {name: numbers for name, numbers in merged.items() if name in self._last.instructions}
 
     def _named_or_made(self, seen: Seen, made: dict[str, int], name: str) -> list[int]:

@@ -176,6 +176,7 @@ HEAVY = {
     "reduce_scatter": "reduce-scatter",
     "collective_permute": "collective-permute",
     "sort": "sort",
+    "chlo.top_k": "sort",
     "fft": "fft",
     "gather": "gather",
 }
@@ -188,7 +189,7 @@ def signature(opcode: str, operands: Iterable[tuple[int, ...]], results: Iterabl
     if opcode in ("scatter", "select-and-scatter"):  # XLA makes the one from the other, and changes the form of the indices.
         opcode, inputs = "scatter", inputs[: len(outputs)] + inputs[-len(outputs) :] if opcode == "scatter" else inputs[:2]
     elif opcode == "sort":  # XLA drops operands that nobody uses.
-        inputs, outputs = inputs[:1], outputs[:1]
+        inputs = outputs = inputs[:1]  # The largest elements are the first of all that are sorted.
     elif opcode == "all-reduce":  # XLA combines them, and joins their tags.
         return ",".join(sorted({f"{opcode}:{n}" for n in outputs}))
     return f"{opcode}:{'x'.join(map(str, sorted(inputs)))}->{'x'.join(map(str, sorted(outputs)))}"

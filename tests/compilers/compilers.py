@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,6 +16,9 @@ import numpy as np
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+
+import hlo_programs
+from hlotag.hlo.module import Instruction
 
 TARGETS = Path(__file__).parent / "targets"
 
@@ -58,6 +62,24 @@ def tpu(kind: str, count: int = 4) -> Compiler:
 def is_here(platform: str) -> bool:
     """Whether the packages of a platform's compiler are installed."""
     return importlib.util.find_spec({"gpu": "jax_cuda12_plugin", "tpu": "libtpu"}[platform]) is not None
+
+
+def wrongly_signed(instructions: list[Instruction]) -> list[tuple[Instruction, str]]:
+    """The heavy instructions whose tag `t` is of no operation that they may have become, each with its signature."""
+    parts = {prod(i.dimensions) for i in instructions if i.opcode == "slice"}
+
+    def is_right(instruction: Instruction, expected: str) -> bool:
+        found = instruction.attributes.get("t", "")
+        # A dot becomes a convolution, or a product and a sum. XLA joins the tags of collectives that it combines.
+        kind, _, result = found.rpartition("->")
+        became = instruction.opcode in ("convolution", "reduce") and result == expected.rpartition("->")[2]
+        # Of a dot that GPU's compiler made of several, slices are the results of these.
+        is_combined = instruction.opcode == "dot" and result.isdecimal() and int(result) in parts
+        is_dot = kind.startswith("dot:") and (became or is_combined)
+        return is_dot or hlo_programs.has_signature(instruction, expected)
+
+    heavy = [(i, s) for i in instructions if (s := hlo_programs.signature_of_instruction(i)) is not None]
+    return [(i, s) for i, s in heavy if not is_right(i, s)]
 
 
 # By platform and name; one device, and four.

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
+import audit_programs
+import audit_truth
 import hlo_programs
 import hlotag
 from compilers import Compiler
@@ -29,3 +33,24 @@ def test_no_tag_is_lost(compiler):
 @pytest.mark.parametrize("name", ["mlp", "rnn"])
 def test_the_modules_that_the_compiler_dumps_are_read(compiler, name):
     assert audited(compiler, name).notes == []
+
+
+@pytest.mark.parametrize("name", ["mlp", "rnn", "twice"])
+def test_states_are_the_true_ones(compiler, name):
+    function, arguments = audit_programs.programs()[name]
+    case = audit_truth.make(function, compiler.shapes(arguments), seed=0)
+    assert audit_truth.differences(case, audit_truth.Truth(case)) == []
+
+
+def test_a_scheduling_group_that_the_compiler_takes_is_used(compiler):
+    def grouped(x):
+        with hlotag.tagged({"_scheduling_group_id": "7", "k": "v"}):
+            return jnp.tanh(x)
+
+    jax.clear_caches()
+    with hlotag.stage():
+        audit = hlotag.audit(compiler.lower(grouped, np.ones((8, 8), np.float32)))
+    (group,) = (tag for tag in audit.tags if tag.key == "_scheduling_group_id")
+    is_tpu = compiler.devices[0].platform == "tpu"  # GPU's compiler leaves it on what it cannot schedule as a group.
+    assert group.state == (TagState.USED if is_tpu else TagState.KEPT)
+    assert not is_tpu or group.steps[-1].by == "legalize-scheduling-annotations"

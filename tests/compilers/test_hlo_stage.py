@@ -13,7 +13,7 @@ from hlo_text import without_names
 
 import hlo_programs
 import hlotag
-from compilers import Compiler
+from compilers import Compiler, wrongly_signed
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.lowering import hlo_stage
 
@@ -61,22 +61,12 @@ def test_tags_that_the_compiler_drops_are_restored(any_compiler):
     assert "\\x01" not in restored.as_text()
 
 
-def is_signed(instruction: Instruction, expected: str) -> bool:
-    """Whether the tag of a heavy instruction is that of an operation that it may have become."""
-    found = instruction.attributes.get("t", "")
-    # A dot becomes a convolution, or a product and a sum. XLA joins the tags of collectives that it combines.
-    results = {text.rpartition("->")[2] for text in (found, expected)}
-    became = instruction.opcode in ("convolution", "reduce") and found.startswith("dot:") and len(results) == 1
-    return became or hlo_programs.has_signature(instruction, expected)
-
-
 @pytest.mark.parametrize("name", ["mlp", "rnn"])
 def test_no_instruction_loses_its_tag_and_no_heavy_one_has_a_wrong_one(compiler, name, signed):
     found = instructions(lower(compiler, name, pipeline=signed).compile())
     assert [i for i in found if i.op_name and "t" not in i.attributes and not hlo_programs.is_xlas_own(i)] == []
-    heavy = {i: s for i in found if (s := hlo_programs.signature_of_instruction(i)) is not None}
-    assert len(heavy) >= 3
-    assert {i: (i.attributes, s) for i, s in heavy.items() if not is_signed(i, s)} == {}
+    assert len([i for i in found if hlo_programs.signature_of_instruction(i) is not None]) >= 3
+    assert [(i, i.attributes, expected) for i, expected in wrongly_signed(found)] == []
 
 
 def test_all_but_attributes_is_as_the_compiler_made_it(compiler):

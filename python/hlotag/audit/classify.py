@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlotag import keys
+from hlotag.tagging import keys
 from hlotag.audit.cse import Eliminated
 from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
@@ -72,8 +72,8 @@ def classify(
     captures: Sequence[Capture],
     live: Callable[[], set[int]],
     eliminated: Callable[[], Eliminated],
-    taken: Callable[[], Taken],
     *,
+    taken: Callable[[], Taken],
     has_program: bool = True,
 ) -> Findings:
     """Follows every tag through the captures.

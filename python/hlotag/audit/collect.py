@@ -266,7 +266,7 @@ def _finish(
         def eliminated() -> cse.Eliminated:
             return cse.Eliminated(read.ops, passes())
 
-        found = classify.classify(read.ops, read.tags, captures, live, eliminated, lambda: consumed.consumed(passes()))
+        found = classify.classify(read.ops, read.tags, captures, live, eliminated, taken=lambda: consumed.consumed(passes()))
         tags_found = found.tags
         if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
             modules = [*passes()[1:], ("", captures[-1].named)]

@@ -208,7 +208,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
             captures,
             lambda: _live(first, program),
             lambda: cse.Eliminated(program.ops, [("", itself), *between]),
-            lambda: consumed.consumed([("", itself), *between]),
+            taken=lambda: consumed.consumed([("", itself), *between]),
             has_program=False,
         )
         tags = [_as_sure(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
