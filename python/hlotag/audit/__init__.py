@@ -6,9 +6,9 @@ import types
 from typing import Any
 
 from hlotag.audit.collect import audit
-from hlotag.audit.model import Audit, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audit.model import Audit, Effect, Op, Stage, Step, Stray, Tag, TagState
 
-__all__ = ["Audit", "Op", "Stage", "Step", "Stray", "Tag", "TagState", "audit"]
+__all__ = ["Audit", "Effect", "Op", "Stage", "Step", "Stray", "Tag", "TagState", "audit"]
 
 
 class _CallablePackage(types.ModuleType):

@@ -40,6 +40,7 @@ class Capture:
         callers: By instruction, the calls that it was inlined from.
         stands_for: By instruction, the operations whose tags the HLO stage gave it, those that merely compute the same included.
         restored: Keys by instruction name that the HLO stage put back.
+        compiled: What XLA made of `module` after the HLO stage, if that was on.
     """
 
     stage: Stage
@@ -49,6 +50,7 @@ class Capture:
     callers: Mapping[Any, Sequence[int]] = field(default_factory=dict)
     stands_for: Mapping[Any, Sequence[int]] = field(default_factory=dict)
     restored: Mapping[str, set[str]] = field(default_factory=dict)
+    compiled: Any = None
 
 
 @dataclass

@@ -17,7 +17,7 @@ from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
-from hlotag.audit import classify, consumed, cse, dumps, liveness, program
+from hlotag.audit import classify, consumed, cse, dumps, effects, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.model import Audit, Op, Stage
@@ -237,7 +237,7 @@ def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) 
     left = {i.name for i in last.instructions()}
     gone = {i for i in capture.named if kind_of(i.opcode) == Kind.GLUE and i.name not in left}
     named, joined = ({i: found for i, found in by.items() if i not in gone} for by in (capture.named, capture.joined))
-    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored)
+    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored, compiled=last)
 
 
 def _finish(
@@ -273,12 +273,20 @@ def _finish(
             tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
     around = {called: i.name for i in captures[-1].module.instructions() if i.opcode == "fusion" for called in i.called_ids}
     ops = [_placed(op, found.main.get(op.id, ()), around) for op in read.ops]
+    tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
+
+    inlined: dict[int, list[Any]] = {}  # By call, what was inside.
+    for instruction, calls in captures[-1].callers.items():
+        for call in calls:
+            inlined.setdefault(call, []).append(instruction)
+
     return Audit(
         name=read.name,
         ops=ops,
-        tags=[tag._replace(op=ops[tag.op.id]) for tag in tags_found],
+        tags=tags_found,
         strays=found.strays,
         dropped=dropped,
+        effects=effects.find(tags_found, {**inlined, **found.main}, captures[-1].compiled or captures[-1].module, platform),
         platform=platform,
         stages=list(Stage),
         notes=[] if dump else [_NOT_DUMPED],

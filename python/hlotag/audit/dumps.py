@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._util.progress import step, track
-from hlotag.audit import classify, consumed, cse
+from hlotag.audit import classify, consumed, cse, effects
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
@@ -226,6 +226,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         ops=program.ops,
         tags=tags,
         strays=found.strays,
+        effects=effects.find(tags, found.main, last, platform),
         platform=platform,
         stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
         notes=notes,

@@ -221,6 +221,29 @@ class Stray(NamedTuple):
     op: Op | None = None
 
 
+class Effect(NamedTuple):
+    """Whether the compiler did what a key and value ask for.
+
+    Attributes:
+        key: The key.
+        value: The value.
+        obeyed: Whether it happened; None where this compiler does not read the key, or its module does not show it.
+        evidence: What shows it: instructions, their places, their memory.
+        reason: Why it did not happen, most likely, or cannot be told; empty if it happened.
+    """
+
+    key: str
+    value: str
+    obeyed: bool | None
+    evidence: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """One line."""
+        verdict = {True: "obeyed", False: "not obeyed", None: "not judged"}[self.obeyed]
+        return f"{self.key}={self.value}: " + "; ".join(filter(None, (verdict, self.evidence, self.reason)))
+
+
 @dataclass
 class Audit:
     """Where every tag of a program went.
@@ -232,6 +255,7 @@ class Audit:
         tags: Every tag on every operation, in the order of the operations.
         strays: Tags on instructions that they do not belong to.
         dropped: Tags of the program that no operation could take.
+        effects: By key and value, whether the compiler obeyed.
         stages: The stages that could be looked at.
         notes: What limits this audit, in words.
         instruction_count: How many instructions the last module has, those inside fusions included.
@@ -246,6 +270,7 @@ class Audit:
     tags: Sequence[Tag]
     strays: Sequence[Stray] = ()
     dropped: Sequence[Dropped] = ()
+    effects: Sequence[Effect] = ()
     platform: str = ""
     stages: Sequence[Stage] = ()
     notes: Sequence[str] = ()

@@ -27,6 +27,7 @@ conditions of --fail-if:
   STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention" for lost,moved.
                           KEY and VALUE may hold * and ?. Without KEY, any tag counts.
   dropped[:KEY[=VALUE]]   a tag that no operation could take, or that is on a wrong instruction
+  effect[:KEY[=VALUE]]    the compiler reads the key and did not do what it asks for
   states: {states}
 
 examples:
@@ -54,6 +55,7 @@ class Condition:
         text: As it was written.
         states: Which states count.
         strays: Whether tags on wrong instructions, and those without operation, count.
+        effects: Whether keys count that the compiler reads and did not obey.
         key: A pattern.
         value: A pattern.
     """
@@ -61,6 +63,7 @@ class Condition:
     text: str
     states: frozenset[TagState]
     strays: bool = False
+    effects: bool = False
     key: str = "*"
     value: str = "*"
 
@@ -83,12 +86,12 @@ class Condition:
             raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
         named = [name.strip() for name in states.split(",")]
         known = {str(state): {state} for state in TagState}
-        known |= {"attention": {TagState.LOST, TagState.MOVED}, "dropped": set()}
+        known |= {"attention": {TagState.LOST, TagState.MOVED}, "dropped": set(), "effect": set()}
         unknown = [name for name in named if name not in known]
         if unknown:
             raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
         found = frozenset(state for name in named for state in known[name])
-        return cls(text, found, "dropped" in named, key or "*", value or "*")
+        return cls(text, found, "dropped" in named, "effect" in named, key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:
         """What of an audit the condition is about.
@@ -109,6 +112,9 @@ class Condition:
                     for key, value in dropped.attrs
                     if self._matches(key, value)
                 ]
+        if self.effects:
+            disobeyed = [effect for effect in audit.effects if effect.obeyed is False]
+            lines += [printable(str(effect)) for effect in disobeyed if self._matches(effect.key, effect.value)]
         return lines
 
     def _counts(self, tag: Tag) -> bool:

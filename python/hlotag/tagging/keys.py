@@ -2,7 +2,7 @@
 """The catalogue of keys: which ones XLA reads, their legal values, and what operations that autodiff derives get by default.
 
 What is said about XLA is from its source at main of August and September 2026, where a doc does not say otherwise. XLA's TPU
-compiler is closed, so that nobody outside can verify what it reads: those entries say so. Nothing here needs JAX.
+compiler is closed: a consumer is "(unverified)" until a key was seen to change what it makes. Nothing here needs JAX.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _CATALOGUE: tuple[Key, ...] = (
         "_xla_compute_type",
         Values(("host", "dense", "sparse", "sparseoffload")),
         ("any", "call"),
-        "all",
+        "gpu, tpu",
         "drop",
         "Where to compute: on the host, or on one of the cores of a TPU.",
     ),
@@ -109,7 +109,7 @@ _CATALOGUE: tuple[Key, ...] = (
         "_xla_buffer_placement",
         Values(("pinned_host", "unpinned_host", "device", "device_sram", "pinned_device")),
         ("custom_call",),
-        "all",
+        "gpu, tpu",
         "drop",
         "The memory space of a value, on the custom call annotate_device_placement.",
         otherwise="compilation would fail: invalid external annotation",
@@ -169,21 +169,21 @@ _CATALOGUE: tuple[Key, ...] = (
             name,
             None,
             ("fusible operations", "call"),
-            "tpu (unverified); kept by inliner, CSE and sinking on all",
+            f"{consumer}; kept by inliner, CSE and sinking on all",
             "drop",
             f"{doc} Give the backward pass an id of its own by grad=.",
         )
-        for name, doc in (
-            ("MUST_FUSE", "Operations with the same id are to be one fusion."),
-            ("MAXIMAL_FUSE", "Operations with the same id are to be fused, in one fusion or several."),
-            ("mosaic_fusion_group", "Operations with the same id are one fusion group of Mosaic."),
+        for name, consumer, doc in (
+            ("MUST_FUSE", "tpu", "Operations with the same id are to be one fusion."),
+            ("MAXIMAL_FUSE", "tpu (unverified)", "Operations with the same id are to be fused, in one fusion or several."),
+            ("mosaic_fusion_group", "tpu (unverified)", "Operations with the same id are one fusion group of Mosaic."),
         )
     ),
     Key(
         "FUSE_LIMIT",
         Values(("true",), integer_bits=64),
         ("any",),
-        "tpu (unverified)",
+        "tpu",
         "same",
         "A limit that fusions do not cross.",
     ),
@@ -371,6 +371,16 @@ def check_value(name: str, text: str) -> None:
         return
     otherwise = key.otherwise or "XLA would ignore it, or fail without naming this line"
     raise TagError(f"key {name!r}: the value {text!r} is not legal; legal values: {key.values}. With this one {otherwise}")
+
+
+def reads(key: Key, backend: str) -> bool:
+    """Whether XLA's compiler for a backend reads a key, as far as is known.
+
+    Args:
+      key: an entry of the catalogue.
+      backend: "cpu", "gpu" or "tpu".
+    """
+    return bool({"all", backend} & set(re.findall("[a-z]+", key.consumer.partition(";")[0])))
 
 
 def dropped(names: Iterable[str]) -> list[str]:

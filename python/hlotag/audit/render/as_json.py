@@ -48,6 +48,7 @@ def as_dict(audit: Audit) -> dict[str, Any]:
         "ops": [_fields(op) for op in audit.ops],
         "tags": [_tag(tag) for tag in audit.tags],
         "strays": [_stray(stray) for stray in audit.strays],
+        "effects": [effect._asdict() for effect in audit.effects],
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
     }
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._util.text import printable
-from hlotag.audit.model import HOW_IT_CAME, Audit, Tag, TagState, groups
+from hlotag.audit.model import HOW_IT_CAME, Audit, Effect, Tag, TagState, groups
 from hlotag.audit.report import Problem
 
 # How many problems are listed.
@@ -80,6 +80,7 @@ def renderable(audit: Audit, width: int | None = None) -> RenderableType:
     parts += _problems(needs)
     if audit.tags:
         parts.append(_table(audit, columns))
+    parts += _effects(audit)
     parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
     return Group(*parts)
 
@@ -140,6 +141,24 @@ def _problems(problems: Sequence[Problem]) -> list[RenderableType]:
     if len(problems) > _LISTED:
         rows.append(Text(f"  and {_count(len(problems) - _LISTED, 'more problem')}", style="dim"))
     return rows
+
+
+_VERDICTS = {True: ("obeyed", "green"), False: ("not obeyed", "bold red"), None: ("not judged", "dim")}
+
+
+def _effects(audit: Audit) -> list[RenderableType]:
+    """A line for each key that some compiler reads; what was not obeyed comes first."""
+    rows = sorted(audit.effects, key=lambda effect: (effect.obeyed is None, effect.obeyed is True))
+    lines = [_effect_line(effect) for effect in rows[:_LISTED]]
+    if len(rows) > _LISTED:
+        lines.append(Text(f"  and {len(rows) - _LISTED} more keys and values", style="dim"))
+    return [Text("Effects", style="bold"), *lines] if lines else []
+
+
+def _effect_line(effect: Effect) -> Text:
+    label, style = _VERDICTS[effect.obeyed]
+    said = "; ".join(filter(None, (effect.evidence, effect.reason)))
+    return Text.assemble(("  " + label.ljust(14), style), printable(f"{effect.key}={effect.value}: {said}"))
 
 
 def plain_rows(tags: Sequence[Tag]) -> list[str]:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the compiler did what tags ask for: per key and value, judged by the instructions that the operations became."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hlotag.tagging import keys
+from hlotag.audit.effects import collectives, fusions, placement, scheduling, structure
+from hlotag.audit.effects.schedule import Schedule
+from hlotag.audit.effects.verdict import Member, Verdict
+from hlotag.audit.model import Effect, Tag
+from hlotag.hlo import HloModule
+from hlotag.hlo.module import Instruction
+
+Judge = Callable[[Sequence[Member], Schedule, str], Verdict]
+
+# By key, the function that looks for its effect.
+_JUDGES: Mapping[str, Judge] = {
+    "_scheduling_group_id": scheduling.group,
+    "_xla_stream_annotation": scheduling.stream,
+    "_xla_compute_type": placement.compute_type,
+    "_xla_buffer_placement": placement.buffer,
+    "MUST_FUSE": fusions.must_fuse,
+    "FUSE_LIMIT": fusions.limit,
+    "inlineable": structure.inlineable,
+    "skip-simplify-while-loops_trip-count-one": structure.kept_loop,
+    "_xla_loop_unroll_strategy": structure.unrolled_loop,
+    "combiner_key": collectives.combiner_key,
+    "collective_group_key": collectives.launch_group,
+}
+_BACKENDS = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "rocm": "gpu", "tpu": "tpu"}
+
+
+def find(tags: Sequence[Tag], instructions: Mapping[int, Sequence[Any]], module: HloModule, platform: str) -> tuple[Effect, ...]:
+    """Looks for the effect of each key that some compiler reads.
+
+    Args:
+        tags: Of an audit.
+        instructions: By operation, the instructions that it became, or that are named as these are.
+        module: The optimized module.
+        platform: What it was compiled for, as JAX calls it.
+
+    Returns:
+        One for each key of the catalogue and value, in the order in which the program has them.
+    """
+    backend = _BACKENDS.get(platform, "")
+    by_tag: dict[tuple[str, str], list[Tag]] = {}
+    for tag in tags:
+        key = keys.lookup(tag.key)
+        if key is not None and not key.reserved and key.consumer != "registered":
+            by_tag.setdefault((tag.key, tag.value), []).append(tag)
+    if not by_tag:
+        return ()
+    schedule = Schedule(module)
+    names: dict[int, list[Instruction]] = {}
+    for number in {tag.op.id for found in by_tag.values() for tag in found}:
+        names[number] = [found for i in instructions.get(number, ()) if (found := schedule.by_name.get(i.name)) is not None]
+    return tuple(
+        _effect(key, value, [Member(tag, names[tag.op.id]) for tag in found], schedule, backend)
+        for (key, value), found in by_tag.items()
+    )
+
+
+def _effect(key: str, value: str, members: Sequence[Member], schedule: Schedule, backend: str) -> Effect:
+    known = keys.lookup(key)
+    judge = _JUDGES.get(key)
+    found = (
+        judge(members, schedule, value)
+        if judge is not None
+        else Verdict(None, "", "the compiled module does not show its effect")
+    )
+    if known is None or not backend or keys.reads(known, backend):
+        return Effect(key, value, *found)
+    # What happens without being asked for is no obedience.
+    return Effect(key, value, None, found.evidence, f"XLA for {backend} does not read it; {_readers(known)}")
+
+
+def _readers(key: keys.Key) -> str:
+    return f"read by {key.consumer}" if key.consumer != "unverified" else "nobody is known to read it"

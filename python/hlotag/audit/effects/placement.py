@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where operations run and values lie: `_xla_compute_type`, `_xla_buffer_placement`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlotag.audit.effects.schedule import HOST_MEMORY, Schedule, destination, memory_spaces, thread
+from hlotag.audit.effects.verdict import Member, Verdict, count, gone, names, present
+from hlotag.hlo.module import Instruction
+
+# What writes one of its operands' memory spaces into another; fusions do it on GPU.
+_MOVES = {"async-start", "copy", "copy-start", "custom-call", "dynamic-slice", "dynamic-update-slice", "fusion"}
+_TO_HOST = ("pinned_host", "unpinned_host")
+_THREADS = {"host": "host", "sparse": "sparsecore", "sparseoffload": "sparsecore", "dense": "main"}
+
+
+def compute_type(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
+    """The members are to run on a thread of their own: in a computation that the device's own thread only starts."""
+    there = present(members)
+    if not there:
+        return gone(members)
+    wanted = _THREADS.get(value, value)
+    found = {i: _threads(i) for member in there for i in member.instructions}
+    elsewhere = [i for i, threads in found.items() if wanted not in threads]
+    if elsewhere:
+        return Verdict(False, f"{names(elsewhere)} on the thread {', '.join(sorted(found[elsewhere[0]]))}", "XLA left it there")
+    if wanted == "main":
+        return Verdict(True, f"{names(found)} on the device")
+    starts = [r for i in found for r in schedule.runners(i) if thread(r.computation) == "main"]
+    inner = [i for i in found if thread(i.computation) == wanted]
+    return Verdict(True, f"{names(inner)} on the {value}, run by {names(starts)}" if inner else f"{names(starts)} on the {value}")
+
+
+def _threads(instruction: Instruction) -> set[str]:
+    """The threads that it runs on: its own, and that of a computation that it starts."""
+    start = instruction.operands[0] if instruction.opcode == "async-done" else instruction
+    return {thread(instruction.computation), *map(thread, start.called)}
+
+
+def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
+    """A placement: the module is to have copies into, or out of, the host's memory. They are counted, not told apart."""
+    to_host = value in _TO_HOST
+    moves = [i for i in schedule.scheduled() if i.opcode in _MOVES and _crosses(i, to_host) and schedule.runners(i) == [i]]
+    where = f"{'into' if to_host else 'out of'} the host's memory (S({HOST_MEMORY}))"
+    asked = count(len(members), "operation")
+    if moves:
+        return Verdict(True, f"{count(len(moves), 'move')} {where} for {asked}: {names(moves)}")
+    return Verdict(
+        False, f"no move {where} for {asked}", "XLA found the value where it was asked for, or simplified the move away"
+    )
+
+
+def _crosses(instruction: Instruction, to_host: bool) -> bool:
+    """Whether values come from the device's memory to the host's, or the other way."""
+    written = HOST_MEMORY in memory_spaces(destination(instruction))
+    read = {space for operand in instruction.operands for space in memory_spaces(operand.proto.shape)}
+    return (written and bool(read - {HOST_MEMORY})) if to_host else (not written and HOST_MEMORY in read)

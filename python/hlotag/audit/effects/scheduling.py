@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether operations run together, or beside others: `_scheduling_group_id`, `_xla_stream_annotation`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from hlotag.audit.effects.schedule import Schedule, is_passive
+from hlotag.audit.effects.verdict import Member, Verdict, count, gone, names, present
+from hlotag.audit.model import TagState
+from hlotag.hlo.module import Instruction
+from hlotag.hlo.opcodes import Kind, kind_of
+
+_BEGINS, _ENDS = "-start", "-done"
+
+
+def group(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
+    """A scheduling group: its members are to follow each other in the schedule, with nothing else between them."""
+    if value == "noop":
+        return Verdict(None, "", "noop asks for nothing")
+    there = present(members)
+    if not there:
+        return gone(members)
+    runs_of = schedule.together([member.instructions for member in there])
+    if not runs_of:
+        return Verdict(False, "", "its members are in computations that no other runs together")
+    order = sorted({instruction for found in runs_of for instruction in found}, key=schedule.position)
+    if len(there) == 1:
+        why = "a group of one has nothing to run with" if len(members) == 1 else f"1 of {len(members)} operations is left"
+        return Verdict(None, names(order), why)
+    runs = _runs(order, schedule)
+    if len(order) == 1:
+        return Verdict(True, f"all {len(there)} operations run in {names(order)}")
+    return (
+        Verdict(True, f"{names(order)} in one run" + _overlapped(order))
+        if len(runs) == 1
+        else _scattered(there, runs_of, runs, schedule)
+    )
+
+
+def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruction]]:
+    """The members between which nothing else computes."""
+    sequence = schedule.sequence(order[0].computation.id)
+    runs = [[order[0]]]
+    for before, after in itertools.pairwise(order):
+        between = sequence[schedule.position(before) + 1 : schedule.position(after)]
+        if all(map(is_passive, between)):
+            runs[-1].append(after)
+        else:
+            runs.append([after])
+    return runs
+
+
+def _scattered(
+    members: Sequence[Member], runs_of: Sequence[Sequence[Instruction]], runs: list[list[Instruction]], schedule: Schedule
+) -> Verdict:
+    """The longest run, the member that is farthest from it, and why."""
+    longest = max(runs, key=lambda run: (len({n for n, of in enumerate(runs_of) if not set(run).isdisjoint(of)}), len(run)))
+    inside = [number for number, of in enumerate(runs_of) if set(of) <= set(longest)]
+    first, last = schedule.position(longest[0]), schedule.position(longest[-1])
+
+    def distance(instruction: Instruction) -> int:
+        place = schedule.position(instruction)
+        return max(first - place, place - last)
+
+    outside = [i for run in runs if run is not longest for i in run]
+    farthest = max(outside, key=distance)
+    evidence = (
+        f"{len(inside)} of {len(runs_of)} in one run ({names(longest)}); "
+        f"{farthest.name} is {count(distance(farthest), 'instruction')} away"
+    )
+    if between := _dependence([*longest, *outside], schedule):
+        return Verdict(False, evidence, f"a dependence through {between.name}")
+    if taken := [i for i in outside if _was_taken(i, members, runs_of)]:
+        why = f"XLA took the key off {names(taken)} before it scheduled: on GPU, synchronous operations do not keep it"
+        return Verdict(False, evidence, why)
+    if not any(_is_half(i, ending) for found in runs_of for i in found for ending in (_BEGINS, _ENDS)):
+        return Verdict(False, evidence, "XLA dissolves groups without an asynchronous operation")
+    return Verdict(False, evidence, "the scheduler put other instructions between them")
+
+
+def _was_taken(instruction: Instruction, members: Sequence[Member], runs_of: Sequence[Sequence[Instruction]]) -> bool:
+    """Whether the instruction has the key no more, or has it from hlotag's HLO stage only, which runs after the scheduler."""
+    states = {member.tag.state for member, runs in zip(members, runs_of, strict=True) if instruction in runs}
+    return "_scheduling_group_id" not in instruction.attributes or TagState.RESTORED in states
+
+
+def _dependence(members: Sequence[Instruction], schedule: Schedule) -> Instruction | None:
+    """An instruction outside of the group that needs a member and that a member needs."""
+    inside = set(members)
+    sequence = schedule.sequence(members[0].computation.id)
+    after: set[Instruction] = set()
+    for instruction in sequence:
+        if any(operand in inside or operand in after for operand in instruction.operands):
+            after.add(instruction)
+    before: set[Instruction] = set()
+    for instruction in reversed(sequence):
+        if instruction in inside or instruction in before:
+            before.update(instruction.operands)
+    # The members of an asynchronous pair depend on each other through glue, which is no gap.
+    return next((i for i in sequence if i in after and i in before and i not in inside and not _is_glue(i)), None)
+
+
+def _is_glue(instruction: Instruction) -> bool:
+    return is_passive(instruction) or (kind_of(instruction.opcode) == Kind.GLUE and not instruction.called_ids)
+
+
+def _is_half(instruction: Instruction, ending: str) -> bool:
+    """Whether it begins, or ends, something asynchronous; TPU's compiler writes such collectives as fusions of such names."""
+    return instruction.opcode.endswith(ending) or ending in instruction.name
+
+
+def _overlapped(order: Sequence[Instruction]) -> str:
+    """What runs while the first member is under way, if that is asynchronous."""
+    if not (_is_half(order[0], _BEGINS) and _is_half(order[-1], _ENDS)):
+        return ""
+    return f"; {names(order[1:-1]) or 'nothing'} beside {order[0].name}"
+
+
+def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
+    """A stream: the members are to be in an asynchronous pair, which runs beside what is scheduled between its halves."""
+    there = present(members)
+    if not there:
+        return gone(members)
+    pairs: dict[Instruction, Instruction] = {}
+    outside: list[Instruction] = []
+    for member in there:
+        runners = [r for i in member.instructions for r in schedule.runners(i)]
+        begins = [r for r in runners if r.opcode == "async-start"]
+        if not begins:
+            outside += member.instructions
+        pairs.update((begin, _end_of(begin, schedule)) for begin in begins)
+    if outside:
+        heavy = [i for i in outside if i.opcode.endswith((_BEGINS, _ENDS))]
+        if heavy:
+            return Verdict(None, f"{names(heavy)} asynchronous", "the module does not name the streams of collectives")
+        return Verdict(
+            False,
+            f"{names(outside)} not in an asynchronous pair",
+            "XLA for gpu takes calls that it does not inline: hlotag.xla_metadata_call(..., inlineable='false')",
+        )
+    texts = [f"{begin.name} to {end.name}, {_beside(begin, end, schedule)}" for begin, end in pairs.items() if begin is not end]
+    return Verdict(True, f"stream {value}: {'; '.join(texts)}")
+
+
+def _end_of(begin: Instruction, schedule: Schedule) -> Instruction:
+    return next((i for i in schedule.sequence(begin.computation.id) if i.opcode == "async-done" and begin in i.operands), begin)
+
+
+def _beside(begin: Instruction, end: Instruction, schedule: Schedule) -> str:
+    sequence = schedule.sequence(begin.computation.id)
+    between: Iterable[Instruction] = sequence[schedule.position(begin) + 1 : schedule.position(end)]
+    active = [i for i in between if not is_passive(i)]
+    return f"beside {names(active)}" if active else "beside nothing"
