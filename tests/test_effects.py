@@ -80,6 +80,13 @@ def test_a_group_without_asynchronous_members():
     assert effect_of(entry(*lines), "tpu").reason == "XLA dissolves groups without an asynchronous operation"
 
 
+def test_the_end_of_an_asynchronous_call_is_a_member():
+    inner = f"f {{\n q = {F32} parameter(0)\n ROOT n = {F32} negate(q){GROUP}\n}}\n\n"
+    call = f"c = (({F32}), {F32}) call-start(p), to_apply=f"
+    effect = effect_of(inner + entry(START, call, f"a = {F32} call-done(c)", DONE, RESULT), "cuda")
+    assert (effect.obeyed, effect.evidence) == (True, "s, c, a, d in one run; c, a beside s")
+
+
 STREAM = ', frontend_attributes={_xla_stream_annotation="1"}'
 CALLED = f"f {{\n q = {F32} parameter(0)\n ROOT n = {F32} negate(q){STREAM}\n}}\n\n"
 

@@ -78,6 +78,8 @@ class Schedule:
     def together(self, members: Sequence[Sequence[Instruction]]) -> list[list[Instruction]]:
         """For each member, the scheduled instructions that run it, all of one computation: the innermost that runs all members.
 
+        The end of something asynchronous goes with its beginning.
+
         Args:
             members: The instructions of each.
 
@@ -87,8 +89,17 @@ class Schedule:
         chains = [self._by_computation(instructions) for instructions in members]
         for computation in chains[0] if chains else ():
             if all(computation in chain for chain in chains):
-                return [sorted(chain[computation], key=self.position) for chain in chains]
+                return [self._complete(chain[computation]) for chain in chains]
         return []
+
+    def end_of(self, begin: Instruction) -> Instruction:
+        """What waits for something asynchronous; itself if nothing does."""
+        waits = (i for i in self.sequence(begin.computation.id) if i.opcode.endswith("-done") and begin.id in i.operand_ids)
+        return next(waits, begin) if begin.opcode.endswith("-start") else begin
+
+    def _complete(self, runs: Sequence[Instruction]) -> list[Instruction]:
+        found = [i for i in runs if not is_passive(i)]
+        return sorted({*found, *map(self.end_of, found)}, key=self.position)
 
     def _by_computation(self, instructions: Iterable[Instruction]) -> dict[int, list[Instruction]]:
         found: dict[int, dict[Instruction, None]] = {}

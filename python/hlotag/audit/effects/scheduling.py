@@ -130,7 +130,7 @@ def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict
         begins = [r for r in runners if r.opcode == "async-start"]
         if not begins:
             outside += member.instructions
-        pairs.update((begin, _end_of(begin, schedule)) for begin in begins)
+        pairs.update((begin, schedule.end_of(begin)) for begin in begins)
     if outside:
         heavy = [i for i in outside if i.opcode.endswith((_BEGINS, _ENDS))]
         if heavy:
@@ -142,10 +142,6 @@ def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict
         )
     texts = [f"{begin.name} to {end.name}, {_beside(begin, end, schedule)}" for begin, end in pairs.items() if begin is not end]
     return Verdict(True, f"stream {value}: {'; '.join(texts)}")
-
-
-def _end_of(begin: Instruction, schedule: Schedule) -> Instruction:
-    return next((i for i in schedule.sequence(begin.computation.id) if i.opcode == "async-done" and begin in i.operands), begin)
 
 
 def _beside(begin: Instruction, end: Instruction, schedule: Schedule) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from hlotag.audit.effects.schedule import is_passive
 from hlotag.audit.model import Tag
 from hlotag.hlo.module import Instruction
 
@@ -33,8 +34,8 @@ class Verdict(NamedTuple):
 
 
 def present(members: Sequence[Member]) -> list[Member]:
-    """The members of which something is left."""
-    return [member for member in members if member.instructions]
+    """The members of which more is left than glue."""
+    return [member for member in members if not all(map(is_passive, member.instructions))]
 
 
 def gone(members: Sequence[Member]) -> Verdict:
