@@ -36,7 +36,7 @@ def limit(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
     there = present(members)
     if not there:
         return gone(members)
-    inside = {i for member in there for i in member.instructions}
+    inside = dict.fromkeys(i for member in there for i in member.instructions)
     crossed = []
     for instruction in inside:
         if _kernel(instruction, schedule) is not instruction:
@@ -45,9 +45,9 @@ def limit(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
     if crossed:
         kernels = dict.fromkeys(_kernel(user, schedule) for user in crossed)
         return Verdict(False, f"{names(crossed)} fused across it, in {names(kernels)}", "XLA fused what it found worth fusing")
-    return Verdict(
-        True, f"{names(sorted(inside, key=lambda i: i.name))} at the end of {names(_kernel(i, schedule) for i in inside)}"
-    )
+    kernels = dict.fromkeys(kernel for i in inside if (kernel := _kernel(i, schedule)) is not i)
+    where = f"at the end of {names(kernels)}" if kernels else "in no fusion"
+    return Verdict(True, f"{names(inside)} {where}")
 
 
 def _is_cast(instruction: Instruction) -> bool:

@@ -22,7 +22,7 @@ def group(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
     there = present(members)
     if not there:
         return gone(members)
-    runs_of = schedule.together([member.instructions for member in there])
+    runs_of = schedule.together([_own(member.instructions) for member in there])
     if not runs_of:
         return Verdict(False, "", "its members are in computations that no other runs together")
     order = sorted({instruction for found in runs_of for instruction in found}, key=schedule.position)
@@ -37,6 +37,12 @@ def group(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
         if len(runs) == 1
         else _scattered(there, runs_of, runs, schedule)
     )
+
+
+def _own(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Without the casts of operands that the compiler made of an operation, which it moves to where the operands are made."""
+    heaviest = max(kind_of(i.opcode) for i in instructions)
+    return [i for i in instructions if kind_of(i.opcode) == heaviest]
 
 
 def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruction]]:
