@@ -52,6 +52,11 @@ class Capture:
     restored: Mapping[str, set[str]] = field(default_factory=dict)
     compiled: Any = None
 
+    @property
+    def modules(self) -> list[Any]:
+        """The module at its last, and as the HLO stage had it."""
+        return [module for module in (self.compiled, self.module) if module is not None]
+
 
 @dataclass
 class Findings:

@@ -286,7 +286,7 @@ def _finish(
         tags=tags_found,
         strays=found.strays,
         dropped=dropped,
-        effects=effects.find(tags_found, {**inlined, **found.main}, captures[-1].compiled or captures[-1].module, platform),
+        effects=effects.find(tags_found, {**inlined, **found.main}, captures[-1].modules, platform),
         platform=platform,
         stages=list(Stage),
         notes=[] if dump else [_NOT_DUMPED],

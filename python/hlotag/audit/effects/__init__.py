@@ -12,7 +12,6 @@ from hlotag.audit.effects.schedule import Schedule
 from hlotag.audit.effects.verdict import Member, Verdict
 from hlotag.audit.model import Effect, Tag
 from hlotag.hlo import HloModule
-from hlotag.hlo.module import Instruction
 
 Judge = Callable[[Sequence[Member], Schedule, str], Verdict]
 
@@ -33,13 +32,15 @@ _JUDGES: Mapping[str, Judge] = {
 _BACKENDS = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "rocm": "gpu", "tpu": "tpu"}
 
 
-def find(tags: Sequence[Tag], instructions: Mapping[int, Sequence[Any]], module: HloModule, platform: str) -> tuple[Effect, ...]:
+def find(
+    tags: Sequence[Tag], instructions: Mapping[int, Sequence[Any]], modules: Sequence[HloModule], platform: str
+) -> tuple[Effect, ...]:
     """Looks for the effect of each key that some compiler reads.
 
     Args:
         tags: Of an audit.
         instructions: By operation, the instructions that it became, or that are named as these are.
-        module: The optimized module.
+        modules: The optimized module; the first is looked at that has all of the instructions, else the last.
         platform: What it was compiled for, as JAX calls it.
 
     Returns:
@@ -53,14 +54,21 @@ def find(tags: Sequence[Tag], instructions: Mapping[int, Sequence[Any]], module:
             by_tag.setdefault((tag.key, tag.value), []).append(tag)
     if not by_tag:
         return ()
-    schedule = Schedule(module)
-    names: dict[int, list[Instruction]] = {}
-    for number in {tag.op.id for found in by_tag.values() for tag in found}:
-        names[number] = [found for i in instructions.get(number, ()) if (found := schedule.by_name.get(i.name)) is not None]
+    wanted = {tag.op.id: instructions.get(tag.op.id, ()) for found in by_tag.values() for tag in found}
+    schedule = _first_with({i.name for became in wanted.values() for i in became}, modules)
+    names = {op: [i for b in became if (i := schedule.by_name.get(b.name)) is not None] for op, became in wanted.items()}
     return tuple(
         _effect(key, value, [Member(tag, names[tag.op.id]) for tag in found], schedule, backend)
         for (key, value), found in by_tag.items()
     )
+
+
+def _first_with(names: set[str], modules: Sequence[HloModule]) -> Schedule:
+    # After the HLO stage, XLA renames what it makes synchronous again.
+    for module in modules[:-1]:
+        if names <= (schedule := Schedule(module)).by_name.keys():
+            return schedule
+    return Schedule(modules[-1])
 
 
 def _effect(key: str, value: str, members: Sequence[Member], schedule: Schedule, backend: str) -> Effect:
