@@ -30,7 +30,7 @@ PASSES = (
     "hlotag-propagate-regions",
     "hlotag-propagate-calls",
     "hlotag-propagate-autodiff",
-    "hlotag-propagate-autodiff{min-confidence=0}",
+    "hlotag-propagate-autodiff",
     "hlotag-apply-policies{defaults}",
     "hlotag-outline{on-refusal=warning}",
     "hlotag-outline{key=k on-refusal=warning}",

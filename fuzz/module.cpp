@@ -27,7 +27,7 @@ constexpr const char *kPipelines[] = {
     "hlotag-propagate-calls",
     "hlotag-propagate-calls{max-clones=3}",
     "hlotag-propagate-autodiff",
-    "hlotag-propagate-autodiff{min-confidence=0}",
+    "hlotag-propagate-autodiff",
     "hlotag-apply-policies{defaults}",
     "hlotag-apply-policies{policies='[{key = \"k\", derived = \"retag\", offset = 3}]'}",
     "hlotag-outline{on-refusal=warning}",

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/arena_list.h"
 #include "hlotag/ir/flat_map.h"
 #include "testing.h"
 
@@ -56,17 +55,4 @@ TEST(flat_map_knows_nothing_else) {
   CHECK(!map.find(address(128)));
   CHECK(!map.find(nullptr));
   CHECK_EQ(map.size(), 1u);
-}
-
-TEST(arena_list_grows) {
-  analysis::Arena arena;
-  analysis::ArenaList<int> list;
-  CHECK(list.empty());
-  std::vector<int> numbers;
-  for (int i = 0; i < 100; ++i) {
-    list.push_back(arena, i);
-    numbers.push_back(i);
-  }
-  CHECK_EQ(list.size(), numbers.size());
-  CHECK(std::equal(list.begin(), list.end(), numbers.begin()));
 }

@@ -107,6 +107,7 @@ module @autodiff {
     // Dropped entries have no record; the new id has one of its own.
     // CHECK: stablehlo.dot_general %arg2, {{.*}} {hlotag.origins = {g = {pass = "hlotag-apply-policies", step = "retagged 'g' = \2240\22 to \22140\22"}}, mhlo.frontend_attributes = {g = "140"}}
     %1 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc("jit(f)/transpose(jvp(layer))/dot_general"("f"("model.py":3:11 to :16)))
+    %2 = stablehlo.dot_general %g, %w, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("jit(f)/transpose(jvp(layer))/dot_general"("f"("model.py":3:11 to :16)))
     return %0, %1 : tensor<4x8xf32>, tensor<8x8xf32>
   }
 }
@@ -117,8 +118,9 @@ module @autodiff {
 module @confidence {
   func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("jit(f)/jvp(layer)/dot_general"("f"("model.py":3:11 to :16)))
-    // CHECK: stablehlo.dot_general %arg2, {{.*}} {hlotag.origins = {k = {confidence = "{{0\.9[0-9]|1\.00}}", from = "stablehlo.dot_general at model.py:3:11", pass = "hlotag-propagate-autodiff", step = "derived by autodiff"}}, mhlo.frontend_attributes = {k = "v"}}
+    // CHECK: stablehlo.dot_general %arg2, {{.*}} {hlotag.origins = {k = {confidence = "1.00", from = "stablehlo.dot_general at model.py:3:11", pass = "hlotag-propagate-autodiff", step = "derived by autodiff"}}, mhlo.frontend_attributes = {k = "v"}}
     %1 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc("jit(f)/transpose(jvp(layer))/dot_general"("f"("model.py":3:11 to :16)))
+    %2 = stablehlo.dot_general %g, %w, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("jit(f)/transpose(jvp(layer))/dot_general"("f"("model.py":3:11 to :16)))
     return %0, %1 : tensor<4x8xf32>, tensor<8x8xf32>
   }
 }

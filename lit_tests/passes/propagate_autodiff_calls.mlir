@@ -4,10 +4,10 @@
 // Functions are paired through their calls: what says `transpose` is the caller.
 
 // CHECK-LABEL: func.func @main
-func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> tensor<8x8xf32> {
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
   %0 = func.call @inner(%x, %w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#call)
-  %1 = func.call @inner_0(%x, %g) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc(#tcall)
-  return %1 : tensor<8x8xf32>
+  %1:2 = func.call @inner_0(%x, %w, %g) : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) loc(#tcall)
+  return %1#0, %1#1 : tensor<8x8xf32>, tensor<4x8xf32>
 }
 
 // CHECK-LABEL: func.func private @inner(
@@ -17,10 +17,12 @@ func.func private @inner(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8
 }
 
 // CHECK-LABEL: func.func private @inner_0(
-func.func private @inner_0(%x: tensor<4x8xf32>, %g: tensor<4x8xf32>) -> tensor<8x8xf32> {
+func.func private @inner_0(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
   // CHECK: stablehlo.dot_general {{.*}}mhlo.frontend_attributes = {k = "v"}
   %0 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc(#dot)
-  return %0 : tensor<8x8xf32>
+  // CHECK: stablehlo.dot_general {{.*}}mhlo.frontend_attributes = {k = "v"}
+  %1 = stablehlo.dot_general %g, %w, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#dot)
+  return %0, %1 : tensor<8x8xf32>, tensor<4x8xf32>
 }
 
 #frame1 = loc("inner"("model.py":3:11 to :16))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/entries.h"
-#include "hlotag/analysis/pairing.h"
+#include "hlotag/derivation/derivation.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
@@ -20,14 +20,14 @@ public:
 private:
   /// What operations derived from `primal` get.
   analysis::Entries entriesFor(analysis::EntryCarrier &carrier, ir::Operation primal) const;
+  analysis::Entries entriesFor(analysis::EntryCarrier &carrier,
+                               const derivation::Operations &primal) const;
 
   Option<std::string> seeds_{options(),
                              "seeds",
                              "which entries to extend: all, or those that rules attached",
                              "all",
                              {"all", "attached"}};
-  Option<double> minConfidence_{options(), "min-confidence",
-                                "least confidence (0 to 1) in a pair of operations to use it", 0.9};
 };
 
 const PassInfo &PropagateAutodiff::staticInfo() {
@@ -35,11 +35,21 @@ const PassInfo &PropagateAutodiff::staticInfo() {
       "hlotag-propagate-autodiff", "HlotagPropagateAutodiff",
       "Hand entries from forward operations to the backward operations derived from them",
       R"(Autodiff gives a backward operation the scope and source line of the forward operation it was
-derived from, but not its frontend attributes. This pass pairs them from the module alone: scope and
-line must agree, the order must be the one in which JAX transposes, and primitives, types and shared
-values decide among what is left. Rematerialized copies are paired too. Entries go only where the
-pairing is at least `min-confidence` sure, or where all operations that it may be hand on the same,
-and never replace one with the same key.
+derived from, but not its frontend attributes. This pass finds that operation from the module
+alone, by replaying the transposition: for each primitive a table says what its derivative emits
+and takes. Where scope, line and data flow leave one equation, its entries are handed on; also where
+they leave several that hand on the same. What stays unknown gets nothing, and no entry replaces one
+with the same key. Rematerialized copies get the entries of their originals.
+
+Not found are:
+
+| operations | because |
+| --- | --- |
+| of derivatives of derivatives (`hessian`, `grad` of `grad`) | primal and tangent have one name |
+| that batching adds or reshapes | the table has derivatives, not their batched forms |
+| of custom derivatives, and of primitives without a row | what they emit is not known |
+| whose equation is dead code, and some that take their cotangent from one of those | nothing shows the equation |
+| of equations computed again by a policy of `jax.checkpoint` that saves some values, or in unrolled loops | copies are recognized by what they take |
 
 With `seeds=attached` only entries in `hlotag.attached` are handed on; where an operation also has
 `hlotag.derived`, derived operations get the entries of that instead.
@@ -74,14 +84,20 @@ analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
   return result;
 }
 
+analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
+                                                const derivation::Operations &primal) const {
+  analysis::Entries result;
+  for (ir::Operation op : primal)
+    if (analysis::Entries entries = entriesFor(carrier, op))
+      result = result ? carrier.merge(result, entries) : entries;
+  return result;
+}
+
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
-  bool isConfidence = *minConfidence_ >= 0 && *minConfidence_ <= 1; // not a number is none
-  if (!isConfidence)
-    return ctx.emitError(ctx.module(), "the option 'min-confidence' must be from 0 to 1");
   if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.operations()))
     return success();
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
-  // Pairing costs more than anything else here: not without an entry to hand on.
+  // The search costs more than anything else here: not without an entry to hand on.
   const ir::OpList &operations = ctx.operations();
   auto isSeed = [&](const ir::OpList::Entry &entry) {
     return carrier.isTaggable(entry.name) && bool(entriesFor(carrier, entry.op));
@@ -90,7 +106,12 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     return success();
 
   analysis::Provenance provenance(operations);
-  ir::Operation function; // of the pair before
+  ir::Operation function; // of the operation before
+  auto functionOf = [](ir::Operation op) {
+    while (op && op.name().str() != "func.func")
+      op = op.parent();
+    return op;
+  };
   ir::DictionaryAttr takenAway;
   auto takenAwayIn = [&](ir::Operation callee) {
     if (callee == function)
@@ -102,26 +123,25 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
         takenAway = ctx.tags().merge(takenAway, carrier.without(all, carrier.carried(all)));
     return takenAway;
   };
-  analysis::pairBackward(operations, provenance, [&](const analysis::Pair &pair) {
-    float atBest = std::max(pair.confidence, pair.agreed);
-    if (atBest < *minConfidence_ || !carrier.isTaggable(pair.derived))
+  derivation::findDerived(operations, provenance, [&](const derivation::Derivation &derivation) {
+    if (!carrier.isTaggable(derivation.derived))
       return;
-    analysis::Entries entries = entriesFor(carrier, pair.primal);
     // Where all that it may stem from hand on the same, it does not matter which it is.
-    auto agrees = [&](ir::Operation rival) { return entriesFor(carrier, rival) == entries; };
-    bool allAgree = pair.agreed > pair.confidence &&
-                    std::all_of(pair.rivals.begin(), pair.rivals.end(), agrees);
-    float confidence = allAgree ? pair.agreed : pair.confidence;
-    if (!entries || confidence < *minConfidence_)
+    analysis::Entries entries = entriesFor(carrier, *derivation.primals[0]);
+    auto agrees = [&](const derivation::Operations *primal) {
+      return entriesFor(carrier, *primal) == entries;
+    };
+    if (!entries || !std::all_of(derivation.primals.begin(), derivation.primals.end(), agrees))
       return;
     // What a loop calls to fill its stacks stems from the loop: what the call lost is not back
     // there.
-    if (ir::DictionaryAttr taken = takenAwayIn(pair.function)) {
+    if (ir::DictionaryAttr taken = takenAwayIn(functionOf(derivation.derived))) {
       entries.all = carrier.without(entries.all, taken);
       entries.attached = carrier.without(entries.attached, taken);
     }
     if (entries)
-      carrier.give(pair.derived, entries, {"derived by autodiff", pair.primal, confidence});
+      carrier.give(derivation.derived, entries,
+                   {"derived by autodiff", derivation.primals[0]->front(), 1.0});
   });
   return success();
 }

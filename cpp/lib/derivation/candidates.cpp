@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which nodes of which equations an emitted equation may be.
+#include "transposition.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace hlotag::derivation {
+namespace {
+
+constexpr size_t kMaxPlausible = 1024; // primals of a place, where no value tells them apart
+
+} // namespace
+
+/// The primals that a value of the equation speaks for; of its place if none does.
+std::vector<PrimalId> Transposition::plausible(EquationId id) const {
+  const Equation &equation = all_[id];
+  std::vector<PrimalId> found;
+  bool isOpen = true;
+  auto addOwners = [&](ValueId value) {
+    for (EquationId maker : made_[value])
+      for (Candidate candidate : candidates_[maker])
+        if (primals_[candidate.primal].place == equation.place)
+          addOnce(found, candidate.primal);
+  };
+  for (ValueId in : equation.ins) {
+    if (values_[in].isLinear || values_[in].isConstant)
+      continue;
+    isOpen = false;
+    if (const auto *primals = at_.find(uint64_t(equation.place) << 32 | in))
+      for (PrimalId primal : *primals)
+        addOnce(found, primal);
+    addOwners(in);
+  }
+  if (!isOpen)
+    return found;
+  for (ValueId in : equation.ins) {
+    const Cotangent *of = values_[in].isLinear ? hint(in) : nullptr;
+    if (!of || !of->isKnown)
+      continue;
+    isOpen = false;
+    addOwners(in);
+  }
+  // What makes a cotangent's value has its place and line; few values have so many makers.
+  const std::vector<PrimalId> none;
+  const auto &here = equation.place < byPlace_.size() ? byPlace_[equation.place] : none;
+  if (!isOpen) {
+    for (ValueId in : equation.ins) {
+      const Cotangent *of = values_[in].isLinear ? hint(in) : nullptr;
+      for (size_t i = 0; of && i < of->of.size(); ++i)
+        if (const auto *primals = at_.find(uint64_t(equation.place) << 32 | of->of[i]))
+          for (PrimalId primal : *primals)
+            addOnce(found, primal);
+    }
+    return found;
+  }
+  return here.size() <= kMaxPlausible ? here : none;
+}
+
+bool Transposition::fits(ValueId value, Input input, PrimalId id) const {
+  const Primal &primal = primals_[id];
+  const Value &known = values_[value];
+  switch (input.kind) {
+  case Input::Cotangent:
+    return known.isLinear ? isCotangentOf(value, primal) : known.isConstant;
+  case Input::Operand:
+    return input.number < primal.ins.size() && primal.ins[input.number] == value;
+  case Input::Result:
+    return contains(primal.outs, value);
+  case Input::Emitted: {
+    const Node &node = table_.row(primal.primitive)->nodes[input.number];
+    if (known.isConstant && !node.isLinear)
+      return std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [](Input from) { return from.kind == Input::Constant; });
+    if (node.isLinear != known.isLinear)
+      return false;
+    return std::any_of(made_[value].begin(), made_[value].end(), [&](EquationId maker) {
+      const Candidates &list = candidates_[maker];
+      return std::find(list.begin(), list.end(), Candidate{id, input.number}) != list.end();
+    });
+  }
+  case Input::Constant:
+    break;
+  }
+  return false;
+}
+
+/// Whether each operand is one that the node takes, and the other way round.
+bool Transposition::fits(EquationId id, Candidate candidate) const {
+  const Equation &equation = all_[id];
+  const Primal &primal = primals_[candidate.primal];
+  const Node &node = table_.row(primal.primitive)->nodes[candidate.node];
+  std::vector<Input> wanted;
+  for (Input input : node.inputs) {
+    bool isLiteral = input.kind == Input::Constant ||
+                     (input.kind == Input::Operand && input.number < primal.ins.size() &&
+                      values_[primal.ins[input.number]].isConstant);
+    if (!isLiteral)
+      wanted.push_back(input);
+  }
+  std::vector<ValueId> given;
+  for (ValueId in : equation.ins)
+    if (!values_[in].isConstant && (equation.hasResult || !contains(given, in)))
+      given.push_back(in);
+  if (given.size() > wanted.size() || wanted.size() > 8)
+    return false;
+  std::vector<bool> isTaken(wanted.size());
+  std::function<bool(size_t)> assign = [&](size_t at) {
+    if (at == given.size()) {
+      for (size_t i = 0; i < wanted.size(); ++i)
+        if (!isTaken[i] && std::none_of(equation.ins.begin(), equation.ins.end(), [&](ValueId in) {
+              return fits(in, wanted[i], candidate.primal);
+            }))
+          return false;
+      return true;
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (isTaken[i] || !fits(given[at], wanted[i], candidate.primal))
+        continue;
+      isTaken[i] = true;
+      bool isDone = assign(at + 1);
+      isTaken[i] = false;
+      if (isDone)
+        return true;
+    }
+    return false;
+  };
+  return assign(0);
+}
+
+void Transposition::propose(EquationId id) {
+  const Equation &equation = all_[id];
+  if (equation.outs.empty() || (emits(id) && equation.primitive == table_.addAny)) {
+    candidates_[id] = emits(id) ? sumsOf(id) : Candidates();
+    return;
+  }
+  bool isConstant = std::all_of(equation.ins.begin(), equation.ins.end(),
+                                [&](ValueId in) { return values_[in].isConstant; });
+  if (!emits(id) && isConstant)
+    return;
+  for (PrimalId primal : plausible(id)) {
+    const Row *row = table_.row(primals_[primal].primitive);
+    if (!row || primal == primalOf_[id])
+      continue;
+    // Residuals are computed after what they are of.
+    auto isBefore = [&](EquationId other) {
+      return other < id && all_[other].site == equation.site;
+    };
+    const Primal &of = primals_[primal];
+    if (!emits(id) && std::none_of(of.originals.begin(), of.originals.end(), isBefore) &&
+        std::none_of(of.copies.begin(), of.copies.end(), isBefore))
+      continue;
+    for (size_t node = 0; node < row->nodes.size(); ++node) {
+      Candidate candidate{primal, uint8_t(node)};
+      if (row->nodes[node].primitive == equation.primitive &&
+          (emits(id) || !row->nodes[node].isLinear) && fits(id, candidate))
+        candidates_[id].push_back(candidate);
+    }
+  }
+}
+
+/// JAX adds a cotangent to the one before in the equation that made it, or hands it on to several.
+Transposition::Candidates Transposition::sumsOf(EquationId id) const {
+  const Equation &equation = all_[id];
+  Candidates found;
+  if (equation.place >= byPlace_.size())
+    return found;
+  const std::vector<PrimalId> &here = byPlace_[equation.place];
+  // A row may have sums of its own.
+  for (ValueId in : equation.ins)
+    for (EquationId maker : made_[in])
+      for (Candidate from : candidates_[maker]) {
+        if (primals_[from.primal].place != equation.place)
+          continue;
+        const Row &row = *table_.row(primals_[from.primal].primitive);
+        for (size_t node = 0; node < row.nodes.size(); ++node) {
+          Candidate candidate{from.primal, uint8_t(node)};
+          if (row.nodes[node].primitive == table_.addAny && fits(id, candidate))
+            addOnce(found, candidate);
+        }
+      }
+  if (equation.ins.size() != 2)
+    return found;
+  for (ValueId in : equation.ins) // of an unknown value
+    if (const Cotangent *of = cotangent(in); of && !of->isKnown)
+      return found;
+  Cotangent sum = cotangentOf(id);
+  ValueId added = equation.ins[1];
+  if (calledAt_[added] == equation.place) // a call may have made it
+    return found;
+  Candidates instead; // if what is handed on has one tangent with what it is made of
+  for (EquationId maker : made_[added])
+    for (Candidate from : candidates_[maker]) {
+      const Primal &primal = primals_[from.primal];
+      if (!emits(maker) || from.node == Candidate::kSum || primal.place != equation.place)
+        continue;
+      std::vector<ValueId> direct = madeFor(maker, from);
+      for (ValueId &value : direct)
+        value = tangentOf(value);
+      Candidate candidate{from.primal, Candidate::kSum};
+      if (!sum.isKnown || intersect(direct, sum.of)) {
+        addOnce(found, candidate);
+        continue;
+      }
+      closeOver(direct);
+      if (intersect(direct, sum.of))
+        addOnce(instead, candidate);
+    }
+  bool isSure = true;
+  const Cotangent *of = cotangent(added);
+  for (size_t i = 0; of && i < here.size(); ++i) {
+    const Primal &primal = primals_[here[i]];
+    const Row *row = table_.row(primal.primitive);
+    if (!row || row->handedOn.empty() || !handsOnToSeveral(primal) || !isCotangentOf(added, primal))
+      continue;
+    std::vector<ValueId> hit;
+    for (uint8_t operand : row->handedOn)
+      if (operand < primal.ins.size() && !values_[primal.ins[operand]].isConstant &&
+          (!sum.isKnown || contains(sum.of, tangentOf(primal.ins[operand]))))
+        hit.push_back(primal.ins[operand]);
+    if (hit.empty())
+      continue;
+    addOnce(found, Candidate{here[i], Candidate::kSum});
+    for (ValueId in : primal.ins)
+      if (!contains(hit, in) && !values_[in].isConstant && !isDifferentiated_[tangentOf(in)])
+        isSure = false;
+  }
+  if (!isSure)
+    for (Candidate candidate : instead)
+      addOnce(found, candidate);
+  return found;
+}
+
+/// Whether it is known to take `value` as the cotangent of its primal's result, and not as what
+/// `from` emits besides.
+bool Transposition::takesCotangent(EquationId id, ValueId value, Candidate from) const {
+  std::optional<PrimalId> primal = only(id);
+  if (!primal || *primal == from.primal || !values_[value].isLinear)
+    return false;
+  return std::all_of(candidates_[id].begin(), candidates_[id].end(), [&](Candidate candidate) {
+    if (candidate.node == Candidate::kSum)
+      return false;
+    const std::vector<Input> &inputs =
+        table_.row(primals_[*primal].primitive)->nodes[candidate.node].inputs;
+    return std::none_of(inputs.begin(), inputs.end(), [&](Input input) {
+      return input.kind == Input::Emitted && fits(value, input, *primal);
+    });
+  });
+}
+
+bool Transposition::isUsed(EquationId id, Candidate candidate) const {
+  std::vector<ValueId> made = madeFor(id, candidate);
+  closeOver(made);
+  for (ValueId out : all_[id].outs)
+    for (EquationId user : users_[out])
+      if (isLive_[user] && !made.empty() && takesCotangent(user, out, candidate) &&
+          std::none_of(primals_[*only(user)].outs.begin(), primals_[*only(user)].outs.end(),
+                       [&](ValueId taken) { return contains(made, tangentOf(taken)); }))
+        return false;
+  if (!made.empty())
+    return true;
+  const Node &node = table_.row(primals_[candidate.primal].primitive)->nodes[candidate.node];
+  for (ValueId out : all_[id].outs)
+    for (EquationId user : users_[out])
+      for (Candidate next : candidates_[user])
+        if (next.primal == candidate.primal && next.node != Candidate::kSum &&
+            std::find(node.users.begin(), node.users.end(), next.node) != node.users.end())
+          return true;
+  return false;
+}
+
+bool Transposition::prune() {
+  bool isChanged = false;
+  std::fill(isDifferentiated_.begin(), isDifferentiated_.end(), false);
+  for (EquationId id = 0; id < all_.size(); ++id)
+    if (emits(id))
+      for (Candidate candidate : candidates_[id])
+        for (ValueId out : primals_[candidate.primal].outs)
+          isDifferentiated_[tangentOf(out)] = true;
+  for (EquationId id = 0; id < all_.size(); ++id) {
+    Candidates kept;
+    if (emits(id) && all_[id].primitive == table_.addAny)
+      kept = sumsOf(id);
+    else
+      for (Candidate candidate : candidates_[id])
+        if (fits(id, candidate) && isUsed(id, candidate))
+          kept.push_back(candidate);
+    if (kept == candidates_[id])
+      continue;
+    candidates_[id] = std::move(kept);
+    cotangents_[id] = cotangentOf(id);
+    isChanged = true;
+  }
+  // What is summed may be known better now.
+  for (EquationId id = 0; id < all_.size(); ++id)
+    if (emits(id)) {
+      Cotangent now = cotangentOf(id);
+      isChanged |= now.isKnown != cotangents_[id].isKnown || now.of != cotangents_[id].of;
+      cotangents_[id] = std::move(now);
+    }
+  return isChanged;
+}
+
+} // namespace hlotag::derivation

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/derivation/derivation.h"
+
+#include "transposition.h"
+
+#include <algorithm>
+#include <set>
+
+namespace hlotag::derivation {
+namespace {
+
+using namespace ir;
+
+/// Collects what each operation stems from: one may be run through several times, by several calls.
+class Derivations {
+public:
+  Derivations(const OpList &operations, analysis::Provenance &provenance)
+      : table_(provenance), equations_(operations, provenance, table_),
+        transposition_(equations_, table_), ids_(operations[0].op.context()),
+        provenance_(provenance) {
+    collectPrimals();
+    for (EquationId id = 0; id < all().size(); ++id)
+      deriveEquation(id);
+    deriveSites();
+    deriveLoops();
+  }
+
+  void visit(const OpList &operations, const std::function<void(const Derivation &)> &visit) const {
+    for (const OpList::Entry &entry : operations) {
+      const Found *found = found_.find(entry.op.opaque());
+      if (!found || found->isUnknown)
+        continue;
+      Derivation derivation{entry.op, {}};
+      for (uint32_t primal : found->primals)
+        derivation.primals.push_back(&primals_[primal]);
+      visit(derivation);
+      bool isSite = entry.name == ids_.whileOp || entry.name == ids_.caseOp ||
+                    entry.name == ids_.ifOp || entry.name == ids_.funcCall ||
+                    entry.name.str() == "sdy.manual_computation";
+      // The body of a reduction goes with it.
+      if (entry.hasRegions && !isSite && !found->isCopy)
+        for (Region region : entry.op.regions())
+          for (Operation inner : region.firstBlock().operations()) {
+            derivation.derived = inner;
+            visit(derivation);
+          }
+    }
+  }
+
+private:
+  struct Found {
+    std::vector<uint32_t> primals; ///< indices in `primals_`
+    bool isUnknown = false, isCopy = false;
+  };
+
+  const std::vector<Equation> &all() const { return equations_.equations; }
+  const std::vector<Site> &sites() const { return equations_.sites; }
+
+  uint32_t add(Operations operations) {
+    primals_.push_back(std::move(operations));
+    return uint32_t(primals_.size() - 1);
+  }
+
+  /// Equations with their residuals; each original has its own.
+  void collectPrimals() {
+    std::vector<std::vector<EquationId>> residuals;
+    for (EquationId id = 0; id < all().size(); ++id) {
+      if (all()[id].isDerived || all()[id].isCopy)
+        continue;
+      *primalOfOriginal_.insert(id).first = add(all()[id].ops);
+    }
+    for (EquationId id = 0; id < all().size(); ++id) {
+      if (all()[id].isDerived || all()[id].isCopy)
+        continue;
+      std::vector<PrimalId> owners = transposition_.ownersOf(id);
+      if (owners.size() != 1)
+        continue;
+      for (EquationId original : transposition_.primal(owners[0]).originals)
+        if (all()[original].site == all()[id].site) {
+          Operations &members = primals_[*primalOfOriginal_.find(original)];
+          members.insert(members.end(), all()[id].ops.begin(), all()[id].ops.end());
+        }
+    }
+  }
+
+  void record(Operation op, const std::vector<uint32_t> &primals) {
+    auto [found, isNew] = found_.insert(op.opaque());
+    if (primals.empty() || (!isNew && found->primals != primals && !merge(*found, primals)))
+      found->isUnknown = true;
+    if (isNew)
+      found->primals = primals;
+  }
+
+  /// Runs of one function have equations of their own, but the same operations.
+  bool merge(Found &found, const std::vector<uint32_t> &primals) {
+    return found.primals.size() == 1 && primals.size() == 1 &&
+           primals_[found.primals[0]] == primals_[primals[0]];
+  }
+
+  void deriveEquation(EquationId id) {
+    const Equation &equation = all()[id];
+    if (!equation.isDerived && !equation.isCopy)
+      return;
+    if (equation.isOfHigherOrder) {
+      for (Operation op : equation.ops)
+        record(op, {});
+      return;
+    }
+    std::vector<EquationId> originals;
+    bool isKnown = true;
+    if (equation.isCopy) {
+      originals = transposition_.primal(transposition_.primalOf(id)).originals;
+      isKnown = !originals.empty();
+    }
+    if (originals.empty()) {
+      std::vector<PrimalId> owners = transposition_.ownersOf(id);
+      isKnown = !owners.empty() && (equation.isCopy || transposition_.isLive(id));
+      for (PrimalId owner : owners) {
+        const std::vector<EquationId> &of = transposition_.primal(owner).originals;
+        isKnown &= !of.empty();
+        originals.insert(originals.end(), of.begin(), of.end());
+      }
+      if (std::optional<EquationId> residual = transposition_.residualOf(id)) {
+        const Primal &primal = transposition_.primal(transposition_.primalOf(*residual));
+        originals = primal.originals;
+        isKnown = !originals.empty();
+      }
+    }
+    std::vector<uint32_t> primals;
+    for (EquationId original : originals)
+      if (isKnown)
+        primals.push_back(*primalOfOriginal_.find(original));
+    std::sort(primals.begin(), primals.end());
+    for (Operation op : equation.ops) {
+      record(op, primals);
+      found_.find(op.opaque())->isCopy |= equation.isCopy;
+    }
+    if (primals.size() == 1)
+      for (EquationId original : originals)
+        matchSites(equation.site, all()[original].site);
+  }
+
+  /// What contains an operation stems from what contains the one it stems from.
+  void matchSites(SiteId derived, SiteId primal) {
+    std::vector<SiteId> inner, outer;
+    for (; derived != kNone; derived = sites()[derived].parent)
+      inner.push_back(derived);
+    for (; primal != kNone; primal = sites()[primal].parent)
+      outer.push_back(primal);
+    for (size_t i = 1; i <= inner.size() && i <= outer.size(); ++i) {
+      SiteId from = inner[inner.size() - i], to = outer[outer.size() - i];
+      if (from != to && sites()[from].op.name() == sites()[to].op.name())
+        siteOrigins_[from].insert(to);
+    }
+  }
+
+  /// Of what was called at one place under one name.
+  static uint64_t keyOf(const Site &site) { return uint64_t(site.place) << 32 | site.primitive; }
+
+  void deriveSites() {
+    for (SiteId id = 0; id < sites().size(); ++id)
+      if (!sites()[id].isDerived && !sites()[id].isCopy)
+        sitesAt_.insert(keyOf(sites()[id])).first->push_back(id);
+    for (SiteId id = 0; id < sites().size(); ++id) {
+      const Site &site = sites()[id];
+      if ((!site.isDerived && !site.isCopy) || site.isOfHigherOrder)
+        continue;
+      std::set<SiteId> &origins = siteOrigins_[id];
+      const std::vector<SiteId> *alike = sitesAt_.find(keyOf(site));
+      if (origins.empty() && site.isDerived && alike && alike->size() == 1 &&
+          sharesValue(site, sites()[alike->front()]))
+        origins.insert(alike->front());
+      if (origins.size() != 1)
+        continue;
+      SiteId origin = *origins.begin();
+      // The body of a scan is called, and stands for the loop.
+      SiteId loop = sites()[origin].parent;
+      if (loop != kNone && sites()[loop].op.name() == ids_.whileOp &&
+          site.op.name() == ids_.funcCall &&
+          (isSlicing(id) || !startsWith(provenance_.text(site.primitive), "jit(")))
+        origin = loop;
+      if (!sites()[origin].isDerived && !sites()[origin].isCopy)
+        record(site.op, {primalOfSite(origin)});
+    }
+  }
+
+  /// Whether only derivatives use the value.
+  bool isResidual(ValueId value) const {
+    const std::vector<EquationId> &users = transposition_.usersOf(value);
+    return equations_.values[value].op &&
+           std::all_of(users.begin(), users.end(),
+                       [&](EquationId id) { return all()[id].isDerived; });
+  }
+
+  bool sharesValue(const Site &derived, const Site &primal) const {
+    if (primal.op.name() != derived.op.name())
+      return false;
+    return std::any_of(derived.ins.begin(), derived.ins.end(), [&](ValueId in) {
+      return isResidual(in) &&
+             std::find(primal.outs.begin(), primal.outs.end(), in) != primal.outs.end();
+    });
+  }
+
+  uint32_t primalOfSite(SiteId id) {
+    auto [known, isNew] = primalOfSite_.insert(id);
+    if (isNew)
+      *known = add({sites()[id].op});
+    return *known;
+  }
+
+  /// The loop that the site is, if it is known which loop that stems from.
+  SiteId originOfLoop(SiteId id) const {
+    if (id == kNone || sites()[id].op.name() != ids_.whileOp || sites()[id].isOfHigherOrder)
+      return kNone;
+    auto found = siteOrigins_.find(id);
+    return found == siteOrigins_.end() || found->second.size() != 1 ? kNone
+                                                                    : *found->second.begin();
+  }
+
+  /// What counts a loop's rounds, slices its operands and makes the zeros that it starts from.
+  void deriveLoops() {
+    FlatMap<uint64_t, SiteId> fed; // by value: a loop that starts from it
+    for (SiteId id = 0; id < sites().size(); ++id)
+      for (ValueId in : originOfLoop(id) == kNone ? std::vector<ValueId>() : sites()[id].ins)
+        *fed.insert(in).first = id;
+    for (const Equation &equation : all()) {
+      if (!equation.isDerived && !equation.isCopy)
+        continue;
+      SiteId loop = isSlicing(equation.site) ? sites()[equation.site].parent : equation.site;
+      SiteId origin = originOfLoop(loop);
+      if (origin != kNone && (loop != equation.site || isAt(equation, sites()[loop]))) {
+        recordUnknown(equation, primalOfSite(origin));
+        continue;
+      }
+      const SiteId *started = equation.outs.empty() ? nullptr : fed.find(equation.outs[0]);
+      if (started && isConstant(equation) && sites()[*started].place == equation.place)
+        recordUnknown(equation, primalOfSite(originOfLoop(*started)));
+    }
+    for (SiteId id = 0; id < sites().size(); ++id) {
+      SiteId origin = originOfLoop(sites()[id].parent);
+      if (origin != kNone && isSlicing(id) && (sites()[id].isDerived || sites()[id].isCopy))
+        replace(sites()[id].op, primalOfSite(origin));
+    }
+  }
+
+  /// JAX slices what a loop goes over in functions of its own.
+  bool isSlicing(SiteId id) const {
+    return id != kNone && startsWith(provenance_.text(sites()[id].primitive), "jit(dynamic_");
+  }
+
+  bool isAt(const Equation &equation, const Site &loop) const {
+    return provenance_.of(equation.ops[0]).sourceKey == loop.sourceKey;
+  }
+
+  bool isConstant(const Equation &equation) const {
+    return std::all_of(equation.ins.begin(), equation.ins.end(),
+                       [&](ValueId in) { return equations_.values[in].isConstant; });
+  }
+
+  void recordUnknown(const Equation &equation, uint32_t primal) {
+    for (Operation op : equation.ops)
+      replace(op, primal);
+  }
+  /// For what no equation is known for.
+  void replace(Operation op, uint32_t primal) {
+    auto [found, isNew] = found_.insert(op.opaque());
+    if (isNew || found->primals.empty())
+      *found = {{primal}};
+    else if (found->primals != std::vector<uint32_t>{primal} && !merge(*found, {primal}))
+      found->isUnknown |= primals_[found->primals[0]][0].name() == ids_.whileOp;
+  }
+
+  Table table_;
+  Equations equations_;
+  Transposition transposition_;
+  OpIds ids_;
+  analysis::Provenance &provenance_;
+  std::vector<Operations> primals_;
+  FlatMap<uint64_t, uint32_t> primalOfOriginal_, primalOfSite_;
+  PointerMap<Found> found_;
+  std::map<SiteId, std::set<SiteId>> siteOrigins_;
+  FlatMap<uint64_t, std::vector<SiteId>> sitesAt_; ///< those of the program, by place and name
+};
+
+} // namespace
+
+void findDerived(const OpList &operations, analysis::Provenance &provenance,
+                 const std::function<void(const Derivation &)> &visit) {
+  Derivations(operations, provenance).visit(operations, visit);
+}
+
+} // namespace hlotag::derivation

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "equations.h"
+
+#include "../analysis/lowering_groups.h"
+
+#include <algorithm>
+
+namespace hlotag::derivation {
+
+using namespace ir;
+using analysis::Origin;
+
+namespace {
+
+constexpr size_t kMaxDepth = 256; // of calls and regions
+constexpr size_t kMaxInlined = 8; // times the operations of the module
+
+uint64_t bits(const void *pointer) { return uint64_t(reinterpret_cast<uintptr_t>(pointer)); }
+
+} // namespace
+
+Equations::Equations(const OpList &operations, analysis::Provenance &provenance, const Table &table)
+    : provenance_(provenance), table_(table), ids_(operations[0].op.context()),
+      numLeft_(operations.size() * kMaxInlined) {
+  MlirContext context = operations[0].op.context();
+  auto id = [&](std::string_view name) { return Identifier::get(context, name); };
+  barrier_ = id("stablehlo.optimization_barrier");
+  manual_ = id("sdy.manual_computation");
+  dynamicSlice_ = id("stablehlo.dynamic_slice");
+  dynamicUpdate_ = id("stablehlo.dynamic_update_slice");
+  reshape_ = id("stablehlo.reshape");
+  broadcast_ = id("stablehlo.broadcast_in_dim");
+  select_ = id("stablehlo.select");
+  for (const OpList::Entry &entry : operations) {
+    if (entry.name != ids_.func || !provenance.callsOf(entry.op).empty())
+      continue;
+    Ids arguments, results;
+    // An argument that only a backward pass uses is a cotangent that the caller hands over.
+    auto isEmitted = [&](Operation user) { return provenance.isTransposed(user); };
+    for (ir::Value argument : entry.op.regions()[0].firstBlock().arguments()) {
+      bool isCotangent = isFloat(argument) && !argument.uses().empty();
+      for (OpOperand use : argument.uses())
+        isCotangent &= isEmitted(use.owner());
+      arguments.push_back(newValue(argument, isCotangent));
+    }
+    runFunction(entry.op, arguments, Frame(), results);
+  }
+  mergeExpanded();
+}
+
+ValueId Equations::newValue(ir::Value value, bool isLinear) {
+  Value made;
+  made.type = value.type().ptr;
+  made.isLinear = isLinear;
+  values.push_back(made);
+  return ValueId(values.size() - 1);
+}
+
+ValueId Equations::numberOf(const std::vector<uint64_t> &key, ir::Value value) {
+  auto [known, isNew] = known_.emplace(key, kNone);
+  if (isNew)
+    known->second = newValue(value);
+  return known->second;
+}
+
+bool Equations::isFloat(ir::Value value) {
+  auto [known, isNew] = floats_.insert(value.type().ptr);
+  if (isNew) {
+    std::string text = Attribute(capi::fn().mlirTypeAttrGet(value.type())).str();
+    size_t element = text.find_last_of("x<");
+    element = element == std::string::npos ? 0 : element + 1;
+    *known = text.find("complex") != std::string::npos || text[element] == 'f' ||
+             text.compare(element, 2, "bf") == 0;
+  }
+  return *known;
+}
+
+/// Transforms are letters, outermost first: `tj` is a transposed tangent, `jj` a tangent of one.
+/// Under jax.checkpoint, JAX names what it transposes `transpose(jvp(f))/jvp(f)`.
+bool Equations::isOfHigherOrder(const Origin &origin) const {
+  std::string transforms(provenance_.text(origin.transforms));
+  transforms.erase(std::remove(transforms.begin(), transforms.end(), 'v'), transforms.end());
+  bool isCheckpointed = origin.checkpointed || origin.rematted;
+  bool isTwice = transforms.size() > 2 || transforms == "jj";
+  return isTwice && !(isCheckpointed && transforms == "tjj");
+}
+
+const std::vector<std::string> &Equations::partsOf(const void *type) {
+  auto [parts, isNew] = parts_.insert(type);
+  if (!isNew)
+    return *parts;
+  std::string text = Attribute(capi::fn().mlirTypeAttrGet(MlirType{type})).str();
+  std::string part;
+  for (char c : text.substr(text.find('<') + 1)) // without brackets it has no parts
+    if (c == 'x' || c == '>') {
+      parts->push_back(part);
+      part.clear();
+    } else {
+      part += c;
+    }
+  return *parts;
+}
+
+bool Equations::isCotangentType(const void *type, const void *of) {
+  if (type == of || !isBatched_)
+    return type == of;
+  const std::vector<std::string> wanted = partsOf(of), &parts = partsOf(type);
+  if (parts.size() != wanted.size() + 1)
+    return false;
+  for (size_t skipped = 0; skipped + 1 < parts.size(); ++skipped) {
+    std::vector<std::string> rest = parts;
+    rest.erase(rest.begin() + std::ptrdiff_t(skipped));
+    if (rest == wanted)
+      return true;
+  }
+  return false;
+}
+
+PlaceId Equations::placeOf(PlaceId outer, const Origin &origin) {
+  uint64_t local = uint64_t(origin.localScope) << 32 | origin.sourceKey;
+  auto [number, isNewLocal] = localPlaces_.insert(local);
+  if (isNewLocal)
+    *number = uint32_t(localPlaces_.size());
+  auto [place, isNew] = places_.insert(uint64_t(outer) << 32 | *number);
+  if (isNew)
+    *place = uint32_t(places_.size());
+  return *place;
+}
+
+/// Inside a branch, what a conditional with that predicate gave is what its branch made.
+ValueId Equations::chosen(ValueId value, const Frame &frame) const {
+  for (auto found = branches_.find(value); found != branches_.end();
+       found = branches_.find(value)) {
+    const auto &[predicate, yields] = found->second;
+    auto in = std::find_if(frame.branches.rbegin(), frame.branches.rend(),
+                           [&, p = predicate](const auto &branch) { return branch.first == p; });
+    if (in == frame.branches.rend() || in->second >= yields.size())
+      break;
+    value = yields[in->second];
+  }
+  return value;
+}
+
+/// Gives the block's arguments the numbers of `values`; those that there are none for get new ones.
+void Equations::bind(Block block, const Ids &numbers, Frame &frame) {
+  for (ir::Value argument : block.arguments()) {
+    auto i = size_t(argument.number());
+    *frame.numbers.insert(argument.opaque()).first =
+        i < numbers.size() ? numbers[i] : newValue(argument);
+  }
+}
+
+void Equations::runFunction(Operation function, const Ids &arguments, Frame frame, Ids &results) {
+  frame.numbers = {};
+  Block body = function.regions()[0].firstBlock();
+  bind(body, arguments, frame);
+  runBlock(body, function, frame, results);
+}
+
+void Equations::runBlock(Block block, Operation parent, Frame &frame, Ids &yields) {
+  for (Operation op : block.operations()) {
+    Identifier name = op.name();
+    Ids ins;
+    for (ir::Value operand : op.operands()) {
+      ValueId *known = frame.numbers.find(operand.opaque());
+      ValueId value = known ? *known : newValue(operand);
+      if (!known)
+        *frame.numbers.insert(operand.opaque()).first = value;
+      ins.push_back(frame.branches.empty() ? value : chosen(value, frame));
+    }
+    if (name == ids_.funcReturn || name == ids_.stablehloReturn || name == ids_.sdyReturn) {
+      yields = std::move(ins);
+      return;
+    }
+    if (numLeft_ == 0)
+      return;
+    --numLeft_;
+    if (name == barrier_ && ins.size() == size_t(op.results().size())) {
+      for (ir::Value result : op.results())
+        *frame.numbers.insert(result.opaque()).first = ins[size_t(result.number())];
+      continue;
+    }
+    if (name == ids_.constant && op.results().size() == 1) {
+      std::vector<uint64_t> key{bits(op.attr("value").opaque()), bits(op.results()[0].type().ptr)};
+      ValueId value = numberOf(key, op.results()[0]);
+      values[value].isConstant = true;
+      *frame.numbers.insert(op.results()[0].opaque()).first = value;
+      continue;
+    }
+    const Origin &origin = provenance_.of(op, parent);
+    std::string_view transforms = provenance_.text(origin.transforms);
+    isBatched_ |= transforms.find('v') < transforms.find('t'); // what was transposed before
+    bool isBranching = (name == ids_.caseOp || name == ids_.ifOp) && ins.size() == 1;
+    bool isLoop = name == ids_.whileOp && op.regions().size() == 2 &&
+                  ins.size() == size_t(op.results().size());
+    bool isSite = name == ids_.funcCall || name == manual_ || isBranching || isLoop;
+    if (isSite) {
+      Site site;
+      site.op = op;
+      site.parent = frame.site;
+      site.place = placeOf(frame.place, origin);
+      site.sourceKey = origin.sourceKey;
+      site.primitive = origin.primitive;
+      site.isCopy = frame.isCopy || origin.rematted;
+      site.isDerived = frame.isDerived || origin.transposed;
+      site.isOfHigherOrder = isOfHigherOrder(origin);
+      site.ins = ins;
+      runSite(op, ins, site, frame);
+      continue;
+    }
+    Ids outs = number(op, ins, origin, frame);
+    for (ir::Value result : op.results())
+      *frame.numbers.insert(result.opaque()).first = outs[size_t(result.number())];
+    addTo(op, ins, outs, origin, frame);
+  }
+}
+
+void Equations::runSite(Operation op, const Ids &ins, const Site &site, Frame &frame) {
+  auto id = SiteId(sites.size());
+  sites.push_back(site);
+  if (frame.depth < kMaxDepth && op.name() != ids_.funcCall) {
+    Frame outer = {};
+    std::swap(outer.site, frame.site);
+    std::swap(outer.isDerived, frame.isDerived);
+    std::swap(outer.isCopy, frame.isCopy);
+    frame.site = id;
+    frame.isDerived = site.isDerived;
+    frame.isCopy = site.isCopy;
+    ++frame.depth;
+    if (op.name() == ids_.whileOp) {
+      runLoop(op, ins, id, frame);
+    } else if (op.name() == manual_) {
+      Block body = op.regions()[0].firstBlock();
+      bind(body, ins, frame);
+      Ids yields;
+      runBlock(body, op, frame, yields);
+      sites[id].outs = std::move(yields);
+    } else {
+      runBranches(op, ins, id, frame);
+    }
+    --frame.depth;
+    std::swap(outer.site, frame.site);
+    std::swap(outer.isDerived, frame.isDerived);
+    std::swap(outer.isCopy, frame.isCopy);
+  } else if (FlatSymbolRefAttr callee = op.attrOf<FlatSymbolRefAttr>("callee");
+             callee && frame.depth < kMaxDepth) {
+    if (Operation function = provenance_.function(callee.value())) {
+      Frame inner;
+      inner.place = site.place;
+      inner.site = id;
+      inner.isDerived = site.isDerived;
+      inner.isCopy = site.isCopy;
+      inner.branches = frame.branches;
+      inner.depth = frame.depth + 1;
+      Ids outs;
+      runFunction(function, ins, std::move(inner), outs);
+      sites[id].outs = std::move(outs);
+    }
+  }
+  for (ir::Value result : op.results()) {
+    Ids &outs = sites[id].outs;
+    if (size_t(result.number()) >= outs.size())
+      outs.push_back(newValue(result));
+    *frame.numbers.insert(result.opaque()).first = outs[size_t(result.number())];
+  }
+}
+
+/// What a round puts into a stack, if that is what it yields for `argument`.
+ValueId Equations::stackedIn(ValueId yielded, ValueId argument) const {
+  const Value &update = values[yielded];
+  if (update.op != dynamicUpdate_ || update.operands[0] != argument)
+    return kNone;
+  const Value &slice = values[update.operands[1]];
+  bool isShaped = slice.op == broadcast_ || slice.op == reshape_;
+  return isShaped ? slice.operands[0] : update.operands[1];
+}
+
+void Equations::runLoop(Operation op, const Ids &ins, SiteId site, Frame &frame) {
+  Block body = op.regions()[1].firstBlock(), condition = op.regions()[0].firstBlock();
+  Operation end = body.terminator();
+  bool emits = frame.isDerived && !frame.isCopy;
+  Ids arguments;
+  for (ir::Value argument : body.arguments()) {
+    auto i = size_t(argument.number());
+    if (i >= ins.size())
+      break;
+    bool isInvariant = end && argument.number() < end.operands().size() &&
+                       end.operands()[argument.number()] == argument;
+    arguments.push_back(isInvariant ? ins[i] : newValue(argument, emits && isFloat(argument)));
+    // What is sliced from one array is one value, in all loops.
+    if (isInvariant && !values[ins[i]].isLinear && !sliceOf_.count(ins[i]))
+      sliceOf_[ins[i]] = newValue(argument);
+  }
+  Ids yields;
+  bind(condition, arguments, frame);
+  runBlock(condition, op, frame, yields);
+  bind(body, arguments, frame);
+  yields.clear();
+  runBlock(body, op, frame, yields);
+  for (ir::Value result : op.results()) {
+    auto i = size_t(result.number());
+    if (i >= yields.size() || i >= arguments.size() || arguments[i] == ins[i]) {
+      sites[site].outs.push_back(ins[i]);
+      continue;
+    }
+    ValueId value = newValue(result, values[arguments[i]].isLinear || values[yields[i]].isLinear);
+    sites[site].outs.push_back(value);
+    if (ValueId stacked = stackedIn(yields[i], arguments[i]); stacked != kNone)
+      sliceOf_[value] = stacked;
+  }
+}
+
+void Equations::runBranches(Operation op, const Ids &ins, SiteId site, Frame &frame) {
+  std::vector<Ids> yields;
+  for (Region region : op.regions()) {
+    frame.branches.emplace_back(ins[0], yields.size());
+    Ids yielded;
+    runBlock(region.firstBlock(), op, frame, yielded);
+    yields.push_back(std::move(yielded));
+    frame.branches.pop_back();
+  }
+  for (ir::Value result : op.results()) {
+    Ids given;
+    bool isLinear = false;
+    for (const Ids &yielded : yields) {
+      auto i = size_t(result.number());
+      given.push_back(i < yielded.size() ? yielded[i] : newValue(result));
+      isLinear |= values[given.back()].isLinear;
+    }
+    ValueId value = newValue(result, isLinear);
+    sites[site].outs.push_back(value);
+    branches_[value] = {ins[0], std::move(given)};
+  }
+}
+
+Equations::Ids Equations::number(Operation op, const Ids &ins, const Origin &origin,
+                                 const Frame &frame) {
+  Ids outs;
+  if (op.name() == dynamicSlice_ && !ins.empty() && op.results().size() == 1 &&
+      sliceOf_.count(ins[0])) {
+    ValueId slice = sliceOf_[ins[0]];
+    outs.push_back(numberOf({0, slice}, op.results()[0]));
+    sliced_[outs[0]] = slice;
+    return outs;
+  }
+  if (op.name() == reshape_ && ins.size() == 1 && op.results().size() == 1 &&
+      sliced_.count(ins[0])) {
+    values[sliced_[ins[0]]].type = op.results()[0].type().ptr;
+    return {sliced_[ins[0]]};
+  }
+  bool emits = (frame.isDerived || origin.transposed) && !frame.isCopy && !origin.rematted;
+  bool allConstant = true, anyConstant = false, anyLinear = false;
+  for (ValueId in : ins) {
+    allConstant &= values[in].isConstant;
+    anyConstant |= values[in].isConstant;
+    anyLinear |= values[in].isLinear;
+  }
+  bool areFloats = true;
+  for (ir::Value result : op.results())
+    areFloats &= isFloat(result);
+  bool isLinear = emits && areFloats && (anyLinear || anyConstant);
+  if (isLinear || (emits && allConstant)) {
+    for (ir::Value result : op.results()) {
+      outs.push_back(newValue(result, isLinear));
+      values[outs.back()].isConstant = allConstant;
+    }
+    return outs;
+  }
+  std::vector<uint64_t> key{bits(op.name().opaque()), origin.primitive, 0};
+  for (NamedAttribute attr : op.attributes())
+    if (attr.name != ids_.frontendAttributes && attr.name.str().substr(0, 7) != "hlotag.") {
+      key.push_back(bits(attr.name.opaque()));
+      key.push_back(bits(attr.value.opaque()));
+    }
+  for (ir::Value result : op.results())
+    key.push_back(bits(result.type().ptr));
+  key.insert(key.end(), ins.begin(), ins.end());
+  for (ir::Value result : op.results()) {
+    key[2] = uint64_t(result.number());
+    ValueId value = numberOf(key, result);
+    values[value].isConstant = allConstant && !ins.empty();
+    values[value].op = op.name();
+    for (size_t i = 0; i < 2 && i < ins.size(); ++i)
+      values[value].operands[i] = ins[i];
+    outs.push_back(value);
+  }
+  return outs;
+}
+
+/// Operations in a row that have one location are of one equation, if they use each other, up to
+/// the one that the primitive lowers to.
+void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origin &origin,
+                      const Frame &frame) {
+  const void *location = op.location().opaque();
+  bool isResult = analysis::isLoweredTo(provenance_.text(origin.primitive), op.name().str());
+  bool isCopy = frame.isCopy || origin.rematted;
+  bool isDerived = (frame.isDerived || origin.transposed) && !isCopy;
+  Equation *last = equations.empty() ? nullptr : &equations.back();
+  auto isUsed = [&](ValueId in) { return contains(last->outs, in) || roots_.count(in); };
+  bool joins = last && last->location == location && last->site == frame.site && !last->hasResult &&
+               last->isDerived == isDerived &&
+               (isResult || std::any_of(ins.begin(), ins.end(), isUsed));
+  if (!joins) {
+    roots_.clear();
+    last = &equations.emplace_back();
+    last->location = location;
+    last->primitive = origin.primitive;
+    last->place = placeOf(frame.place, origin);
+    last->site = frame.site;
+    last->isCopy = isCopy;
+    last->isDerived = isDerived;
+    last->isOfHigherOrder = isOfHigherOrder(origin);
+  }
+  last->ops.push_back(op);
+  Ids roots; // what the operation takes from outside of the equation
+  for (ValueId in : ins) {
+    auto inner = roots_.find(in);
+    if (inner == roots_.end())
+      roots.push_back(in);
+    else
+      roots.insert(roots.end(), inner->second.begin(), inner->second.end());
+  }
+  if (isResult) {
+    if (op.name() == select_ && roots.size() == 3)
+      std::swap(roots[1], roots[2]); // JAX's has the case for false first
+    last->ins = roots;
+    last->outs = outs;
+    last->hasResult = true;
+  } else {
+    for (ValueId root : roots)
+      if (!contains(last->ins, root) || last->ops.size() == 1)
+        last->ins.push_back(root);
+    last->outs.insert(last->outs.end(), outs.begin(), outs.end());
+  }
+  for (ValueId out : outs)
+    roots_[out] = roots;
+}
+
+} // namespace hlotag::derivation

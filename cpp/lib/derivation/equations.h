@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The equations of a program, calls inlined, and the numbers of the values they take and make.
+#pragma once
+
+#include "table.h"
+
+#include <algorithm>
+#include <map>
+
+namespace hlotag::derivation {
+
+using ValueId = uint32_t;
+using EquationId = uint32_t;
+using SiteId = uint32_t;
+using PlaceId = uint32_t;
+inline constexpr uint32_t kNone = ~uint32_t(0);
+
+inline bool contains(const std::vector<ValueId> &values, ValueId value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+/// What was traced at one scope and line, under one chain of calls.
+struct Equation {
+  std::vector<ir::Operation> ops;
+  std::vector<ValueId> ins, outs;
+  TextId primitive = 0;
+  PlaceId place = 0;
+  SiteId site = kNone;          ///< the call or loop that it is in
+  bool isDerived = false;       ///< emitted by a transpose
+  bool isCopy = false;          ///< computed again
+  bool hasResult = false;       ///< one of `ops` is what the primitive lowers to
+  bool isOfHigherOrder = false; ///< the derivative of a derivative
+  const void *location = nullptr;
+};
+
+/// A call, a loop or a conditional.
+struct Site {
+  ir::Operation op;
+  SiteId parent = kNone;
+  PlaceId place = 0;
+  uint32_t sourceKey = 0;
+  TextId primitive = 0;
+  bool isDerived = false, isCopy = false, isOfHigherOrder = false;
+  std::vector<ValueId> ins, outs;
+};
+
+/// Equal numbers are equal values, in the same round of a loop: copies, what is computed again from
+/// the same, arguments and what calls hand over, what a loop stacks and another one slices. Each
+/// cotangent has a number of its own.
+struct Value {
+  const void *type = nullptr;
+  bool isLinear = false;   ///< a cotangent, or computed from one
+  bool isConstant = false; ///< computed from constants
+  // How it was computed, for what is sliced from stacks.
+  ir::Identifier op;
+  ValueId operands[2] = {kNone, kNone};
+};
+
+class Equations {
+public:
+  Equations(const ir::OpList &operations, analysis::Provenance &provenance, const Table &table);
+
+  std::vector<Equation> equations; ///< in the order in which they run
+  std::vector<Site> sites;
+  std::vector<Value> values;
+
+  /// Whether a cotangent of that type may be one of a value of type `of`: the same, and one more
+  /// dimension where the program is batched.
+  bool isCotangentType(const void *type, const void *of);
+
+private:
+  /// A function that is being run through.
+  struct Frame {
+    ir::PointerMap<ValueId> numbers;
+    PlaceId place = 0;
+    SiteId site = kNone;
+    bool isDerived = false, isCopy = false;
+    std::vector<std::pair<ValueId, size_t>> branches; ///< predicates, and which branch it is in
+    size_t depth = 0;
+  };
+  using Ids = std::vector<ValueId>;
+
+  void bind(ir::Block block, const Ids &numbers, Frame &frame);
+  void runFunction(ir::Operation function, const Ids &arguments, Frame frame, Ids &results);
+  void runBlock(ir::Block block, ir::Operation parent, Frame &frame, Ids &yields);
+  void runSite(ir::Operation op, const Ids &ins, const Site &site, Frame &frame);
+  void runLoop(ir::Operation op, const Ids &ins, SiteId site, Frame &frame);
+  void runBranches(ir::Operation op, const Ids &ins, SiteId site, Frame &frame);
+  void addTo(ir::Operation op, const Ids &ins, const Ids &outs, const analysis::Origin &origin,
+             const Frame &frame);
+  Ids number(ir::Operation op, const Ids &ins, const analysis::Origin &origin, const Frame &frame);
+  void mergeExpanded();
+  size_t lengthOf(const Expansion &expansion, size_t first) const;
+
+  ValueId newValue(ir::Value value, bool isLinear = false);
+  ValueId numberOf(const std::vector<uint64_t> &key, ir::Value value);
+  ValueId chosen(ValueId value, const Frame &frame) const;
+  ValueId stackedIn(ValueId yielded, ValueId argument) const;
+  PlaceId placeOf(PlaceId outer, const analysis::Origin &origin);
+  bool isFloat(ir::Value value);
+  bool isOfHigherOrder(const analysis::Origin &origin) const;
+  const std::vector<std::string> &partsOf(const void *type);
+
+  analysis::Provenance &provenance_;
+  const Table &table_;
+  ir::OpIds ids_;
+  ir::Identifier barrier_, manual_, dynamicSlice_, dynamicUpdate_, reshape_, broadcast_, select_;
+  size_t numLeft_; ///< operations that may still be run through
+  std::map<std::vector<uint64_t>, ValueId> known_;
+  ir::FlatMap<uint64_t, uint32_t> places_, localPlaces_;
+  ir::PointerMap<bool> floats_;
+  ir::PointerMap<std::vector<std::string>> parts_; ///< dimensions and element, by type
+  bool isBatched_ = false;
+  std::map<ValueId, ValueId> sliceOf_;                  ///< a stack: what a round slices from it
+  std::map<ValueId, ValueId> sliced_;                   ///< a slice, before it is reshaped
+  std::map<ValueId, std::pair<ValueId, Ids>> branches_; ///< of conditionals: predicate, yields
+  std::map<ValueId, Ids> roots_; ///< of shaped values inside the current equation
+};
+
+} // namespace hlotag::derivation

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transposition.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace hlotag::derivation {
+namespace {
+
+constexpr size_t kMaxSeen = 64;      // emitted equations that one takes its cotangent from
+constexpr size_t kMaxHandedOn = 256; // values whose cotangent one is, through sums
+constexpr size_t kMaxRounds = 16;
+
+} // namespace
+
+Transposition::Transposition(Equations &equations, const Table &table)
+    : equations_(equations), all_(equations.equations), values_(equations.values), table_(table),
+      made_(values_.size()), users_(values_.size()), candidates_(all_.size()),
+      cotangents_(all_.size()), isLive_(all_.size()), isDifferentiated_(values_.size()),
+      tangents_(values_.size(), kNone) {
+  for (EquationId id = 0; id < all_.size(); ++id) {
+    for (ValueId out : all_[id].outs)
+      addOnce(made_[out], id);
+    for (ValueId in : all_[id].ins)
+      addOnce(users_[in], id);
+  }
+  calledAt_.assign(values_.size(), kNone);
+  for (const Site &site : equations.sites)
+    for (ValueId out : site.outs)
+      if (site.isDerived)
+        calledAt_[out] = site.place;
+  findPrimals();
+  for (EquationId id = 0; id < all_.size(); ++id) {
+    propose(id);
+    cotangents_[id] = cotangentOf(id);
+  }
+  bool isChanged = true;
+  for (size_t round = 0; round < kMaxRounds && isChanged; ++round) {
+    findLive();
+    isChanged = prune();
+  }
+  findLive();
+}
+
+void Transposition::findPrimals() {
+  std::map<std::vector<uint32_t>, PrimalId> known;
+  primalOf_.assign(all_.size(), kNone);
+  makers_.resize(values_.size());
+  for (EquationId id = 0; id < all_.size(); ++id) {
+    const Equation &equation = all_[id];
+    if (equation.isDerived)
+      continue;
+    std::vector<uint32_t> key{equation.place, equation.primitive};
+    key.insert(key.end(), equation.outs.begin(), equation.outs.end());
+    auto [primal, isNew] = known.emplace(key, PrimalId(primals_.size()));
+    primalOf_[id] = primal->second;
+    if (isNew) {
+      Primal made;
+      made.primitive = equation.primitive;
+      made.place = equation.place;
+      made.ins = equation.ins;
+      made.outs = equation.outs;
+      primals_.push_back(std::move(made));
+      if (byPlace_.size() <= equation.place)
+        byPlace_.resize(equation.place + 1);
+      byPlace_[equation.place].push_back(primal->second);
+      for (ValueId out : equation.outs)
+        makers_[out].push_back(primal->second);
+      for (const std::vector<ValueId> &list : {equation.ins, equation.outs})
+        for (ValueId value : list)
+          addOnce(*at_.insert(uint64_t(equation.place) << 32 | value).first, primal->second);
+    }
+    Primal &found = primals_[primal->second];
+    (equation.isCopy ? found.copies : found.originals).push_back(id);
+  }
+  for (PrimalId id = 0; id < primals_.size(); ++id)
+    for (ValueId out : primals_[id].outs)
+      addOnce(*at_.insert(uint64_t(primals_[id].place) << 32 | tangentOf(out)).first, id);
+}
+
+// --- Tangents ------------------------------------------------------------------------------------
+
+/// A value and the value plus a constant have one tangent: no equation makes another.
+ValueId Transposition::tangentOf(ValueId value) const {
+  if (tangents_[value] != kNone)
+    return tangents_[value];
+  ValueId result = value;
+  for (size_t hop = 0; hop < kMaxHandedOn; ++hop) {
+    ValueId from = kNone;
+    for (PrimalId id : makers_[result]) {
+      const Primal &primal = primals_[id];
+      const Row *row = table_.row(primal.primitive);
+      if (!row || row->handedOn.empty() || handsOnToSeveral(primal))
+        continue;
+      for (uint8_t operand : row->handedOn)
+        if (operand < primal.ins.size() && !values_[primal.ins[operand]].isConstant &&
+            values_[primal.ins[operand]].type == values_[result].type)
+          from = primal.ins[operand];
+    }
+    if (from == kNone)
+      break;
+    result = from;
+  }
+  return tangents_[value] = result;
+}
+
+bool Transposition::handsOnToSeveral(const Primal &primal) const {
+  return std::count_if(primal.ins.begin(), primal.ins.end(),
+                       [&](ValueId in) { return !values_[in].isConstant; }) > 1;
+}
+
+/// Adds the values that get the same cotangent: the operands of sums.
+void Transposition::closeOver(std::vector<ValueId> &values) const {
+  for (ValueId &value : values)
+    value = tangentOf(value);
+  for (size_t at = 0; at < values.size() && values.size() < kMaxHandedOn; ++at)
+    for (PrimalId id : makers_[values[at]]) {
+      const Primal &primal = primals_[id];
+      const Row *row = table_.row(primal.primitive);
+      if (!row || !handsOnToSeveral(primal))
+        continue;
+      for (uint8_t operand : row->handedOn) {
+        if (operand >= primal.ins.size())
+          continue;
+        ValueId in = primal.ins[operand];
+        if (!values_[in].isConstant && values_[in].type == values_[primal.outs[0]].type)
+          addOnce(values, tangentOf(in));
+      }
+    }
+}
+
+const Transposition::Cotangent *Transposition::hint(ValueId value) const {
+  for (EquationId id : made_[value])
+    if (emits(id))
+      return &cotangents_[id];
+  return nullptr;
+}
+
+const Transposition::Cotangent *Transposition::cotangent(ValueId value) const {
+  static const Cotangent unknown;
+  for (EquationId id : made_[value])
+    if (emits(id))
+      return isLive_[id] ? &cotangents_[id] : &unknown;
+  return nullptr;
+}
+
+bool Transposition::isCotangentOf(ValueId value, const Primal &primal) const {
+  bool hasType = std::any_of(primal.outs.begin(), primal.outs.end(),
+                             [&](ValueId out) { return isCotangentType(value, out); });
+  if (!hasType)
+    return false;
+  const Cotangent *of = cotangent(value);
+  return !of || !of->isKnown || std::any_of(primal.outs.begin(), primal.outs.end(), [&](ValueId o) {
+    return contains(of->of, tangentOf(o));
+  });
+}
+
+/// The operands of the primal whose cotangent the equation then makes.
+std::vector<ValueId> Transposition::madeFor(EquationId id, Candidate candidate) const {
+  const Primal &primal = primals_[candidate.primal];
+  std::vector<ValueId> found;
+  for (uint8_t operand : table_.row(primal.primitive)->nodes[candidate.node].operands)
+    if (operand < primal.ins.size() && isCotangentType(all_[id].outs[0], primal.ins[operand]))
+      found.push_back(primal.ins[operand]);
+  return found;
+}
+
+Transposition::Cotangent Transposition::cotangentOf(EquationId id) const {
+  Cotangent result;
+  const Equation &equation = all_[id];
+  if (!emits(id) || equation.outs.empty())
+    return result;
+  bool isSum = equation.primitive == table_.addAny;
+  if (isSum) { // of a value whose cotangent all that it adds are
+    bool isFirst = true;
+    for (ValueId in : equation.ins) {
+      const Cotangent *of = cotangent(in);
+      if (!of || !of->isKnown)
+        continue;
+      if (isFirst) {
+        result = *of;
+      } else {
+        auto isOther = [&](ValueId value) { return !contains(of->of, value); };
+        result.of.erase(std::remove_if(result.of.begin(), result.of.end(), isOther),
+                        result.of.end());
+      }
+      isFirst = false;
+    }
+    if (isFirst)
+      return {};
+  } else if (candidates_[id].empty()) {
+    return result;
+  }
+  std::vector<ValueId> made;
+  for (Candidate candidate : candidates_[id])
+    if (candidate.node != Candidate::kSum)
+      for (ValueId operand : madeFor(id, candidate))
+        addOnce(made, operand);
+  closeOver(made);
+  for (ValueId value : made)
+    addOnce(result.of, value);
+  result.isKnown = true;
+  return result;
+}
+
+// --- Answers -------------------------------------------------------------------------------------
+
+std::optional<PrimalId> Transposition::only(EquationId id) const {
+  const Candidates &list = candidates_[id];
+  auto isFirst = [&](Candidate candidate) { return candidate.primal == list[0].primal; };
+  if (list.empty() || !std::all_of(list.begin(), list.end(), isFirst))
+    return std::nullopt;
+  return list[0].primal;
+}
+
+bool Transposition::usesResidual(EquationId id) const {
+  const std::vector<ValueId> &ins = all_[id].ins;
+  return std::any_of(ins.begin(), ins.end(),
+                     [&](ValueId in) { return !values_[in].isLinear && !values_[in].isConstant; });
+}
+
+/// Whether it takes the result of all that it may stem from, or a residual of it: dead code has
+/// neither. What takes an operand may stem from another equation that took it.
+bool Transposition::usesOwn(EquationId id) const {
+  const Candidates &list = candidates_[id];
+  return usesResidual(id) && !list.empty() &&
+         std::all_of(list.begin(), list.end(), [&](Candidate candidate) {
+           if (candidate.node == Candidate::kSum)
+             return false;
+           const Row &row = *table_.row(primals_[candidate.primal].primitive);
+           const std::vector<Input> &inputs = row.nodes[candidate.node].inputs;
+           return std::any_of(inputs.begin(), inputs.end(), [&](Input input) {
+             return input.kind == Input::Result ||
+                    (input.kind == Input::Emitted && !row.nodes[input.number].isLinear);
+           });
+         });
+}
+
+/// Whether another one takes the same cotangent, and another operand of the same equation: a
+/// product has two derivatives.
+bool Transposition::hasCounterpart(EquationId id) const {
+  std::optional<PrimalId> primal = only(id);
+  if (!primal || !usesResidual(id))
+    return false;
+  const std::vector<ValueId> &ins = all_[id].ins;
+  auto isOther = [&](ValueId in) {
+    return !values_[in].isLinear && !values_[in].isConstant && !contains(ins, in);
+  };
+  for (ValueId in : ins)
+    for (EquationId user : values_[in].isLinear ? users_[in] : std::vector<EquationId>())
+      if (only(user) == primal &&
+          std::any_of(all_[user].ins.begin(), all_[user].ins.end(), isOther))
+        return true;
+  return false;
+}
+
+/// Whether what `from` emits may make the cotangent of the result of `to`.
+bool Transposition::isHandedTo(PrimalId from, PrimalId to) const {
+  std::vector<ValueId> taken = primals_[from].ins;
+  closeOver(taken);
+  const std::vector<ValueId> &outs = primals_[to].outs;
+  return std::any_of(outs.begin(), outs.end(),
+                     [&](ValueId out) { return contains(taken, tangentOf(out)); });
+}
+
+void Transposition::findLive() {
+  std::fill(isLive_.begin(), isLive_.end(), false);
+  std::vector<EquationId> pending;
+  auto setLive = [&](EquationId id) {
+    if (isLive_[id] || !emits(id))
+      return;
+    isLive_[id] = true;
+    pending.push_back(id);
+  };
+  for (EquationId id = 0; id < all_.size(); ++id)
+    if (usesOwn(id) || hasCounterpart(id))
+      setLive(id);
+  while (!pending.empty()) {
+    EquationId id = pending.back();
+    pending.pop_back();
+    for (ValueId out : all_[id].outs)
+      if (values_[out].isLinear)
+        for (EquationId user : users_[out])
+          setLive(user);
+    // What else takes its cotangent for the same equation.
+    std::optional<PrimalId> same = only(id);
+    for (ValueId in : all_[id].ins)
+      for (EquationId user : same &&values_[in].isLinear ? users_[in] : std::vector<EquationId>())
+        if (only(user) == same)
+          setLive(user);
+    // What makes its cotangent, if that is of a user of the value.
+    std::optional<PrimalId> here = only(id);
+    for (size_t i = 0; here && i < all_[id].ins.size(); ++i)
+      for (EquationId maker : made_[all_[id].ins[i]]) {
+        std::optional<PrimalId> user = only(maker);
+        if (user && (user == here || isHandedTo(*user, *here)))
+          setLive(maker);
+      }
+  }
+}
+
+/// Whether it may be part of what an unknown equation of its place emits.
+bool Transposition::isTainted(EquationId id) const {
+  if (usesResidual(id))
+    return false;
+  std::vector<EquationId> pending{id}, seen;
+  while (!pending.empty()) {
+    EquationId at = pending.back();
+    pending.pop_back();
+    for (ValueId in : all_[at].ins)
+      for (EquationId maker : made_[in]) {
+        if (!emits(maker) || all_[maker].place != all_[id].place ||
+            std::find(seen.begin(), seen.end(), maker) != seen.end())
+          continue;
+        seen.push_back(maker);
+        if (candidates_[maker].empty())
+          return true;
+        if (!usesResidual(maker))
+          pending.push_back(maker);
+      }
+    if (seen.size() > kMaxSeen)
+      return true;
+  }
+  return false;
+}
+
+std::vector<PrimalId> Transposition::ownersOf(EquationId id) const {
+  std::vector<PrimalId> owners;
+  if (isTainted(id))
+    return owners;
+  for (Candidate candidate : candidates_[id])
+    addOnce(owners, candidate.primal);
+  return owners;
+}
+
+/// Of dead code a residual may be left. One that an equation of its place uses is of the same
+/// primal if it has no derivative itself, and is computed from what the equation's result is the
+/// cotangent of.
+std::optional<EquationId> Transposition::residualOf(EquationId id) const {
+  if (!candidates_[id].empty() || !emits(id))
+    return std::nullopt;
+  std::vector<ValueId> residuals;
+  for (ValueId in : all_[id].ins)
+    if (!values_[in].isLinear && !values_[in].isConstant)
+      addOnce(residuals, in);
+  if (residuals.size() != 1)
+    return std::nullopt;
+  const std::vector<EquationId> &users = users_[residuals[0]];
+  if (!std::all_of(users.begin(), users.end(), [&](EquationId user) { return emits(user); }))
+    return std::nullopt;
+  std::optional<EquationId> found;
+  for (EquationId maker : made_[residuals[0]])
+    if (!emits(maker) && all_[maker].place == all_[id].place) {
+      if (found && primalOf_[*found] != primalOf_[maker])
+        return std::nullopt;
+      found = found && !all_[*found].isCopy ? found : maker;
+    }
+  if (!found)
+    return std::nullopt;
+  const Primal &primal = primals_[primalOf_[*found]];
+  bool isFed = false;
+  for (ValueId out : all_[id].outs)
+    for (EquationId user : users_[out]) {
+      std::optional<PrimalId> next = only(user);
+      isFed |= isLive_[user] && next && intersect(primals_[*next].outs, primal.ins);
+    }
+  if (!isFed || isDifferentiated_[tangentOf(primal.outs[0])])
+    return std::nullopt;
+  return found;
+}
+
+} // namespace hlotag::derivation

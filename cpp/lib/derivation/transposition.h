@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which equation each emitted operation stems from: the transposition, replayed.
+#pragma once
+
+#include "equations.h"
+
+#include <optional>
+
+namespace hlotag::derivation {
+
+using PrimalId = uint32_t;
+
+template <class T> void addOnce(std::vector<T> &list, T value) {
+  if (std::find(list.begin(), list.end(), value) == list.end())
+    list.push_back(value);
+}
+
+inline bool intersect(const std::vector<ValueId> &a, const std::vector<ValueId> &b) {
+  return std::any_of(a.begin(), a.end(), [&](ValueId value) { return contains(b, value); });
+}
+
+/// An equation of the program, with all that is computed again of it.
+struct Primal {
+  TextId primitive = 0;
+  PlaceId place = 0;
+  std::vector<ValueId> ins, outs;
+  std::vector<EquationId> originals, copies;
+};
+
+/// An equation may be `node` of what the derivative of `primal` emits.
+struct Candidate {
+  static constexpr uint8_t kSum = 255; ///< it adds to a cotangent that `primal` hands on or makes
+  PrimalId primal;
+  uint8_t node;
+  friend bool operator==(Candidate a, Candidate b) {
+    return a.primal == b.primal && a.node == b.node;
+  }
+};
+
+/// A candidate takes what its node takes, each operand from one that may be what the table says;
+/// what it makes is used by the same emission, or is the cotangent of an operand. Candidates for
+/// which that is not so are dropped until all are; an equation with one primal left stems from it,
+/// unless the primal may be another one that is dead code. Dead code only has dead users, so
+/// what gets its cotangent from a derivative of live code is one of live code.
+class Transposition {
+public:
+  Transposition(Equations &equations, const Table &table);
+
+  const Primal &primal(PrimalId id) const { return primals_[id]; }
+  /// Of an equation that is no derivative.
+  PrimalId primalOf(EquationId id) const { return primalOf_[id]; }
+  /// Of an emitted equation or a residual; empty if none is known.
+  std::vector<PrimalId> ownersOf(EquationId id) const;
+  /// Whether they are all that it may stem from.
+  bool isLive(EquationId id) const { return isLive_[id]; }
+  /// The residual that the equation shares a place with, whose primal is dead code; or none.
+  std::optional<EquationId> residualOf(EquationId id) const;
+  const std::vector<EquationId> &usersOf(ValueId value) const { return users_[value]; }
+
+private:
+  using Candidates = std::vector<Candidate>;
+  /// The values whose cotangent it may be, sorted; or any.
+  struct Cotangent {
+    bool isKnown = false;
+    std::vector<ValueId> of;
+  };
+
+  void findPrimals();
+  void propose(EquationId id);
+  std::vector<PrimalId> plausible(EquationId id) const;
+  bool fits(EquationId id, Candidate candidate) const;
+  bool fits(ValueId value, Input input, PrimalId primal) const;
+  bool isUsed(EquationId id, Candidate candidate) const;
+  bool takesCotangent(EquationId id, ValueId value, Candidate from) const;
+  bool isHandedTo(PrimalId from, PrimalId to) const;
+  bool isCotangentOf(ValueId value, const Primal &primal) const;
+  std::vector<ValueId> madeFor(EquationId id, Candidate candidate) const;
+  Cotangent cotangentOf(EquationId id) const;
+  Candidates sumsOf(EquationId id) const;
+  void closeOver(std::vector<ValueId> &values) const;
+  ValueId tangentOf(ValueId value) const;
+  bool handsOnToSeveral(const Primal &primal) const;
+  bool isTainted(EquationId id) const;
+  bool prune();
+  void findLive();
+  std::optional<PrimalId> only(EquationId id) const;
+  bool usesResidual(EquationId id) const;
+  bool usesOwn(EquationId id) const;
+  bool hasCounterpart(EquationId id) const;
+  bool emits(EquationId id) const { return all_[id].isDerived; }
+  /// Of what an equation made that stems from live code; null if none emitted it.
+  const Cotangent *cotangent(ValueId value) const;
+  /// The same, or of what it may be.
+  const Cotangent *hint(ValueId value) const;
+
+  bool isCotangentType(ValueId cotangent, ValueId of) const {
+    return equations_.isCotangentType(values_[cotangent].type, values_[of].type);
+  }
+
+  Equations &equations_;
+  const std::vector<Equation> &all_;
+  const std::vector<Value> &values_;
+  const Table &table_;
+  std::vector<Primal> primals_;
+  std::vector<PrimalId> primalOf_;                    // by equation
+  std::vector<std::vector<PrimalId>> byPlace_;        // by place
+  ir::FlatMap<uint64_t, std::vector<PrimalId>> at_;   // by place and value that it takes or makes
+  std::vector<std::vector<PrimalId>> makers_;         // by value
+  std::vector<std::vector<EquationId>> made_, users_; // by value
+  std::vector<Candidates> candidates_;                // by equation
+  std::vector<Cotangent> cotangents_;                 // by equation
+  std::vector<PlaceId> calledAt_;                     ///< by value: where an emitted call made it
+  std::vector<bool> isLive_;
+  std::vector<bool> isDifferentiated_;    // by value: something emitted has its cotangent
+  mutable std::vector<ValueId> tangents_; // by value
+};
+
+} // namespace hlotag::derivation
