@@ -30,7 +30,7 @@ LEVELS = {
     "mlp 2": (1.0, 1.0),
     "mlp 4, value_and_grad": (1.0, 1.0),
     "mlp 12": (1.0, 1.0),
-    "mlp 4, vmap(grad)": (0.55, 0.46),
+    "mlp 4, vmap(grad)": (0.0, 0.0),
     "mlp 4, grad(vmap)": (0.77, 0.78),
     "mlp 2, hessian": (0.0, 0.0),
     "transformer 1": (0.96, 0.96),

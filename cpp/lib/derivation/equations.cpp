@@ -409,7 +409,9 @@ void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origi
     last->site = frame.site;
     last->isCopy = isCopy;
     last->isDerived = isDerived;
-    last->isOfHigherOrder = isOfHigherOrder(origin);
+    std::string_view transforms = provenance_.text(origin.transforms);
+    last->isOfHigherOrder =
+        isOfHigherOrder(origin) || (isDerived && transforms.find('v') < transforms.find('t'));
   }
   last->ops.push_back(op);
   Ids roots; // what the operation takes from outside of the equation

@@ -30,7 +30,7 @@ struct Equation {
   bool isDerived = false;       ///< emitted by a transpose
   bool isCopy = false;          ///< computed again
   bool hasResult = false;       ///< one of `ops` is what the primitive lowers to
-  bool isOfHigherOrder = false; ///< the derivative of a derivative
+  bool isOfHigherOrder = false; ///< the derivative of a derivative, or batched after that
   const void *location = nullptr;
 };
 

@@ -46,7 +46,7 @@ Not found are:
 | operations | because |
 | --- | --- |
 | of derivatives of derivatives (`hessian`, `grad` of `grad`) | primal and tangent have one name |
-| that batching adds or reshapes | the table has derivatives, not their batched forms |
+| of `vmap(grad)`, and what batching adds to `grad(vmap)` | the table has derivatives, not their batched forms |
 | of custom derivatives, and of primitives without a row | what they emit is not known |
 | whose equation is dead code, and some that take their cotangent from one of those | nothing shows the equation |
 | of equations computed again by a policy of `jax.checkpoint` that saves some values, or in unrolled loops | copies are recognized by what they take |
