@@ -244,7 +244,7 @@ void Equations::runSite(Operation op, const Ids &ins, const Site &site, Frame &f
     std::swap(outer.isCopy, frame.isCopy);
   } else if (FlatSymbolRefAttr callee = op.attrOf<FlatSymbolRefAttr>("callee");
              callee && frame.depth < kMaxDepth) {
-    if (Operation function = provenance_.function(callee.value())) {
+    if (Operation function = provenance_.calleeOf(op)) {
       Frame inner;
       inner.place = site.place;
       inner.site = id;
