@@ -101,7 +101,7 @@ private:
     const Equation &equation = all()[id];
     if (!equation.isDerived && !equation.isCopy)
       return;
-    if (equation.isOfHigherOrder) {
+    if (equation.isBeyondTable) {
       for (Operation op : equation.ops)
         record(op, {});
       return;
@@ -163,7 +163,7 @@ private:
         sitesAt_.insert(keyOf(sites()[id])).first->push_back(id);
     for (SiteId id = 0; id < sites().size(); ++id) {
       const Site &site = sites()[id];
-      if ((!site.isDerived && !site.isCopy) || site.isOfHigherOrder)
+      if ((!site.isDerived && !site.isCopy) || site.isBeyondTable)
         continue;
       std::set<SiteId> &origins = siteOrigins_[id];
       const std::vector<SiteId> *alike = sitesAt_.find(keyOf(site));
@@ -210,7 +210,7 @@ private:
 
   /// The loop that the site is, if it is known which loop that stems from.
   SiteId originOfLoop(SiteId id) const {
-    if (id == kNone || sites()[id].op.name() != ids_.whileOp || sites()[id].isOfHigherOrder)
+    if (id == kNone || sites()[id].op.name() != ids_.whileOp || sites()[id].isBeyondTable)
       return kNone;
     auto found = siteOrigins_.find(id);
     return found == siteOrigins_.end() || found->second.size() != 1 ? kNone

@@ -32,12 +32,13 @@ Equations::Equations(const OpList &operations, analysis::Provenance &provenance,
   broadcast_ = id("stablehlo.broadcast_in_dim");
   select_ = id("stablehlo.select");
   for (const OpList::Entry &entry : operations) {
-    if (entry.name != ids_.func || !provenance.callsOf(entry.op).empty())
+    Block body = entry.name == ids_.func ? entry.op.regions()[0].firstBlock() : Block();
+    if (!body || !provenance.callsOf(entry.op).empty())
       continue;
     Ids arguments, results;
     // An argument that only a backward pass uses is a cotangent that the caller hands over.
     auto isEmitted = [&](Operation user) { return provenance.isTransposed(user); };
-    for (ir::Value argument : entry.op.regions()[0].firstBlock().arguments()) {
+    for (ir::Value argument : body.arguments()) {
       bool isCotangent = isFloat(argument) && !argument.uses().empty();
       for (OpOperand use : argument.uses())
         isCotangent &= isEmitted(use.owner());
@@ -77,7 +78,7 @@ bool Equations::isFloat(ir::Value value) {
 
 /// Transforms are letters, outermost first: `tj` is a transposed tangent, `jj` a tangent of one.
 /// Under jax.checkpoint, JAX names what it transposes `transpose(jvp(f))/jvp(f)`.
-bool Equations::isOfHigherOrder(const Origin &origin) const {
+bool Equations::isHigherOrder(const Origin &origin) const {
   std::string transforms(provenance_.text(origin.transforms));
   transforms.erase(std::remove(transforms.begin(), transforms.end(), 'v'), transforms.end());
   bool isCheckpointed = origin.checkpointed || origin.rematted;
@@ -85,35 +86,10 @@ bool Equations::isOfHigherOrder(const Origin &origin) const {
   return isTwice && !(isCheckpointed && transforms == "tjj");
 }
 
-const std::vector<std::string> &Equations::partsOf(const void *type) {
-  auto [parts, isNew] = parts_.insert(type);
-  if (!isNew)
-    return *parts;
-  std::string text = Attribute(capi::fn().mlirTypeAttrGet(MlirType{type})).str();
-  std::string part;
-  for (char c : text.substr(text.find('<') + 1)) // without brackets it has no parts
-    if (c == 'x' || c == '>') {
-      parts->push_back(part);
-      part.clear();
-    } else {
-      part += c;
-    }
-  return *parts;
-}
-
-bool Equations::isCotangentType(const void *type, const void *of) {
-  if (type == of || !isBatched_)
-    return type == of;
-  const std::vector<std::string> wanted = partsOf(of), &parts = partsOf(type);
-  if (parts.size() != wanted.size() + 1)
-    return false;
-  for (size_t skipped = 0; skipped + 1 < parts.size(); ++skipped) {
-    std::vector<std::string> rest = parts;
-    rest.erase(rest.begin() + std::ptrdiff_t(skipped));
-    if (rest == wanted)
-      return true;
-  }
-  return false;
+/// Whether it was batched after it was transposed: `vmap(grad(f))`.
+bool Equations::isBatchedAfter(const Origin &origin) const {
+  std::string_view transforms = provenance_.text(origin.transforms);
+  return transforms.find('v') < transforms.find('t');
 }
 
 PlaceId Equations::placeOf(PlaceId outer, const Origin &origin) {
@@ -153,6 +129,8 @@ void Equations::bind(Block block, const Ids &numbers, Frame &frame) {
 void Equations::runFunction(Operation function, const Ids &arguments, Frame frame, Ids &results) {
   frame.numbers = {};
   Block body = function.regions()[0].firstBlock();
+  if (!body) // only declared
+    return;
   bind(body, arguments, frame);
   runBlock(body, function, frame, results);
 }
@@ -188,8 +166,6 @@ void Equations::runBlock(Block block, Operation parent, Frame &frame, Ids &yield
       continue;
     }
     const Origin &origin = provenance_.of(op, parent);
-    std::string_view transforms = provenance_.text(origin.transforms);
-    isBatched_ |= transforms.find('v') < transforms.find('t'); // what was transposed before
     bool isBranching = (name == ids_.caseOp || name == ids_.ifOp) && ins.size() == 1;
     bool isLoop = name == ids_.whileOp && op.regions().size() == 2 &&
                   ins.size() == size_t(op.results().size());
@@ -203,7 +179,7 @@ void Equations::runBlock(Block block, Operation parent, Frame &frame, Ids &yield
       site.primitive = origin.primitive;
       site.isCopy = frame.isCopy || origin.rematted;
       site.isDerived = frame.isDerived || origin.transposed;
-      site.isOfHigherOrder = isOfHigherOrder(origin);
+      site.isBeyondTable = isHigherOrder(origin);
       site.ins = ins;
       runSite(op, ins, site, frame);
       continue;
@@ -409,9 +385,7 @@ void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origi
     last->site = frame.site;
     last->isCopy = isCopy;
     last->isDerived = isDerived;
-    std::string_view transforms = provenance_.text(origin.transforms);
-    last->isOfHigherOrder =
-        isOfHigherOrder(origin) || (isDerived && transforms.find('v') < transforms.find('t'));
+    last->isBeyondTable = isHigherOrder(origin) || (isDerived && isBatchedAfter(origin));
   }
   last->ops.push_back(op);
   Ids roots; // what the operation takes from outside of the equation

@@ -30,7 +30,7 @@ struct Equation {
   bool isDerived = false;       ///< emitted by a transpose
   bool isCopy = false;          ///< computed again
   bool hasResult = false;       ///< one of `ops` is what the primitive lowers to
-  bool isOfHigherOrder = false; ///< the derivative of a derivative, or batched after that
+  bool isBeyondTable = false;   ///< a derivative of a derivative, or a batched derivative
   const void *location = nullptr;
 };
 
@@ -41,7 +41,7 @@ struct Site {
   PlaceId place = 0;
   uint32_t sourceKey = 0;
   TextId primitive = 0;
-  bool isDerived = false, isCopy = false, isOfHigherOrder = false;
+  bool isDerived = false, isCopy = false, isBeyondTable = false;
   std::vector<ValueId> ins, outs;
 };
 
@@ -64,10 +64,6 @@ public:
   std::vector<Equation> equations; ///< in the order in which they run
   std::vector<Site> sites;
   std::vector<Value> values;
-
-  /// Whether a cotangent of that type may be one of a value of type `of`: the same, and one more
-  /// dimension where the program is batched.
-  bool isCotangentType(const void *type, const void *of);
 
 private:
   /// A function that is being run through.
@@ -99,8 +95,8 @@ private:
   ValueId stackedIn(ValueId yielded, ValueId argument) const;
   PlaceId placeOf(PlaceId outer, const analysis::Origin &origin);
   bool isFloat(ir::Value value);
-  bool isOfHigherOrder(const analysis::Origin &origin) const;
-  const std::vector<std::string> &partsOf(const void *type);
+  bool isHigherOrder(const analysis::Origin &origin) const;
+  bool isBatchedAfter(const analysis::Origin &origin) const;
 
   analysis::Provenance &provenance_;
   const Table &table_;
@@ -110,8 +106,6 @@ private:
   std::map<std::vector<uint64_t>, ValueId> known_;
   ir::FlatMap<uint64_t, uint32_t> places_, localPlaces_;
   ir::PointerMap<bool> floats_;
-  ir::PointerMap<std::vector<std::string>> parts_; ///< dimensions and element, by type
-  bool isBatched_ = false;
   std::map<ValueId, ValueId> sliceOf_;                  ///< a stack: what a round slices from it
   std::map<ValueId, ValueId> sliced_;                   ///< a slice, before it is reshaped
   std::map<ValueId, std::pair<ValueId, Ids>> branches_; ///< of conditionals: predicate, yields

@@ -65,9 +65,10 @@ Node parseNode(std::string_view text, analysis::Provenance &provenance) {
 } // namespace
 
 Table::Table(analysis::Provenance &provenance)
-    : addAny(provenance.intern("add_any")), selectN(provenance.intern("select_n")) {
+    : addAny(provenance.intern("add_any")) {
   for (const RowText &text : kRows) {
-    Row &row = rows_[provenance.intern(text.primitive)];
+    TextId primitive = provenance.intern(text.primitive);
+    Row &row = rows_[primitive];
     split(text.nodes, ' ',
           [&](std::string_view node) { row.nodes.push_back(parseNode(node, provenance)); });
     for (size_t at = 0; at < row.nodes.size(); ++at) {
@@ -79,7 +80,9 @@ Table::Table(analysis::Provenance &provenance)
         node.isLinear |=
             input.kind == Input::Cotangent || (isEmitted && row.nodes[input.number].isLinear);
       }
-      if (!node.primitive)
+      if (node.primitive)
+        nodes_[node.primitive].push_back({primitive, uint8_t(at)});
+      else
         row.handedOn.insert(row.handedOn.end(), node.operands.begin(), node.operands.end());
     }
   }

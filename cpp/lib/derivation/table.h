@@ -41,6 +41,15 @@ struct Row {
   std::vector<uint8_t> handedOn; ///< operands that may get the cotangent as it is
 };
 
+/// A node of a row.
+struct RowNode {
+  TextId primitive;
+  uint8_t node;
+  friend bool operator==(RowNode a, RowNode b) {
+    return a.primitive == b.primitive && a.node == b.node;
+  }
+};
+
 /// A primitive that lowering writes out under the names of others.
 struct Expansion {
   TextId primitive;
@@ -63,11 +72,18 @@ public:
     auto found = expansions_.find(name);
     return found == expansions_.end() ? nullptr : &found->second;
   }
-  TextId addAny, selectN;
+  /// The nodes that are equations of that primitive.
+  const std::vector<RowNode> &nodesOf(TextId primitive) const {
+    static const std::vector<RowNode> none;
+    auto found = nodes_.find(primitive);
+    return found == nodes_.end() ? none : found->second;
+  }
+  TextId addAny;
 
 private:
   std::unordered_map<TextId, Row> rows_;
   std::unordered_map<TextId, std::vector<Expansion>> expansions_;
+  std::unordered_map<TextId, std::vector<RowNode>> nodes_; ///< by the node's primitive
 };
 
 } // namespace hlotag::derivation

@@ -7,16 +7,15 @@
 namespace hlotag::derivation {
 namespace {
 
-constexpr size_t kMaxSeen = 64;      // emitted equations that one takes its cotangent from
 constexpr size_t kMaxHandedOn = 256; // values whose cotangent one is, through sums
 constexpr size_t kMaxRounds = 16;
 
 } // namespace
 
 Transposition::Transposition(Equations &equations, const Table &table)
-    : equations_(equations), all_(equations.equations), values_(equations.values), table_(table),
+    : all_(equations.equations), values_(equations.values), table_(table),
       made_(values_.size()), users_(values_.size()), candidates_(all_.size()),
-      cotangents_(all_.size()), isLive_(all_.size()), isDifferentiated_(values_.size()),
+      cotangents_(all_.size()), isLive_(all_.size()), isOfDead_(all_.size()), isDifferentiated_(values_.size()),
       tangents_(values_.size(), kNone) {
   for (EquationId id = 0; id < all_.size(); ++id) {
     for (ValueId out : all_[id].outs)
@@ -40,6 +39,7 @@ Transposition::Transposition(Equations &equations, const Table &table)
     isChanged = prune();
   }
   findLive();
+  findDead();
 }
 
 void Transposition::findPrimals() {
@@ -219,154 +219,13 @@ bool Transposition::usesResidual(EquationId id) const {
                      [&](ValueId in) { return !values_[in].isLinear && !values_[in].isConstant; });
 }
 
-/// Whether it takes the result of all that it may stem from, or a residual of it: dead code has
-/// neither. What takes an operand may stem from another equation that took it.
-bool Transposition::usesOwn(EquationId id) const {
-  const Candidates &list = candidates_[id];
-  return usesResidual(id) && !list.empty() &&
-         std::all_of(list.begin(), list.end(), [&](Candidate candidate) {
-           if (candidate.node == Candidate::kSum)
-             return false;
-           const Row &row = *table_.row(primals_[candidate.primal].primitive);
-           const std::vector<Input> &inputs = row.nodes[candidate.node].inputs;
-           return std::any_of(inputs.begin(), inputs.end(), [&](Input input) {
-             return input.kind == Input::Result ||
-                    (input.kind == Input::Emitted && !row.nodes[input.number].isLinear);
-           });
-         });
-}
-
-/// Whether another one takes the same cotangent, and another operand of the same equation: a
-/// product has two derivatives.
-bool Transposition::hasCounterpart(EquationId id) const {
-  std::optional<PrimalId> primal = only(id);
-  if (!primal || !usesResidual(id))
-    return false;
-  const std::vector<ValueId> &ins = all_[id].ins;
-  auto isOther = [&](ValueId in) {
-    return !values_[in].isLinear && !values_[in].isConstant && !contains(ins, in);
-  };
-  for (ValueId in : ins)
-    for (EquationId user : values_[in].isLinear ? users_[in] : std::vector<EquationId>())
-      if (only(user) == primal &&
-          std::any_of(all_[user].ins.begin(), all_[user].ins.end(), isOther))
-        return true;
-  return false;
-}
-
-/// Whether what `from` emits may make the cotangent of the result of `to`.
-bool Transposition::isHandedTo(PrimalId from, PrimalId to) const {
-  std::vector<ValueId> taken = primals_[from].ins;
-  closeOver(taken);
-  const std::vector<ValueId> &outs = primals_[to].outs;
-  return std::any_of(outs.begin(), outs.end(),
-                     [&](ValueId out) { return contains(taken, tangentOf(out)); });
-}
-
-void Transposition::findLive() {
-  std::fill(isLive_.begin(), isLive_.end(), false);
-  std::vector<EquationId> pending;
-  auto setLive = [&](EquationId id) {
-    if (isLive_[id] || !emits(id))
-      return;
-    isLive_[id] = true;
-    pending.push_back(id);
-  };
-  for (EquationId id = 0; id < all_.size(); ++id)
-    if (usesOwn(id) || hasCounterpart(id))
-      setLive(id);
-  while (!pending.empty()) {
-    EquationId id = pending.back();
-    pending.pop_back();
-    for (ValueId out : all_[id].outs)
-      if (values_[out].isLinear)
-        for (EquationId user : users_[out])
-          setLive(user);
-    // What else takes its cotangent for the same equation.
-    std::optional<PrimalId> same = only(id);
-    for (ValueId in : all_[id].ins)
-      for (EquationId user : same &&values_[in].isLinear ? users_[in] : std::vector<EquationId>())
-        if (only(user) == same)
-          setLive(user);
-    // What makes its cotangent, if that is of a user of the value.
-    std::optional<PrimalId> here = only(id);
-    for (size_t i = 0; here && i < all_[id].ins.size(); ++i)
-      for (EquationId maker : made_[all_[id].ins[i]]) {
-        std::optional<PrimalId> user = only(maker);
-        if (user && (user == here || isHandedTo(*user, *here)))
-          setLive(maker);
-      }
-  }
-}
-
-/// Whether it may be part of what an unknown equation of its place emits.
-bool Transposition::isTainted(EquationId id) const {
-  if (usesResidual(id))
-    return false;
-  std::vector<EquationId> pending{id}, seen;
-  while (!pending.empty()) {
-    EquationId at = pending.back();
-    pending.pop_back();
-    for (ValueId in : all_[at].ins)
-      for (EquationId maker : made_[in]) {
-        if (!emits(maker) || all_[maker].place != all_[id].place ||
-            std::find(seen.begin(), seen.end(), maker) != seen.end())
-          continue;
-        seen.push_back(maker);
-        if (candidates_[maker].empty())
-          return true;
-        if (!usesResidual(maker))
-          pending.push_back(maker);
-      }
-    if (seen.size() > kMaxSeen)
-      return true;
-  }
-  return false;
-}
-
 std::vector<PrimalId> Transposition::ownersOf(EquationId id) const {
   std::vector<PrimalId> owners;
-  if (isTainted(id))
+  if (isOfDead_[id])
     return owners;
   for (Candidate candidate : candidates_[id])
     addOnce(owners, candidate.primal);
   return owners;
-}
-
-/// Of dead code a residual may be left. One that an equation of its place uses is of the same
-/// primal if it has no derivative itself, and is computed from what the equation's result is the
-/// cotangent of.
-std::optional<EquationId> Transposition::residualOf(EquationId id) const {
-  if (!candidates_[id].empty() || !emits(id))
-    return std::nullopt;
-  std::vector<ValueId> residuals;
-  for (ValueId in : all_[id].ins)
-    if (!values_[in].isLinear && !values_[in].isConstant)
-      addOnce(residuals, in);
-  if (residuals.size() != 1)
-    return std::nullopt;
-  const std::vector<EquationId> &users = users_[residuals[0]];
-  if (!std::all_of(users.begin(), users.end(), [&](EquationId user) { return emits(user); }))
-    return std::nullopt;
-  std::optional<EquationId> found;
-  for (EquationId maker : made_[residuals[0]])
-    if (!emits(maker) && all_[maker].place == all_[id].place) {
-      if (found && primalOf_[*found] != primalOf_[maker])
-        return std::nullopt;
-      found = found && !all_[*found].isCopy ? found : maker;
-    }
-  if (!found)
-    return std::nullopt;
-  const Primal &primal = primals_[primalOf_[*found]];
-  bool isFed = false;
-  for (ValueId out : all_[id].outs)
-    for (EquationId user : users_[out]) {
-      std::optional<PrimalId> next = only(user);
-      isFed |= isLive_[user] && next && intersect(primals_[*next].outs, primal.ins);
-    }
-  if (!isFed || isDifferentiated_[tangentOf(primal.outs[0])])
-    return std::nullopt;
-  return found;
 }
 
 } // namespace hlotag::derivation

@@ -81,9 +81,15 @@ private:
   void closeOver(std::vector<ValueId> &values) const;
   ValueId tangentOf(ValueId value) const;
   bool handsOnToSeveral(const Primal &primal) const;
-  bool isTainted(EquationId id) const;
   bool prune();
   void findLive();
+  void findTangents();
+  void findDead();
+  bool isEmittedAt(PlaceId place, const Row &row, const Node &node) const;
+  bool isDifferentiatedByDead(EquationId id, RowNode node, uint8_t operand);
+  bool isInputOfDead(EquationId id, RowNode node, ValueId value, Input input);
+  bool fitsDead(EquationId id, RowNode node);
+  void addUsersOf(RowNode from, EquationId id);
   std::optional<PrimalId> only(EquationId id) const;
   bool usesResidual(EquationId id) const;
   bool usesOwn(EquationId id) const;
@@ -95,10 +101,9 @@ private:
   const Cotangent *hint(ValueId value) const;
 
   bool isCotangentType(ValueId cotangent, ValueId of) const {
-    return equations_.isCotangentType(values_[cotangent].type, values_[of].type);
+    return values_[cotangent].type == values_[of].type;
   }
 
-  Equations &equations_;
   const std::vector<Equation> &all_;
   const std::vector<Value> &values_;
   const Table &table_;
@@ -111,7 +116,11 @@ private:
   std::vector<Candidates> candidates_;                // by equation
   std::vector<Cotangent> cotangents_;                 // by equation
   std::vector<PlaceId> calledAt_;                     ///< by value: where an emitted call made it
-  std::vector<bool> isLive_;
+  std::vector<bool> isLive_, isOfDead_;        // by equation
+  std::vector<std::vector<RowNode>> dead_;     ///< by equation: nodes of dead ones that it may be
+  std::vector<bool> hasTangent_;               // by value
+  ir::FlatMap<uint64_t, std::vector<EquationId>> emittedAt_; // by place and primitive
+  std::map<std::pair<uint64_t, uint8_t>, bool> differentiatedByDead_; // and by operand
   std::vector<bool> isDifferentiated_;    // by value: something emitted has its cotangent
   mutable std::vector<ValueId> tangents_; // by value
 };

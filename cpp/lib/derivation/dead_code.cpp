@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether an emitted equation may stem from an equation that is dead code, and so is not there.
+#include "transposition.h"
+
+#include <algorithm>
+
+namespace hlotag::derivation {
+
+// --- What is proved to stem from live code -------------------------------------------------------
+
+/// Whether it takes the result of all that it may stem from, or a residual of it: dead code has
+/// neither. What takes an operand may stem from another equation that took it.
+bool Transposition::usesOwn(EquationId id) const {
+  const Candidates &list = candidates_[id];
+  return usesResidual(id) && !list.empty() &&
+         std::all_of(list.begin(), list.end(), [&](Candidate candidate) {
+           if (candidate.node == Candidate::kSum)
+             return false;
+           const Row &row = *table_.row(primals_[candidate.primal].primitive);
+           const std::vector<Input> &inputs = row.nodes[candidate.node].inputs;
+           return std::any_of(inputs.begin(), inputs.end(), [&](Input input) {
+             return input.kind == Input::Result ||
+                    (input.kind == Input::Emitted && !row.nodes[input.number].isLinear);
+           });
+         });
+}
+
+/// Whether another one takes the same cotangent, and another operand of the same equation: a
+/// product has two derivatives.
+bool Transposition::hasCounterpart(EquationId id) const {
+  std::optional<PrimalId> primal = only(id);
+  if (!primal || !usesResidual(id))
+    return false;
+  const std::vector<ValueId> &ins = all_[id].ins;
+  auto isOther = [&](ValueId in) {
+    return !values_[in].isLinear && !values_[in].isConstant && !contains(ins, in);
+  };
+  for (ValueId in : ins)
+    for (EquationId user : values_[in].isLinear ? users_[in] : std::vector<EquationId>())
+      if (only(user) == primal &&
+          std::any_of(all_[user].ins.begin(), all_[user].ins.end(), isOther))
+        return true;
+  return false;
+}
+
+/// Whether what `from` emits may make the cotangent of the result of `to`.
+bool Transposition::isHandedTo(PrimalId from, PrimalId to) const {
+  std::vector<ValueId> taken = primals_[from].ins;
+  closeOver(taken);
+  const std::vector<ValueId> &outs = primals_[to].outs;
+  return std::any_of(outs.begin(), outs.end(),
+                     [&](ValueId out) { return contains(taken, tangentOf(out)); });
+}
+
+void Transposition::findLive() {
+  std::fill(isLive_.begin(), isLive_.end(), false);
+  std::vector<EquationId> pending;
+  auto setLive = [&](EquationId id) {
+    if (isLive_[id] || !emits(id))
+      return;
+    isLive_[id] = true;
+    pending.push_back(id);
+  };
+  for (EquationId id = 0; id < all_.size(); ++id)
+    if (usesOwn(id) || hasCounterpart(id))
+      setLive(id);
+  while (!pending.empty()) {
+    EquationId id = pending.back();
+    pending.pop_back();
+    for (ValueId out : all_[id].outs)
+      if (values_[out].isLinear)
+        for (EquationId user : users_[out])
+          setLive(user);
+    // What else takes its cotangent for the same equation.
+    std::optional<PrimalId> same = only(id);
+    for (ValueId in : all_[id].ins)
+      for (EquationId user : same &&values_[in].isLinear ? users_[in] : std::vector<EquationId>())
+        if (only(user) == same)
+          setLive(user);
+    // What makes its cotangent, if that is of a user of the value.
+    std::optional<PrimalId> here = only(id);
+    for (size_t i = 0; here && i < all_[id].ins.size(); ++i)
+      for (EquationId maker : made_[all_[id].ins[i]]) {
+        std::optional<PrimalId> user = only(maker);
+        if (user && (user == here || isHandedTo(*user, *here)))
+          setLive(maker);
+      }
+  }
+}
+
+// --- What may stem from dead code ----------------------------------------------------------------
+
+namespace {
+
+uint64_t keyOf(PlaceId place, TextId primitive) { return uint64_t(place) << 32 | primitive; }
+
+bool makesCotangentOf(const Node &node, uint8_t operand) {
+  return std::find(node.operands.begin(), node.operands.end(), operand) != node.operands.end();
+}
+
+} // namespace
+
+/// What depends on an operand that has a derivative has one too.
+void Transposition::findTangents() {
+  hasTangent_.assign(values_.size(), false);
+  for (EquationId id = 0; id < all_.size(); ++id)
+    if (std::optional<PrimalId> owner = emits(id) && isLive_[id] ? only(id) : std::nullopt)
+      for (ValueId out : primals_[*owner].outs)
+        hasTangent_[out] = true;
+  for (const Primal &primal : primals_)
+    if (table_.row(primal.primitive) &&
+        std::any_of(primal.ins.begin(), primal.ins.end(), [&](ValueId in) { return hasTangent_[in]; }))
+      for (ValueId out : primal.outs)
+        hasTangent_[out] = true;
+}
+
+/// Whether some equation of the place may be that node of a dead equation, as far as one can tell
+/// from the equations whose values it takes.
+bool Transposition::isEmittedAt(PlaceId place, const Row &row, const Node &node) const {
+  if (!node.primitive)
+    return true;
+  const std::vector<EquationId> *emitted = emittedAt_.find(keyOf(place, node.primitive));
+  if (!emitted)
+    return false;
+  auto takes = [&](EquationId id, Input input) {
+    if (input.kind != Input::Emitted || !row.nodes[input.number].isLinear)
+      return true;
+    TextId primitive = row.nodes[input.number].primitive;
+    return std::any_of(all_[id].ins.begin(), all_[id].ins.end(), [&](ValueId in) {
+      return std::any_of(made_[in].begin(), made_[in].end(), [&](EquationId maker) {
+        return all_[maker].place == place && all_[maker].primitive == primitive;
+      });
+    });
+  };
+  return std::any_of(emitted->begin(), emitted->end(), [&](EquationId id) {
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](Input input) { return takes(id, input); });
+  });
+}
+
+/// Whether a dead equation of that primitive can have an operand with a tangent, and emit `id` as
+/// `node`: if so, some equation of the place makes the operand's cotangent.
+bool Transposition::isDifferentiatedByDead(EquationId id, RowNode node, uint8_t operand) {
+  const Row &row = *table_.row(node.primitive);
+  if (makesCotangentOf(row.nodes[node.node], operand))
+    return true;
+  uint64_t key = keyOf(all_[id].place, node.primitive);
+  auto [known, isNew] = differentiatedByDead_.try_emplace({key, operand}, false);
+  if (isNew)
+    known->second = std::any_of(row.nodes.begin(), row.nodes.end(), [&](const Node &other) {
+      return makesCotangentOf(other, operand) && isEmittedAt(all_[id].place, row, other);
+    });
+  return known->second;
+}
+
+/// Whether the residual may be that input of a dead equation's node.
+bool Transposition::isInputOfDead(EquationId id, RowNode node, ValueId value, Input input) {
+  const Row &row = *table_.row(node.primitive);
+  const std::vector<EquationId> &makers = made_[value];
+  switch (input.kind) {
+  case Input::Operand:
+    return !hasTangent_[value] || isDifferentiatedByDead(id, node, input.number);
+  case Input::Emitted:
+    return std::any_of(makers.begin(), makers.end(), [&](EquationId maker) {
+      return all_[maker].primitive == row.nodes[input.number].primitive;
+    });
+  default: // nothing takes the result of dead code
+    return false;
+  }
+}
+
+/// Whether a dead equation of that primitive may emit `id` as that node from its cotangent.
+bool Transposition::fitsDead(EquationId id, RowNode of) {
+  const Node &node = table_.row(of.primitive)->nodes[of.node];
+  bool takesCotangent = false;
+  for (Input input : node.inputs)
+    takesCotangent |= input.kind == Input::Cotangent;
+  for (ValueId in : all_[id].ins) {
+    if (values_[in].isConstant)
+      continue;
+    bool fits = values_[in].isLinear
+                    ? takesCotangent
+                    : std::any_of(node.inputs.begin(), node.inputs.end(), [&](Input input) {
+                        return isInputOfDead(id, of, in, input);
+                      });
+    if (!fits)
+      return false;
+  }
+  return takesCotangent;
+}
+
+/// For each emitted equation, the nodes of dead equations that it may be: where no equation of its
+/// place is known that it may stem from, any that fits, and then what such a node's value goes to.
+void Transposition::findDead() {
+  findTangents();
+  for (EquationId id = 0; id < all_.size(); ++id)
+    if (emits(id))
+      emittedAt_.insert(keyOf(all_[id].place, all_[id].primitive)).first->push_back(id);
+  dead_.assign(all_.size(), {});
+  for (EquationId id = 0; id < all_.size(); ++id) {
+    if (!emits(id) || (!candidates_[id].empty() && usesResidual(id)))
+      continue;
+    for (ValueId in : all_[id].ins)
+      for (EquationId maker : made_[in])
+        if (all_[maker].place == all_[id].place)
+          for (RowNode from : dead_[maker])
+            addUsersOf(from, id);
+    isOfDead_[id] = !dead_[id].empty();
+    if (candidates_[id].empty())
+      for (RowNode node : table_.nodesOf(all_[id].primitive))
+        if (fitsDead(id, node))
+          addOnce(dead_[id], node);
+  }
+}
+
+/// Adds the nodes that `id` may be if it takes what the node `from` makes.
+void Transposition::addUsersOf(RowNode from, EquationId id) {
+  const Row &row = *table_.row(from.primitive);
+  for (uint8_t user : row.nodes[from.node].users)
+    if (row.nodes[user].primitive == all_[id].primitive)
+      addOnce(dead_[id], RowNode{from.primitive, user});
+}
+
+/// Of dead code a residual may be left. One that an equation of its place uses is of the same
+/// primal if it has no derivative itself, and is computed from what the equation's result is the
+/// cotangent of.
+std::optional<EquationId> Transposition::residualOf(EquationId id) const {
+  if (!candidates_[id].empty() || !emits(id))
+    return std::nullopt;
+  std::vector<ValueId> residuals;
+  for (ValueId in : all_[id].ins)
+    if (!values_[in].isLinear && !values_[in].isConstant)
+      addOnce(residuals, in);
+  if (residuals.size() != 1)
+    return std::nullopt;
+  const std::vector<EquationId> &users = users_[residuals[0]];
+  if (!std::all_of(users.begin(), users.end(), [&](EquationId user) { return emits(user); }))
+    return std::nullopt;
+  std::optional<EquationId> found;
+  for (EquationId maker : made_[residuals[0]])
+    if (!emits(maker) && all_[maker].place == all_[id].place) {
+      if (found && primalOf_[*found] != primalOf_[maker])
+        return std::nullopt;
+      found = found && !all_[*found].isCopy ? found : maker;
+    }
+  if (!found)
+    return std::nullopt;
+  const Primal &primal = primals_[primalOf_[*found]];
+  bool isFed = false;
+  for (ValueId out : all_[id].outs)
+    for (EquationId user : users_[out]) {
+      std::optional<PrimalId> next = only(user);
+      isFed |= isLive_[user] && next && intersect(primals_[*next].outs, primal.ins);
+    }
+  if (!isFed || isDifferentiated_[tangentOf(primal.outs[0])])
+    return std::nullopt;
+  return found;
+}
+
+} // namespace hlotag::derivation
