@@ -170,56 +170,75 @@ bool Transposition::isInputOfDead(EquationId id, RowNode node, ValueId value, In
   }
 }
 
-/// Whether a dead equation of that primitive may emit `id` as that node from its cotangent.
+/// Whether the residuals that `id` takes may be inputs of that node of a dead equation.
 bool Transposition::fitsDead(EquationId id, RowNode of) {
-  const Node &node = table_.row(of.primitive)->nodes[of.node];
-  bool takesCotangent = false;
-  for (Input input : node.inputs)
-    takesCotangent |= input.kind == Input::Cotangent;
-  for (ValueId in : all_[id].ins) {
-    if (values_[in].isConstant)
+  const std::vector<Input> &inputs = table_.row(of.primitive)->nodes[of.node].inputs;
+  return std::all_of(all_[id].ins.begin(), all_[id].ins.end(), [&](ValueId in) {
+    return values_[in].isLinear || values_[in].isConstant ||
+           std::any_of(inputs.begin(), inputs.end(),
+                       [&](Input input) { return isInputOfDead(id, of, in, input); });
+  });
+}
+
+/// What a primitive without a row emits may look like anything that its place emits, unless that
+/// takes a residual.
+void Transposition::findUnknownPlaces() {
+  ir::FlatMap<uint64_t, bool> unknown;
+  auto isVariable = [&](ValueId value) { return values_[value].isFloat && !values_[value].isConstant; };
+  for (const Primal &primal : primals_)
+    if (!table_.row(primal.primitive) &&
+        std::any_of(primal.ins.begin(), primal.ins.end(), isVariable) &&
+        std::any_of(primal.outs.begin(), primal.outs.end(), isVariable))
+      unknown.insert(primal.place);
+  for (EquationId id = 0; id < all_.size(); ++id) {
+    if (!emits(id))
       continue;
-    bool fits = values_[in].isLinear
-                    ? takesCotangent
-                    : std::any_of(node.inputs.begin(), node.inputs.end(), [&](Input input) {
-                        return isInputOfDead(id, of, in, input);
-                      });
-    if (!fits)
-      return false;
+    isOfDead_[id] = unknown.find(all_[id].place) && !usesResidual(id);
+    emittedAt_.insert(keyOf(all_[id].place, all_[id].primitive)).first->push_back(id);
   }
-  return takesCotangent;
 }
 
 /// For each emitted equation, the nodes of dead equations that it may be: where no equation of its
 /// place is known that it may stem from, any that fits, and then what such a node's value goes to.
-void Transposition::findDead() {
+/// Returns whether there are more that may stem from dead code than before.
+bool Transposition::findDead() {
   findTangents();
-  for (EquationId id = 0; id < all_.size(); ++id)
-    if (emits(id))
-      emittedAt_.insert(keyOf(all_[id].place, all_[id].primitive)).first->push_back(id);
+  differentiatedByDead_.clear();
   dead_.assign(all_.size(), {});
+  bool isMore = false;
   for (EquationId id = 0; id < all_.size(); ++id) {
-    if (!emits(id) || (!candidates_[id].empty() && usesResidual(id)))
+    if (!emits(id))
       continue;
     for (ValueId in : all_[id].ins)
       for (EquationId maker : made_[in])
         if (all_[maker].place == all_[id].place)
           for (RowNode from : dead_[maker])
             addUsersOf(from, id);
-    isOfDead_[id] = !dead_[id].empty();
+    bool isNew = !dead_[id].empty() && !candidates_[id].empty();
+    isOfDead_[id] = isOfDead_[id] || isNew;
+    isMore |= isNew;
     if (candidates_[id].empty())
       for (RowNode node : table_.nodesOf(all_[id].primitive))
-        if (fitsDead(id, node))
+        if (takesCotangent(node) && fitsDead(id, node))
           addOnce(dead_[id], node);
   }
+  return isMore;
+}
+
+bool Transposition::takesCotangent(RowNode of) const {
+  const std::vector<Input> &inputs = table_.row(of.primitive)->nodes[of.node].inputs;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](Input input) { return input.kind == Input::Cotangent; });
 }
 
 /// Adds the nodes that `id` may be if it takes what the node `from` makes.
 void Transposition::addUsersOf(RowNode from, EquationId id) {
   const Row &row = *table_.row(from.primitive);
-  for (uint8_t user : row.nodes[from.node].users)
-    if (row.nodes[user].primitive == all_[id].primitive)
-      addOnce(dead_[id], RowNode{from.primitive, user});
+  for (uint8_t user : row.nodes[from.node].users) {
+    RowNode node{from.primitive, user};
+    if (row.nodes[user].primitive == all_[id].primitive && fitsDead(id, node))
+      addOnce(dead_[id], node);
+  }
 }
 
 /// Of dead code a residual may be left. One that an equation of its place uses is of the same

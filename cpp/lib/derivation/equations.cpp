@@ -53,6 +53,7 @@ ValueId Equations::newValue(ir::Value value, bool isLinear) {
   Value made;
   made.type = value.type().ptr;
   made.isLinear = isLinear;
+  made.isFloat = isFloat(value);
   values.push_back(made);
   return ValueId(values.size() - 1);
 }

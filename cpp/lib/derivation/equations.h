@@ -52,6 +52,7 @@ struct Value {
   const void *type = nullptr;
   bool isLinear = false;   ///< a cotangent, or computed from one
   bool isConstant = false; ///< computed from constants
+  bool isFloat = false;
   // How it was computed, for what is sliced from stacks.
   ir::Identifier op;
   ValueId operands[2] = {kNone, kNone};

@@ -29,8 +29,19 @@ Transposition::Transposition(Equations &equations, const Table &table)
       if (site.isDerived)
         calledAt_[out] = site.place;
   findPrimals();
+  findUnknownPlaces();
+  bool isMore = true; // equations that may stem from dead code
+  for (size_t round = 0; round < kMaxRounds && isMore; ++round) {
+    replay();
+    isMore = findDead();
+  }
+}
+
+void Transposition::replay() {
   for (EquationId id = 0; id < all_.size(); ++id) {
-    propose(id);
+    candidates_[id].clear();
+    if (!isOfDead_[id])
+      propose(id);
     cotangents_[id] = cotangentOf(id);
   }
   bool isChanged = true;
@@ -39,7 +50,6 @@ Transposition::Transposition(Equations &equations, const Table &table)
     isChanged = prune();
   }
   findLive();
-  findDead();
 }
 
 void Transposition::findPrimals() {
@@ -221,8 +231,6 @@ bool Transposition::usesResidual(EquationId id) const {
 
 std::vector<PrimalId> Transposition::ownersOf(EquationId id) const {
   std::vector<PrimalId> owners;
-  if (isOfDead_[id])
-    return owners;
   for (Candidate candidate : candidates_[id])
     addOnce(owners, candidate.primal);
   return owners;

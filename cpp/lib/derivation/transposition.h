@@ -84,11 +84,14 @@ private:
   bool prune();
   void findLive();
   void findTangents();
-  void findDead();
+  void replay();
+  void findUnknownPlaces();
+  bool findDead();
   bool isEmittedAt(PlaceId place, const Row &row, const Node &node) const;
   bool isDifferentiatedByDead(EquationId id, RowNode node, uint8_t operand);
   bool isInputOfDead(EquationId id, RowNode node, ValueId value, Input input);
   bool fitsDead(EquationId id, RowNode node);
+  bool takesCotangent(RowNode node) const;
   void addUsersOf(RowNode from, EquationId id);
   std::optional<PrimalId> only(EquationId id) const;
   bool usesResidual(EquationId id) const;
