@@ -9,7 +9,7 @@
 namespace hlotag::derivation {
 namespace {
 
-constexpr size_t kMaxPlausible = 1024; // primals of a place, where no value tells them apart
+constexpr size_t kMaxPlausible = 64; // primals of a place, where no value tells them apart
 
 } // namespace
 
@@ -28,7 +28,7 @@ std::vector<PrimalId> Transposition::plausible(EquationId id) const {
     if (values_[in].isLinear || values_[in].isConstant)
       continue;
     isOpen = false;
-    if (const auto *primals = at_.find(uint64_t(equation.place) << 32 | in))
+    if (const auto *primals = at_.find(keyOf(equation.place, in)))
       for (PrimalId primal : *primals)
         addOnce(found, primal);
     addOwners(in);
@@ -42,20 +42,25 @@ std::vector<PrimalId> Transposition::plausible(EquationId id) const {
     isOpen = false;
     addOwners(in);
   }
-  // What makes a cotangent's value has its place and line; few values have so many makers.
-  const std::vector<PrimalId> none;
-  const auto &here = equation.place < byPlace_.size() ? byPlace_[equation.place] : none;
   if (!isOpen) {
-    for (ValueId in : equation.ins) {
-      const Cotangent *of = values_[in].isLinear ? hint(in) : nullptr;
-      for (size_t i = 0; of && i < of->of.size(); ++i)
-        if (const auto *primals = at_.find(uint64_t(equation.place) << 32 | of->of[i]))
-          for (PrimalId primal : *primals)
-            addOnce(found, primal);
-    }
+    for (ValueId in : equation.ins)
+      if (const Cotangent *of = values_[in].isLinear ? hint(in) : nullptr)
+        addMakersAt(equation.place, *of, found);
     return found;
   }
-  return here.size() <= kMaxPlausible ? here : none;
+  const auto *here = byNode_.find(keyOf(equation.place, equation.primitive));
+  return here && here->size() <= kMaxPlausible ? *here : found;
+}
+
+/// Adds the primals of the place that take or make one of the values.
+void Transposition::addMakersAt(PlaceId place, const Cotangent &of,
+                                std::vector<PrimalId> &found) const {
+  std::vector<ValueId> values = of.of;
+  closeOver(values);
+  for (ValueId value : values)
+    if (const auto *primals = at_.find(keyOf(place, value)))
+      for (PrimalId primal : *primals)
+        addOnce(found, primal);
 }
 
 bool Transposition::fits(ValueId value, Input input, PrimalId id) const {
@@ -69,7 +74,7 @@ bool Transposition::fits(ValueId value, Input input, PrimalId id) const {
   case Input::Result:
     return contains(primal.outs, value);
   case Input::Emitted: {
-    const Node &node = table_.row(primal.primitive)->nodes[input.number];
+    const Node &node = primal.row->nodes[input.number];
     if (known.isConstant && !node.isLinear)
       return std::all_of(node.inputs.begin(), node.inputs.end(),
                          [](Input from) { return from.kind == Input::Constant; });
@@ -90,7 +95,7 @@ bool Transposition::fits(ValueId value, Input input, PrimalId id) const {
 bool Transposition::fits(EquationId id, Candidate candidate) const {
   const Equation &equation = all_[id];
   const Primal &primal = primals_[candidate.primal];
-  const Node &node = table_.row(primal.primitive)->nodes[candidate.node];
+  const Node &node = primal.row->nodes[candidate.node];
   std::vector<Input> wanted;
   for (Input input : node.inputs) {
     bool isLiteral = input.kind == Input::Constant ||
@@ -140,7 +145,7 @@ void Transposition::propose(EquationId id) {
   if (!emits(id) && isConstant)
     return;
   for (PrimalId primal : plausible(id)) {
-    const Row *row = table_.row(primals_[primal].primitive);
+    const Row *row = primals_[primal].row;
     if (!row || primal == primalOf_[id])
       continue;
     // Residuals are computed after what they are of.
@@ -164,16 +169,13 @@ void Transposition::propose(EquationId id) {
 Transposition::Candidates Transposition::sumsOf(EquationId id) const {
   const Equation &equation = all_[id];
   Candidates found;
-  if (equation.place >= byPlace_.size())
-    return found;
-  const std::vector<PrimalId> &here = byPlace_[equation.place];
   // A row may have sums of its own.
   for (ValueId in : equation.ins)
     for (EquationId maker : made_[in])
       for (Candidate from : candidates_[maker]) {
         if (primals_[from.primal].place != equation.place)
           continue;
-        const Row &row = *table_.row(primals_[from.primal].primitive);
+        const Row &row = *primals_[from.primal].row;
         for (size_t node = 0; node < row.nodes.size(); ++node) {
           Candidate candidate{from.primal, uint8_t(node)};
           if (row.nodes[node].primitive == table_.addAny && fits(id, candidate))
@@ -198,30 +200,32 @@ Transposition::Candidates Transposition::sumsOf(EquationId id) const {
       std::vector<ValueId> direct = madeFor(maker, from);
       for (ValueId &value : direct)
         value = tangentOf(value);
+      std::vector<ValueId> summed = sum.of;
+      closeOver(summed);
       Candidate candidate{from.primal, Candidate::kSum};
-      if (!sum.isKnown || intersect(direct, sum.of)) {
+      if (!sum.isKnown || intersect(direct, summed)) {
         addOnce(found, candidate);
         continue;
       }
       closeOver(direct);
-      if (intersect(direct, sum.of))
+      if (intersect(direct, summed))
         addOnce(instead, candidate);
     }
   bool isSure = true;
-  const Cotangent *of = cotangent(added);
-  for (size_t i = 0; of && i < here.size(); ++i) {
-    const Primal &primal = primals_[here[i]];
-    const Row *row = table_.row(primal.primitive);
-    if (!row || row->handedOn.empty() || !handsOnToSeveral(primal) || !isCotangentOf(added, primal))
+  std::vector<PrimalId> here;
+  if (const Cotangent *of = cotangent(added))
+    addMakersAt(equation.place, *of, here);
+  for (PrimalId id : here) {
+    const Primal &primal = primals_[id];
+    if (!primal.row || !handsOnToSeveral(primal) || !isCotangentOf(added, primal))
       continue;
     std::vector<ValueId> hit;
-    for (uint8_t operand : row->handedOn)
-      if (operand < primal.ins.size() && !values_[primal.ins[operand]].isConstant &&
-          (!sum.isKnown || contains(sum.of, tangentOf(primal.ins[operand]))))
-        hit.push_back(primal.ins[operand]);
+    for (ValueId in : handedOnBy(primal))
+      if (!sum.isKnown || isHandedOnTo(sum, in))
+        hit.push_back(in);
     if (hit.empty())
       continue;
-    addOnce(found, Candidate{here[i], Candidate::kSum});
+    addOnce(found, Candidate{id, Candidate::kSum});
     for (ValueId in : primal.ins)
       if (!contains(hit, in) && !values_[in].isConstant && !isDifferentiated_[tangentOf(in)])
         isSure = false;
@@ -242,7 +246,7 @@ bool Transposition::takesCotangent(EquationId id, ValueId value, Candidate from)
     if (candidate.node == Candidate::kSum)
       return false;
     const std::vector<Input> &inputs =
-        table_.row(primals_[*primal].primitive)->nodes[candidate.node].inputs;
+        primals_[*primal].row->nodes[candidate.node].inputs;
     return std::none_of(inputs.begin(), inputs.end(), [&](Input input) {
       return input.kind == Input::Emitted && fits(value, input, *primal);
     });
@@ -260,7 +264,7 @@ bool Transposition::isUsed(EquationId id, Candidate candidate) const {
         return false;
   if (!made.empty())
     return true;
-  const Node &node = table_.row(primals_[candidate.primal].primitive)->nodes[candidate.node];
+  const Node &node = primals_[candidate.primal].row->nodes[candidate.node];
   for (ValueId out : all_[id].outs)
     for (EquationId user : users_[out])
       for (Candidate next : candidates_[user])

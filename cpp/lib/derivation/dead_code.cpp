@@ -17,7 +17,7 @@ bool Transposition::usesOwn(EquationId id) const {
          std::all_of(list.begin(), list.end(), [&](Candidate candidate) {
            if (candidate.node == Candidate::kSum)
              return false;
-           const Row &row = *table_.row(primals_[candidate.primal].primitive);
+           const Row &row = *primals_[candidate.primal].row;
            const std::vector<Input> &inputs = row.nodes[candidate.node].inputs;
            return std::any_of(inputs.begin(), inputs.end(), [&](Input input) {
              return input.kind == Input::Result ||
@@ -93,8 +93,6 @@ void Transposition::findLive() {
 
 namespace {
 
-uint64_t keyOf(PlaceId place, TextId primitive) { return uint64_t(place) << 32 | primitive; }
-
 bool makesCotangentOf(const Node &node, uint8_t operand) {
   return std::find(node.operands.begin(), node.operands.end(), operand) != node.operands.end();
 }
@@ -109,7 +107,7 @@ void Transposition::findTangents() {
       for (ValueId out : primals_[*owner].outs)
         hasTangent_[out] = true;
   for (const Primal &primal : primals_)
-    if (table_.row(primal.primitive) &&
+    if (primal.row &&
         std::any_of(primal.ins.begin(), primal.ins.end(), [&](ValueId in) { return hasTangent_[in]; }))
       for (ValueId out : primal.outs)
         hasTangent_[out] = true;
@@ -186,7 +184,7 @@ void Transposition::findUnknownPlaces() {
   ir::FlatMap<uint64_t, bool> unknown;
   auto isVariable = [&](ValueId value) { return values_[value].isFloat && !values_[value].isConstant; };
   for (const Primal &primal : primals_)
-    if (!table_.row(primal.primitive) &&
+    if (!primal.row &&
         std::any_of(primal.ins.begin(), primal.ins.end(), isVariable) &&
         std::any_of(primal.outs.begin(), primal.outs.end(), isVariable))
       unknown.insert(primal.place);

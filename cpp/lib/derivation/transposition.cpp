@@ -7,7 +7,8 @@
 namespace hlotag::derivation {
 namespace {
 
-constexpr size_t kMaxHandedOn = 256; // values whose cotangent one is, through sums
+constexpr size_t kMaxHandedOn = 32; // values whose cotangent one is, through sums
+constexpr size_t kMaxHops = 256; // equations that hand on their cotangent, in a row
 constexpr size_t kMaxRounds = 16;
 
 } // namespace
@@ -53,7 +54,7 @@ void Transposition::replay() {
 }
 
 void Transposition::findPrimals() {
-  std::map<std::vector<uint32_t>, PrimalId> known;
+  std::unordered_map<std::vector<uint32_t>, PrimalId, HashList> known;
   primalOf_.assign(all_.size(), kNone);
   makers_.resize(values_.size());
   for (EquationId id = 0; id < all_.size(); ++id) {
@@ -66,26 +67,26 @@ void Transposition::findPrimals() {
     primalOf_[id] = primal->second;
     if (isNew) {
       Primal made;
-      made.primitive = equation.primitive;
+      made.row = table_.row(equation.primitive);
       made.place = equation.place;
       made.ins = equation.ins;
       made.outs = equation.outs;
+      if (made.row)
+        for (const Node &node : made.row->nodes)
+          addLast(*byNode_.insert(keyOf(equation.place, node.primitive)).first, primal->second);
       primals_.push_back(std::move(made));
-      if (byPlace_.size() <= equation.place)
-        byPlace_.resize(equation.place + 1);
-      byPlace_[equation.place].push_back(primal->second);
       for (ValueId out : equation.outs)
         makers_[out].push_back(primal->second);
       for (const std::vector<ValueId> &list : {equation.ins, equation.outs})
         for (ValueId value : list)
-          addOnce(*at_.insert(uint64_t(equation.place) << 32 | value).first, primal->second);
+          addOnce(*at_.insert(keyOf(equation.place, value)).first, primal->second);
     }
     Primal &found = primals_[primal->second];
     (equation.isCopy ? found.copies : found.originals).push_back(id);
   }
   for (PrimalId id = 0; id < primals_.size(); ++id)
     for (ValueId out : primals_[id].outs)
-      addOnce(*at_.insert(uint64_t(primals_[id].place) << 32 | tangentOf(out)).first, id);
+      addOnce(*at_.insert(keyOf(primals_[id].place, tangentOf(out))).first, id);
 }
 
 // --- Tangents ------------------------------------------------------------------------------------
@@ -95,11 +96,11 @@ ValueId Transposition::tangentOf(ValueId value) const {
   if (tangents_[value] != kNone)
     return tangents_[value];
   ValueId result = value;
-  for (size_t hop = 0; hop < kMaxHandedOn; ++hop) {
+  for (size_t hop = 0; hop < kMaxHops; ++hop) {
     ValueId from = kNone;
     for (PrimalId id : makers_[result]) {
       const Primal &primal = primals_[id];
-      const Row *row = table_.row(primal.primitive);
+      const Row *row = primal.row;
       if (!row || row->handedOn.empty() || handsOnToSeveral(primal))
         continue;
       for (uint8_t operand : row->handedOn)
@@ -119,24 +120,45 @@ bool Transposition::handsOnToSeveral(const Primal &primal) const {
                        [&](ValueId in) { return !values_[in].isConstant; }) > 1;
 }
 
+/// The values that get the same cotangent as `value`, the nearest first: itself and, if it is a sum,
+/// the operands. Those that are too far away are left out: an equation whose cotangent comes from
+/// there is not found.
+const std::vector<ValueId> &Transposition::handedOn(ValueId value) const {
+  auto [found, isNew] = handedOn_.insert(value);
+  if (!isNew)
+    return *found;
+  std::vector<ValueId> result{tangentOf(value)};
+  for (size_t at = 0; at < result.size() && result.size() < kMaxHandedOn; ++at)
+    for (PrimalId id : makers_[result[at]])
+      if (const Primal &primal = primals_[id]; primal.row && handsOnToSeveral(primal))
+        for (ValueId in : handedOnBy(primal))
+          addOnce(result, tangentOf(in));
+  return *handedOn_.insert(value).first = std::move(result);
+}
+
+bool Transposition::isHandedOnTo(const Cotangent &cotangent, ValueId value) const {
+  return std::any_of(cotangent.of.begin(), cotangent.of.end(), [&](ValueId from) {
+    return contains(handedOn(from), tangentOf(value));
+  });
+}
+
+/// The operands that get the cotangent of the result as it is.
+std::vector<ValueId> Transposition::handedOnBy(const Primal &primal) const {
+  std::vector<ValueId> operands;
+  for (uint8_t operand : primal.row->handedOn)
+    if (operand < primal.ins.size() && !values_[primal.ins[operand]].isConstant &&
+        values_[primal.ins[operand]].type == values_[primal.outs[0]].type)
+      operands.push_back(primal.ins[operand]);
+  return operands;
+}
+
 /// Adds the values that get the same cotangent: the operands of sums.
 void Transposition::closeOver(std::vector<ValueId> &values) const {
-  for (ValueId &value : values)
-    value = tangentOf(value);
-  for (size_t at = 0; at < values.size() && values.size() < kMaxHandedOn; ++at)
-    for (PrimalId id : makers_[values[at]]) {
-      const Primal &primal = primals_[id];
-      const Row *row = table_.row(primal.primitive);
-      if (!row || !handsOnToSeveral(primal))
-        continue;
-      for (uint8_t operand : row->handedOn) {
-        if (operand >= primal.ins.size())
-          continue;
-        ValueId in = primal.ins[operand];
-        if (!values_[in].isConstant && values_[in].type == values_[primal.outs[0]].type)
-          addOnce(values, tangentOf(in));
-      }
-    }
+  std::vector<ValueId> all;
+  for (ValueId value : values)
+    for (ValueId other : handedOn(value))
+      addOnce(all, other);
+  values = std::move(all);
 }
 
 const Transposition::Cotangent *Transposition::hint(ValueId value) const {
@@ -160,19 +182,37 @@ bool Transposition::isCotangentOf(ValueId value, const Primal &primal) const {
   if (!hasType)
     return false;
   const Cotangent *of = cotangent(value);
-  return !of || !of->isKnown || std::any_of(primal.outs.begin(), primal.outs.end(), [&](ValueId o) {
-    return contains(of->of, tangentOf(o));
-  });
+  return !of || !of->isKnown ||
+         std::any_of(primal.outs.begin(), primal.outs.end(),
+                     [&](ValueId out) { return isHandedOnTo(*of, out); });
 }
 
 /// The operands of the primal whose cotangent the equation then makes.
 std::vector<ValueId> Transposition::madeFor(EquationId id, Candidate candidate) const {
   const Primal &primal = primals_[candidate.primal];
   std::vector<ValueId> found;
-  for (uint8_t operand : table_.row(primal.primitive)->nodes[candidate.node].operands)
+  for (uint8_t operand : primal.row->nodes[candidate.node].operands)
     if (operand < primal.ins.size() && isCotangentType(all_[id].outs[0], primal.ins[operand]))
       found.push_back(primal.ins[operand]);
   return found;
+}
+
+/// The values whose cotangent is handed on to both.
+std::vector<ValueId> Transposition::common(const std::vector<ValueId> &a,
+                                           const std::vector<ValueId> &b) const {
+  std::vector<ValueId> allOfA = a, allOfB = b, both;
+  closeOver(allOfA);
+  closeOver(allOfB);
+  auto addThose = [&](const std::vector<ValueId> &values, const std::vector<ValueId> &in) {
+    for (ValueId value : values)
+      if (contains(in, value))
+        addOnce(both, value);
+  };
+  addThose(a, allOfB);
+  addThose(b, allOfA);
+  if (both.empty())
+    addThose(allOfA, allOfB);
+  return both;
 }
 
 Transposition::Cotangent Transposition::cotangentOf(EquationId id) const {
@@ -187,13 +227,7 @@ Transposition::Cotangent Transposition::cotangentOf(EquationId id) const {
       const Cotangent *of = cotangent(in);
       if (!of || !of->isKnown)
         continue;
-      if (isFirst) {
-        result = *of;
-      } else {
-        auto isOther = [&](ValueId value) { return !contains(of->of, value); };
-        result.of.erase(std::remove_if(result.of.begin(), result.of.end(), isOther),
-                        result.of.end());
-      }
+      result.of = isFirst ? of->of : common(result.of, of->of);
       isFirst = false;
     }
     if (isFirst)
@@ -206,9 +240,8 @@ Transposition::Cotangent Transposition::cotangentOf(EquationId id) const {
     if (candidate.node != Candidate::kSum)
       for (ValueId operand : madeFor(id, candidate))
         addOnce(made, operand);
-  closeOver(made);
   for (ValueId value : made)
-    addOnce(result.of, value);
+    addOnce(result.of, tangentOf(value));
   result.isKnown = true;
   return result;
 }

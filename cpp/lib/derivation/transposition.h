@@ -11,6 +11,14 @@ namespace hlotag::derivation {
 
 using PrimalId = uint32_t;
 
+inline uint64_t keyOf(uint32_t high, uint32_t low) { return uint64_t(high) << 32 | low; }
+
+/// For what comes in order.
+template <class T> void addLast(std::vector<T> &list, T value) {
+  if (list.empty() || list.back() != value)
+    list.push_back(value);
+}
+
 template <class T> void addOnce(std::vector<T> &list, T value) {
   if (std::find(list.begin(), list.end(), value) == list.end())
     list.push_back(value);
@@ -22,7 +30,7 @@ inline bool intersect(const std::vector<ValueId> &a, const std::vector<ValueId> 
 
 /// An equation of the program, with all that is computed again of it.
 struct Primal {
-  TextId primitive = 0;
+  const Row *row = nullptr; ///< null if the table has none
   PlaceId place = 0;
   std::vector<ValueId> ins, outs;
   std::vector<EquationId> originals, copies;
@@ -60,7 +68,7 @@ public:
 
 private:
   using Candidates = std::vector<Candidate>;
-  /// The values whose cotangent it may be, sorted; or any.
+  /// The values whose cotangent it may be, and what sums hand it on to; or any.
   struct Cotangent {
     bool isKnown = false;
     std::vector<ValueId> of;
@@ -69,6 +77,7 @@ private:
   void findPrimals();
   void propose(EquationId id);
   std::vector<PrimalId> plausible(EquationId id) const;
+  void addMakersAt(PlaceId place, const Cotangent &of, std::vector<PrimalId> &found) const;
   bool fits(EquationId id, Candidate candidate) const;
   bool fits(ValueId value, Input input, PrimalId primal) const;
   bool isUsed(EquationId id, Candidate candidate) const;
@@ -78,7 +87,11 @@ private:
   std::vector<ValueId> madeFor(EquationId id, Candidate candidate) const;
   Cotangent cotangentOf(EquationId id) const;
   Candidates sumsOf(EquationId id) const;
+  bool isHandedOnTo(const Cotangent &cotangent, ValueId value) const;
+  std::vector<ValueId> common(const std::vector<ValueId> &a, const std::vector<ValueId> &b) const;
   void closeOver(std::vector<ValueId> &values) const;
+  const std::vector<ValueId> &handedOn(ValueId value) const;
+  std::vector<ValueId> handedOnBy(const Primal &primal) const;
   ValueId tangentOf(ValueId value) const;
   bool handsOnToSeveral(const Primal &primal) const;
   bool prune();
@@ -112,7 +125,8 @@ private:
   const Table &table_;
   std::vector<Primal> primals_;
   std::vector<PrimalId> primalOf_;                    // by equation
-  std::vector<std::vector<PrimalId>> byPlace_;        // by place
+  ir::FlatMap<uint64_t, std::vector<PrimalId>> byNode_; ///< by place and what they may emit
+  mutable ir::FlatMap<uint64_t, std::vector<ValueId>> handedOn_;   // by value
   ir::FlatMap<uint64_t, std::vector<PrimalId>> at_;   // by place and value that it takes or makes
   std::vector<std::vector<PrimalId>> makers_;         // by value
   std::vector<std::vector<EquationId>> made_, users_; // by value
