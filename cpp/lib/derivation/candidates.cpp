@@ -4,11 +4,11 @@
 #include "transposition.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace hlotag::derivation {
 namespace {
 
+constexpr size_t kMaxInputs = 8;     // of an equation, to try their orders
 constexpr size_t kMaxPlausible = 64; // primals of a place, where no value tells them apart
 
 } // namespace
@@ -108,30 +108,36 @@ bool Transposition::fits(EquationId id, Candidate candidate) const {
   for (ValueId in : equation.ins)
     if (!values_[in].isConstant && (equation.hasResult || !contains(given, in)))
       given.push_back(in);
-  if (given.size() > wanted.size() || wanted.size() > 8)
+  if (given.size() > wanted.size() || wanted.size() > kMaxInputs)
     return false;
   std::vector<bool> isTaken(wanted.size());
-  std::function<bool(size_t)> assign = [&](size_t at) {
-    if (at == given.size()) {
-      for (size_t i = 0; i < wanted.size(); ++i)
-        if (!isTaken[i] && std::none_of(equation.ins.begin(), equation.ins.end(), [&](ValueId in) {
-              return fits(in, wanted[i], candidate.primal);
-            }))
-          return false;
-      return true;
-    }
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      if (isTaken[i] || !fits(given[at], wanted[i], candidate.primal))
-        continue;
-      isTaken[i] = true;
-      bool isDone = assign(at + 1);
-      isTaken[i] = false;
-      if (isDone)
-        return true;
-    }
-    return false;
-  };
-  return assign(0);
+  return assign(id, candidate.primal, given, wanted, isTaken);
+}
+
+/// Whether the last of `given` and those before are of different inputs among `wanted`, and each of
+/// those takes something.
+bool Transposition::assign(EquationId id, PrimalId primal, std::vector<ValueId> &given,
+                           const std::vector<Input> &wanted, std::vector<bool> &isTaken) const {
+  const Equation &equation = all_[id];
+  if (given.empty()) {
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (!isTaken[i] && std::none_of(equation.ins.begin(), equation.ins.end(),
+                                      [&](ValueId in) { return fits(in, wanted[i], primal); }))
+        return false;
+    return true;
+  }
+  ValueId value = given.back();
+  given.pop_back();
+  bool isDone = false;
+  for (size_t i = 0; i < wanted.size() && !isDone; ++i) {
+    if (isTaken[i] || !fits(value, wanted[i], primal))
+      continue;
+    isTaken[i] = true;
+    isDone = assign(id, primal, given, wanted, isTaken);
+    isTaken[i] = false;
+  }
+  given.push_back(value);
+  return isDone;
 }
 
 void Transposition::propose(EquationId id) {
@@ -168,12 +174,30 @@ void Transposition::propose(EquationId id) {
 /// JAX adds a cotangent to the one before in the equation that made it, or hands it on to several.
 Transposition::Candidates Transposition::sumsOf(EquationId id) const {
   const Equation &equation = all_[id];
-  Candidates found;
-  // A row may have sums of its own.
+  Candidates found = sumsOfRows(id);
+  if (equation.ins.size() != 2)
+    return found;
   for (ValueId in : equation.ins)
+    if (const Cotangent *of = cotangent(in); of && !of->isKnown)
+      return found;
+  ValueId added = equation.ins[1];
+  if (calledAt_[added] == equation.place) // a call may have made it
+    return found;
+  Candidates ifUnsure;
+  addSumsOfMakers(id, found, ifUnsure);
+  if (!addSumsHandedOn(id, found))
+    for (Candidate candidate : ifUnsure)
+      addOnce(found, candidate);
+  return found;
+}
+
+/// Sums that are nodes of a row.
+Transposition::Candidates Transposition::sumsOfRows(EquationId id) const {
+  Candidates found;
+  for (ValueId in : all_[id].ins)
     for (EquationId maker : made_[in])
       for (Candidate from : candidates_[maker]) {
-        if (primals_[from.primal].place != equation.place)
+        if (primals_[from.primal].place != all_[id].place)
           continue;
         const Row &row = *primals_[from.primal].row;
         for (size_t node = 0; node < row.nodes.size(); ++node) {
@@ -182,41 +206,41 @@ Transposition::Candidates Transposition::sumsOf(EquationId id) const {
             addOnce(found, candidate);
         }
       }
-  if (equation.ins.size() != 2)
-    return found;
-  for (ValueId in : equation.ins) // of an unknown value
-    if (const Cotangent *of = cotangent(in); of && !of->isKnown)
-      return found;
+  return found;
+}
+
+/// Sums of the equation that made what is added: to `ifUnsure` if what it makes is handed on first.
+void Transposition::addSumsOfMakers(EquationId id, Candidates &found, Candidates &ifUnsure) const {
   Cotangent sum = cotangentOf(id);
-  ValueId added = equation.ins[1];
-  if (calledAt_[added] == equation.place) // a call may have made it
-    return found;
-  Candidates instead; // if what is handed on has one tangent with what it is made of
-  for (EquationId maker : made_[added])
+  closeOver(sum.of);
+  for (EquationId maker : made_[all_[id].ins[1]])
     for (Candidate from : candidates_[maker]) {
-      const Primal &primal = primals_[from.primal];
-      if (!emits(maker) || from.node == Candidate::kSum || primal.place != equation.place)
+      if (!emits(maker) || from.node == Candidate::kSum ||
+          primals_[from.primal].place != all_[id].place)
         continue;
-      std::vector<ValueId> direct = madeFor(maker, from);
-      for (ValueId &value : direct)
-        value = tangentOf(value);
-      std::vector<ValueId> summed = sum.of;
-      closeOver(summed);
       Candidate candidate{from.primal, Candidate::kSum};
-      if (!sum.isKnown || intersect(direct, summed)) {
+      std::vector<ValueId> made = madeFor(maker, from);
+      for (ValueId &value : made)
+        value = tangentOf(value);
+      bool isDirect = !sum.isKnown || intersect(made, sum.of);
+      closeOver(made);
+      if (isDirect)
         addOnce(found, candidate);
-        continue;
-      }
-      closeOver(direct);
-      if (intersect(direct, summed))
-        addOnce(instead, candidate);
+      else if (intersect(made, sum.of))
+        addOnce(ifUnsure, candidate);
     }
-  bool isSure = true;
+}
+
+/// Sums of equations that hand on what is added. Returns whether nothing else of them may get it.
+bool Transposition::addSumsHandedOn(EquationId id, Candidates &found) const {
+  Cotangent sum = cotangentOf(id);
+  ValueId added = all_[id].ins[1];
   std::vector<PrimalId> here;
   if (const Cotangent *of = cotangent(added))
-    addMakersAt(equation.place, *of, here);
-  for (PrimalId id : here) {
-    const Primal &primal = primals_[id];
+    addMakersAt(all_[id].place, *of, here);
+  bool isSure = true;
+  for (PrimalId candidate : here) {
+    const Primal &primal = primals_[candidate];
     if (!primal.row || !handsOnToSeveral(primal) || !isCotangentOf(added, primal))
       continue;
     std::vector<ValueId> hit;
@@ -225,15 +249,12 @@ Transposition::Candidates Transposition::sumsOf(EquationId id) const {
         hit.push_back(in);
     if (hit.empty())
       continue;
-    addOnce(found, Candidate{id, Candidate::kSum});
-    for (ValueId in : primal.ins)
-      if (!contains(hit, in) && !values_[in].isConstant && !isDifferentiated_[tangentOf(in)])
-        isSure = false;
+    addOnce(found, Candidate{candidate, Candidate::kSum});
+    isSure &= std::all_of(primal.ins.begin(), primal.ins.end(), [&](ValueId in) {
+      return contains(hit, in) || values_[in].isConstant || isDifferentiated_[tangentOf(in)];
+    });
   }
-  if (!isSure)
-    for (Candidate candidate : instead)
-      addOnce(found, candidate);
-  return found;
+  return isSure;
 }
 
 /// Whether it is known to take `value` as the cotangent of its primal's result, and not as what
@@ -245,8 +266,7 @@ bool Transposition::takesCotangent(EquationId id, ValueId value, Candidate from)
   return std::all_of(candidates_[id].begin(), candidates_[id].end(), [&](Candidate candidate) {
     if (candidate.node == Candidate::kSum)
       return false;
-    const std::vector<Input> &inputs =
-        primals_[*primal].row->nodes[candidate.node].inputs;
+    const std::vector<Input> &inputs = primals_[*primal].row->nodes[candidate.node].inputs;
     return std::none_of(inputs.begin(), inputs.end(), [&](Input input) {
       return input.kind == Input::Emitted && fits(value, input, *primal);
     });

@@ -107,8 +107,8 @@ void Transposition::findTangents() {
       for (ValueId out : primals_[*owner].outs)
         hasTangent_[out] = true;
   for (const Primal &primal : primals_)
-    if (primal.row &&
-        std::any_of(primal.ins.begin(), primal.ins.end(), [&](ValueId in) { return hasTangent_[in]; }))
+    if (primal.row && std::any_of(primal.ins.begin(), primal.ins.end(),
+                                  [&](ValueId in) { return hasTangent_[in]; }))
       for (ValueId out : primal.outs)
         hasTangent_[out] = true;
 }
@@ -182,10 +182,11 @@ bool Transposition::fitsDead(EquationId id, RowNode of) {
 /// takes a residual.
 void Transposition::findUnknownPlaces() {
   ir::FlatMap<uint64_t, bool> unknown;
-  auto isVariable = [&](ValueId value) { return values_[value].isFloat && !values_[value].isConstant; };
+  auto isVariable = [&](ValueId value) {
+    return values_[value].isFloat && !values_[value].isConstant;
+  };
   for (const Primal &primal : primals_)
-    if (!primal.row &&
-        std::any_of(primal.ins.begin(), primal.ins.end(), isVariable) &&
+    if (!primal.row && std::any_of(primal.ins.begin(), primal.ins.end(), isVariable) &&
         std::any_of(primal.outs.begin(), primal.outs.end(), isVariable))
       unknown.insert(primal.place);
   for (EquationId id = 0; id < all_.size(); ++id) {

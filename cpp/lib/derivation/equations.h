@@ -27,11 +27,11 @@ struct Equation {
   std::vector<ValueId> ins, outs;
   TextId primitive = 0;
   PlaceId place = 0;
-  SiteId site = kNone;          ///< the call or loop that it is in
-  bool isDerived = false;       ///< emitted by a transpose
-  bool isCopy = false;          ///< computed again
-  bool hasResult = false;       ///< one of `ops` is what the primitive lowers to
-  bool isBeyondTable = false;   ///< a derivative of a derivative, or a batched derivative
+  SiteId site = kNone;        ///< the call or loop that it is in
+  bool isDerived = false;     ///< emitted by a transpose
+  bool isCopy = false;        ///< computed again
+  bool hasResult = false;     ///< one of `ops` is what the primitive lowers to
+  bool isBeyondTable = false; ///< a derivative of a derivative, or a batched derivative
   const void *location = nullptr;
 };
 

@@ -64,8 +64,7 @@ Node parseNode(std::string_view text, analysis::Provenance &provenance) {
 
 } // namespace
 
-Table::Table(analysis::Provenance &provenance)
-    : addAny(provenance.intern("add_any")) {
+Table::Table(analysis::Provenance &provenance) : addAny(provenance.intern("add_any")) {
   for (const RowText &text : kRows) {
     TextId primitive = provenance.intern(text.primitive);
     Row &row = rows_[primitive];

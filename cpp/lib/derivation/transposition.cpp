@@ -2,21 +2,20 @@
 #include "transposition.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace hlotag::derivation {
 namespace {
 
 constexpr size_t kMaxHandedOn = 32; // values whose cotangent one is, through sums
-constexpr size_t kMaxHops = 256; // equations that hand on their cotangent, in a row
+constexpr size_t kMaxHops = 256;    // equations that hand on their cotangent, in a row
 constexpr size_t kMaxRounds = 16;
 
 } // namespace
 
 Transposition::Transposition(Equations &equations, const Table &table)
-    : all_(equations.equations), values_(equations.values), table_(table),
-      made_(values_.size()), users_(values_.size()), candidates_(all_.size()),
-      cotangents_(all_.size()), isLive_(all_.size()), isOfDead_(all_.size()), isDifferentiated_(values_.size()),
+    : all_(equations.equations), values_(equations.values), table_(table), made_(values_.size()),
+      users_(values_.size()), candidates_(all_.size()), cotangents_(all_.size()),
+      isLive_(all_.size()), isOfDead_(all_.size()), isDifferentiated_(values_.size()),
       tangents_(values_.size(), kNone) {
   for (EquationId id = 0; id < all_.size(); ++id) {
     for (ValueId out : all_[id].outs)
@@ -120,9 +119,9 @@ bool Transposition::handsOnToSeveral(const Primal &primal) const {
                        [&](ValueId in) { return !values_[in].isConstant; }) > 1;
 }
 
-/// The values that get the same cotangent as `value`, the nearest first: itself and, if it is a sum,
-/// the operands. Those that are too far away are left out: an equation whose cotangent comes from
-/// there is not found.
+/// The values that get the same cotangent as `value`, the nearest first: itself and, if it is a
+/// sum, the operands. Those that are too far away are left out: an equation whose cotangent comes
+/// from there is not found.
 const std::vector<ValueId> &Transposition::handedOn(ValueId value) const {
   auto [found, isNew] = handedOn_.insert(value);
   if (!isNew)
@@ -137,9 +136,8 @@ const std::vector<ValueId> &Transposition::handedOn(ValueId value) const {
 }
 
 bool Transposition::isHandedOnTo(const Cotangent &cotangent, ValueId value) const {
-  return std::any_of(cotangent.of.begin(), cotangent.of.end(), [&](ValueId from) {
-    return contains(handedOn(from), tangentOf(value));
-  });
+  return std::any_of(cotangent.of.begin(), cotangent.of.end(),
+                     [&](ValueId from) { return contains(handedOn(from), tangentOf(value)); });
 }
 
 /// The operands that get the cotangent of the result as it is.

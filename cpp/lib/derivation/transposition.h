@@ -86,7 +86,12 @@ private:
   bool isCotangentOf(ValueId value, const Primal &primal) const;
   std::vector<ValueId> madeFor(EquationId id, Candidate candidate) const;
   Cotangent cotangentOf(EquationId id) const;
+  bool assign(EquationId id, PrimalId primal, std::vector<ValueId> &given,
+              const std::vector<Input> &wanted, std::vector<bool> &isTaken) const;
   Candidates sumsOf(EquationId id) const;
+  Candidates sumsOfRows(EquationId id) const;
+  void addSumsOfMakers(EquationId id, Candidates &found, Candidates &ifUnsure) const;
+  bool addSumsHandedOn(EquationId id, Candidates &found) const;
   bool isHandedOnTo(const Cotangent &cotangent, ValueId value) const;
   std::vector<ValueId> common(const std::vector<ValueId> &a, const std::vector<ValueId> &b) const;
   void closeOver(std::vector<ValueId> &values) const;
@@ -124,19 +129,19 @@ private:
   const std::vector<Value> &values_;
   const Table &table_;
   std::vector<Primal> primals_;
-  std::vector<PrimalId> primalOf_;                    // by equation
+  std::vector<PrimalId> primalOf_;                      // by equation
   ir::FlatMap<uint64_t, std::vector<PrimalId>> byNode_; ///< by place and what they may emit
-  mutable ir::FlatMap<uint64_t, std::vector<ValueId>> handedOn_;   // by value
+  mutable ir::FlatMap<uint64_t, std::vector<ValueId>> handedOn_; // by value
   ir::FlatMap<uint64_t, std::vector<PrimalId>> at_;   // by place and value that it takes or makes
   std::vector<std::vector<PrimalId>> makers_;         // by value
   std::vector<std::vector<EquationId>> made_, users_; // by value
   std::vector<Candidates> candidates_;                // by equation
   std::vector<Cotangent> cotangents_;                 // by equation
   std::vector<PlaceId> calledAt_;                     ///< by value: where an emitted call made it
-  std::vector<bool> isLive_, isOfDead_;        // by equation
-  std::vector<std::vector<RowNode>> dead_;     ///< by equation: nodes of dead ones that it may be
-  std::vector<bool> hasTangent_;               // by value
-  ir::FlatMap<uint64_t, std::vector<EquationId>> emittedAt_; // by place and primitive
+  std::vector<bool> isLive_, isOfDead_;               // by equation
+  std::vector<std::vector<RowNode>> dead_; ///< by equation: nodes of dead ones that it may be
+  std::vector<bool> hasTangent_;           // by value
+  ir::FlatMap<uint64_t, std::vector<EquationId>> emittedAt_;          // by place and primitive
   std::map<std::pair<uint64_t, uint8_t>, bool> differentiatedByDead_; // and by operand
   std::vector<bool> isDifferentiated_;    // by value: something emitted has its cotangent
   mutable std::vector<ValueId> tangents_; // by value
