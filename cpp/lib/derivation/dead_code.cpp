@@ -179,16 +179,18 @@ bool Transposition::fitsDead(EquationId id, RowNode of) {
 }
 
 /// What a primitive without a row emits may look like anything that its place emits, unless that
-/// takes a residual.
+/// takes a residual. Residuals have primitives without rows too.
 void Transposition::findUnknownPlaces() {
   ir::FlatMap<uint64_t, bool> unknown;
   auto isVariable = [&](ValueId value) {
     return values_[value].isFloat && !values_[value].isConstant;
   };
-  for (const Primal &primal : primals_)
-    if (!primal.row && std::any_of(primal.ins.begin(), primal.ins.end(), isVariable) &&
-        std::any_of(primal.outs.begin(), primal.outs.end(), isVariable))
-      unknown.insert(primal.place);
+  for (const Equation &equation : all_)
+    if (!equation.isDerived && !table_.row(equation.primitive) &&
+        table_.nodesOf(equation.primitive).empty() &&
+        std::any_of(equation.ins.begin(), equation.ins.end(), isVariable) &&
+        std::any_of(equation.outs.begin(), equation.outs.end(), isVariable))
+      unknown.insert(equation.place);
   for (EquationId id = 0; id < all_.size(); ++id) {
     if (!emits(id))
       continue;
