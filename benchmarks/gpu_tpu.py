@@ -63,6 +63,10 @@ def wrong(compiler: compilers.Compiler, name: str, *, hlo: bool) -> int:
     return len(compilers.wrongly_signed(list(module.instructions())))
 
 
+def _width(head: str) -> int:
+    return max(len(head) + 1, 6)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = {name: make for by_name in (*compilers.KINDS.values(), *compilers.FURTHER.values()) for name, make in by_name.items()}
@@ -71,19 +75,16 @@ def main() -> None:
     options = parser.parse_args()
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
     print(f"{options.kind}, jax {jax.__version__}")
-    print(
-        f"{'program':<14}{'HLO':>5}{'tags':>7}"
-        + "".join(f"{state.label.split()[0]:>11}" for state in STATES)
-        + f"{'heavy wrong':>13}"
-    )
+    heads = ["tags", *(state.label.split()[0] for state in STATES), "heavy wrong"]
+    print(f"{'program':<14}{'HLO':>4}" + "".join(f"{head:>{_width(head)}}" for head in heads))
     for name in options.programs:
         # A `shard_map` is over four devices.
         compiler = kinds[f"4 {options.kind}" if name == "shard_map" and f"4 {options.kind}" in kinds else options.kind]()
         for hlo in (False, True):
             found = counts(compiler, name, hlo=hlo)
             heavy = wrong(compiler, name, hlo=hlo) if name != "train" else ""  # Its products have equal sizes.
-            row = f"{name:<14}{'on' if hlo else 'off':>5}{found[0]:>7}" + "".join(f"{n:>11}" for n in found[1:])
-            print(f"{row}{heavy:>13}", flush=True)
+            cells = zip([*found, heavy], heads, strict=True)
+            print(f"{name:<14}{'on' if hlo else 'off':>4}" + "".join(f"{n:>{_width(head)}}" for n, head in cells), flush=True)
 
 
 if __name__ == "__main__":
