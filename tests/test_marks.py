@@ -30,10 +30,12 @@ def test_equations_stay_as_they_are():
 
 
 def test_an_error_in_making_a_mark_ends_the_equations():
-    def fail(_):
+    def fail(equation, identities):
         raise ValueError("no mark for this context")
 
-    equations = _compat.marked_equations(jax.make_jaxpr(jax.numpy.sin)(1.0).eqns, fail, lambda: None)
+    with hlotag.tagged({"k": "v"}):
+        jaxpr = jax.make_jaxpr(jax.numpy.sin)(1.0)
+    equations = _compat.marked_equations(jaxpr.eqns, fail, lambda: None)
     with pytest.raises(ValueError, match="context"):
         next(equations)
     assert list(equations) == []

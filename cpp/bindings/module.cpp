@@ -3,6 +3,7 @@
 // Which functions of the C++ side does Python see? The module hlotag._core: conversions only.
 #include "hlo.h"
 #include "host/host.h"
+#include "identities.h"
 #include "python_pass.h"
 #include "trace_groups.h"
 
@@ -266,4 +267,5 @@ NB_MODULE(_core, m) {
   python::bindPythonPasses(m);
   python::bindHlo(m);
   python::bindTraceGroups(m);
+  python::bindIdentities(m);
 }

@@ -4,6 +4,8 @@
 // twelfth of tracing.
 #include "trace_groups.h"
 
+#include "identities.h"
+
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -356,6 +358,9 @@ PyObject *inGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObjec
   if (!bind.itsSwitch->isOn)
     return callOriginal(bind.original, self, arguments, count, names);
   Open open;
+  hlotag::python::Identified identified;
+  if (!identified.enter(self, arguments + count, names))
+    return nullptr;
   return callOriginal(bind.original, self, arguments, count, names);
 }
 

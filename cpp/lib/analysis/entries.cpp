@@ -48,19 +48,53 @@ Entries EntryCarrier::entriesOf(Operation op) {
 bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &reason) {
   if (!entries)
     return false;
-  // Record only new entries as attached: `op` may have had some of the keys.
-  DictionaryAttr attached =
-      entries.attached ? without(entries.attached, tags_.get(op)) : DictionaryAttr();
+  DictionaryAttr present = tags_.get(op);
   if (!tags_.add(op, entries.all, reason))
     return false;
   // Read in any case, so that a malformed attribute fails this pass and not the next.
-  DictionaryAttr present = tags_.getAttached(op);
-  if (!attached)
+  DictionaryAttr attached = tags_.getAttached(op);
+  // Record only new entries as attached: `op` may have had some of the keys.
+  DictionaryAttr added = entries.attached ? without(entries.attached, present) : DictionaryAttr();
+  if (!added)
     return true;
-  tags_.addAttached(op, present, attached);
-  if (!ir::TagWriter::dictionary(op, kDerived))
-    setDerived(op, entries.derived);
+  tags_.addAttached(op, attached, added);
+  DictionaryAttr own = ir::TagWriter::dictionary(op, kDerived);
+  if (DictionaryAttr derived = derivedOf({present, attached, own}, entries))
+    setDerived(op, derived);
   return true;
+}
+
+bool EntryCarrier::giveWhatUsersShare(Operation op) {
+  Entries shared;
+  bool isFirst = true;
+  Operation previous;
+  for (ir::Value result : op.results())
+    for (ir::OpOperand use : result.uses()) {
+      Operation user = use.owner();
+      if (user == previous)
+        continue;
+      previous = user;
+      Entries entries = entriesOf(user);
+      shared =
+          isFirst
+              ? entries
+              : Entries{common(shared.all, entries.all), common(shared.attached, entries.attached),
+                        shared.derived == entries.derived ? shared.derived : DictionaryAttr()};
+      isFirst = false;
+      if (!shared)
+        return false;
+    }
+  return give(op, shared, {"all its users have it", previous});
+}
+
+DictionaryAttr EntryCarrier::derivedOf(const Entries &own, const Entries &entries) {
+  if (!own.derived && !entries.derived)
+    return {};
+  // Entries that lost to one that was there before have no derivatives.
+  DictionaryAttr lost = sharedKeys(entries.attached, own.all);
+  DictionaryAttr more = without(entries.derived ? entries.derived : entries.attached, lost);
+  DictionaryAttr derived = tags_.merge(own.derived ? own.derived : own.attached, more);
+  return derived ? derived : DictionaryAttr::get(context_, {});
 }
 
 Entries EntryCarrier::merge(const Entries &own, const Entries &entries) {
@@ -69,8 +103,7 @@ Entries EntryCarrier::merge(const Entries &own, const Entries &entries) {
   if (!own)
     return entries;
   return {tags_.merge(own.all, entries.all),
-          tags_.merge(own.attached, without(entries.attached, own.all)),
-          own.derived ? own.derived : entries.derived};
+          tags_.merge(own.attached, without(entries.attached, own.all)), derivedOf(own, entries)};
 }
 
 DictionaryAttr EntryCarrier::carried(DictionaryAttr dictionary) {

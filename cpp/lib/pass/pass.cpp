@@ -18,6 +18,7 @@ const ir::OpList &PassContext::operations() {
 void PassContext::invalidate() {
   rewriter_.commit();
   operations_.reset();
+  identities_ = {};
 }
 
 LogicalResult PassContext::emitError(ir::Location location, const std::string &message) {

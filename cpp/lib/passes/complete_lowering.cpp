@@ -92,14 +92,13 @@ public:
       completeEnclosing();
     // Users come after what they use: backwards, a broadcast is done before its constant.
     for (auto op = feeders_.rbegin(); op != feeders_.rend(); ++op)
-      completeFeeder(*op);
+      carrier_.giveWhatUsersShare(*op);
   }
 
 private:
   void collect();
   void completeHelpers(const Seed &seed);
   void completeEnclosing();
-  void completeFeeder(ir::Operation op);
 
   bool isSplatOfConstant(ir::Operation op);
   bool isOfCheckpoint(ir::Operation op);
@@ -195,29 +194,6 @@ bool Completer::isOfCheckpoint(ir::Operation op) {
   // A barrier that the user wrote is an equation of its own.
   std::string_view primitive = analysis::primitiveOf(name.name().str());
   return primitive == "remat2" || primitive == "checkpoint";
-}
-
-void Completer::completeFeeder(ir::Operation op) {
-  Entries shared;
-  bool isFirst = true;
-  ir::Operation previous;
-  for (ir::Value result : op.results())
-    for (ir::OpOperand use : result.uses()) {
-      ir::Operation user = use.owner();
-      if (user == previous)
-        continue;
-      previous = user;
-      Entries entries = carrier_.entriesOf(user);
-      shared = isFirst ? entries
-                       : Entries{carrier_.common(shared.all, entries.all),
-                                 carrier_.common(shared.attached, entries.attached),
-                                 shared.derived == entries.derived ? shared.derived
-                                                                   : ir::DictionaryAttr()};
-      isFirst = false;
-      if (!shared)
-        return;
-    }
-  carrier_.give(op, shared, {"all its users have it", previous});
 }
 
 ir::DictionaryAttr Completer::entriesOfBody(ir::Operation root) {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/equations.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/derivation/derivation.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <unordered_map>
 
 namespace hlotag::passes {
 
@@ -100,6 +105,134 @@ analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
   return result;
 }
 
+/// What calls of a function lost: the entries that none of its operations is to get from elsewhere.
+class TakenAway {
+public:
+  TakenAway(analysis::Provenance &provenance, analysis::EntryCarrier &carrier, ir::TagWriter &tags)
+      : provenance_(provenance), carrier_(carrier), tags_(tags) {}
+
+  /// What a loop calls to fill its stacks stems from the loop: what the call lost is not back
+  /// there.
+  analysis::Entries without(analysis::Entries entries, ir::Operation function) {
+    if (ir::DictionaryAttr taken = in(function)) {
+      entries.all = carrier_.without(entries.all, taken);
+      entries.attached = carrier_.without(entries.attached, taken);
+    }
+    return entries;
+  }
+
+private:
+  ir::DictionaryAttr in(ir::Operation function) {
+    if (function == function_)
+      return taken_;
+    function_ = function;
+    taken_ = {};
+    for (ir::Operation call : provenance_.callsOf(function))
+      if (ir::DictionaryAttr all = ir::TagWriter::get(call))
+        taken_ = tags_.merge(taken_, carrier_.without(all, carrier_.carried(all)));
+    return taken_;
+  }
+
+  analysis::Provenance &provenance_;
+  analysis::EntryCarrier &carrier_;
+  ir::TagWriter &tags_;
+  ir::Operation function_; // asked for last
+  ir::DictionaryAttr taken_;
+};
+
+/// Hands entries on within the equations that operations belong to, where marks say it.
+class EquationLookup {
+public:
+  /// `entriesFor` gives what operations that derive from another get.
+  EquationLookup(PassContext &ctx, analysis::Provenance &provenance,
+                 analysis::EntryCarrier &carrier,
+                 const std::function<analysis::Entries(ir::Operation)> &entriesFor)
+      : ctx_(ctx), provenance_(provenance), carrier_(carrier), entriesFor_(entriesFor),
+        graph_(ctx.operations(), ctx.ids()), paths_(graph_, ctx.identities(), provenance) {
+    for (size_t f = 0; f < graph_.functions().size(); ++f)
+      *numbers_.insert(graph_.functions()[f].op.opaque()).first = f;
+  }
+
+  void run() {
+    // What is handed on is read before any is handed on.
+    forEach([&](ir::Operation op, size_t function) {
+      if (!provenance_.isTransposed(op))
+        addSeed(op, function);
+    });
+    TakenAway takenAway(provenance_, carrier_, ctx_.tags());
+    forEach([&](ir::Operation op, size_t function) {
+      if (!provenance_.isTransposed(op))
+        return;
+      for (const Seed *seed : seedsOf(function, ctx_.identities().of(op)))
+        if (analysis::Entries entries =
+                takenAway.without(seed->entries, graph_.functions()[function].op))
+          carrier_.give(op, entries, {"derived by autodiff", seed->op});
+    });
+    // JAX's constants have no name of their own.
+    const ir::OpList &operations = ctx_.operations();
+    for (size_t i = operations.size(); i-- > 0;)
+      if (operations[i].name == ctx_.ids().constant)
+        carrier_.giveWhatUsersShare(operations[i].op);
+  }
+
+private:
+  struct Seed {
+    ir::Operation op;
+    analysis::Entries entries;
+    analysis::EquationPath path;
+  };
+  using Seeds = std::vector<const Seed *>;
+
+  template <class Visit> void forEach(Visit &&visit) {
+    const ir::OpList &operations = ctx_.operations();
+    for (size_t i = 1; i < operations.size(); i = operations.after(i)) {
+      const size_t *function = numbers_.find(operations[i].op.opaque());
+      for (size_t at = i + 1; function && at < operations.after(i); ++at)
+        if (carrier_.isTaggable(operations[at].name))
+          visit(operations[at].op, *function);
+    }
+  }
+
+  void addSeed(ir::Operation op, size_t function) {
+    analysis::Entries entries = entriesFor_(op);
+    if (!entries || op.name() == ctx_.ids().constant)
+      return;
+    for (analysis::EquationPath &path : paths_.of(function, ctx_.identities().of(op), false)) {
+      if (path.numbers.empty())
+        continue;
+      std::deque<Seed> &seeds = seeds_[path.numbers.back()];
+      auto isKnown = [&](const Seed &seed) { return seed.entries == entries && seed.path == path; };
+      if (std::none_of(seeds.begin(), seeds.end(), isKnown))
+        seeds.push_back({op, entries, std::move(path)});
+    }
+  }
+
+  const Seeds &seedsOf(size_t function, ir::Identities::Id identity) {
+    auto [known, isNew] = known_.try_emplace({function, identity});
+    if (!isNew)
+      return known->second;
+    for (const analysis::EquationPath &path : paths_.of(function, identity, true)) {
+      auto seeds = path.numbers.empty() ? seeds_.end() : seeds_.find(path.numbers.back());
+      if (seeds == seeds_.end())
+        continue;
+      for (const Seed &seed : seeds->second)
+        if (path.agreesWith(seed.path))
+          known->second.push_back(&seed);
+    }
+    return known->second;
+  }
+
+  PassContext &ctx_;
+  analysis::Provenance &provenance_;
+  analysis::EntryCarrier &carrier_;
+  const std::function<analysis::Entries(ir::Operation)> &entriesFor_;
+  analysis::CallGraph graph_;
+  analysis::EquationPaths paths_;
+  ir::PointerMap<size_t> numbers_;                       // of functions
+  std::unordered_map<uint32_t, std::deque<Seed>> seeds_; // by the last number of their paths
+  std::map<std::pair<size_t, ir::Identities::Id>, Seeds> known_;
+};
+
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.operations()))
     return success();
@@ -113,23 +246,18 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     return success();
 
   analysis::Provenance provenance(operations);
-  ir::Operation function; // of the operation before
+  if (!ctx.identities().empty()) {
+    EquationLookup(ctx, provenance, carrier, [&](ir::Operation op) {
+      return entriesFor(carrier, op);
+    }).run();
+    return success();
+  }
   auto functionOf = [](ir::Operation op) {
     while (op && op.name().str() != "func.func")
       op = op.parent();
     return op;
   };
-  ir::DictionaryAttr takenAway;
-  auto takenAwayIn = [&](ir::Operation callee) {
-    if (callee == function)
-      return takenAway;
-    function = callee;
-    takenAway = {};
-    for (ir::Operation call : provenance.callsOf(callee))
-      if (ir::DictionaryAttr all = ir::TagWriter::get(call))
-        takenAway = ctx.tags().merge(takenAway, carrier.without(all, carrier.carried(all)));
-    return takenAway;
-  };
+  TakenAway takenAway(provenance, carrier, ctx.tags());
   derivation::findDerived(operations, provenance, [&](const derivation::Derivation &derivation) {
     if (!carrier.isTaggable(derivation.derived))
       return;
@@ -140,12 +268,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     };
     if (!entries || !std::all_of(derivation.primals.begin(), derivation.primals.end(), agrees))
       return;
-    // What a loop calls to fill its stacks stems from the loop: what the call lost is not back
-    // there.
-    if (ir::DictionaryAttr taken = takenAwayIn(functionOf(derivation.derived))) {
-      entries.all = carrier.without(entries.all, taken);
-      entries.attached = carrier.without(entries.attached, taken);
-    }
+    entries = takenAway.without(entries, functionOf(derivation.derived));
     if (entries)
       carrier.give(derivation.derived, entries,
                    {"derived by autodiff", derivation.primals[0]->front(), 1.0});

@@ -74,6 +74,7 @@ struct Resolved {
   ir::Location stripped;      ///< the location itself if it has no mark
   ir::DictionaryAttr forward; ///< null for none
   ir::DictionaryAttr derived; ///< null for none
+  ir::Identities::Id identity = ir::Identities::kNone;
 };
 
 /// A mark that cannot be resolved. Reported at the operation.
@@ -139,6 +140,8 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
     const Resolved &inner = known(part);
     result.forward = ctx_.tags().merge(result.forward, inner.forward);
     result.derived = ctx_.tags().merge(result.derived, inner.derived);
+    if (result.identity == ir::Identities::kNone)
+      result.identity = inner.identity;
     isMarked |= inner.stripped != part;
     stripped.push_back(inner.stripped);
   }
@@ -153,7 +156,7 @@ Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Locat
 }
 
 Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
-  Resolved result{loc, child.forward, child.derived};
+  Resolved result{loc, child.forward, child.derived, child.identity};
   std::string_view name = loc.name().str();
   analysis::MarkedName parsed;
   if (analysis::parseMarks(name, parsed)) {
@@ -161,6 +164,8 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
       throw BadMark(parsed.error);
     result.forward = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::forward), child.forward);
     result.derived = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::derived), child.derived);
+    if (!parsed.chain.empty())
+      result.identity = ctx_.identities().intern(parsed.chain);
     name = parsed.stripped;
   } else if (child.stripped == loc.child()) {
     return result;
@@ -266,6 +271,7 @@ private:
     ir::Location location = entry.op.location();
     const Resolved *resolved = lookup(entry.op, location);
     if (resolved && resolved->stripped != location) {
+      ctx_.identities().set(entry.op, resolved->identity);
       if (!ctx_.ids().isNeverTagged(entry.name))
         addEntries(entry.op, *resolved);
       ctx_.rewriter().replaceLocation(entry.op, location, resolved->stripped);

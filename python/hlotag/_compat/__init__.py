@@ -36,6 +36,12 @@ if TYPE_CHECKING:
         traced_patch,
         value_tag_patch,
     )
+    from hlotag._compat.identities import (
+        Identity,
+        chain_of,
+        identities_suspended,
+        identity_patches,
+    )
     from hlotag._compat.jaxprs import (
         EquationMark,
         JaxprView,

@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from jax._src.source_info_util import NameStack
+from jax._src.source_info_util import NameStack, SourceInfo
 
+from hlotag._compat.identities import identities_of
 from hlotag._compat.tracing import VALUE_TAG, with_metadata
+from hlotag._core import Identity
 
 
 class JaxprView:
@@ -61,50 +63,52 @@ class _MarkElement:
 
 
 class EquationMark:
-    """What marked equations of one context have instead of it and of their name stacks.
+    """What marked equations of one context have instead of it and of the identities in their name stacks.
 
     Args:
       text: the innermost element of their name stacks; none if it is empty.
       context: what they have; kept, as the mark is for this very object.
       metadata: what they have instead of the context's.
+      identities: what their name stacks have; kept likewise.
 
     Attributes:
-      names: what is added to their name stacks.
       context: the context with that metadata.
     """
 
-    __slots__ = ("_original", "context", "names")
+    __slots__ = ("_element", "_original", "context")
 
-    def __init__(self, text: str, context: Any, metadata: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(
+        self, text: str, context: Any, metadata: Mapping[str, Any] = MappingProxyType({}), identities: Sequence[Identity] = ()
+    ) -> None:
         # An empty element would still add a separator.
-        elements: Any = (_MarkElement(text),) if text else ()
-        self.names = NameStack(elements)
-        self.context = with_metadata(context, metadata)
-        self._original = context
+        self._element: Any = (_MarkElement(text),) if text else ()
+        self.context = with_metadata(context, metadata) if context.xla_metadata else context
+        self._original = context, identities
+
+    def applied_to(self, equation: Any) -> Any:
+        """A marked copy of an equation."""
+        source = equation.source_info
+        stack = tuple([element for element in source.name_stack.stack if type(element) is not Identity])
+        names = NameStack(stack + self._element)
+        return equation.replace(ctx=self.context, source_info=SourceInfo(source.traceback, names))
 
 
 def marked_equations(
-    equations: Iterable[Any], mark_of: Callable[[Any], EquationMark | None], on_value_tag: Callable[[], None]
+    equations: Iterable[Any], mark_of: Callable[[Any, Sequence[Identity]], EquationMark | None], on_value_tag: Callable[[], None]
 ) -> Iterator[Any]:
     """Marks equations.
 
     Args:
       equations: those of a jaxpr, which stay as they are.
-      mark_of: the mark of a context; None if its equations are not to be marked.
+      mark_of: the mark of an equation, and of the identities in its name stack; None if it is not to be marked.
       on_value_tag: called for each value tag of JAX's own.
 
     Yields:
       Each equation, or a marked copy of it.
     """
-    context = mark = None
     for equation in equations:
         if equation.primitive is VALUE_TAG:
             on_value_tag()
-        if equation.ctx is not context:  # Neighbours often share one.
-            context = equation.ctx
-            mark = mark_of(context)
-        if mark is None:
-            yield equation
-        else:
-            source = equation.source_info
-            yield equation.replace(ctx=mark.context, source_info=source.replace(name_stack=source.name_stack + mark.names))
+        identities = identities_of(equation.source_info.name_stack)
+        mark = mark_of(equation, identities) if identities or equation.ctx.xla_metadata else None
+        yield equation if mark is None else mark.applied_to(equation)

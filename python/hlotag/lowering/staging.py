@@ -66,17 +66,20 @@ def enable(
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with _switching:
-        if state.of_process() is None:
+        if (before := state.of_process()) is None:
             _retain()
+        _identities.retain(new)
         state.set_for_process(new)
+        _identities.release(before)
 
 
 def disable() -> None:
     """Turns the process-wide stage off and takes hlotag's hooks out of JAX, unless a `stage(...)` block is still using them."""
     with _switching:
-        if state.of_process() is None:
+        if (before := state.of_process()) is None:
             return
         state.set_for_process(None)
+        _identities.release(before)
         _release()
 
 
@@ -126,9 +129,11 @@ class StageBlock:
 
     def __enter__(self) -> Stage | None:
         _retain()
+        _identities.retain(self._stage)
         try:
             scopes.stages.enter(self, lambda: state.set_for_thread(self._stage))
         except BaseException:
+            _identities.release(self._stage)
             _release()
             raise
         return self._stage
@@ -138,6 +143,7 @@ class StageBlock:
         try:
             scopes.stages.leave(entry)
         finally:
+            _identities.release(self._stage)
             _release()
 
     def __call__(self, function: Callable) -> Callable:
@@ -192,14 +198,20 @@ def _make(
         op_names=_patterns("op_names", op_names, "a list of keys"),
         passes=python_passes.fingerprint(),
         on_error=on_error,
+        identify=_hands_on(text),
     )
     return unique(new)
 
 
+def _hands_on(pipeline: str) -> bool:
+    """Whether rules of `pipeline` may reach what autodiff derives."""
+    elements = [(name, element) for name, element, _ in _core.pipeline_elements(pipeline)]
+    has_rules = any(name == "hlotag-attach" != element for name, element in elements)
+    return has_rules and any(name == "hlotag-propagate-autodiff" for name, _ in elements)
+
+
 def _complete(pipeline: str) -> str:
     """`pipeline`, and around it what keeps marks from XLA, unless it has `hlotag-verify`, which fails if any are left."""
-    from hlotag import _core
-
     names = [name for name, _, _ in _core.pipeline_elements(pipeline)]
     if "hlotag-verify" in names:
         return pipeline
@@ -240,12 +252,12 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
 def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
     def lower(marker: marks.Marker) -> Any:
         # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
-        with _compat.ambient_metadata_is({}), marks.marking(marker):
+        with _compat.ambient_metadata_is({}), _compat.identities_suspended(), marks.marking(marker):
             result = original(module_name, jaxpr, *args, **kwargs)
         marks.attach_table(result.module, marker)
         return result
 
-    marker = marks.Marker()
+    marker = marks.Marker(identify=now.identify)
     result = lower(marker)
     if marker.has_value_tags:
         warn(
@@ -330,3 +342,37 @@ def _release() -> None:
         if _users == 0:
             _hooks.remove(keep=marks.PATCHES if marks.reserved.is_used else ())
             hlo_stage.release()
+
+
+class _Identities:
+    """Whether operations are given identities: while anybody is in a stage that asks for them."""
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._hooks = Hooks(*_compat.identity_patches())
+
+    def retain(self, stage: Stage | None) -> None:
+        if stage is None or not stage.identify:
+            return
+        from hlotag import _core
+
+        with _switching:
+            self._users += 1
+            if self._users == 1:
+                marks.reserved.is_used = True
+                self._hooks.install()
+                _core.give_identities(True)
+
+    def release(self, stage: Stage | None) -> None:
+        if stage is None or not stage.identify:
+            return
+        from hlotag import _core
+
+        with _switching:
+            self._users -= 1
+            if self._users == 0:
+                _core.give_identities(False)
+                self._hooks.remove()
+
+
+_identities = _Identities()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -58,7 +58,7 @@ def as_text(value: Any) -> str:
 
 
 class _ReservedUse:
-    """Whether anything reserved went into a context, and `PATCHES` have to stay in JAX after the last stage.
+    """Whether anything of hlotag's own went into an equation, and `PATCHES` have to stay in JAX after the last stage.
 
     What was traced in a stage may be lowered after it: a jaxpr, the function that `jax.vjp` gives.
     """
@@ -98,9 +98,10 @@ def escaped(scope: str) -> str:
 
 
 class Marker:
-    """Marks the tagged equations of one program.
+    """Marks the tagged equations of one program, and those with an identity.
 
     Args:
+      identify: whether marks are to have the identities of equations.
       blank: takes the tags out instead, and leaves no trace of them.
 
     Attributes:
@@ -110,13 +111,15 @@ class Marker:
       has_value_tags: whether the program holds value tags of JAX's own, which were set while hlotag was off.
     """
 
-    def __init__(self, *, blank: bool = False) -> None:
+    def __init__(self, *, identify: bool = False, blank: bool = False) -> None:
         self.table: list[tuple[Entries, Entries]] = []
         self.has_escapes = False
         self.has_value_tags = False
+        self._identify = identify
         self._blank = blank
         self._index: dict[tuple, int] = {}
-        self._marks: dict[int, _compat.EquationMark] = {}  # By the id of the context, which the mark keeps alive.
+        self._numbers: dict[_compat.Identity, int] = {}
+        self._marks: dict[tuple, _compat.EquationMark] = {}  # By the ids of what the mark keeps alive.
 
     def mark(self, jaxpr: Any) -> Any:
         """`jaxpr` as it is to be lowered, its own tagged equations marked; those of jaxprs in its equations are in their turn."""
@@ -132,19 +135,30 @@ class Marker:
     def _note_value_tag(self) -> None:
         self.has_value_tags = True
 
-    def _mark_of(self, context: Any) -> _compat.EquationMark | None:
-        if not context.xla_metadata:
-            return None
-        if mark := self._marks.get(id(context)):
+    def _mark_of(self, equation: Any, identities: Sequence[_compat.Identity]) -> _compat.EquationMark:
+        context = equation.ctx
+        is_its_own = bool(identities) and identities[-1].primitive is equation.primitive
+        key = (id(context), is_its_own, *map(id, identities))
+        if mark := self._marks.get(key):
             return mark
-        phases = split_phases(context.xla_metadata)
+        text = "" if self._blank else self._text_of(context.xla_metadata or {}, identities, equation.primitive)
+        mark = _compat.EquationMark(text, context, identities=identities)
+        self._marks[key] = mark
+        return mark
+
+    def _text_of(self, metadata: _compat.Metadata, identities: Sequence[_compat.Identity], primitive: Any) -> str:
+        chain = f":{_compat.chain_of(identities, primitive, self._number_of)}" if identities and self._identify else ""
+        if not metadata and not chain:
+            return ""
+        phases = split_phases(metadata)
         key = tuple(tuple(sorted(entries.items())) for entries in phases)
         index = self._index.setdefault(key, len(self.table))
-        if index == len(self.table) and not self._blank:
+        if index == len(self.table):
             self.table.append(phases)
-        mark = _compat.EquationMark("" if self._blank else f"\x01hlotag#{index}\x01", context)
-        self._marks[id(context)] = mark
-        return mark
+        return f"\x01hlotag#{index}{chain}\x01"
+
+    def _number_of(self, identity: _compat.Identity) -> int:
+        return self._numbers.setdefault(identity, len(self._numbers))
 
 
 class _Lowering(threading.local):
@@ -179,7 +193,7 @@ def as_lowered(jaxpr: Any) -> Any:
     """
     if _lowering.marker is not None:
         return _lowering.marker.mark(jaxpr)
-    return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, _without_reserved, lambda: None))
+    return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, _as_jax_has_it, lambda: None))
 
 
 def _name_as_lowered(scope: str) -> str:
@@ -187,10 +201,12 @@ def _name_as_lowered(scope: str) -> str:
     return scope if _lowering.marker is None else _lowering.marker.name(scope)
 
 
-def _without_reserved(context: Any) -> _compat.EquationMark | None:
-    metadata = context.xla_metadata or {}
+def _as_jax_has_it(equation: Any, identities: Sequence[_compat.Identity]) -> _compat.EquationMark | None:
+    metadata = equation.ctx.xla_metadata or {}
     plain = {key: value for key, value in metadata.items() if not isinstance(value, Reserved)}
-    return None if len(plain) == len(metadata) else _compat.EquationMark("", context, plain)
+    if len(plain) == len(metadata) and not identities:
+        return None
+    return _compat.EquationMark("", equation.ctx, plain)
 
 
 def attach_table(module: Any, marker: Marker) -> None:

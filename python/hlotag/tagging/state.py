@@ -34,6 +34,7 @@ class Stage:
       op_names: patterns of the keys that profilers see in the names of instructions.
       passes: which registered passes were replaced (`hlotag.passes.python_passes.fingerprint`).
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
+      identify: whether the pipeline hands entries on to what autodiff derives, and asks for which operation that was made.
     """
 
     pipeline: str
@@ -44,6 +45,7 @@ class Stage:
     op_names: tuple[str, ...] = ()
     passes: str = ""
     on_error: OnError = "raise"
+    identify: bool = False
 
 
 _unique: weakref.WeakValueDictionary[tuple, Stage] = weakref.WeakValueDictionary()

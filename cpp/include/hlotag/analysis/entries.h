@@ -55,6 +55,9 @@ public:
   /// Adds to `op` the entries whose key it does not have. Returns whether `op` changed.
   bool give(ir::Operation op, const Entries &entries, const ir::Reason &reason = {});
 
+  /// Adds to `op` the entries that all its users have. Returns whether `op` changed.
+  bool giveWhatUsersShare(ir::Operation op);
+
   /// Records the entries that operations derived from `op` get instead of its attached ones.
   bool setDerived(ir::Operation op, ir::DictionaryAttr entries) {
     return rewriter_.setAttr(op, derived_, entries);
@@ -73,6 +76,10 @@ public:
   ir::DictionaryAttr without(ir::DictionaryAttr a, ir::DictionaryAttr b);
 
 private:
+  /// What operations derived from one with `own` get once it is given `entries`; null if both are
+  /// null.
+  ir::DictionaryAttr derivedOf(const Entries &own, const Entries &entries);
+
   enum Filter : unsigned char { Carried, Common, SharedKeys, Without, NumFilters };
   ir::DictionaryAttr filter(Filter kind, ir::DictionaryAttr a, ir::DictionaryAttr b);
 

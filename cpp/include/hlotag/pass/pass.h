@@ -11,6 +11,7 @@
 //     };
 #pragma once
 
+#include "hlotag/ir/identities.h"
 #include "hlotag/ir/ir.h"
 #include "hlotag/pass/option.h"
 
@@ -48,6 +49,8 @@ public:
   ir::Rewriter &rewriter() { return rewriter_; }
   ir::TagWriter &tags() { return tags_; }
   const ir::OpIds &ids() const { return ids_; }
+  /// Empty unless the module's marks had some.
+  ir::Identities &identities() { return identities_; }
 
   /// The module and its operations. Valid until an operation is inserted, moved or erased.
   const ir::OpList &operations();
@@ -77,6 +80,7 @@ private:
   ir::Rewriter rewriter_;
   ir::TagWriter tags_;
   ir::OpIds ids_;
+  ir::Identities identities_;
   std::optional<ir::OpList> operations_;
   size_t movesAtList_ = 0; // the rewriter's count when `operations_` was made
   size_t numErrors_ = 0;
