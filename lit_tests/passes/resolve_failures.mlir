@@ -46,7 +46,15 @@ module attributes {hlotag.tags = []} {
     %1 = stablehlo.sine %0 : tensor<f32> loc("\01hlotag#99999999999999999999999\01/sin")
     // expected-error@unknown {{malformed mark in location name}}
     %2 = stablehlo.sine %1 : tensor<f32> loc("\01hlotag#0")
-    return %2 : tensor<f32>
+    // expected-error@unknown {{expected a number, perhaps ':' and identities such as '0o.3j.5'}}
+    %3 = stablehlo.sine %2 : tensor<f32> loc("\01hlotag#0:\01/sin")
+    // expected-error@unknown {{malformed mark in location name}}
+    %4 = stablehlo.sine %3 : tensor<f32> loc("\01hlotag#0:1.\01/sin")
+    // expected-error@unknown {{malformed mark in location name}}
+    %5 = stablehlo.sine %4 : tensor<f32> loc("\01hlotag#0:1x\01/sin")
+    // expected-error@unknown {{malformed mark in location name}}
+    %6 = stablehlo.sine %5 : tensor<f32> loc("\01hlotag#0:99999999999\01/sin")
+    return %6 : tensor<f32>
   }
 }
 
