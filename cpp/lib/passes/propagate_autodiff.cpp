@@ -40,8 +40,9 @@ const PassInfo &PropagateAutodiff::staticInfo() {
       "hlotag-propagate-autodiff", "HlotagPropagateAutodiff",
       "Hand entries from forward operations to the backward operations derived from them",
       R"(Autodiff gives a backward operation the scope and source line of the forward operation it was
-derived from, but not its frontend attributes. This pass finds that operation from the module
-alone, by replaying the transposition: for each primitive a table says what its derivative emits
+derived from, but not its frontend attributes. Where marks had identities, in a stage with rules, this
+pass looks up which operations belong to one equation, and hands entries to all that derive from it.
+Elsewhere it finds that operation from the module alone, by replaying the transposition: for each primitive a table says what its derivative emits
 and takes. Where scope, line and data flow leave one equation, its entries are handed on; also where
 they leave several that hand on the same. What stays unknown gets nothing, and no entry replaces one
 with the same key. Rematerialized copies get the entries of their originals.

@@ -30,7 +30,9 @@ at any depth, gets the entries of those tags in `mhlo.frontend_attributes`: `der
 transposed, by its own name or by those of all calls of its function, else `forward`; a key that only
 `forward` has is then recorded as taken away, `["hlotag.unset"]`, until `hlotag-verify`. The inner mark
 wins over the outer (in a name from left to right; a callee over its caller; a name over what it is wrapped around), and an
-entry that the operation already has wins over both. Then the marks leave all locations, of
+entry that the operation already has wins over both. After the index a mark may have identities,
+`hlotag#0:3o.5`: for which operations of the program the equation was traced, outermost first. The
+passes of the same pipeline know them. Then the marks leave all locations, of
 operations and of block arguments, and `hlotag.tags` leaves the module.
 
 Modules, functions and terminators get no entries. A module without `hlotag.tags` is not looked at: text that looks
