@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from jax._src.source_info_util import NameStack, SourceInfo
 
 from hlotag._compat.identities import identities_of
-from hlotag._compat.tracing import VALUE_TAG, with_metadata
+from hlotag._compat.tracing import VALUE_TAG
 from hlotag._core import Identity
 
 
@@ -63,34 +62,26 @@ class _MarkElement:
 
 
 class EquationMark:
-    """What marked equations of one context have instead of it and of the identities in their name stacks.
+    """What marked equations have instead of their context and of the identities in their name stacks.
 
     Args:
       text: the innermost element of their name stacks; none if it is empty.
-      context: what they have; kept, as the mark is for this very object.
-      metadata: what they have instead of the context's.
-      identities: what their name stacks have; kept likewise.
-
-    Attributes:
-      context: the context with that metadata.
+      context: their context.
     """
 
-    __slots__ = ("_element", "_original", "context")
+    __slots__ = ("_context", "_element")
 
-    def __init__(
-        self, text: str, context: Any, metadata: Mapping[str, Any] = MappingProxyType({}), identities: Sequence[Identity] = ()
-    ) -> None:
+    def __init__(self, text: str, context: Any) -> None:
         # An empty element would still add a separator.
         self._element: Any = (_MarkElement(text),) if text else ()
-        self.context = with_metadata(context, metadata) if context.xla_metadata else context
-        self._original = context, identities
+        self._context = context
 
     def applied_to(self, equation: Any) -> Any:
         """A marked copy of an equation."""
         source = equation.source_info
         stack = tuple([element for element in source.name_stack.stack if type(element) is not Identity])
         names = NameStack(stack + self._element)
-        return equation.replace(ctx=self.context, source_info=SourceInfo(source.traceback, names))
+        return equation.replace(ctx=self._context, source_info=SourceInfo(source.traceback, names))
 
 
 def marked_equations(

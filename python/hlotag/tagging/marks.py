@@ -119,7 +119,9 @@ class Marker:
         self._blank = blank
         self._index: dict[tuple, int] = {}
         self._numbers: dict[_compat.Identity, int] = {}
-        self._marks: dict[tuple, _compat.EquationMark] = {}  # By the ids of what the mark keeps alive.
+        # By the ids of contexts and identities, which are kept alive beside what is found.
+        self._contexts: dict[int, tuple[Any, str, Any]] = {}
+        self._marks: dict[tuple, tuple[_compat.EquationMark, Sequence[_compat.Identity]]] = {}
 
     def mark(self, jaxpr: Any) -> Any:
         """`jaxpr` as it is to be lowered, its own tagged equations marked; those of jaxprs in its equations are in their turn."""
@@ -139,23 +141,30 @@ class Marker:
         context = equation.ctx
         is_its_own = bool(identities) and identities[-1].primitive is equation.primitive
         key = (id(context), is_its_own, *map(id, identities))
-        if mark := self._marks.get(key):
-            return mark
-        text = "" if self._blank else self._text_of(context.xla_metadata or {}, identities, equation.primitive)
-        mark = _compat.EquationMark(text, context, identities=identities)
-        self._marks[key] = mark
+        if found := self._marks.get(key):
+            return found[0]
+        _, row, plain = self._contexts.get(id(context)) or self._add_context(context)
+        text = ""
+        if not self._blank:
+            chain = _compat.chain_of(identities, equation.primitive, self._number_of) if identities and self._identify else ""
+            text = f"\x01hlotag#{row}:{chain}\x01" if chain else f"\x01hlotag#{row}\x01" if context.xla_metadata else ""
+        mark = _compat.EquationMark(text, plain)
+        self._marks[key] = mark, identities
         return mark
 
-    def _text_of(self, metadata: _compat.Metadata, identities: Sequence[_compat.Identity], primitive: Any) -> str:
-        chain = f":{_compat.chain_of(identities, primitive, self._number_of)}" if identities and self._identify else ""
-        if not metadata and not chain:
-            return ""
-        phases = split_phases(metadata)
-        key = tuple(tuple(sorted(entries.items())) for entries in phases)
-        index = self._index.setdefault(key, len(self.table))
-        if index == len(self.table):
-            self.table.append(phases)
-        return f"\x01hlotag#{index}{chain}\x01"
+    def _add_context(self, context: Any) -> tuple[Any, str, Any]:
+        """A context, the index of its entries in the table, and what equations have instead of it."""
+        metadata = context.xla_metadata or {}
+        index = 0
+        if not self._blank and (metadata or self._identify):
+            phases = split_phases(metadata)
+            key = tuple(tuple(sorted(entries.items())) for entries in phases)
+            index = self._index.setdefault(key, len(self.table))
+            if index == len(self.table):
+                self.table.append(phases)
+        plain = _compat.with_metadata(context, {}) if metadata else context
+        self._contexts[id(context)] = context, str(index), plain
+        return self._contexts[id(context)]
 
     def _number_of(self, identity: _compat.Identity) -> int:
         return self._numbers.setdefault(identity, len(self._numbers))
@@ -206,7 +215,7 @@ def _as_jax_has_it(equation: Any, identities: Sequence[_compat.Identity]) -> _co
     plain = {key: value for key, value in metadata.items() if not isinstance(value, Reserved)}
     if len(plain) == len(metadata) and not identities:
         return None
-    return _compat.EquationMark("", equation.ctx, plain)
+    return _compat.EquationMark("", _compat.with_metadata(equation.ctx, plain) if metadata else equation.ctx)
 
 
 def attach_table(module: Any, marker: Marker) -> None:
