@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identities leave no trace: names, modules and values are what they are without them."""
+
+import jax
+import numpy as np
+import pytest
+from jax.extend.core import jaxpr_as_fun
+
+import hlotag
+from programs import PROGRAMS, TRANSFORMS
+
+MATCHES_NOTHING = [hlotag.Rule({"k": "v"}, op="no_such_operation")]
+MATCHES_ALL = [hlotag.Rule({"k": "v"}, op="*", phase="forward", grad={"k": "d"})]
+NAMES = ["scan_of_remat", "custom_jvp", "custom_vjp", "branches", "sharded", "indexing"]
+
+
+def text_of(lowered) -> str:
+    return lowered.compiler_ir().operation.get_asm(enable_debug_info=True)
+
+
+def step_of(name):
+    function, args = PROGRAMS[name]
+    return jax.value_and_grad(function), args
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lowered_text_is_that_of_a_stage_without_them(name):
+    step, args = step_of(name)
+    texts = []
+    for rules in ([], MATCHES_NOTHING):
+        jax.clear_caches()
+        with hlotag.stage(rules=rules):
+            texts.append(text_of(jax.jit(step).lower(*args)))
+    assert texts[1] == texts[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_jaxpr_of_the_stage_is_lowered_outside_as_any_other(name):
+    step, args = step_of(name)
+    texts = []
+    for stage in (hlotag.stage(None), hlotag.stage(rules=MATCHES_NOTHING)):
+        jax.clear_caches()
+        with stage:
+            jaxpr = jax.make_jaxpr(step)(*args)
+        texts.append((jaxpr.pretty_print(name_stack=True), text_of(jax.jit(jaxpr_as_fun(jaxpr)).lower(*args))))
+    assert texts[1] == texts[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_the_same(name):
+    step, args = step_of(name)
+    expected = jax.jit(step)(*args)
+    with hlotag.stage(rules=MATCHES_ALL):
+        got = jax.jit(step)(*args)
+    jax.tree.map(np.testing.assert_array_equal, got, expected)
+
+
+def test_what_was_traced_before_is_traced_once_more_in_the_stage_only():
+    traces = []
+
+    @jax.jit
+    def step(x):
+        traces.append(1)
+        return TRANSFORMS["none"](jax.numpy.sin)(x)
+
+    x = np.ones(3, np.float32)
+    step(x)
+    with hlotag.stage(rules=MATCHES_ALL):
+        step(x)
+        step(x)
+    step(x)
+    assert len(traces) == 2
