@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from audits import made_up
-from hlotag.audit import command
+from hlotag.cli import audit as command
 
 SCHEMA = json.loads(Path(__file__).with_name("model_explorer_schema.json").read_text())
 

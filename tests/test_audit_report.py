@@ -9,7 +9,8 @@ import pytest
 
 import hlotag
 from audits import made_up
-from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState, command
+from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.cli import audit as command
 from hlotag.errors import Diagnostic
 from hlotag.tagging.tags import Dropped
 

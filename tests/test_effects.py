@@ -6,11 +6,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
+from hlotag.audit.command import Condition
 
 import hlotag
 from hlotag import _compat
 from hlotag.audit import Effect
-from hlotag.audit.command import Condition
 from hlotag.audit.dumps import of_modules
 from hlotag.hlo import HloModule
 from programs import W, X

@@ -277,7 +277,7 @@ def test_classes_that_are_refused():
     for pass_, reason in [
         (Mutable, "frozen dataclass"),
         (NoDefault, "NoDefault.limit: an option needs a default"),
-        (WrongType, "WrongType.limit: expected bool, int"),
+        (WrongType, "WrongType.limit: an option is a bool, int"),
         (NoCall, "__call__"),
         (WrongDefault, "the default '3' is not of type int"),
         (3, "function or a frozen dataclass"),

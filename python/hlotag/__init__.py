@@ -14,13 +14,13 @@ from hlotag._util.version import VERSION as _VERSION
 if TYPE_CHECKING:
     from hlotag import xla as xla
     from hlotag.audit.collect import audit as audit
-    from hlotag.audit.model import Audit as Audit
     from hlotag.audit.model import Op as Op
     from hlotag.audit.model import Step as Step
     from hlotag.audit.model import Tag as Tag
     from hlotag.audit.model import TagState as TagState
     from hlotag.audit.report import Problem as Problem
     from hlotag.audit.report import Report as Report
+    from hlotag.audit.views import Audit as Audit
     from hlotag.errors import ArgumentError as ArgumentError
     from hlotag.errors import Diagnostic as Diagnostic
     from hlotag.errors import HlotagError as HlotagError
@@ -68,8 +68,9 @@ __version__ = _VERSION
 
 # Loaded when first used: `hlotag-opt` needs the passes and not JAX.
 _HOME = {
-    "audit.model": ["Audit", "Op", "Step", "Tag", "TagState"],
+    "audit.model": ["Op", "Step", "Tag", "TagState"],
     "audit.report": ["Problem", "Report"],
+    "audit.views": ["Audit"],
     "lowering.hlo_stage": ["Record", "recorded"],
     "tagging.calls": ["fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"],
     "lowering.dump": ["dump_to"],

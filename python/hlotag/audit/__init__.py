@@ -6,7 +6,8 @@ import types
 from typing import Any
 
 from hlotag.audit.collect import audit
-from hlotag.audit.model import Audit, Effect, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audit.model import Effect, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audit.views import Audit
 
 __all__ = ["Audit", "Effect", "Op", "Stage", "Step", "Stray", "Tag", "TagState", "audit"]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hlotag.tagging import keys
 from hlotag.audit.cse import Eliminated
 from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, may_be, opcode_of
+from hlotag.tagging import keys
 
 _THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 # A fusion is as its root, which is looked at itself; arguments and constants are nobody's.

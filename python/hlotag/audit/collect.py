@@ -20,7 +20,8 @@ from hlotag._util.version import VERSION
 from hlotag.audit import classify, consumed, cse, dumps, effects, liveness, program
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
-from hlotag.audit.model import Audit, Op, Stage
+from hlotag.audit.model import Op, Stage
+from hlotag.audit.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule, prepared
 from hlotag.hlo.join import sources

@@ -15,7 +15,8 @@ from hlotag.audit import classify, consumed, cse, effects
 from hlotag.audit.classify import Capture
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
-from hlotag.audit.model import Audit, Stage, Step, Tag, TagState
+from hlotag.audit.model import Stage, Step, Tag, TagState
+from hlotag.audit.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources

@@ -9,15 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hlotag._util.text import printable
-
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from hlotag.audit.report import Report
     from hlotag.errors import Diagnostic
     from hlotag.tagging.tags import Dropped
 
@@ -245,7 +239,7 @@ class Effect(NamedTuple):
 
 
 @dataclass
-class Audit:
+class Findings:
     """Where every tag of a program went.
 
     Attributes:
@@ -280,13 +274,6 @@ class Audit:
     source_root: str | None = None
 
     @cached_property
-    def report(self) -> Report:
-        """What somebody should know of it: a sentence, and the problems."""
-        from hlotag.audit import report
-
-        return report.of(self)
-
-    @cached_property
     def lost(self) -> list[Tag]:
         """The tags that are gone although their operation is still there."""
         return self.in_state(TagState.LOST)
@@ -310,110 +297,6 @@ class Audit:
     def by_attention(self) -> list[Tag]:
         """The tags, those first that somebody should look at; else in the order of their operations."""
         return sorted(self.tags, key=lambda tag: (RANK[tag.state], tag.op.id, tag.key))
-
-    def summary(self, width: int | None = None) -> str:
-        """The report for a terminal: a sentence, what needs attention, and a line for each key and value.
-
-        Args:
-            width: Columns to fit in; the terminal's by default.
-
-        Returns:
-            Text without colours; printed with `rich.print(audit)`, it has some.
-        """
-        from hlotag.audit.render import table
-
-        return table.as_text(self, width)
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Everything, as JSON; `hlotag/audit/schema.json` describes it.
-
-        Args:
-            indent: As for `json.dumps`.
-
-        Returns:
-            The text.
-        """
-        from hlotag.audit.render import as_json
-
-        return as_json.dumps(self, indent=indent)
-
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes the report as one page, with every tag's way; it needs nothing but a browser.
-
-        Args:
-            path: The file to write.
-
-        Raises:
-            OSError: It cannot be written.
-        """
-        from hlotag.audit.render import page
-
-        Path(path).write_text(page.html(self), encoding="utf-8")
-
-    def to_model_explorer(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Writes the module as a graph for Model Explorer (PyPI's ai-edge-model-explorer), with states and values as node data.
-
-        Args:
-            path: The graph's file, `audit.json`; beside it, `audit.state.json` and `audit.KEY.json` are written.
-
-        Returns:
-            The files, the graph first.
-
-        Raises:
-            OSError: One cannot be written.
-        """
-        from hlotag.audit.render import model_explorer
-
-        return model_explorer.write(self, Path(path))
-
-    def to_png(self, path: str | os.PathLike[str], *, dark: bool = False) -> None:
-        """Draws the audit for a paper or an issue; needs matplotlib, which the extra `hlotag[plot]` installs.
-
-        Args:
-            path: The file to write; its ending says what it is: `.png`, `.svg` or `.pdf`.
-            dark: Light on dark.
-
-        Raises:
-            HlotagError: matplotlib is not installed, or the ending is none of these.
-            OSError: The file cannot be written.
-        """
-        from hlotag.audit.render import figure
-
-        figure.write(self, path, dark=dark)
-
-    def to_svg(self, path: str | os.PathLike[str], *, dark: bool = False) -> None:
-        """The same as a vector drawing: `to_png` with a path that ends in `.svg`.
-
-        Args:
-            path: The file to write.
-            dark: Light on dark.
-
-        Raises:
-            HlotagError, OSError: As for `to_png`.
-        """
-        self.to_png(path, dark=dark)
-
-    def __rich__(self) -> RenderableType:
-        """What `rich.print` shows."""
-        from hlotag.audit.render import table
-
-        return table.renderable(self)
-
-    def _repr_html_(self) -> str:
-        """What Jupyter shows."""
-        from hlotag.audit.render import page
-
-        return page.fragment(self)
-
-    def __str__(self) -> str:
-        """The summary."""
-        return self.summary()
-
-    def __repr__(self) -> str:
-        """One line."""
-        counts = ", ".join(f"{self.counts[state]} {state.label}" for state in sorted(self.counts, key=RANK.__getitem__))
-        ops = len({tag.op.id for tag in self.tags})
-        return f"<Audit of {printable(self.name)}: {len(self.tags)} tags on {ops} operations; {counts or 'none'}>"
 
 
 @dataclass(frozen=True)

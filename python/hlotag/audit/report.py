@@ -10,10 +10,11 @@ import difflib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
-from hlotag.audit.model import Audit, Op, Stage, Stray, Tag, TagState
+from hlotag.audit.model import Findings, Op, Stage, Stray, Tag, TagState
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -78,7 +79,7 @@ class Report:
     problems: tuple[Problem, ...]
 
 
-def of(audit: Audit) -> Report:
+def of(audit: Findings) -> Report:
     """Makes the report of an audit.
 
     Args:
@@ -92,7 +93,7 @@ def of(audit: Audit) -> Report:
     return Report(_sentence(audit, len(others)), (*needing, *others))
 
 
-def _sentence(audit: Audit, others: int) -> str:
+def _sentence(audit: Findings, others: int) -> str:
     total, needing = len(audit.tags), sum(tag.state.needs_attention for tag in audit.tags)
     unknown = audit.counts[TagState.UNKNOWN]
     if not total:
@@ -113,7 +114,7 @@ def _sentence(audit: Audit, others: int) -> str:
 # --- Lost and moved tags ---------------------------------------------------------------------------------------------------
 
 
-def _needing_attention(audit: Audit) -> Iterator[Problem]:
+def _needing_attention(audit: Findings) -> Iterator[Problem]:
     found: dict[tuple, list[int]] = {}
     for number, tag in enumerate(audit.tags):
         if tag.state.needs_attention:
@@ -154,7 +155,7 @@ def _what_is_left(tag: Tag) -> str:
     return f"the instruction has {has}{instead.removesuffix(' instead')}" if has else ""
 
 
-def _why(audit: Audit, tag: Tag) -> str:
+def _why(audit: Findings, tag: Tag) -> str:
     by = tag.steps[-1].by
     if tag.state == TagState.MOVED:
         done = "took the operation away and left its tag on another operation's instruction"
@@ -165,20 +166,20 @@ def _why(audit: Audit, tag: Tag) -> str:
     return f"{who} {done}{f'; {left}' if left else ''}.{'' if by else f' {_hint(audit)}'}"
 
 
-def _hint(audit: Audit) -> str:
+def _hint(audit: Findings) -> str:
     """How to learn the pass."""
     if Stage.LOWERED in audit.stages:
         return "xla_passes=True, or --xla-passes, names the pass."
     return "A dump with --xla_dump_hlo_pass_re=.* names the pass."
 
 
-def _advice(audit: Audit, tag: Tag) -> str:
+def _advice(audit: Findings, tag: Tag) -> str:
     if not audit.hlo_stage:
         return _RESTORES
     return _ONE_VALUE if _what_is_left(tag).startswith("the instruction has") else _UNRESTORED
 
 
-def _effect(audit: Audit, name: str, count: int, work: str) -> str:
+def _effect(audit: Findings, name: str, count: int, work: str) -> str:
     operations = f"{_count(count, 'operation')}{f' ({work})' if work else ''}"
     key = keys.lookup(name)
     if key is None or not _is_read(key, audit.platform):
@@ -200,7 +201,7 @@ def _operations(ops: Sequence[Op]) -> str:
 # --- Other problems --------------------------------------------------------------------------------------------------------
 
 
-def _strays(audit: Audit) -> Iterator[Problem]:
+def _strays(audit: Findings) -> Iterator[Problem]:
     """Tags on wrong instructions, but for those of tags that moved there."""
     moved = {(tag.op.id, tag.key, tag.value) for tag in audit.in_state(TagState.MOVED)}
     found: dict[tuple[str, str], list[Stray]] = {}
@@ -216,7 +217,7 @@ def _strays(audit: Audit) -> Iterator[Problem]:
         yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, advice)
 
 
-def _dropped(audit: Audit) -> Iterator[Problem]:
+def _dropped(audit: Findings) -> Iterator[Problem]:
     for dropped in audit.dropped:
         tag = ", ".join(f"{key}={value}" for key, value in dropped.attrs)
         why = "The tagged value is one that no operation made, such as an argument."
@@ -226,7 +227,7 @@ def _dropped(audit: Audit) -> Iterator[Problem]:
         )
 
 
-def _reported(audit: Audit) -> Iterator[Problem]:
+def _reported(audit: Findings) -> Iterator[Problem]:
     for report in audit.reports:
         if report.severity == "remark":
             kind, effect = "unmatched rule", "The rule has no effect."
@@ -236,7 +237,7 @@ def _reported(audit: Audit) -> Iterator[Problem]:
         yield Problem(kind, "", "", report.file, report.line, 1, f"{report.message}.", effect, advice)
 
 
-def _unread(audit: Audit) -> Iterator[Problem]:
+def _unread(audit: Findings) -> Iterator[Problem]:
     """Keys of the catalogue that this platform's compiler does not read, and keys that look like misspelt ones."""
     known = [key.name for key in keys.catalogue() if not key.reserved]
     numbers: dict[str, list[int]] = {}
@@ -266,3 +267,12 @@ def _is_read(key: keys.Key, platform: str) -> bool:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+class Reported(Findings):
+    """Findings, and what somebody should know of them."""
+
+    @cached_property
+    def report(self) -> Report:
+        """What somebody should know: a sentence, and the problems."""
+        return of(self)

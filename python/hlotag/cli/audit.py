@@ -16,9 +16,10 @@ from rich.console import Console
 
 from hlotag._util.progress import step
 from hlotag._util.text import printable
-from hlotag.audit.model import WHERE_IT_WENT, Audit, Tag, TagState
+from hlotag.audit.model import WHERE_IT_WENT, Tag, TagState
 from hlotag.audit.render import model_explorer
 from hlotag.audit.render.table import plain_rows
+from hlotag.audit.views import Audit
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hlotag.tagging import keys
 from hlotag.audit.effects import collectives, fusions, placement, scheduling, structure
 from hlotag.audit.effects.schedule import Schedule
 from hlotag.audit.effects.verdict import Member, Verdict
 from hlotag.audit.model import Effect, Tag
 from hlotag.hlo import HloModule
+from hlotag.tagging import keys
 
 Judge = Callable[[Sequence[Member], Schedule, str], Verdict]
 

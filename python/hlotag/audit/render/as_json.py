@@ -7,12 +7,13 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from hlotag.audit.model import Audit, Op, Step, Stray, Tag
+from hlotag.audit.model import Op, Step, Stray, Tag
+from hlotag.audit.report import Reported
 
 VERSION = 1
 
 
-def dumps(audit: Audit, *, indent: int | None = None) -> str:
+def dumps(audit: Reported, *, indent: int | None = None) -> str:
     """The audit as a JSON text.
 
     Args:
@@ -25,7 +26,7 @@ def dumps(audit: Audit, *, indent: int | None = None) -> str:
     return json.dumps(as_dict(audit), indent=indent, ensure_ascii=False)
 
 
-def as_dict(audit: Audit) -> dict[str, Any]:
+def as_dict(audit: Reported) -> dict[str, Any]:
     """The audit as what JSON is made of.
 
     Args:

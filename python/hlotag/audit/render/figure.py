@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hlotag.audit.model import RANK, Audit, Group, TagState, groups
+from hlotag.audit.model import RANK, Findings, Group, TagState, groups
 from hlotag.audit.render.table import printable
 from hlotag.errors import HlotagError
 
@@ -37,7 +37,7 @@ _ROWS = 24
 _LABEL = 40
 
 
-def write(audit: Audit, path: str | os.PathLike[str], *, dark: bool = False) -> None:
+def write(audit: Findings, path: str | os.PathLike[str], *, dark: bool = False) -> None:
     """Draws bars of what became of each tag, forward and backward.
 
     Args:
@@ -83,7 +83,7 @@ def _bars(axes: Any, rows: list[tuple[Group, str]], ink: str, paper: str) -> Non
         axes.text(left, place, f" {left}", va="center", ha="left", fontsize=8, color=ink)
 
 
-def _frame(axes: Any, audit: Audit, rows: list[tuple[Group, str]], ink: str) -> None:
+def _frame(axes: Any, audit: Findings, rows: list[tuple[Group, str]], ink: str) -> None:
     labels = [printable(f"{group.key}={group.value}") for group, _ in rows]
     short = [label if len(label) <= _LABEL else label[: _LABEL - 1] + "\u2026" for label in labels]
     # A dollar begins a formula for matplotlib; the text is the user's.

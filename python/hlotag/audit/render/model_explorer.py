@@ -16,7 +16,7 @@ from typing import Any
 
 from hlotag._util.files import as_file_name
 from hlotag.audit import cost
-from hlotag.audit.model import RANK, Audit, Op, Tag, TagState
+from hlotag.audit.model import RANK, Findings, Op, Tag, TagState
 from hlotag.errors import HlotagError
 
 _GRAPH = "module"
@@ -43,7 +43,7 @@ _OF_TEXTS = {
 }
 
 
-def write(audit: Audit, path: Path) -> list[Path]:
+def write(audit: Findings, path: Path) -> list[Path]:
     """Writes the graph, and beside it a file of node data for the states and one for the values of each key.
 
     Args:
@@ -71,7 +71,7 @@ def write(audit: Audit, path: Path) -> list[Path]:
     return list(documents)
 
 
-def explore(audit: Audit) -> None:
+def explore(audit: Findings) -> None:
     """Opens the graph in Model Explorer, and serves it until it is interrupted.
 
     Args:
@@ -105,7 +105,7 @@ def installed() -> Any:
     return model_explorer
 
 
-def _node(op: Op, audit: Audit, tags: list[Tag]) -> dict[str, Any]:
+def _node(op: Op, audit: Findings, tags: list[Tag]) -> dict[str, Any]:
     attributes = {
         "source": f"{op.file}:{op.line}" if op.file else "",
         "function": op.function,
@@ -136,7 +136,7 @@ def _step(step: Any) -> str:
     return f"{step.state.label}{by}{detail}{on}"
 
 
-def _node_data(audit: Audit, by_op: Mapping[int, list[Tag]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _node_data(audit: Findings, by_op: Mapping[int, list[Tag]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Names, and the values by node; an operation with tags in several states has the one that needs attention most."""
     worst = {number: min((tag.state for tag in tags), key=RANK.__getitem__) for number, tags in by_op.items()}
     yield "state", {str(n): {"value": state.label, "bgColor": _COLOURS.get(state, _OTHER)} for n, state in worst.items()}

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from hlotag._util.files import source_line
 from hlotag.audit import cost
-from hlotag.audit.model import RANK, Audit, Group, Op, Stage, Step, TagState, groups
-from hlotag.audit.report import Problem
+from hlotag.audit.model import RANK, Group, Op, Stage, Step, TagState, groups
+from hlotag.audit.report import Problem, Reported
 
 _STATES = tuple(TagState)
 _STAGES = tuple(Stage)
@@ -24,7 +24,7 @@ _FRAGMENT_ROWS = 40
 _PROBLEMS, _ROWS, _LINKS = 100, 200, 12
 
 
-def html(audit: Audit) -> str:
+def html(audit: Reported) -> str:
     """The page.
 
     Args:
@@ -58,7 +58,7 @@ def html(audit: Audit) -> str:
     return "".join([*pieces, rest])
 
 
-def fragment(audit: Audit) -> str:
+def fragment(audit: Reported) -> str:
     """A table for notebooks.
 
     Args:
@@ -85,7 +85,7 @@ def fragment(audit: Audit) -> str:
 # --- The report, which needs no script -------------------------------------------------------------------------------------
 
 
-def _report(audit: Audit, lines: dict[str, str]) -> str:
+def _report(audit: Reported, lines: dict[str, str]) -> str:
     problems = audit.report.problems
     tagged = len({tag.op.id for tag in audit.tags})
     facts = f"{len(audit.tags)} tags on {tagged} of {len(audit.ops)} operations"
@@ -109,7 +109,7 @@ def _report(audit: Audit, lines: dict[str, str]) -> str:
     )
 
 
-def _listed(problems: Sequence[Problem], audit: Audit, lines: dict[str, str]) -> Iterable[str]:
+def _listed(problems: Sequence[Problem], audit: Reported, lines: dict[str, str]) -> Iterable[str]:
     if not problems:
         return
     yield '<section id="problems"><h2>Problems</h2>'
@@ -120,7 +120,7 @@ def _listed(problems: Sequence[Problem], audit: Audit, lines: dict[str, str]) ->
     yield "</section>"
 
 
-def _problem(problem: Problem, audit: Audit, code: str) -> str:
+def _problem(problem: Problem, audit: Reported, code: str) -> str:
     kind = problem.kind if problem.kind in ("lost", "moved") else "other"
     what = f"{problem.count} &times; {escape(problem.kind)}" if problem.count > 1 else escape(problem.kind)
     tag = f"<code>{escape(problem.tag)}</code>" if problem.tag else ""
@@ -138,7 +138,7 @@ def _problem(problem: Problem, audit: Audit, code: str) -> str:
     )
 
 
-def _links(problem: Problem, audit: Audit) -> str:
+def _links(problem: Problem, audit: Reported) -> str:
     if not problem.tags:
         return ""
     links = [f'<a href="#tag-{number}">#{number} {escape(audit.tags[number].op.scope)}</a>' for number in problem.tags[:_LINKS]]
@@ -163,7 +163,7 @@ def _table(rows: Sequence[Group], states: Sequence[TagState]) -> Iterable[str]:
     yield "</section>"
 
 
-def _footer(audit: Audit) -> str:
+def _footer(audit: Reported) -> str:
     notes = "".join(f"<p>{escape(note)}</p>" for note in audit.notes)
     seen = {step.state for tag in audit.tags for step in tag.steps}
     states = [state for state in _STATES if state in seen]
@@ -184,7 +184,7 @@ class _Table:
         return self.places.setdefault(thing, len(self.places))
 
 
-def _data(audit: Audit, lines: dict[str, str]) -> dict[str, Any]:
+def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
     """The tags by columns, which is a third of the size and much quicker to read than a list of objects."""
     text, way = _Table(), _Table()
     numbers = {tag.op.id for tag in audit.tags}
@@ -228,14 +228,14 @@ def _columns(ops: Sequence[Op], text: _Table, place: dict[int, int]) -> dict[str
     }
 
 
-def _source_lines(audit: Audit) -> dict[str, str]:
+def _source_lines(audit: Reported) -> dict[str, str]:
     """The text of the lines that tags and problems come from, where the files are at hand."""
     places = {(tag.op.file, tag.op.line) for tag in audit.tags} | {(p.file, p.line) for p in audit.report.problems}
     texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places) if file}
     return {place: text for place, text in texts.items() if text}
 
 
-def _ended_in(audit: Audit) -> list[TagState]:
+def _ended_in(audit: Reported) -> list[TagState]:
     """The states that tags ended in, those first that somebody should look at."""
     return sorted(audit.counts, key=RANK.__getitem__)
 

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._util.text import printable
-from hlotag.audit.model import HOW_IT_CAME, Audit, Effect, Tag, TagState, groups
-from hlotag.audit.report import Problem
+from hlotag.audit.model import HOW_IT_CAME, Effect, Tag, TagState, groups
+from hlotag.audit.report import Problem, Reported
 
 # How many problems are listed.
 _LISTED = 12
@@ -46,7 +46,7 @@ _NUMBER = 7
 _PADDING = 2
 
 
-def as_text(audit: Audit, width: int | None = None) -> str:
+def as_text(audit: Reported, width: int | None = None) -> str:
     """The table without colours.
 
     Args:
@@ -63,7 +63,7 @@ def as_text(audit: Audit, width: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 
-def renderable(audit: Audit, width: int | None = None) -> RenderableType:
+def renderable(audit: Reported, width: int | None = None) -> RenderableType:
     """What rich can print.
 
     Args:
@@ -85,7 +85,7 @@ def renderable(audit: Audit, width: int | None = None) -> RenderableType:
     return Group(*parts)
 
 
-def _title(audit: Audit) -> Text:
+def _title(audit: Reported) -> Text:
     tagged = len({tag.op.id for tag in audit.tags})
     title = Text.assemble(
         (printable(audit.name), "bold"),
@@ -101,7 +101,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _table(audit: Audit, width: int) -> Table:
+def _table(audit: Reported, width: int) -> Table:
     rows = groups(audit.tags)
     shown = [(label, states) for label, states in _WIDE if any(audit.counts[state] for state in states)]
     if (
@@ -146,7 +146,7 @@ def _problems(problems: Sequence[Problem]) -> list[RenderableType]:
 _VERDICTS = {True: ("obeyed", "green"), False: ("not obeyed", "bold red"), None: ("not judged", "dim")}
 
 
-def _effects(audit: Audit) -> list[RenderableType]:
+def _effects(audit: Reported) -> list[RenderableType]:
     """A line for each key that some compiler reads; what was not obeyed comes first."""
     rows = sorted(audit.effects, key=lambda effect: (effect.obeyed is None, effect.obeyed is True))
     lines = [_effect_line(effect) for effect in rows[:_LISTED]]

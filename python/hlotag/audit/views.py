@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is an audit shown? Text, JSON, a page, a figure, a graph."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlotag._util.text import printable
+from hlotag.audit.model import RANK
+from hlotag.audit.render import as_json, figure, model_explorer, page, table
+from hlotag.audit.report import Reported
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+class Audit(Reported):
+    """Where every tag of a program went; `Findings` has its fields."""
+
+    def summary(self, width: int | None = None) -> str:
+        """The report for a terminal: a sentence, what needs attention, and a line for each key and value.
+
+        Args:
+            width: Columns to fit in; the terminal's by default.
+
+        Returns:
+            Text without colours; printed with `rich.print(audit)`, it has some.
+        """
+        return table.as_text(self, width)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Everything, as JSON; `hlotag/audit/schema.json` describes it.
+
+        Args:
+            indent: As for `json.dumps`.
+
+        Returns:
+            The text.
+        """
+        return as_json.dumps(self, indent=indent)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report as one page, with every tag's way; it needs nothing but a browser.
+
+        Args:
+            path: The file to write.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        Path(path).write_text(page.html(self), encoding="utf-8")
+
+    def to_model_explorer(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Writes the module as a graph for Model Explorer (PyPI's ai-edge-model-explorer), with states and values as node data.
+
+        Args:
+            path: The graph's file, `audit.json`; beside it, `audit.state.json` and `audit.KEY.json` are written.
+
+        Returns:
+            The files, the graph first.
+
+        Raises:
+            OSError: One cannot be written.
+        """
+        return model_explorer.write(self, Path(path))
+
+    def to_png(self, path: str | os.PathLike[str], *, dark: bool = False) -> None:
+        """Draws the audit for a paper or an issue; needs matplotlib, which the extra `hlotag[plot]` installs.
+
+        Args:
+            path: The file to write; its ending says what it is: `.png`, `.svg` or `.pdf`.
+            dark: Light on dark.
+
+        Raises:
+            HlotagError: matplotlib is not installed, or the ending is none of these.
+            OSError: The file cannot be written.
+        """
+        figure.write(self, path, dark=dark)
+
+    def to_svg(self, path: str | os.PathLike[str], *, dark: bool = False) -> None:
+        """The same as a vector drawing: `to_png` with a path that ends in `.svg`.
+
+        Args:
+            path: The file to write.
+            dark: Light on dark.
+
+        Raises:
+            HlotagError, OSError: As for `to_png`.
+        """
+        self.to_png(path, dark=dark)
+
+    def __rich__(self) -> RenderableType:
+        """What `rich.print` shows."""
+        return table.renderable(self)
+
+    def _repr_html_(self) -> str:
+        """What Jupyter shows."""
+        return page.fragment(self)
+
+    def __str__(self) -> str:
+        """The summary."""
+        return self.summary()
+
+    def __repr__(self) -> str:
+        """One line."""
+        counts = ", ".join(f"{self.counts[state]} {state.label}" for state in sorted(self.counts, key=RANK.__getitem__))
+        ops = len({tag.op.id for tag in self.tags})
+        return f"<Audit of {printable(self.name)}: {len(self.tags)} tags on {ops} operations; {counts or 'none'}>"
