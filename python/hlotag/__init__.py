@@ -14,6 +14,7 @@ from hlotag._util.version import VERSION as _VERSION
 if TYPE_CHECKING:
     from hlotag import xla as xla
     from hlotag.audit.collect import audit as audit
+    from hlotag.audit.model import Effect as Effect
     from hlotag.audit.model import Op as Op
     from hlotag.audit.model import Step as Step
     from hlotag.audit.model import Tag as Tag

@@ -42,12 +42,18 @@ class Schedule:
             fused = {c for i in module.instructions() if i.opcode == "fusion" for c in i.called_ids}
             self._sequences = {c.id: [i.id for i in c.instructions] for c in module.computations.values() if c.id not in fused}
         self._computations = module.computations
-        self._positions: dict[int, dict[int, int]] = {}
+        self._ordered: dict[int, list[Instruction]] = {}
+        self._positions: dict[int, dict[Instruction, int]] = {}
+        self._ends: dict[Instruction, Instruction] = {}
 
     def sequence(self, computation: int) -> list[Instruction]:
         """The instructions of a scheduled computation in the order in which they begin."""
-        by_id = self._computations[computation].by_id
-        return [by_id[number] for number in self._sequences[computation]]
+        if computation not in self._ordered:
+            by_id = self._computations[computation].by_id
+            ordered = self._ordered[computation] = [by_id[number] for number in self._sequences[computation]]
+            self._positions[computation] = {instruction: place for place, instruction in enumerate(ordered)}
+            self._ends.update((begin, i) for i in ordered if i.opcode.endswith("-done") for begin in i.operands)
+        return self._ordered[computation]
 
     def scheduled(self) -> Iterator[Instruction]:
         """All instructions that are in a schedule: those inside fusions are not."""
@@ -56,10 +62,8 @@ class Schedule:
 
     def position(self, instruction: Instruction) -> int:
         """The place of a scheduled instruction in its computation."""
-        computation = instruction.computation.id
-        if computation not in self._positions:
-            self._positions[computation] = {number: place for place, number in enumerate(self._sequences[computation])}
-        return self._positions[computation][instruction.id]
+        self.sequence(instruction.computation.id)
+        return self._positions[instruction.computation.id][instruction]
 
     def around(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and those that run it, innermost first: fusions, calls, asynchronous pairs, loops."""
@@ -94,8 +98,8 @@ class Schedule:
 
     def end_of(self, begin: Instruction) -> Instruction:
         """What waits for something asynchronous; itself if nothing does."""
-        waits = (i for i in self.sequence(begin.computation.id) if i.opcode.endswith("-done") and begin.id in i.operand_ids)
-        return next(waits, begin) if begin.opcode.endswith("-start") else begin
+        self.sequence(begin.computation.id)
+        return self._ends.get(begin, begin) if begin.opcode.endswith("-start") else begin
 
     def _complete(self, runs: Sequence[Instruction]) -> list[Instruction]:
         found = [i for i in runs if not is_passive(i)]
