@@ -113,7 +113,7 @@ if TYPE_CHECKING:
     )
     from hlotag._compat.transformations import PipelineStage, register_transformation
 
-_OF_JAX = ("hooks", "jaxprs", "modules", "runtime", "tracing", "transformations")
+_OF_JAX = ("hooks", "identities", "jaxprs", "modules", "runtime", "tracing", "transformations")
 
 
 def __getattr__(name: str) -> Any:
