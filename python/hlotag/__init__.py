@@ -69,7 +69,7 @@ __version__ = _VERSION
 
 # Loaded when first used: `hlotag-opt` needs the passes and not JAX.
 _HOME = {
-    "audit.model": ["Op", "Step", "Tag", "TagState"],
+    "audit.model": ["Effect", "Op", "Step", "Tag", "TagState"],
     "audit.report": ["Problem", "Report"],
     "audit.views": ["Audit"],
     "lowering.hlo_stage": ["Record", "recorded"],
