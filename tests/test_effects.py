@@ -12,6 +12,7 @@ import hlotag
 from hlotag import _compat
 from hlotag.audit import Effect
 from hlotag.audit.dumps import of_modules
+from hlotag.cli.audit import Condition
 from hlotag.hlo import HloModule
 from programs import W, X
 
@@ -211,4 +212,7 @@ def test_a_condition_and_the_summary():
     assert Condition.parse("effect:MUST_FUSE").violations(found) == [line]
     assert Condition.parse("effect:FUSE_LIMIT").violations(found) == []
     assert Condition.parse("effect").violations(of_modules(module, module, platform="cuda")) == []
+    (problem,) = found.report.problems
+    assert (problem.kind, problem.tag, problem.count) == ("not obeyed", "MUST_FUSE=a", 2)
+    assert problem.why == "2 operations in 2 instructions: n, t: n, t not fused."
     assert "  not obeyed    MUST_FUSE=a: 2 operations in 2 instructions" in found.summary(200)

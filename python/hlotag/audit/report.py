@@ -29,7 +29,7 @@ class Problem:
     """Tags with one source line, key and cause; or something else that is wrong.
 
     Attributes:
-        kind: A state, "wrong place", "no operation", "unmatched rule", "warning" of a pass of hlotag's, or "unread key".
+        kind: A state, "not obeyed", "wrong place", "no operation", "unmatched rule", "unread key", or "warning" of a pass.
         tag: The key with its values: `block=attention`; empty if it is about none.
         on: The operations: `dot_general f32[32,64]`; empty if it is about none.
         file: The user's file; empty if it is not known.
@@ -89,7 +89,7 @@ def of(audit: Findings) -> Report:
         The report.
     """
     needing = sorted(_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
-    others = [*_strays(audit), *_dropped(audit), *_reported(audit), *_unread(audit)]
+    others = [*_disobeyed(audit), *_strays(audit), *_dropped(audit), *_reported(audit), *_unread(audit)]
     return Report(_sentence(audit, len(others)), (*needing, *others))
 
 
@@ -199,6 +199,28 @@ def _operations(ops: Sequence[Op]) -> str:
 
 
 # --- Other problems --------------------------------------------------------------------------------------------------------
+
+
+def _disobeyed(audit: Findings) -> Iterator[Problem]:
+    """Keys that the compiler reads and did not obey."""
+    for effect in audit.effects:
+        if effect.obeyed is False:
+            numbers = [n for n, tag in enumerate(audit.tags) if (tag.key, tag.value) == (effect.key, effect.value)]
+            ops = list({audit.tags[n].op.id: audit.tags[n].op for n in numbers}.values())
+            why = f"{': '.join(filter(None, (effect.evidence, effect.reason)))}."
+            key = keys.lookup(effect.key)
+            yield Problem(
+                kind="not obeyed",
+                tag=f"{effect.key}={effect.value}",
+                on=_operations(ops),
+                file=ops[0].file,
+                line=ops[0].line,
+                count=len(numbers),
+                why=why,
+                effect=f"The compiler did not do what the key asks for: {key.doc if key else effect.key}",
+                advice="docs/effects.md says what each compiler obeys.",
+                tags=tuple(numbers),
+            )
 
 
 def _strays(audit: Findings) -> Iterator[Problem]:
