@@ -45,5 +45,4 @@ def test_offload_saves_memory_of_the_device(figures):
 
 
 def test_must_fuse_changes_no_figure(figures):
-    fusions = {found["fusions"] for found in figures("must_fuse", 1).values()}
-    assert fusions == {{"gpu": 3, "tpu": 2}[PLATFORM]}
+    assert len({found["fusions"] for found in figures("must_fuse", 1).values()}) == 1
