@@ -118,9 +118,10 @@ def test_a_tag_that_moved_is_one_problem_and_not_two():
 @pytest.mark.parametrize(
     ("key", "platform", "words"),
     [
-        ("_scheduling_group_id", "cpu", "XLA for cpu does not read this key"),
+        ("_scheduling_group_id", "cpu", None),
+        ("MUST_FUSE", "cuda", "XLA for cuda does not read this key; read by: tpu"),
         ("_scheduling_group_id", "cuda", None),
-        ("_xla_compute_type", "cpu", None),
+        ("inlineable", "cpu", None),
         ("_sheduling_group_id", "cuda", "No compiler reads this key."),
         ("block", "cpu", None),
     ],

@@ -21,6 +21,7 @@ _WELL = "on an instruction or went away with their operation"
 _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
 _UNRESTORED = "hlotag's HLO stage ran and could not put it right. Please report it, with audit.to_json()."
+_TRIAL = "cpu"  # Where programs for accelerators are tried: that it does not read their keys is no problem.
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
 
 
@@ -260,7 +261,7 @@ def _reported(audit: Findings) -> Iterator[Problem]:
 
 
 def _unread(audit: Findings) -> Iterator[Problem]:
-    """Keys of the catalogue that this platform's compiler does not read, and keys that look like misspelt ones."""
+    """Keys of the catalogue that an accelerator's compiler does not read, and keys that look like misspelt ones."""
     known = [key.name for key in keys.catalogue() if not key.reserved]
     numbers: dict[str, list[int]] = {}
     for number, tag in enumerate(audit.tags):
@@ -271,7 +272,7 @@ def _unread(audit: Findings) -> Iterator[Problem]:
         meant = difflib.get_close_matches(name, known, 1, _SIMILAR) if key is None else []
         if meant:
             why, advice = "No compiler reads this key.", f"Did you mean {meant[0]}?"
-        elif key is not None and audit.platform and not key.reserved and not _is_read(key, audit.platform):
+        elif key is not None and audit.platform != _TRIAL and not _is_read(key, audit.platform):
             why = f"XLA for {audit.platform} does not read this key; read by: {key.consumer}."
             advice = "Audit the program as compiled for a backend that reads it, to see what it does there."
         else:
@@ -284,7 +285,7 @@ def _is_read(key: keys.Key, platform: str) -> bool:
     """Whether the compiler of a platform reads a key, as far as the catalogue knows; `platform` is empty if unknown."""
     names = ("gpu", "cuda", "rocm")
     backend = "gpu" if any(name in platform for name in names) else platform
-    return key.consumer in ("all", "unverified") or not backend or backend in key.consumer or " all" in key.consumer
+    return key.reserved or key.consumer in ("all", "unverified") or not backend or backend in key.consumer
 
 
 def _count(number: int, what: str) -> str:
