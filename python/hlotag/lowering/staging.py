@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
-from hlotag import _compat
+from hlotag import _compat, _core
 from hlotag._util.arguments import check_flag, shown
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
@@ -177,8 +177,6 @@ def _make(
     on_error: OnError,
     debug_origins: bool,
 ) -> Stage:
-    from hlotag import _core
-
     if not isinstance(pipeline, str):
         raise ArgumentError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
     if on_error not in get_args(OnError):
@@ -354,8 +352,6 @@ class _Identities:
     def retain(self, stage: Stage | None) -> None:
         if stage is None or not stage.identify:
             return
-        from hlotag import _core
-
         with _switching:
             self._users += 1
             if self._users == 1:
@@ -366,8 +362,6 @@ class _Identities:
     def release(self, stage: Stage | None) -> None:
         if stage is None or not stage.identify:
             return
-        from hlotag import _core
-
         with _switching:
             self._users -= 1
             if self._users == 0:
