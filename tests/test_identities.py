@@ -70,3 +70,19 @@ def test_what_was_traced_before_is_traced_once_more_in_the_stage_only():
         step(x)
     step(x)
     assert len(traces) == 2
+
+
+def test_a_trace_that_jax_cached_for_another_call_has_the_identity_of_its_caller():
+    def model(w, x):
+        for name in ("attention", "mlp", "attention", "mlp"):
+            with jax.named_scope(name):
+                x = jnp.tanh(x @ w)
+        return x.sum()
+
+    arguments = jnp.ones((4, 4)), jnp.ones((2, 4))
+    counts = []
+    with hlotag.stage(rules=[hlotag.Rule({"group": "1"}, op="dot_general", scope="mlp", grad={"group": "2"})]):
+        for _ in range(2):
+            text = jax.jit(jax.value_and_grad(lambda w, x: model(w, x))).lower(*arguments).as_text()
+            counts.append((text.count('group = "1"'), text.count('group = "2"')))
+    assert counts == [(2, 6)] * 2  # Of each product two backward products, and the transpose of one.

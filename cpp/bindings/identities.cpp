@@ -14,6 +14,7 @@ namespace {
 struct Identity {
   nb::object primitive; // of the operation
   nb::object kind;      // see `take_source_info`
+  nb::object kept;      // the identity that this one repeats, see `keepIdentity`; else None
 
   static void wrap(const Identity &, nb::handle) {}
 };
@@ -90,15 +91,20 @@ nb::object withName(nb::handle stack, nb::handle element, bool isFirst) {
 }
 
 /// `names`, with the identity of what is traced now if they have none and that holds equations of
-/// its own: what else its rules trace belongs to it.
+/// its own: what else its rules trace belongs to it. JAX may cache the trace, and use it for
+/// another operation, whose identity is in front then: so this one is marked as repeated.
 nb::object keepIdentity(nb::object names) {
   if (!areGiven || isSuspended)
     return names;
-  PyObject *identity = innermost(stackOf(namesOf(currentSource())));
+  PyObject *current = innermost(stackOf(namesOf(currentSource())));
   nb::object stack = stackOf(names);
-  if (!identity || nb::inst_ptr<Identity>(identity)->kind.is(closed) || innermost(stack))
+  if (!current || nb::inst_ptr<Identity>(current)->kind.is(closed) || innermost(stack))
     return names;
-  return withName(stack, identity, true);
+  const Identity &identity = *nb::inst_ptr<Identity>(current);
+  if (!identity.kept.is_none())
+    return withName(stack, current, true);
+  return withName(stack, nb::cast(Identity{identity.primitive, identity.kind, nb::borrow(current)}),
+                  true);
 }
 
 bool isIdentified() { return innermost(stackOf(namesOf(currentSource()))); }
@@ -116,7 +122,7 @@ bool hlotag::python::Identified::enter(PyObject *primitive, PyObject *const *val
     if (innermost(stack))
       return true;
     nb::object identity =
-        nb::cast(Identity{nb::borrow(primitive), kindOf(primitive, values, names)});
+        nb::cast(Identity{nb::borrow(primitive), kindOf(primitive, values, names), nb::none()});
     setCurrentSource(nb::handle(sourceInfoClass)(attribute(source, traceback),
                                                  withName(stack, identity, false)));
     before_ = std::move(source);
@@ -143,6 +149,7 @@ void hlotag::python::bindIdentities(nb::module_ &m) {
                        "An element of a name stack: which operation of the program this is.")
       .def_ro("primitive", &Identity::primitive)
       .def_ro("kind", &Identity::kind)
+      .def_ro("kept", &Identity::kept)
       .def("wrap", &Identity::wrap, nb::arg("names"), "Adds nothing to the text of the names.");
   identityType = reinterpret_cast<PyTypeObject *>(nb::type<Identity>().ptr());
   m.def(

@@ -52,8 +52,19 @@ take_source_info(
 
 
 def identities_of(names: NameStack) -> list[Identity]:
-    """The identities in a name stack, outermost first."""
-    return [element for element in names.stack if type(element) is Identity]
+    """The identities in a name stack, outermost first.
+
+    An identity that a rule kept for what it traced anew is left out behind that of another call: JAX cached the trace.
+    """
+    found: list[Identity] = []
+    for element in names.stack:
+        if type(element) is not Identity:
+            continue
+        if (original := element.kept) is None:
+            found.append(element)
+        elif not found or found[-1].primitive is not original.primitive:
+            found.append(original)
+    return found
 
 
 def without_identities(names: NameStack) -> NameStack:
