@@ -6,7 +6,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
-from hlotag.audit.command import Condition
+from hlotag.cli.audit import Condition
 
 import hlotag
 from hlotag import _compat

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -283,13 +284,16 @@ class _View:
     def _copies(self, number: int, instructions: list[Any], main: list[Any]) -> int:
         """As often as one of the operation's own kind is there; where it became others, as often as all of these are.
 
+        An instruction of its kind that is smaller than the others helps them, as the reciprocal of a division by a broadcast.
+
         Args:
             number: The operation.
             instructions: Those to count, of `main`.
             main: All that compute it.
         """
         own = opcode_of(self._ops[number].name)
-        has_own = any(i.opcode == own for i in main)
+        largest = max((math.prod(i.dimensions) for i in main), default=0)
+        has_own = any(i.opcode == own and math.prod(i.dimensions) == largest for i in main)
         alike = Counter(
             (i.opcode, i.dimensions) for i in instructions if i.opcode != "fusion" and (i.opcode == own or not has_own)
         )
