@@ -46,7 +46,7 @@ TAIL = """
 
 ## Known limits
 - MLIR's text parser needs time with the square of the depth of regions, and stack: text is read up to 40,000 brackets deep (see
-  [architecture.md](architecture.md)), deeper text is refused.
+  [design_notes.md](design_notes.md)), deeper text is refused.
 - XLA's own threads have stack for some 200 regions in each other, and the process ends beyond that: `hlotag audit` refuses a module with
   operations nested more than 128 deep.
 - Pairing forward with backward operations relies on what StableHLO's verifier checks of loops and branches. Where StableHLO is not registered

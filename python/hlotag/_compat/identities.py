@@ -73,7 +73,7 @@ def without_identities(names: NameStack) -> NameStack:
 
 
 def chain_of(identities: Sequence[Identity], primitive: Any, number_of: Callable[[Identity], int]) -> str:
-    """The identities of an equation of `primitive`, as marks have them: see `docs/architecture.md`."""
+    """The identities of an equation of `primitive`, as marks have them: see `docs/design_notes.md`."""
     texts = [f"{number_of(identity)}{identity.kind}" for identity in identities]
     if identities[-1].primitive is primitive and identities[-1].kind == CLOSED:
         # No rule makes a call of these, and the equations of one are operations of their own.
