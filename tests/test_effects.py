@@ -6,7 +6,6 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
-from hlotag.cli.audit import Condition
 
 import hlotag
 from hlotag import _compat

@@ -257,4 +257,7 @@ def test_bytes_of_all_kinds_are_joined_or_refused(serialized):
 def test_what_a_compiler_has_read_and_taken_away_stays_away(platform, expected):
     rules = Rules([{"_scheduling_group_id": "1", "k": "v"}], ("*",), platform=platform)
     assert rules.entries_for({}, [0], [], is_operation=True, is_combined=False) == expected
-    assert rules.entries_for({"_scheduling_group_id": "1"}, [0], [], is_operation=True, is_combined=False) == {"_scheduling_group_id": "1", "k": "v"}
+    assert rules.entries_for({"_scheduling_group_id": "1"}, [0], [], is_operation=True, is_combined=False) == {
+        "_scheduling_group_id": "1",
+        "k": "v",
+    }

@@ -65,8 +65,8 @@ public:
 private:
   using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool, bool>;
 
-  const Decision &decide(const Module &module, size_t i, const Ids &ids,
-                         const NumberedName &named, bool isCombined) {
+  const Decision &decide(const Module &module, size_t i, const Ids &ids, const NumberedName &named,
+                         bool isCombined) {
     const Module::Instruction &instruction = module.instructions[i];
     Key key{instruction.attributes, entriesOf(ids), entriesOf(named.callers),
             !ids.empty() && isOwn(module.kind(i), instruction.opcode, ids[0], named), isCombined};

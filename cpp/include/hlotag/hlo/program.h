@@ -24,10 +24,10 @@ bool anyEntries(ir::Operation module, const std::function<bool(const Entries &)>
 struct Program {
   struct Operation {
     size_t name, entries, dimensions; // In the tables below.
-    Ids operands;   // Operations that compute the operands; `kNone` for arguments of the program and
-                    // of regions.
-    size_t place;   // Equal if the locations without their names are equal.
-    size_t value;   // Equal if the operations compute the same from the same operands.
+    Ids operands; // Operations that compute the operands; `kNone` for arguments of the program and
+                  // of regions.
+    size_t place; // Equal if the locations without their names are equal.
+    size_t value; // Equal if the operations compute the same from the same operands.
     int64_t parent; // The operation that holds it in a region; `kNone` for functions.
     Ids helpers;    // Earlier operations with this number in their names.
   };
