@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 
 from rich import box
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._util.text import printable
-from hlotag.audit.model import HOW_IT_CAME, Effect, Tag, TagState, groups
+from hlotag.audit.model import HOW_IT_CAME, Tag, TagState, groups
 from hlotag.audit.report import Problem, Reported
 
 # How many problems are listed.
@@ -147,18 +148,20 @@ _VERDICTS = {True: ("obeyed", "green"), False: ("not obeyed", "bold red"), None:
 
 
 def _effects(audit: Reported) -> list[RenderableType]:
-    """A line for each key that some compiler reads; what was not obeyed comes first."""
-    rows = sorted(audit.effects, key=lambda effect: (effect.obeyed is None, effect.obeyed is True))
-    lines = [_effect_line(effect) for effect in rows[:_LISTED]]
+    """A line for each key and value that a compiler judged, disobeyed ones first; one for each key without a verdict."""
+    judged = sorted((effect for effect in audit.effects if effect.obeyed is not None), key=lambda effect: effect.obeyed)
+    unread = Counter((effect.key, effect.reason) for effect in audit.effects if effect.obeyed is None)
+    rows = [_effect_line(effect.obeyed, f"{effect.key}={effect.value}", effect.evidence, effect.reason) for effect in judged]
+    rows += [_effect_line(None, f"{key} ({_count(number, 'value')})", reason) for (key, reason), number in unread.items()]
+    lines = rows[:_LISTED]
     if len(rows) > _LISTED:
         lines.append(Text(f"  and {len(rows) - _LISTED} more keys and values", style="dim"))
     return [Text("Effects", style="bold"), *lines] if lines else []
 
 
-def _effect_line(effect: Effect) -> Text:
-    label, style = _VERDICTS[effect.obeyed]
-    said = "; ".join(filter(None, (effect.evidence, effect.reason)))
-    return Text.assemble(("  " + label.ljust(14), style), printable(f"{effect.key}={effect.value}: {said}"))
+def _effect_line(obeyed: bool | None, about: str, *said: str) -> Text:
+    label, style = _VERDICTS[obeyed]
+    return Text.assemble(("  " + label.ljust(14), style), printable(f"{about}: {'; '.join(filter(None, said))}"))
 
 
 def plain_rows(tags: Sequence[Tag]) -> list[str]:
