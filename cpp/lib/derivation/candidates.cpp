@@ -295,13 +295,15 @@ bool Transposition::isUsed(EquationId id, Candidate candidate) const {
 }
 
 bool Transposition::prune() {
-  bool isChanged = false;
+  for (EquationId id = 0; id < all_.size(); ++id)
+    cotangents_[id] = cotangentOf(id);
   std::fill(isDifferentiated_.begin(), isDifferentiated_.end(), false);
   for (EquationId id = 0; id < all_.size(); ++id)
     if (emits(id))
       for (Candidate candidate : candidates_[id])
         for (ValueId out : primals_[candidate.primal].outs)
           isDifferentiated_[tangentOf(out)] = true;
+  bool isChanged = false;
   for (EquationId id = 0; id < all_.size(); ++id) {
     Candidates kept;
     if (emits(id) && all_[id].primitive == table_.addAny)
@@ -316,13 +318,6 @@ bool Transposition::prune() {
     cotangents_[id] = cotangentOf(id);
     isChanged = true;
   }
-  // What is summed may be known better now.
-  for (EquationId id = 0; id < all_.size(); ++id)
-    if (emits(id)) {
-      Cotangent now = cotangentOf(id);
-      isChanged |= now.isKnown != cotangents_[id].isKnown || now.of != cotangents_[id].of;
-      cotangents_[id] = std::move(now);
-    }
   return isChanged;
 }
 

@@ -38,11 +38,12 @@ Transposition::Transposition(Equations &equations, const Table &table)
 }
 
 void Transposition::replay() {
+  std::fill(isLive_.begin(), isLive_.end(), false);
   for (EquationId id = 0; id < all_.size(); ++id) {
     candidates_[id].clear();
     if (!isOfDead_[id])
       propose(id);
-    cotangents_[id] = cotangentOf(id);
+    cotangents_[id] = cotangentOf(id, &Transposition::hint);
   }
   bool isChanged = true;
   for (size_t round = 0; round < kMaxRounds && isChanged; ++round) {
@@ -213,7 +214,7 @@ std::vector<ValueId> Transposition::common(const std::vector<ValueId> &a,
   return both;
 }
 
-Transposition::Cotangent Transposition::cotangentOf(EquationId id) const {
+Transposition::Cotangent Transposition::cotangentOf(EquationId id, Lookup lookup) const {
   Cotangent result;
   const Equation &equation = all_[id];
   if (!emits(id) || equation.outs.empty())
@@ -222,7 +223,7 @@ Transposition::Cotangent Transposition::cotangentOf(EquationId id) const {
   if (isSum) { // of a value whose cotangent all that it adds are
     bool isFirst = true;
     for (ValueId in : equation.ins) {
-      const Cotangent *of = cotangent(in);
+      const Cotangent *of = (this->*lookup)(in);
       if (!of || !of->isKnown)
         continue;
       result.of = isFirst ? of->of : common(result.of, of->of);

@@ -85,7 +85,6 @@ private:
   bool isHandedTo(PrimalId from, PrimalId to) const;
   bool isCotangentOf(ValueId value, const Primal &primal) const;
   std::vector<ValueId> madeFor(EquationId id, Candidate candidate) const;
-  Cotangent cotangentOf(EquationId id) const;
   bool assign(EquationId id, PrimalId primal, std::vector<ValueId> &given,
               const std::vector<Input> &wanted, std::vector<bool> &isTaken) const;
   Candidates sumsOf(EquationId id) const;
@@ -120,6 +119,9 @@ private:
   const Cotangent *cotangent(ValueId value) const;
   /// The same, or of what it may be.
   const Cotangent *hint(ValueId value) const;
+  using Lookup = const Cotangent *(Transposition::*)(ValueId)const;
+  /// Of what the equation makes; `lookup` finds those of the cotangents that a sum adds.
+  Cotangent cotangentOf(EquationId id, Lookup lookup = &Transposition::cotangent) const;
 
   bool isCotangentType(ValueId cotangent, ValueId of) const {
     return values_[cotangent].type == values_[of].type;
