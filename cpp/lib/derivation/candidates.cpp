@@ -295,27 +295,34 @@ bool Transposition::isUsed(EquationId id, Candidate candidate) const {
 }
 
 bool Transposition::prune() {
-  for (EquationId id = 0; id < all_.size(); ++id)
-    cotangents_[id] = cotangentOf(id);
+  auto isSum = [&](EquationId id) { return emits(id) && all_[id].primitive == table_.addAny; };
   std::fill(isDifferentiated_.begin(), isDifferentiated_.end(), false);
-  for (EquationId id = 0; id < all_.size(); ++id)
+  for (EquationId id = 0; id < all_.size(); ++id) {
+    if (isSum(id))
+      cotangents_[id] = cotangentOf(id);
     if (emits(id))
       for (Candidate candidate : candidates_[id])
         for (ValueId out : primals_[candidate.primal].outs)
           isDifferentiated_[tangentOf(out)] = true;
+  }
   bool isChanged = false;
   for (EquationId id = 0; id < all_.size(); ++id) {
-    Candidates kept;
-    if (emits(id) && all_[id].primitive == table_.addAny)
-      kept = sumsOf(id);
-    else
-      for (Candidate candidate : candidates_[id])
-        if (fits(id, candidate) && isUsed(id, candidate))
-          kept.push_back(candidate);
-    if (kept == candidates_[id])
-      continue;
-    candidates_[id] = std::move(kept);
-    cotangents_[id] = cotangentOf(id);
+    Candidates &list = candidates_[id];
+    if (isSum(id)) {
+      Candidates sums = sumsOf(id);
+      if (sums == list)
+        continue;
+      list = std::move(sums);
+    } else {
+      auto isWrong = [&](Candidate candidate) {
+        return !fits(id, candidate) || !isUsed(id, candidate);
+      };
+      auto kept = std::remove_if(list.begin(), list.end(), isWrong);
+      if (kept == list.end())
+        continue;
+      list.erase(kept, list.end());
+    }
+    update(id, &Transposition::cotangent);
     isChanged = true;
   }
   return isChanged;

@@ -37,7 +37,7 @@ bool Transposition::hasCounterpart(EquationId id) const {
     return !values_[in].isLinear && !values_[in].isConstant && !contains(ins, in);
   };
   for (ValueId in : ins)
-    for (EquationId user : values_[in].isLinear ? users_[in] : std::vector<EquationId>())
+    for (EquationId user : values_[in].isLinear ? users_[in] : EquationLists::List())
       if (only(user) == primal &&
           std::any_of(all_[user].ins.begin(), all_[user].ins.end(), isOther))
         return true;
@@ -75,7 +75,7 @@ void Transposition::findLive() {
     // What else takes its cotangent for the same equation.
     std::optional<PrimalId> same = only(id);
     for (ValueId in : all_[id].ins)
-      for (EquationId user : same &&values_[in].isLinear ? users_[in] : std::vector<EquationId>())
+      for (EquationId user : same &&values_[in].isLinear ? users_[in] : EquationLists::List())
         if (only(user) == same)
           setLive(user);
     // What makes its cotangent, if that is of a user of the value.
@@ -155,7 +155,7 @@ bool Transposition::isDifferentiatedByDead(EquationId id, RowNode node, uint8_t 
 /// Whether the residual may be that input of a dead equation's node.
 bool Transposition::isInputOfDead(EquationId id, RowNode node, ValueId value, Input input) {
   const Row &row = *table_.row(node.primitive);
-  const std::vector<EquationId> &makers = made_[value];
+  EquationLists::List makers = made_[value];
   switch (input.kind) {
   case Input::Operand:
     return !hasTangent_[value] || isDifferentiatedByDead(id, node, input.number);
@@ -254,7 +254,7 @@ std::optional<EquationId> Transposition::residualOf(EquationId id) const {
       addOnce(residuals, in);
   if (residuals.size() != 1)
     return std::nullopt;
-  const std::vector<EquationId> &users = users_[residuals[0]];
+  EquationLists::List users = users_[residuals[0]];
   if (!std::all_of(users.begin(), users.end(), [&](EquationId user) { return emits(user); }))
     return std::nullopt;
   std::optional<EquationId> found;

@@ -186,7 +186,7 @@ private:
 
   /// Whether only derivatives use the value.
   bool isResidual(ValueId value) const {
-    const std::vector<EquationId> &users = transposition_.usersOf(value);
+    EquationLists::List users = transposition_.usersOf(value);
     return equations_.values[value].op &&
            std::all_of(users.begin(), users.end(),
                        [&](EquationId id) { return all()[id].isDerived; });

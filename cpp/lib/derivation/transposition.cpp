@@ -13,16 +13,11 @@ constexpr size_t kMaxRounds = 16;
 } // namespace
 
 Transposition::Transposition(Equations &equations, const Table &table)
-    : all_(equations.equations), values_(equations.values), table_(table), made_(values_.size()),
-      users_(values_.size()), candidates_(all_.size()), cotangents_(all_.size()),
+    : all_(equations.equations), values_(equations.values), table_(table),
+      made_(all_, values_.size(), &Equation::outs), users_(all_, values_.size(), &Equation::ins),
+      candidates_(all_.size()), only_(all_.size(), kNone), cotangents_(all_.size()),
       isLive_(all_.size()), isOfDead_(all_.size()), isDifferentiated_(values_.size()),
       tangents_(values_.size(), kNone) {
-  for (EquationId id = 0; id < all_.size(); ++id) {
-    for (ValueId out : all_[id].outs)
-      addOnce(made_[out], id);
-    for (ValueId in : all_[id].ins)
-      addOnce(users_[in], id);
-  }
   calledAt_.assign(values_.size(), kNone);
   for (const Site &site : equations.sites)
     for (ValueId out : site.outs)
@@ -43,7 +38,7 @@ void Transposition::replay() {
     candidates_[id].clear();
     if (!isOfDead_[id])
       propose(id);
-    cotangents_[id] = cotangentOf(id, &Transposition::hint);
+    update(id, &Transposition::hint);
   }
   bool isChanged = true;
   for (size_t round = 0; round < kMaxRounds && isChanged; ++round) {
@@ -247,12 +242,13 @@ Transposition::Cotangent Transposition::cotangentOf(EquationId id, Lookup lookup
 
 // --- Answers -------------------------------------------------------------------------------------
 
-std::optional<PrimalId> Transposition::only(EquationId id) const {
+/// Follows a change of the candidates.
+void Transposition::update(EquationId id, Lookup lookup) {
   const Candidates &list = candidates_[id];
   auto isFirst = [&](Candidate candidate) { return candidate.primal == list[0].primal; };
-  if (list.empty() || !std::all_of(list.begin(), list.end(), isFirst))
-    return std::nullopt;
-  return list[0].primal;
+  only_[id] =
+      !list.empty() && std::all_of(list.begin(), list.end(), isFirst) ? list[0].primal : kNone;
+  cotangents_[id] = cotangentOf(id, lookup);
 }
 
 bool Transposition::usesResidual(EquationId id) const {

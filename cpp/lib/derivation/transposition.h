@@ -28,6 +28,40 @@ inline bool intersect(const std::vector<ValueId> &a, const std::vector<ValueId> 
   return std::any_of(a.begin(), a.end(), [&](ValueId value) { return contains(b, value); });
 }
 
+/// Lists of equations by value, in one array.
+class EquationLists {
+public:
+  struct List {
+    const EquationId *first = nullptr, *last = nullptr;
+    const EquationId *begin() const { return first; }
+    const EquationId *end() const { return last; }
+  };
+
+  /// Those that have a value among `values`.
+  EquationLists(const std::vector<Equation> &equations, size_t numValues,
+                std::vector<ValueId> Equation::*values)
+      : starts_(numValues + 1), ends_(numValues) {
+    for (const Equation &equation : equations)
+      for (ValueId value : equation.*values)
+        ++starts_[value + 1];
+    for (size_t value = 0; value < numValues; ++value)
+      starts_[value + 1] += starts_[value];
+    std::copy(starts_.begin(), starts_.end() - 1, ends_.begin());
+    items_.resize(starts_.back());
+    for (EquationId id = 0; id < equations.size(); ++id)
+      for (ValueId value : equations[id].*values)
+        if (uint32_t &end = ends_[value]; end == starts_[value] || items_[end - 1] != id)
+          items_[end++] = id;
+  }
+  List operator[](ValueId value) const {
+    return {items_.data() + starts_[value], items_.data() + ends_[value]};
+  }
+
+private:
+  std::vector<uint32_t> starts_, ends_; // by value
+  std::vector<EquationId> items_;
+};
+
 /// An equation of the program, with all that is computed again of it.
 struct Primal {
   const Row *row = nullptr; ///< null if the table has none
@@ -64,7 +98,7 @@ public:
   bool isLive(EquationId id) const { return isLive_[id]; }
   /// The residual that the equation shares a place with, whose primal is dead code; or none.
   std::optional<EquationId> residualOf(EquationId id) const;
-  const std::vector<EquationId> &usersOf(ValueId value) const { return users_[value]; }
+  EquationLists::List usersOf(ValueId value) const { return users_[value]; }
 
 private:
   using Candidates = std::vector<Candidate>;
@@ -73,6 +107,8 @@ private:
     bool isKnown = false;
     std::vector<ValueId> of;
   };
+
+  using Lookup = const Cotangent *(Transposition::*)(ValueId) const;
 
   void findPrimals();
   void propose(EquationId id);
@@ -110,7 +146,11 @@ private:
   bool fitsDead(EquationId id, RowNode node);
   bool takesCotangent(RowNode node) const;
   void addUsersOf(RowNode from, EquationId id);
-  std::optional<PrimalId> only(EquationId id) const;
+  /// The primal of all candidates, if that is one.
+  std::optional<PrimalId> only(EquationId id) const {
+    return only_[id] == kNone ? std::nullopt : std::optional(only_[id]);
+  }
+  void update(EquationId id, Lookup lookup);
   bool usesResidual(EquationId id) const;
   bool usesOwn(EquationId id) const;
   bool hasCounterpart(EquationId id) const;
@@ -119,7 +159,6 @@ private:
   const Cotangent *cotangent(ValueId value) const;
   /// The same, or of what it may be.
   const Cotangent *hint(ValueId value) const;
-  using Lookup = const Cotangent *(Transposition::*)(ValueId)const;
   /// Of what the equation makes; `lookup` finds those of the cotangents that a sum adds.
   Cotangent cotangentOf(EquationId id, Lookup lookup = &Transposition::cotangent) const;
 
@@ -134,13 +173,14 @@ private:
   std::vector<PrimalId> primalOf_;                      // by equation
   ir::FlatMap<uint64_t, std::vector<PrimalId>> byNode_; ///< by place and what they may emit
   mutable ir::FlatMap<uint64_t, std::vector<ValueId>> handedOn_; // by value
-  ir::FlatMap<uint64_t, std::vector<PrimalId>> at_;   // by place and value that it takes or makes
-  std::vector<std::vector<PrimalId>> makers_;         // by value
-  std::vector<std::vector<EquationId>> made_, users_; // by value
-  std::vector<Candidates> candidates_;                // by equation
-  std::vector<Cotangent> cotangents_;                 // by equation
-  std::vector<PlaceId> calledAt_;                     ///< by value: where an emitted call made it
-  std::vector<bool> isLive_, isOfDead_;               // by equation
+  ir::FlatMap<uint64_t, std::vector<PrimalId>> at_; // by place and value that it takes or makes
+  std::vector<std::vector<PrimalId>> makers_;       // by value
+  EquationLists made_, users_;
+  std::vector<Candidates> candidates_;     // by equation
+  std::vector<PrimalId> only_;             ///< by equation: of all candidates, or none
+  std::vector<Cotangent> cotangents_;      // by equation
+  std::vector<PlaceId> calledAt_;          ///< by value: where an emitted call made it
+  std::vector<bool> isLive_, isOfDead_;    // by equation
   std::vector<std::vector<RowNode>> dead_; ///< by equation: nodes of dead ones that it may be
   std::vector<bool> hasTangent_;           // by value
   ir::FlatMap<uint64_t, std::vector<EquationId>> emittedAt_;          // by place and primitive
