@@ -88,3 +88,19 @@ def test_a_trace_that_jax_cached_for_another_call_has_the_identity_of_its_caller
             backward = [line for line in text.splitlines() if 'group = "2"' in line]
             counts.append([sum(f"stablehlo.{name}" in line for line in backward) for name in ("dot_general", "transpose")])
     assert counts == [[4, 2]] * 2  # Two backward products and a transpose for each of two.
+
+
+def test_a_function_that_was_traced_before_belongs_to_the_loop_that_lowering_calls_it_for():
+    """`_scan_impl` counts by `jnp.add`, as the body does."""
+    rules = [hlotag.Rule({"k": "v"}, op="stablehlo.add", phase="forward", grad={"k": "d"})]
+
+    def step(x):
+        def body(carry, x):
+            return (carry[0] + 1, carry[1] * x), None
+
+        return jax.lax.scan(body, (0, x[0]), x)[0][1]
+
+    with hlotag.stage(rules=rules):
+        module = jax.jit(jax.grad(step)).lower(np.ones(3, np.float32)).compiler_ir()
+    of_backward_loop = next(line for line in str(module).splitlines() if "stablehlo.subtract" in line)
+    assert 'k = "d"' in of_backward_loop

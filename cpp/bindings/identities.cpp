@@ -14,6 +14,7 @@ namespace {
 struct Identity {
   nb::object primitive; // of the operation
   nb::object kind;      // see `take_source_info`
+  bool isOfLowering;    // not of the program
   nb::object kept;      // the identity that this one repeats, see `keepIdentity`; else None
 
   static void wrap(const Identity &, nb::handle) {}
@@ -21,7 +22,7 @@ struct Identity {
 
 /// Whether any stage needs identities; guarded by the interpreter's lock, as all here.
 bool areGiven = false;
-thread_local bool isSuspended = false;
+thread_local bool isLowering = false;
 
 // See `take_source_info`. Never destroyed, as the interpreter is gone when globals are.
 PyObject *sourceContext, *nameStackClass, *sourceInfoClass, *kinds, *closed;
@@ -94,7 +95,7 @@ nb::object withName(nb::handle stack, nb::handle element, bool isFirst) {
 /// its own: what else its rules trace belongs to it. JAX may cache the trace, and use it for
 /// another operation, whose identity is in front then: so this one is marked as repeated.
 nb::object keepIdentity(nb::object names) {
-  if (!areGiven || isSuspended)
+  if (!areGiven || isLowering)
     return names;
   PyObject *current = innermost(stackOf(namesOf(currentSource())));
   nb::object stack = stackOf(names);
@@ -103,7 +104,8 @@ nb::object keepIdentity(nb::object names) {
   const Identity &identity = *nb::inst_ptr<Identity>(current);
   if (!identity.kept.is_none())
     return withName(stack, current, true);
-  return withName(stack, nb::cast(Identity{identity.primitive, identity.kind, nb::borrow(current)}),
+  return withName(stack,
+                  nb::cast(Identity{identity.primitive, identity.kind, false, nb::borrow(current)}),
                   true);
 }
 
@@ -114,15 +116,15 @@ bool isIdentified() { return innermost(stackOf(namesOf(currentSource()))); }
 bool hlotag::python::Identified::enter(PyObject *primitive, PyObject *const *values,
                                        PyObject *names) {
   static PyObject *const traceback = interned("traceback");
-  if (!areGiven || isSuspended)
+  if (!areGiven)
     return true;
   try {
     nb::object source = currentSource();
     nb::object stack = stackOf(namesOf(source));
     if (innermost(stack))
       return true;
-    nb::object identity =
-        nb::cast(Identity{nb::borrow(primitive), kindOf(primitive, values, names), nb::none()});
+    nb::object identity = nb::cast(
+        Identity{nb::borrow(primitive), kindOf(primitive, values, names), isLowering, nb::none()});
     setCurrentSource(nb::handle(sourceInfoClass)(attribute(source, traceback),
                                                  withName(stack, identity, false)));
     before_ = std::move(source);
@@ -150,6 +152,7 @@ void hlotag::python::bindIdentities(nb::module_ &m) {
       .def_ro("primitive", &Identity::primitive)
       .def_ro("kind", &Identity::kind)
       .def_ro("kept", &Identity::kept)
+      .def_ro("is_of_lowering", &Identity::isOfLowering)
       .def("wrap", &Identity::wrap, nb::arg("names"), "Adds nothing to the text of the names.");
   identityType = reinterpret_cast<PyTypeObject *>(nb::type<Identity>().ptr());
   m.def(
@@ -170,10 +173,9 @@ void hlotag::python::bindIdentities(nb::module_ &m) {
       "give_identities", [](bool areNeeded) { areGiven = areNeeded; }, nb::arg("are_needed"),
       "Whether what is bound from now on, in all threads, is given identities.");
   m.def(
-      "suspend_identities", [](bool suspend) { return std::exchange(isSuspended, suspend); },
-      nb::arg("suspend"),
-      "Whether what this thread traces from now on is to have none of its own; returns whether "
-      "that was so.");
+      "set_lowering", [](bool lowers) { return std::exchange(isLowering, lowers); },
+      nb::arg("lowers"),
+      "Whether this thread traces from now on for lowering; returns whether that was so.");
   m.def("keep_identity", &keepIdentity, nb::arg("names"),
         "The name stack `names`, with which something is traced anew: with the identity that it "
         "belongs to.");

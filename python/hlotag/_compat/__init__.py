@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hlotag._compat.identities import (
         Identity,
         chain_of,
-        identities_suspended,
+        identities_of_lowering,
         identity_patches,
     )
     from hlotag._compat.jaxprs import (

@@ -17,7 +17,7 @@ from jax._src.lax.control_flow import conditionals, loops, solves
 from jax._src.source_info_util import NameStack
 
 from hlotag._compat.hooks import Patch
-from hlotag._core import Identity, is_identified, keep_identity, suspend_identities, take_source_info
+from hlotag._core import Identity, is_identified, keep_identity, set_lowering, take_source_info
 
 # What comes of a bind belongs to it; but the equations of its jaxpr are operations of their own (OPEN), wherever it is called if
 # it is shared (CALL).
@@ -52,7 +52,7 @@ take_source_info(
 
 
 def identities_of(names: NameStack) -> list[Identity]:
-    """The identities in a name stack, outermost first.
+    """The identities in a name stack, outermost first; none if lowering traced it, for that belongs to what is lowered.
 
     An identity that a rule kept for what it traced anew is left out behind that of another call: JAX cached the trace.
     """
@@ -64,7 +64,7 @@ def identities_of(names: NameStack) -> list[Identity]:
             found.append(element)
         elif not found or found[-1].primitive is not original.primitive:
             found.append(original)
-    return found
+    return [] if found and found[0].is_of_lowering else found
 
 
 def without_identities(names: NameStack) -> NameStack:
@@ -82,13 +82,13 @@ def chain_of(identities: Sequence[Identity], primitive: Any, number_of: Callable
 
 
 @contextmanager
-def identities_suspended() -> Iterator[None]:
-    """Within the block this thread gives no identities to what it traces."""
-    outer = suspend_identities(True)
+def identities_of_lowering() -> Iterator[None]:
+    """Within the block this thread traces for lowering: the identities that it gives are not of the program."""
+    outer = set_lowering(True)
     try:
         yield
     finally:
-        suspend_identities(outer)
+        set_lowering(outer)
 
 
 def identity_patches() -> tuple[Patch, ...]:

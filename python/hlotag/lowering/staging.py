@@ -250,7 +250,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
 def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
     def lower(marker: marks.Marker) -> Any:
         # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
-        with _compat.ambient_metadata_is({}), _compat.identities_suspended(), marks.marking(marker):
+        with _compat.ambient_metadata_is({}), _compat.identities_of_lowering(), marks.marking(marker):
             result = original(module_name, jaxpr, *args, **kwargs)
         marks.attach_table(result.module, marker)
         return result
