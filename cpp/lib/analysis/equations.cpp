@@ -2,6 +2,7 @@
 #include "equations.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace hlotag::analysis {
 
@@ -21,8 +22,9 @@ void EquationPath::append(const ir::Chain &chain, bool isDerived) {
 }
 
 bool EquationPath::agreesWith(const EquationPath &other) const {
-  size_t shared = std::min(numbers.size(), other.numbers.size());
-  return shared && std::equal(numbers.end() - shared, numbers.end(), other.numbers.end() - shared);
+  auto shared = ptrdiff_t(std::min(numbers.size(), other.numbers.size()));
+  return shared > 0 &&
+         std::equal(numbers.end() - shared, numbers.end(), other.numbers.end() - shared);
 }
 
 EquationPaths::EquationPaths(const CallGraph &graph, const ir::Identities &identities,

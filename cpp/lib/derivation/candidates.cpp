@@ -277,11 +277,15 @@ bool Transposition::isUsed(EquationId id, Candidate candidate) const {
   std::vector<ValueId> made = madeFor(id, candidate);
   closeOver(made);
   for (ValueId out : all_[id].outs)
-    for (EquationId user : users_[out])
-      if (isLive_[user] && !made.empty() && takesCotangent(user, out, candidate) &&
-          std::none_of(primals_[*only(user)].outs.begin(), primals_[*only(user)].outs.end(),
+    for (EquationId user : users_[out]) {
+      auto primal = only(user);
+      if (!primal || !isLive_[user] || made.empty() || !takesCotangent(user, out, candidate))
+        continue;
+      const std::vector<ValueId> &outs = primals_[*primal].outs;
+      if (std::none_of(outs.begin(), outs.end(),
                        [&](ValueId taken) { return contains(made, tangentOf(taken)); }))
         return false;
+    }
   if (!made.empty())
     return true;
   const Node &node = primals_[candidate.primal].row->nodes[candidate.node];

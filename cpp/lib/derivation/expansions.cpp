@@ -55,9 +55,10 @@ void Equations::mergeExpanded() {
     size_t length = 0;
     TextId primitive = 0;
     if (const auto *expansions = table_.expansions(equations[at].primitive))
-      for (const Expansion &expansion : *expansions)
-        if (length == 0 && (length = lengthOf(expansion, at)) > 0)
-          primitive = expansion.primitive;
+      for (size_t i = 0; length == 0 && i < expansions->size(); ++i) {
+        length = lengthOf((*expansions)[i], at);
+        primitive = (*expansions)[i].primitive;
+      }
     if (length == 0) {
       merged.push_back(std::move(equations[at++]));
       continue;

@@ -89,12 +89,13 @@ Table::Table(analysis::Provenance &provenance) : addAny(provenance.intern("add_a
     Expansion expansion{provenance.intern(text.primitive), text.arity, {}};
     split(text.names, ' ',
           [&](std::string_view name) { expansion.names.push_back(provenance.intern(name)); });
-    expansions_[expansion.names[0]].push_back(std::move(expansion));
-  }
-  for (auto &[name, list] : expansions_)
-    std::stable_sort(list.begin(), list.end(), [](const Expansion &a, const Expansion &b) {
-      return a.names.size() > b.names.size();
+    // Longer ones first.
+    std::vector<Expansion> &list = expansions_[expansion.names[0]];
+    auto shorter = std::find_if(list.begin(), list.end(), [&](const Expansion &other) {
+      return other.names.size() < expansion.names.size();
     });
+    list.insert(shorter, std::move(expansion));
+  }
 }
 
 } // namespace hlotag::derivation

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -493,10 +494,10 @@ std::vector<NumberedName> readNames(const Module &module, const Program &program
   for (const Module::Instruction &instruction : module.instructions) {
     NumberedName named = readNumbers(instruction.opName, program.token);
     // XLA inlines all calls: what is named after one is in its callee, and has no number itself.
-    auto calls = std::stable_partition(named.numbers.begin(), named.numbers.end(),
-                                       [&](int64_t number) { return !isCall(number); });
-    named.callers.insert(named.callers.end(), calls, named.numbers.end());
-    named.numbers.erase(calls, named.numbers.end());
+    std::copy_if(named.numbers.begin(), named.numbers.end(), std::back_inserter(named.callers),
+                 isCall);
+    named.numbers.erase(std::remove_if(named.numbers.begin(), named.numbers.end(), isCall),
+                        named.numbers.end());
     names.push_back(std::move(named));
   }
   return names;

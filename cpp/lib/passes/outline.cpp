@@ -349,6 +349,7 @@ void Outliner::outline(Group &group) {
 
   Boundary boundary(group);
   std::vector<MlirType> types;
+  types.reserve(boundary.results.size());
   for (const Boundary::Result &result : boundary.results)
     types.push_back(result.value.type());
   ir::Rewriter &rewriter = ctx_.rewriter();
@@ -390,6 +391,7 @@ void Outliner::moveInto(ir::Operation function, const Group &group, const Bounda
     });
   }
   std::vector<ir::Value> returned;
+  returned.reserve(boundary.results.size());
   for (const Boundary::Result &result : boundary.results)
     returned.push_back(result.value);
   rewriter.insert(ir::createOp("func.return", function.location(), returned, {}), body, {});

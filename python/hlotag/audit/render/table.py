@@ -149,7 +149,7 @@ _VERDICTS = {True: ("obeyed", "green"), False: ("not obeyed", "bold red"), None:
 
 def _effects(audit: Reported) -> list[RenderableType]:
     """A line for each key and value that a compiler judged, disobeyed ones first; one for each key without a verdict."""
-    judged = sorted((effect for effect in audit.effects if effect.obeyed is not None), key=lambda effect: effect.obeyed)
+    judged = sorted((effect for effect in audit.effects if effect.obeyed is not None), key=lambda effect: effect.obeyed is True)
     unread = Counter((effect.key, effect.reason) for effect in audit.effects if effect.obeyed is None)
     rows = [_effect_line(effect.obeyed, f"{effect.key}={effect.value}", effect.evidence, effect.reason) for effect in judged]
     rows += [_effect_line(None, f"{key} ({_count(number, 'value')})", reason) for (key, reason), number in unread.items()]
