@@ -218,11 +218,11 @@ def has_signature(instruction: Instruction, expected: str) -> bool:
 
 
 def is_xlas_own(instruction: Instruction) -> bool:
-    """Whether XLA added it for its own ends: it moves values and has no name."""
+    """Whether XLA added it for its own ends: it moves values and has no name, or only that of an inlined call."""
     if instruction.opcode == "fusion":
         return is_xlas_own(instruction.called[0].root)
     return instruction.opcode in ("parameter", "tuple", "get-tuple-element") or (
-        instruction.opcode in ("copy", "bitcast") and not instruction.op_name
+        instruction.opcode in ("copy", "bitcast") and instruction.op_name.rpartition("/")[2] in ("", "closed_call")
     )
 
 

@@ -25,7 +25,6 @@ public:
   std::vector<Ids> run(const std::vector<NumberedName> &names) {
     for (size_t i : order_) {
       facts_[i].ids = byName(i, names.at(i));
-      facts_[i].isOfCall = names[i].numbers.empty() && !names[i].callers.empty();
       bool hasAllNames = names[i].isCombined && module_.kind(i).isCombinable;
       facts_[i].isUnsure = !hasAllNames && (isCombined(i) || !isEnough(i));
     }
@@ -54,7 +53,6 @@ private:
     // must compute, since their users take them for that, or for the other operand, which XLA may
     // have swapped; and their users' operations.
     bool isUnsure = false;
-    bool isOfCall = false; // Whether its name is only that of a call, which XLA inlined.
     std::vector<Use> users;
     Ids results, wanted, swapped, owners;
   };
@@ -407,8 +405,7 @@ private:
   Ids owner(size_t i) const {
     const Kinds::Kind &kind = module_.kind(i);
     // Several share constants and the like; a step of its own is not shared by accident.
-    bool isXlasOwn = kind.isXlasOwn && !(kind.isReshaped && facts_[i].isOfCall);
-    bool isNobodys = isXlasOwn || (kind.isHeavy && facts_[i].owners.size() > 1);
+    bool isNobodys = kind.isXlasOwn || (kind.isHeavy && facts_[i].owners.size() > 1);
     return isNobodys ? Ids() : facts_[i].owners;
   }
 
