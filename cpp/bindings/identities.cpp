@@ -3,7 +3,12 @@
 // This runs for every operation that JAX traces.
 #include "identities.h"
 
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace nb = nanobind;
 
@@ -12,10 +17,15 @@ namespace {
 /// An element of a name stack that adds no text: JAX carries it to all equations that stem from
 /// the operation.
 struct Identity {
+  /// See `take_source_info`.
+  enum Kind : char { Closed = 'c', Ruled = 'r', Open = 'o', Call = 'j' };
+
   nb::object primitive; // of the operation
-  nb::object kind;      // see `take_source_info`
-  bool isOfLowering;    // not of the program
-  nb::object kept;      // the identity that this one repeats, see `keepIdentity`; else None
+  Kind kind;
+  bool isOfLowering; // not of the program
+  nb::object kept;   // the identity that this one repeats, see `keepIdentity`; else null
+
+  bool isClosed() const { return kind == Closed || kind == Ruled; }
 
   static void wrap(const Identity &, nb::handle) {}
 };
@@ -25,7 +35,7 @@ bool areGiven = false;
 thread_local bool isLowering = false;
 
 // See `take_source_info`. Never destroyed, as the interpreter is gone when globals are.
-PyObject *sourceContext, *nameStackClass, *sourceInfoClass, *kinds, *closed;
+PyObject *sourceContext, *nameStackClass, *sourceInfoClass, *kinds;
 PyTypeObject *identityType;
 
 PyObject *interned(const char *name) { return PyUnicode_InternFromString(name); }
@@ -68,17 +78,19 @@ nb::object namesOf(nb::handle source) {
   return attribute(source, names);
 }
 
-/// What a bind of `primitive` is: "closed", unless `kinds` says otherwise.
-nb::object kindOf(PyObject *primitive, PyObject *const *values, PyObject *names) {
+/// What a bind of `primitive` is: closed, unless `kinds` says otherwise.
+Identity::Kind kindOf(PyObject *primitive, PyObject *const *values, PyObject *names) {
   PyObject *kind = PyDict_GetItemWithError(kinds, primitive); // borrowed
   if (!kind && PyErr_Occurred())
     throw nb::python_error();
-  if (!kind || PyUnicode_Check(kind))
-    return nb::borrow(kind ? kind : closed);
+  if (!kind)
+    return Identity::Closed;
+  if (PyUnicode_Check(kind))
+    return Identity::Kind(nb::cast<char>(nb::handle(kind)));
   nb::dict params;
   for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); ++i)
     params[PyTuple_GetItem(names, i)] = nb::borrow(values[i]);
-  return nb::borrow(kind)(params);
+  return Identity::Kind(nb::cast<char>(nb::handle(kind)(params)));
 }
 
 nb::object withName(nb::handle stack, nb::handle element, bool isFirst) {
@@ -99,10 +111,10 @@ nb::object keepIdentity(nb::object names) {
     return names;
   PyObject *current = innermost(stackOf(namesOf(currentSource())));
   nb::object stack = stackOf(names);
-  if (!current || nb::inst_ptr<Identity>(current)->kind.is(closed) || innermost(stack))
+  if (!current || nb::inst_ptr<Identity>(current)->isClosed() || innermost(stack))
     return names;
   const Identity &identity = *nb::inst_ptr<Identity>(current);
-  if (!identity.kept.is_none())
+  if (identity.kept)
     return withName(stack, current, true);
   return withName(stack,
                   nb::cast(Identity{identity.primitive, identity.kind, false, nb::borrow(current)}),
@@ -110,6 +122,72 @@ nb::object keepIdentity(nb::object names) {
 }
 
 bool isIdentified() { return innermost(stackOf(namesOf(currentSource()))); }
+
+/// A name stack's elements without identities.
+nb::object withoutIdentities(nb::object stack) {
+  if (!innermost(stack))
+    return stack;
+  nb::list others;
+  for (nb::handle element : stack)
+    if (Py_TYPE(element.ptr()) != identityType)
+      others.append(element);
+  return nb::steal(PyList_AsTuple(others.ptr()));
+}
+
+/// Numbers a program's identities in the order in which it meets them.
+class Chains {
+public:
+  /// The chain of an equation of `primitive`, as marks have it; see `docs/design_notes.md`.
+  std::string of(nb::handle stack, nb::handle primitive) {
+    std::vector<PyObject *> identities = identitiesOf(stack);
+    std::string text;
+    if (identities.empty() || at(identities.front()).isOfLowering)
+      return text;
+    for (PyObject *identity : identities) {
+      if (!text.empty())
+        text += '.';
+      text += std::to_string(numberOf(identity));
+      if (!at(identity).isClosed())
+        text += char(at(identity).kind);
+    }
+    const Identity &last = at(identities.back());
+    // The operation itself ('e'), not what a rule made for it. No rule makes a call of a function
+    // with rules of its own, and the equations of one are operations of their own.
+    if (last.isClosed() && last.primitive.is(primitive))
+      text += last.kind == Identity::Ruled ? char(Identity::Open) : 'e';
+    return text;
+  }
+
+private:
+  static const Identity &at(PyObject *identity) { return *nb::inst_ptr<Identity>(identity); }
+
+  /// Outermost first, borrowed. An identity that a rule kept for what it traced anew is left out
+  /// behind that of another call: JAX cached the trace.
+  static std::vector<PyObject *> identitiesOf(nb::handle stack) {
+    std::vector<PyObject *> found;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(stack.ptr()); ++i) {
+      PyObject *element = PyTuple_GetItem(stack.ptr(), i);
+      if (Py_TYPE(element) != identityType)
+        continue;
+      PyObject *kept = at(element).kept.ptr();
+      if (!kept)
+        found.push_back(element);
+      else if (found.empty() || !at(found.back()).primitive.is(at(kept).primitive))
+        found.push_back(kept);
+    }
+    return found;
+  }
+
+  size_t numberOf(PyObject *identity) {
+    auto [known, isNew] = numbers_.try_emplace(identity, numbers_.size());
+    if (isNew)
+      kept_.push_back(nb::borrow(identity));
+    return known->second;
+  }
+
+  std::unordered_map<PyObject *, size_t> numbers_;
+  std::vector<nb::object> kept_;
+};
 
 } // namespace
 
@@ -124,7 +202,7 @@ bool hlotag::python::Identified::enter(PyObject *primitive, PyObject *const *val
     if (innermost(stack))
       return true;
     nb::object identity = nb::cast(
-        Identity{nb::borrow(primitive), kindOf(primitive, values, names), isLowering, nb::none()});
+        Identity{nb::borrow(primitive), kindOf(primitive, values, names), isLowering, {}});
     setCurrentSource(nb::handle(sourceInfoClass)(attribute(source, traceback),
                                                  withName(stack, identity, false)));
     before_ = std::move(source);
@@ -149,26 +227,19 @@ hlotag::python::Identified::~Identified() {
 void hlotag::python::bindIdentities(nb::module_ &m) {
   nb::class_<Identity>(m, "Identity",
                        "An element of a name stack: which operation of the program this is.")
-      .def_ro("primitive", &Identity::primitive)
-      .def_ro("kind", &Identity::kind)
-      .def_ro("kept", &Identity::kept)
-      .def_ro("is_of_lowering", &Identity::isOfLowering)
       .def("wrap", &Identity::wrap, nb::arg("names"), "Adds nothing to the text of the names.");
   identityType = reinterpret_cast<PyTypeObject *>(nb::type<Identity>().ptr());
   m.def(
       "take_source_info",
-      [](nb::handle context, nb::handle nameStack, nb::handle sourceInfo, nb::handle kindOf,
-         nb::handle isClosed) {
+      [](nb::handle context, nb::handle nameStack, nb::handle sourceInfo, nb::handle kindOf) {
         sourceContext = context.inc_ref().ptr();
         nameStackClass = nameStack.inc_ref().ptr();
         sourceInfoClass = sourceInfo.inc_ref().ptr();
         kinds = kindOf.inc_ref().ptr();
-        closed = isClosed.inc_ref().ptr();
       },
       nb::arg("context"), nb::arg("name_stack"), nb::arg("source_info"), nb::arg("kinds"),
-      nb::arg("closed"),
-      "Where JAX has the names of what is traced, the classes of these, what binds of primitives "
-      "are (or how their parameters say it), and what all others are. Before anything is given.");
+      "Where JAX has the names of what is traced, the classes of these, and the kinds of binds by "
+      "primitive (or how their parameters say it). Before anything is given.");
   m.def(
       "give_identities", [](bool areNeeded) { areGiven = areNeeded; }, nb::arg("are_needed"),
       "Whether what is bound from now on, in all threads, is given identities.");
@@ -180,4 +251,11 @@ void hlotag::python::bindIdentities(nb::module_ &m) {
         "The name stack `names`, with which something is traced anew: with the identity that it "
         "belongs to.");
   m.def("is_identified", &isIdentified, "Whether what is traced now has an identity.");
+  m.def("without_identities", &withoutIdentities, nb::arg("stack"),
+        "The elements of a name stack that are no identities; `stack` itself if all are none.");
+  nb::class_<Chains>(m, "Chains", "Numbers a program's identities in the order it meets them.")
+      .def(nb::init<>())
+      .def("of", &Chains::of, nb::arg("stack"), nb::arg("primitive"),
+           "The identities of an equation of `primitive`, as marks have them; empty if there are "
+           "none, or lowering traced it, for that belongs to what is lowered.");
 }

@@ -85,22 +85,46 @@ nb::object codeOf(PyObject *frame) {
       reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame))));
 }
 
-nb::object fileOf(nb::handle code) {
-  static PyObject *const name = PyUnicode_InternFromString("co_filename");
-  return attribute(code, name);
+/// What a frame is to the search for a library call.
+enum class FrameKind : uint8_t {
+  User,
+  Library,
+  Runner,  // of one call of what it is given
+  Skipped, // runs what it is given for each element
+};
+
+FrameKind findKind(nb::handle code) {
+  static PyObject *const filename = PyUnicode_InternFromString("co_filename");
+  static PyObject *const flags = PyUnicode_InternFromString("co_flags");
+  constexpr long isGenerator = 0x20; // inspect.CO_GENERATOR
+  nb::object file = attribute(code, filename);
+  if (nb::cast<bool>(nb::handle(isUserFilename)(file)))
+    return FrameKind::User;
+  if (nb::cast<long>(attribute(code, flags)) & isGenerator)
+    return FrameKind::Skipped;
+  PyObject *isOneCall = PyDict_GetItemWithError(runners, file.ptr()); // borrowed
+  if (!isOneCall && PyErr_Occurred())
+    throw nb::python_error();
+  if (!isOneCall)
+    return FrameKind::Library;
+  return isOneCall == Py_True ? FrameKind::Runner : FrameKind::Skipped;
 }
 
-/// Whether a frame is a generator's, which goes on for each value.
-bool isGenerator(nb::handle code) {
-  static PyObject *const name = PyUnicode_InternFromString("co_flags");
-  constexpr long flag = 0x20; // inspect.CO_GENERATOR
-  return nb::cast<long>(attribute(code, name)) & flag;
+FrameKind kindOf(nb::handle code) {
+  constexpr size_t most = 10000; // Notebooks make new code for ever.
+  static auto *const kinds = new std::unordered_map<PyObject *, std::pair<nb::object, FrameKind>>();
+  if (auto known = kinds->find(code.ptr()); known != kinds->end())
+    return known->second.second;
+  FrameKind kind = findKind(code);
+  if (kinds->size() == most)
+    kinds->clear();
+  kinds->emplace(code.ptr(), std::pair(nb::borrow(code), kind));
+  return kind;
 }
 
-/// Finds the library call that a bind is part of: the outermost frame between it and the user's
-/// code. The part of it that evaluates an equation is the outermost frame that is none of
-/// `runners`. Frames of generators are skipped, and those of functions that call what they are
-/// given for each element.
+/// Finds the library call that a bind is part of: the outermost frame between the bind and the
+/// user's code. The part of the call that evaluates an equation is the outermost frame of kind
+/// `Library`.
 ///
 /// Args:
 ///   group: gets what is found: nothing if no library code, or no user code, is there.
@@ -108,31 +132,25 @@ bool isGenerator(nb::handle code) {
 ///   outside: the frame that bound what `group` is within, or null; the search ends there.
 void findCall(Group &group, PyObject *frame, PyObject *outside) {
   static PyObject *const back = PyUnicode_InternFromString("f_back");
-  std::vector<PyObject *> library; // borrowed: they are running
-  nb::object code, file;
+  std::vector<std::pair<PyObject *, FrameKind>> library; // borrowed: they are running
+  nb::object code;
   for (; frame != outside && frame != Py_None; frame = attribute(frame, back).ptr()) {
     code = codeOf(frame);
-    nb::object its = fileOf(code);
-    if (!its.is(file)) { // Frames of one file follow each other.
-      file = std::move(its);
-      if (nb::cast<bool>(nb::handle(isUserFilename)(file)))
-        break;
-    }
-    library.push_back(frame);
+    FrameKind kind = kindOf(code);
+    if (kind == FrameKind::User)
+      break;
+    library.emplace_back(frame, kind);
   }
   if (frame == outside || frame == Py_None)
     return;
   for (; !library.empty(); library.pop_back()) {
-    nb::object itsCode = codeOf(library.back());
-    PyObject *isOneCall = PyDict_GetItemWithError(runners, fileOf(itsCode).ptr()); // borrowed
-    if (!isOneCall && PyErr_Occurred())
-      throw nb::python_error();
-    if (isOneCall == Py_False || (isOneCall && group.call) || isGenerator(itsCode))
+    auto [outermost, kind] = library.back();
+    if (kind == FrameKind::Skipped || (kind == FrameKind::Runner && group.call))
       continue;
-    nb::object call = Call::of(library.back(), frame, code);
+    nb::object call = Call::of(outermost, frame, code);
     if (!group.call)
       group.call = call;
-    if (isOneCall)
+    if (kind == FrameKind::Runner)
       continue;
     group.evaluated = std::move(call);
     return;

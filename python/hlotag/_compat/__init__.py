@@ -37,13 +37,10 @@ if TYPE_CHECKING:
         value_tag_patch,
     )
     from hlotag._compat.identities import (
-        Identity,
-        chain_of,
         identities_of_lowering,
         identity_patches,
     )
     from hlotag._compat.jaxprs import (
-        EquationMark,
         JaxprView,
         marked_equations,
     )

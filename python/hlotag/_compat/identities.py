@@ -8,7 +8,7 @@ either. There is no public way to read an equation's name stack, or to add to it
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,13 +17,11 @@ from jax._src.lax.control_flow import conditionals, loops, solves
 from jax._src.source_info_util import NameStack
 
 from hlotag._compat.hooks import Patch
-from hlotag._core import Identity, is_identified, keep_identity, set_lowering, take_source_info
+from hlotag._core import is_identified, keep_identity, set_lowering, take_source_info, without_identities
 
-# What comes of a bind belongs to it; but the equations of its jaxpr are operations of their own (OPEN), wherever it is called if
-# it is shared (CALL).
-CLOSED, OPEN, CALL = "", "o", "j"
-# The operation itself, not what a rule made for it.
-ITSELF = "e"
+# What comes of a bind belongs to it, unless the equations of its jaxpr are operations of their own: always (OPEN), wherever it is
+# called if it is shared (CALL), or before rules of the user's replace them (RULED).
+OPEN, CALL, RULED = "o", "j", "r"
 
 
 def _kind_of_jit(params: dict[str, Any]) -> str:
@@ -46,39 +44,8 @@ take_source_info(
     source_info_util._source_info_context,
     NameStack,
     source_info_util.SourceInfo,
-    {pjit.jit_p: _kind_of_jit, **dict.fromkeys(_OPEN, OPEN)},
-    CLOSED,
+    {pjit.jit_p: _kind_of_jit, **dict.fromkeys(_OPEN, OPEN), **dict.fromkeys(_RULED, RULED)},
 )
-
-
-def identities_of(names: NameStack) -> list[Identity]:
-    """The identities in a name stack, outermost first; none if lowering traced it, for that belongs to what is lowered.
-
-    An identity that a rule kept for what it traced anew is left out behind that of another call: JAX cached the trace.
-    """
-    found: list[Identity] = []
-    for element in names.stack:
-        if type(element) is not Identity:
-            continue
-        if (original := element.kept) is None:
-            found.append(element)
-        elif not found or found[-1].primitive is not original.primitive:
-            found.append(original)
-    return [] if found and found[0].is_of_lowering else found
-
-
-def without_identities(names: NameStack) -> NameStack:
-    """`names` as JAX would have written it."""
-    return NameStack(tuple(element for element in names.stack if type(element) is not Identity))
-
-
-def chain_of(identities: Sequence[Identity], primitive: Any, number_of: Callable[[Identity], int]) -> str:
-    """The identities of an equation of `primitive`, as marks have them: see `docs/design_notes.md`."""
-    texts = [f"{number_of(identity)}{identity.kind}" for identity in identities]
-    if identities[-1].primitive is primitive and identities[-1].kind == CLOSED:
-        # No rule makes a call of these, and the equations of one are operations of their own.
-        texts[-1] += OPEN if primitive in _RULED else ITSELF
-    return ".".join(texts)
 
 
 @contextmanager
@@ -114,8 +81,8 @@ def identity_patches() -> tuple[Patch, ...]:
 def _freed(function: Callable) -> Callable:
     @functools.wraps(function)
     def freed(*args: Any) -> Any:
-        names = without_identities(source_info_util.current_name_stack())
-        with source_info_util.SetNameStackContextManager(names):
+        names = without_identities(source_info_util.current_name_stack().stack)
+        with source_info_util.SetNameStackContextManager(NameStack(names)):
             return function(*args)
 
     return freed

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from jax._src.source_info_util import NameStack, SourceInfo
 
-from hlotag._compat.identities import identities_of
 from hlotag._compat.tracing import VALUE_TAG
-from hlotag._core import Identity
+from hlotag._core import without_identities
 
 
 class JaxprView:
@@ -61,45 +60,28 @@ class _MarkElement:
         return hash(self.text)
 
 
-class EquationMark:
-    """What marked equations have instead of their context and of the identities in their name stacks.
-
-    Args:
-      text: the innermost element of their name stacks; none if it is empty.
-      context: their context.
-    """
-
-    __slots__ = ("_context", "_element")
-
-    def __init__(self, text: str, context: Any) -> None:
-        # An empty element would still add a separator.
-        self._element: Any = (_MarkElement(text),) if text else ()
-        self._context = context
-
-    def applied_to(self, equation: Any) -> Any:
-        """A marked copy of an equation."""
-        source = equation.source_info
-        stack = tuple([element for element in source.name_stack.stack if type(element) is not Identity])
-        names = NameStack(stack + self._element)
-        return equation.replace(ctx=self._context, source_info=SourceInfo(source.traceback, names))
-
-
 def marked_equations(
-    equations: Iterable[Any], mark_of: Callable[[Any, Sequence[Identity]], EquationMark | None], on_value_tag: Callable[[], None]
+    equations: Iterable[Any], mark_of: Callable[[Any], tuple[str, Any] | None], on_value_tag: Callable[[], None]
 ) -> Iterator[Any]:
     """Marks equations.
 
     Args:
       equations: those of a jaxpr, which stay as they are.
-      mark_of: the mark of an equation, and of the identities in its name stack; None if it is not to be marked.
+      mark_of: the text of an equation's mark and the context that it is to have; None if it is not to be marked.
       on_value_tag: called for each value tag of JAX's own.
 
     Yields:
-      Each equation, or a marked copy of it.
+      Each equation, or a copy of it whose name stack has the mark and no identities.
     """
     for equation in equations:
         if equation.primitive is VALUE_TAG:
             on_value_tag()
-        identities = identities_of(equation.source_info.name_stack)
-        mark = mark_of(equation, identities) if identities or equation.ctx.xla_metadata else None
-        yield equation if mark is None else mark.applied_to(equation)
+        source = equation.source_info
+        stack = without_identities(source.name_stack.stack)
+        if (mark := mark_of(equation)) is None and stack is source.name_stack.stack:
+            yield equation
+            continue
+        text, context = mark or ("", equation.ctx)
+        # An empty element would still add a separator.
+        names = NameStack((*stack, _MarkElement(text)) if text else stack)
+        yield equation.replace(ctx=context, source_info=SourceInfo(source.traceback, names))

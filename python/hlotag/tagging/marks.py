@@ -15,13 +15,14 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from hlotag import _compat
+from hlotag._core import Chains
 from hlotag.errors import TagError
 
 
@@ -118,10 +119,9 @@ class Marker:
         self._identify = identify
         self._blank = blank
         self._index: dict[tuple, int] = {}
-        self._numbers: dict[_compat.Identity, int] = {}
-        # By the ids of contexts and identities, which are kept alive beside what is found.
+        self._chains = Chains()
+        # By their ids, the contexts, which are kept alive; with the start of a mark's text, and what equations have instead.
         self._contexts: dict[int, tuple[Any, str, Any]] = {}
-        self._marks: dict[tuple, tuple[_compat.EquationMark, Sequence[_compat.Identity]]] = {}
 
     def mark(self, jaxpr: Any) -> Any:
         """`jaxpr` as it is to be lowered, its own tagged equations marked; those of jaxprs in its equations are in their turn."""
@@ -137,37 +137,27 @@ class Marker:
     def _note_value_tag(self) -> None:
         self.has_value_tags = True
 
-    def _mark_of(self, equation: Any, identities: Sequence[_compat.Identity]) -> _compat.EquationMark:
+    def _mark_of(self, equation: Any) -> tuple[str, Any] | None:
         context = equation.ctx
-        is_its_own = bool(identities) and identities[-1].primitive is equation.primitive
-        key = (id(context), is_its_own, *map(id, identities))
-        if found := self._marks.get(key):
-            return found[0]
-        _, row, plain = self._contexts.get(id(context)) or self._add_context(context)
-        text = ""
-        if not self._blank:
-            chain = _compat.chain_of(identities, equation.primitive, self._number_of) if identities and self._identify else ""
-            text = f"\x01hlotag#{row}:{chain}\x01" if chain else f"\x01hlotag#{row}\x01" if context.xla_metadata else ""
-        mark = _compat.EquationMark(text, plain)
-        self._marks[key] = mark, identities
-        return mark
+        if not self._identify and not context.xla_metadata:
+            return None
+        if self._blank:
+            return "", _compat.with_metadata(context, {})
+        _, start, plain = self._contexts.get(id(context)) or self._add_context(context)
+        chain = self._chains.of(equation.source_info.name_stack.stack, equation.primitive) if self._identify else ""
+        if not chain and not context.xla_metadata:
+            return None
+        return (f"{start}:{chain}\x01" if chain else start + "\x01"), plain
 
     def _add_context(self, context: Any) -> tuple[Any, str, Any]:
-        """A context, the index of its entries in the table, and what equations have instead of it."""
         metadata = context.xla_metadata or {}
-        index = 0
-        if not self._blank and (metadata or self._identify):
-            phases = split_phases(metadata)
-            key = tuple(tuple(sorted(entries.items())) for entries in phases)
-            index = self._index.setdefault(key, len(self.table))
-            if index == len(self.table):
-                self.table.append(phases)
+        phases = split_phases(metadata)
+        key = tuple(tuple(sorted(entries.items())) for entries in phases)
+        index = self._index.setdefault(key, len(self.table))
+        if index == len(self.table):
+            self.table.append(phases)
         plain = _compat.with_metadata(context, {}) if metadata else context
-        self._contexts[id(context)] = context, str(index), plain
-        return self._contexts[id(context)]
-
-    def _number_of(self, identity: _compat.Identity) -> int:
-        return self._numbers.setdefault(identity, len(self._numbers))
+        return self._contexts.setdefault(id(context), (context, f"\x01hlotag#{index}", plain))
 
 
 class _Lowering(threading.local):
@@ -210,12 +200,10 @@ def _name_as_lowered(scope: str) -> str:
     return scope if _lowering.marker is None else _lowering.marker.name(scope)
 
 
-def _as_jax_has_it(equation: Any, identities: Sequence[_compat.Identity]) -> _compat.EquationMark | None:
+def _as_jax_has_it(equation: Any) -> tuple[str, Any] | None:
     metadata = equation.ctx.xla_metadata or {}
     plain = {key: value for key, value in metadata.items() if not isinstance(value, Reserved)}
-    if len(plain) == len(metadata) and not identities:
-        return None
-    return _compat.EquationMark("", _compat.with_metadata(equation.ctx, plain) if metadata else equation.ctx)
+    return None if len(plain) == len(metadata) else ("", _compat.with_metadata(equation.ctx, plain))
 
 
 def attach_table(module: Any, marker: Marker) -> None:
