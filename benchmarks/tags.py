@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of tags while tracing and lowering: one training step without tags and with them, by JAX alone and with the stage on.
+"""The cost of tags while tracing and lowering: a training step with and without value tags, by JAX alone, with the stage on, and
+with rules: three typical ones, and one that matches every operation.
 
 python benchmarks/tags.py [--layers 24] [--repeat 7]
 """
@@ -12,8 +13,10 @@ import platform
 import statistics
 import time
 from contextlib import nullcontext
+from functools import partial
 
 import jax
+import scale
 import train_module
 from jax.experimental import xla_metadata
 
@@ -49,21 +52,24 @@ def main() -> None:
         "JAX alone, tags": (off, tags),
         "stage on, no tags": (on, untagged),
         "stage on, tags": (on, tags),
+        "three rules, no tags": (partial(on, rules=scale.RULES), untagged),
+        "a rule for all, no tags": (partial(on, rules=[hlotag.Rule({"k": "v"}, op="*")]), untagged),
     }
     for stage, function in variants.values():
         seconds(options.layers, stage, function)
     # In turns, each time in another order: a slow moment of the machine is shared by all, and none is always the first.
     runs = []
     for turn in range(options.repeat):
-        order = [*variants][turn % 4 :] + [*variants][: turn % 4]
+        first = turn % len(variants)
+        order = [*variants][first:] + [*variants][:first]
         runs.append({name: seconds(options.layers, *variants[name]) for name in order})
     print(f"{options.layers}-layer transformer training step; jax {jax.__version__}, Python {platform.python_version()}")
     print(f"{'':24}{'trace ms':>10}{'lower ms':>10}{'together':>10}{'x JAX alone, no tags':>22}")
-    first = next(iter(variants))
+    base = next(iter(variants))
     for name in variants:
         trace, lower = (statistics.median(run[name][part] for run in runs) for part in (0, 1))
         both = statistics.median(sum(run[name]) for run in runs)
-        ratio = statistics.median(sum(run[name]) / sum(run[first]) for run in runs)
+        ratio = statistics.median(sum(run[name]) / sum(run[base]) for run in runs)
         print(f"{name:24}{trace * 1e3:>10.0f}{lower * 1e3:>10.0f}{both * 1e3:>10.0f}{ratio:>22.3f}")
 
 

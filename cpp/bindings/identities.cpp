@@ -78,19 +78,26 @@ nb::object namesOf(nb::handle source) {
   return attribute(source, names);
 }
 
+/// An item of a dictionary, borrowed; null if it is not there.
+PyObject *find(PyObject *dict, PyObject *key) {
+  PyObject *value = PyDict_GetItemWithError(dict, key);
+  if (!value && PyErr_Occurred())
+    throw nb::python_error();
+  return value;
+}
+
 /// What a bind of `primitive` is: closed, unless `kinds` says otherwise.
 Identity::Kind kindOf(PyObject *primitive, PyObject *const *values, PyObject *names) {
-  PyObject *kind = PyDict_GetItemWithError(kinds, primitive); // borrowed
-  if (!kind && PyErr_Occurred())
-    throw nb::python_error();
-  if (!kind)
-    return Identity::Closed;
-  if (PyUnicode_Check(kind))
-    return Identity::Kind(nb::cast<char>(nb::handle(kind)));
-  nb::dict params;
-  for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); ++i)
-    params[PyTuple_GetItem(names, i)] = nb::borrow(values[i]);
-  return Identity::Kind(nb::cast<char>(nb::handle(kind)(params)));
+  PyObject *kind = find(kinds, primitive);
+  if (kind && PyTuple_Check(kind)) {
+    PyObject *parameter = PyTuple_GetItem(kind, 1), *ofValues = PyTuple_GetItem(kind, 2);
+    kind = PyTuple_GetItem(kind, 0);
+    for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); ++i)
+      if (PyTuple_GetItem(names, i) == parameter) // Both are interned.
+        if (PyObject *special = find(ofValues, values[i]))
+          kind = special;
+  }
+  return kind ? Identity::Kind(nb::cast<char>(nb::handle(kind))) : Identity::Closed;
 }
 
 nb::object withName(nb::handle stack, nb::handle element, bool isFirst) {
@@ -201,8 +208,8 @@ bool hlotag::python::Identified::enter(PyObject *primitive, PyObject *const *val
     nb::object stack = stackOf(namesOf(source));
     if (innermost(stack))
       return true;
-    nb::object identity = nb::cast(
-        Identity{nb::borrow(primitive), kindOf(primitive, values, names), isLowering, {}});
+    nb::object identity =
+        nb::cast(Identity{nb::borrow(primitive), kindOf(primitive, values, names), isLowering, {}});
     setCurrentSource(nb::handle(sourceInfoClass)(attribute(source, traceback),
                                                  withName(stack, identity, false)));
     before_ = std::move(source);
@@ -239,7 +246,8 @@ void hlotag::python::bindIdentities(nb::module_ &m) {
       },
       nb::arg("context"), nb::arg("name_stack"), nb::arg("source_info"), nb::arg("kinds"),
       "Where JAX has the names of what is traced, the classes of these, and the kinds of binds by "
-      "primitive (or how their parameters say it). Before anything is given.");
+      "primitive; or the kind, the name of a parameter, and the kinds for some of its values. "
+      "Before anything is given.");
   m.def(
       "give_identities", [](bool areNeeded) { areGiven = areNeeded; }, nb::arg("are_needed"),
       "Whether what is bound from now on, in all threads, is given identities.");

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jax._src import ad_checkpoint, core, custom_derivatives, pjit, shard_map, source_info_util
+from jax._src import ad_checkpoint, api, core, custom_derivatives, pjit, shard_map, source_info_util
 from jax._src.lax.control_flow import conditionals, loops, solves
 from jax._src.source_info_util import NameStack
 
@@ -24,11 +24,8 @@ from hlotag._core import is_identified, keep_identity, set_lowering, take_source
 OPEN, CALL, RULED = "o", "j", "r"
 
 
-def _kind_of_jit(params: dict[str, Any]) -> str:
-    inline = params.get("inline")  # True in 0.10.2, and since then one of an enumeration.
-    return OPEN if getattr(inline, "name", inline) in (True, "JAX_EARLY") else CALL
-
-
+# What `jit` was told of a function that is inlined while it is traced: True in 0.10.2, and since then one of an enumeration.
+_INLINED = api.Inline.JAX_EARLY if hasattr(api, "Inline") else True
 _OPEN = (
     ad_checkpoint.remat_p,
     conditionals.cond_p,
@@ -44,7 +41,7 @@ take_source_info(
     source_info_util._source_info_context,
     NameStack,
     source_info_util.SourceInfo,
-    {pjit.jit_p: _kind_of_jit, **dict.fromkeys(_OPEN, OPEN), **dict.fromkeys(_RULED, RULED)},
+    {pjit.jit_p: (CALL, "inline", {_INLINED: OPEN}), **dict.fromkeys(_OPEN, OPEN), **dict.fromkeys(_RULED, RULED)},
 )
 
 
