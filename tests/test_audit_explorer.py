@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from audits import made_up
-from hlotag.cli import audit as command
+from hlotag.cli import main
 
 SCHEMA = json.loads(Path(__file__).with_name("model_explorer_schema.json").read_text())
 
@@ -74,11 +74,11 @@ def test_explore_opens_it(module, monkeypatch):
 
     stub = types.SimpleNamespace(config=Config, visualize_from_config=lambda config: opened.append(type(config)))
     monkeypatch.setitem(sys.modules, "model_explorer", stub)
-    assert command.main([module, "--explore", "--no-hlo"]) == 0
+    assert main(["audit", module, "--explore", "--no-hlo"]) == 0
     assert opened == ["module", "k", "state", Config]
 
 
 def test_explore_says_how_to_install_it_before_it_audits(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "model_explorer", None)
-    assert command.main(["no_such_file.mlir", "--explore"]) == 2
+    assert main(["audit", "no_such_file.mlir", "--explore"]) == 2
     assert "pip install 'hlotag[explore]'" in capsys.readouterr().err

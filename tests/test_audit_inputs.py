@@ -11,7 +11,7 @@ import pytest
 
 import hlotag
 import requires
-from hlotag.cli import audit as command
+from hlotag.cli import main
 from programs import B, W, X, mlp
 
 gradient = jax.grad(mlp, (0, 1, 2))
@@ -38,21 +38,21 @@ def test_a_module_has_no_file_read_but_those_that_may_be(tmp_path, monkeypatch, 
     os.mkfifo(work / "pipe")
     for file in (tmp_path / "netrc", work / "link", work / "pipe", "/dev/zero", work / "mine.py"):
         Path("module.mlir").write_bytes(located(str(file)))
-        assert command.main(["module.mlir", "--html", "page.html", *flags]) == 0
+        assert main(["audit", "module.mlir", "--html", "page.html", *flags]) == 0
         page = Path("page.html").read_text()
         assert "secret" not in page
         assert ("open_line" in page) == (bool(flags) and file == work / "mine.py")
     os.mkfifo(work / "module_0001.jit_f.before_optimizations.txt")
-    assert command.main(["--dump-dir", str(work)]) == 2
+    assert main(["audit", "--dump-dir", str(work)]) == 2
     capsys.readouterr()
 
 
 def test_nothing_that_a_module_says_is_an_escape_sequence(tmp_path, capsys):
     (tmp_path / "m.mlir").write_bytes(located("f.py", "\\1B[31mred"))
-    assert command.main([str(tmp_path / "m.mlir")]) == 0
+    assert main(["audit", str(tmp_path / "m.mlir")]) == 0
     assert "\\x1b[31mred" in capsys.readouterr().out
     (tmp_path / "m.mlir").write_text('module { "\x1b[31mred" }')
-    assert command.main([str(tmp_path / "m.mlir")]) == 2
+    assert main(["audit", str(tmp_path / "m.mlir")]) == 2
     assert "\x1b" not in capsys.readouterr().err
 
 

@@ -11,6 +11,7 @@ import hlotag
 from audits import made_up
 from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState
 from hlotag.cli import audit as command
+from hlotag.cli.condition import Condition
 from hlotag.errors import Diagnostic
 from hlotag.tagging.tags import Dropped
 
@@ -85,7 +86,7 @@ def test_what_the_instruction_has_instead():
 
 
 def test_the_command_groups_what_made_it_fail(capsys):
-    condition = command.Condition.parse("lost")
+    condition = Condition.parse("lost")
     assert command._report(audit_of(ops_of(*[TagState.LOST] * LAYERS)), [condition]) == 1
     said = capsys.readouterr().err
     assert "--fail-if lost: 4 tags\n  4 x k=v on stablehlo.dot_general (model.py:7): lost\n" in said

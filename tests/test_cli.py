@@ -16,6 +16,7 @@ import pytest
 
 import hlotag
 import requires
+from hlotag.audit.model import WHERE_IT_WENT
 from hlotag.cli import main, opt_main, terminal
 from hlotag.passes.rules import with_rules
 from terminal import run_in_terminal
@@ -70,11 +71,16 @@ def test_the_examples_of_help_run(command, capsys):
         assert capsys.readouterr().err == ""
 
 
+def test_help_of_the_audit_names_every_state(capsys):
+    text = help_of(["audit"], capsys)
+    assert re.search(r"states: (.*)", text)[1].split(", ") == [str(state) for state in WHERE_IT_WENT]
+
+
 # What was asked for, the exit status, and what the error says.
 WRONG = [
     ("hlotag", 2, "usage: hlotag"),
     ("hlotag optt", 2, "invalid choice: 'optt'"),
-    ("hlotag --no", 2, "unrecognized arguments: --no"),
+    ("hlotag keys --no", 2, "hlotag keys: error: unrecognized arguments: --no"),
     ("hlotag passes nothing", 1, "hlotag passes: error: no such pass: nothing; there are: hlotag-"),
     ("hlotag keys nothing", 1, "hlotag keys: error: no known key matches nothing"),
     ("hlotag keys --json --markdown", 2, "not allowed with"),
@@ -180,7 +186,7 @@ def test_errors_have_a_colour_on_terminals(environment, coloured):
     Path("wrong.mlir").write_text(MODULE.replace("return %0", "return %1"))
     status, text = run_in_terminal(WRONG_MODULE, **environment)
     assert status == 1
-    assert ("\x1b[" in text) == coloured
+    assert ("\x1b[1;31m" in text) == coloured
     plain = re.sub(r"\x1b\[[\d;]*m", "", text)
     assert plain.startswith("wrong.mlir:3:10: error: use of undeclared SSA value name\n  return %1")
 
@@ -294,7 +300,7 @@ def test_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):
 
 
 def test_version(capsys):
-    assert main(["--version"]) == opt_main(["--version"]) == 0
+    assert status_of(["hlotag", "--version"]) == status_of(["hlotag-opt", "--version"]) == 0
     assert capsys.readouterr().out == f"hlotag {hlotag.__version__}\n" * 2
 
 

@@ -11,7 +11,7 @@ import hlotag
 from hlotag import _compat
 from hlotag.audit import Effect
 from hlotag.audit.dumps import of_modules
-from hlotag.cli.audit import Condition
+from hlotag.cli.condition import Condition
 from hlotag.hlo import HloModule
 from programs import W, X
 

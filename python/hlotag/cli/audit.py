@@ -8,20 +8,16 @@ import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from hlotag._util.progress import step
-from hlotag._util.text import printable
-from hlotag.audit.model import WHERE_IT_WENT, Tag, TagState
-from hlotag.audit.render import model_explorer
-from hlotag.audit.render.table import plain_rows
-from hlotag.audit.views import Audit
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
+
+if TYPE_CHECKING:  # An audit imports JAX, which takes a second; other commands do without.
+    from hlotag.audit.views import Audit
+    from hlotag.cli.condition import Condition
 
 _GRAMMAR = """\
 conditions of --fail-if:
@@ -29,7 +25,7 @@ conditions of --fail-if:
                           KEY and VALUE may hold * and ?. Without KEY, any tag counts.
   dropped[:KEY[=VALUE]]   a tag that no operation could take, or that is on a wrong instruction
   effect[:KEY[=VALUE]]    the compiler reads the key and did not do what it asks for
-  states: {states}
+  states: kept, duplicated, merged, restored, used, moved, cse, folded, dead, lost, unknown
 
 examples:
   hlotag audit module.mlir --html audit.html
@@ -44,102 +40,38 @@ exit status: 0; 1 if a condition holds; 2 if there is nothing to audit or a file
 _LISTED = 20
 
 
-class ConditionError(HlotagError):
-    """A condition of `--fail-if` is malformed."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What makes `hlotag audit` fail.
-
-    Attributes:
-        text: As it was written.
-        states: Which states count.
-        strays: Whether tags on wrong instructions, and those without operation, count.
-        effects: Whether keys count that the compiler reads and did not obey.
-        key: A pattern.
-        value: A pattern.
-    """
-
-    text: str
-    states: frozenset[TagState]
-    strays: bool = False
-    effects: bool = False
-    key: str = "*"
-    value: str = "*"
-
-    @classmethod
-    def parse(cls, text: str) -> Condition:
-        """Reads a condition.
-
-        Args:
-            text: `lost:_scheduling_group_id`.
-
-        Returns:
-            The condition.
-
-        Raises:
-            ConditionError: It is malformed; the message says what there is.
-        """
-        states, colon, tag = text.partition(":")
-        key, equals, value = tag.partition("=")
-        if not states or (colon and not key) or (equals and not value):
-            raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
-        named = [name.strip() for name in states.split(",")]
-        known = {str(state): {state} for state in TagState}
-        known |= {"attention": {TagState.LOST, TagState.MOVED}, "dropped": set(), "effect": set()}
-        unknown = [name for name in named if name not in known]
-        if unknown:
-            raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
-        found = frozenset(state for name in named for state in known[name])
-        return cls(text, found, "dropped" in named, "effect" in named, key or "*", value or "*")
-
-    def violations(self, audit: Audit) -> list[str]:
-        """What of an audit the condition is about.
-
-        Args:
-            audit: Any.
-
-        Returns:
-            A line for each.
-        """
-        lines = plain_rows([tag for tag in audit.tags if self._counts(tag)])
-        if self.strays:
-            strays = [stray for stray in audit.strays if self._matches(stray.key, stray.value)]
-            lines += [printable(f"{s.key}={s.value} on {s.opcode} {s.instruction}") for s in strays]
-            for dropped in audit.dropped:
-                lines += [
-                    printable(f"{key}={value} at {dropped.file}:{dropped.line}")
-                    for key, value in dropped.attrs
-                    if self._matches(key, value)
-                ]
-        if self.effects:
-            disobeyed = [effect for effect in audit.effects if effect.obeyed is False]
-            lines += [printable(str(effect)) for effect in disobeyed if self._matches(effect.key, effect.value)]
-        return lines
-
-    def _counts(self, tag: Tag) -> bool:
-        # How a tag came is a condition as well: none is to be inferred, for instance.
-        return (tag.state in self.states or tag.origin in self.states) and self._matches(tag.key, tag.value)
-
-    def _matches(self, key: str, value: str) -> bool:
-        return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)
-
-
-def main(argv: Sequence[str]) -> int:
-    """Runs `hlotag audit`.
-
-    Args:
-        argv: The arguments after `audit`.
-
-    Returns:
-        The exit status.
-    """
-    args = parser().parse_args(argv)
-    return terminal.run("hlotag audit", 2, lambda: _run(args))
+def add_to(commands: terminal.Commands) -> None:
+    """Adds the command."""
+    parser = terminal.add_command(
+        commands,
+        "audit",
+        _run,
+        failure=2,
+        help="say where every tag of a module went",
+        description="Says where every tag of a program went: a module is compiled for it, a folder of XLA's dumps only read.",
+        epilog=_GRAMMAR,
+    )
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="a StableHLO module, text or bytecode; '-' is standard input")
+    add("--dump-dir", metavar="DIR", help="what XLA_FLAGS=--xla_dump_to named")
+    add("--module", metavar="NAME", help="of a folder: part of the module's name (default: the largest one)")
+    add("--pass-pipeline", metavar="TEXT", default="", help="passes to run on the module first (default: none)")
+    add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
+    add("--xla-passes", action="store_true", help="find out which of XLA's passes changed what")
+    add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
+    add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
+    add("--html", metavar="FILE", help="write a page to look at")
+    add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
+    add("--explore", action="store_true", help="open the graph in Model Explorer, which hlotag[explore] installs")
+    add("--png", metavar="FILE", help="write a figure: .png, .svg or .pdf")
 
 
 def _run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from hlotag.audit.render import model_explorer
+    from hlotag.cli.condition import Condition
+
     conditions = [Condition.parse(text) for text in args.fail_if]
     if args.explore:
         model_explorer.installed()  # Before anything that takes long.
@@ -160,34 +92,6 @@ def _run(args: argparse.Namespace) -> int:
     if args.explore:
         model_explorer.explore(audit)
     return status
-
-
-def parser() -> argparse.ArgumentParser:
-    """The parser of `hlotag audit`.
-
-    Returns:
-        A new one.
-    """
-    parser = argparse.ArgumentParser(
-        prog="hlotag audit",
-        description="Says where every tag of a program went: a module is compiled for it, a folder of XLA's dumps only read.",
-        epilog=_GRAMMAR.format(states=", ".join(map(str, WHERE_IT_WENT))),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("file", nargs="?", metavar="FILE", help="a StableHLO module, text or bytecode; '-' is standard input")
-    add("--dump-dir", metavar="DIR", help="what XLA_FLAGS=--xla_dump_to named")
-    add("--module", metavar="NAME", help="of a folder: part of the module's name (default: the largest one)")
-    add("--pass-pipeline", metavar="TEXT", default="", help="passes to run on the module first (default: none)")
-    add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
-    add("--xla-passes", action="store_true", help="find out which of XLA's passes changed what")
-    add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
-    add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
-    add("--html", metavar="FILE", help="write a page to look at")
-    add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
-    add("--explore", action="store_true", help="open the graph in Model Explorer, which hlotag[explore] installs")
-    add("--png", metavar="FILE", help="write a figure: .png, .svg or .pdf")
-    return parser
 
 
 def _audit(args: argparse.Namespace) -> Audit:

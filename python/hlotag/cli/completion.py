@@ -1,47 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hlotag completion`: what a shell needs to complete the commands, made by the library shtab."""
+"""The command `hlotag completion`: what a shell needs to complete the commands, made by the library shtab."""
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
+from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 from hlotag.passes.pipeline import list_passes
 from hlotag.tagging.keys import catalogue
 
-SHELLS = ("bash", "zsh", "tcsh", "fish")
+_SHELLS = ("bash", "zsh", "tcsh", "fish")
 _FILES = {"FILE": "FILE", "DIR": "DIRECTORY"}
+_EXAMPLES = """\
+examples:
+  eval "$(hlotag completion bash)"          # for this shell
+  hlotag completion bash > ~/.local/share/bash-completion/completions/hlotag
+  hlotag completion zsh --program hlotag-opt > ~/.zfunc/_hlotag-opt
+"""
 
 
-def script(shell: str, parser: argparse.ArgumentParser) -> str:
-    """What a shell is to read.
+def add_to(commands: terminal.Commands, of_all: argparse.ArgumentParser) -> None:
+    """Adds the command; `of_all` is the parser of all commands."""
+    parser = terminal.add_command(
+        commands,
+        "completion",
+        partial(_run, {"hlotag": of_all, "hlotag-opt": commands.choices["opt"]}),
+        help="print what a shell needs to complete these commands",
+        description="Prints what a shell needs to complete these commands: their flags, passes, keys and files.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("shell", choices=_SHELLS)
+    parser.add_argument("--program", choices=("hlotag", "hlotag-opt"), default="hlotag", help="which (default: hlotag)")
 
-    Args:
-        shell: One of `SHELLS`.
-        parser: Of the program to complete.
 
-    Returns:
-        The text.
-
-    Raises:
-        HlotagError: shtab is not installed, or does not know the shell.
-    """
+def _run(parsers: dict[str, argparse.ArgumentParser], args: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError:
         raise HlotagError("completions are made by shtab; install it: pip install 'hlotag[completion]'") from None
-    if shell not in shtab.SUPPORTED_SHELLS:
-        raise HlotagError(f"this shtab knows {', '.join(shtab.SUPPORTED_SHELLS)}, and not {shell}; a newer one may")
-    _complete(parser, shtab)
-    return shtab.complete(parser, shell)
+    if args.shell not in shtab.SUPPORTED_SHELLS:
+        raise HlotagError(f"this shtab knows {', '.join(shtab.SUPPORTED_SHELLS)}, and not {args.shell}; a newer one may")
+    _complete(parsers["hlotag"], shtab)
+    print(shtab.complete(parsers[args.program], args.shell))
+    return 0
 
 
 def _complete(parser: argparse.ArgumentParser, shtab: Any) -> None:
-    """Says which arguments are files, passes and keys."""
+    """Says which arguments are files, passes and keys, and adds the flags that are passes."""
+    for info in list_passes() if parser.prog == "hlotag-opt" else ():
+        parser.add_argument(f"--{info.name}", metavar="OPTIONS", help=info.summary.replace("%", "%%"))
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for command in {id(p): p for p in action.choices.values()}.values():
+            for command in action.choices.values():
                 _complete(command, shtab)
         elif (kind := _FILES.get(str(action.metavar))) is not None:
             action.complete = getattr(shtab, kind)  # type: ignore[attr-defined]

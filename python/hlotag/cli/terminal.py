@@ -1,27 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands have in common: errors in words, and colours."""
+"""What the commands have in common: how they are declared and run, and how they print errors."""
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeAlias
 
 from hlotag._util.files import write_atomically
 from hlotag._util.text import printable
 from hlotag.errors import HlotagError
 
-_COLOURS = {"error": "31", "warning": "35", "note": "36"}
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_STYLES = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan"}
+_SEVERITY = r"(?m)^(?:.*?: )?(?:(?P<error>error:)|(?P<warning>warning:)|(?P<note>note:))"
 _INTERRUPTED = 130  # as shells have it
 
 
-def has_colours(stream: IO[Any]) -> bool:
-    """Whether to write colours to a stream: to terminals that have some, unless NO_COLOR is set (https://no-color.org)."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+def add_command(
+    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], *, failure: int = 1, **kwargs: Any
+) -> argparse.ArgumentParser:
+    """Adds a command to a program.
+
+    Args:
+        commands: Those of the program.
+        name: The command.
+        run: Runs it on its arguments, and returns the exit status.
+        failure: The exit status if it raises.
+        **kwargs: As for `argparse.ArgumentParser`.
+
+    Returns:
+        The command's parser.
+    """
+    parser = commands.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs)
+    parser.set_defaults(run=run, failure=failure, parser=parser)
+    return parser
 
 
 def say(text: str) -> None:
@@ -30,15 +48,13 @@ def say(text: str) -> None:
     Args:
         text: One or more messages, each `place: error: words`.
     """
-    text = printable(text, keep="\n\t")
-    if has_colours(sys.stderr):
-        text = re.sub(
-            r"^((?:.*?: )?)(error|warning|note):",
-            lambda found: f"{found[1]}\x1b[1;{_COLOURS[found[2]]}m{found[2]}:\x1b[0m",
-            text,
-            flags=re.MULTILINE,
-        )
-    print(text, file=sys.stderr)
+    from rich.console import Console
+    from rich.text import Text
+    from rich.theme import Theme
+
+    message = Text(printable(text, keep="\n\t"))
+    message.highlight_regex(_SEVERITY)
+    Console(stderr=True, theme=Theme(_STYLES)).print(message, soft_wrap=True)
 
 
 def write_output(path: str, content: str | bytes) -> None:
@@ -79,7 +95,7 @@ def run(program: str, failure: int, work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # Who reads has seen enough. What is still buffered must not complain when the process ends.
+        # The reader closed the pipe. The interpreter flushes what is still buffered when the process ends; let that succeed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hlotag keys`: the catalogue of keys as a table for a terminal, as JSON, and as the page `docs/keys.md`."""
+"""The command `hlotag keys`: the catalogue of keys as a table for a terminal, as JSON, and as the page `docs/keys.md`."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import io
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 from hlotag.tagging.keys import Key, catalogue
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _HEADER = ("name", "values", "ops", "consumer", "derived")
 _GAP = 2
@@ -40,39 +42,23 @@ is not given. Any other key is free: all values are legal, and derived operation
 """
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs `hlotag keys`.
-
-    Args:
-      argv: the arguments after `keys`.
-
-    Returns:
-      The exit status: 1 if a name or pattern fits no key.
-    """
-    args = parser().parse_args(argv)
-    return terminal.run("hlotag keys", 1, lambda: _print(args))
-
-
-def parser() -> argparse.ArgumentParser:
-    """The parser of `hlotag keys`.
-
-    Returns:
-      A new one.
-    """
-    parser = argparse.ArgumentParser(
-        prog="hlotag keys",
+def add_to(commands: terminal.Commands) -> None:
+    """Adds the command."""
+    parser = terminal.add_command(
+        commands,
+        "keys",
+        _run,
+        help="list the keys that XLA knows, with their legal values",
         description="Lists the keys that XLA knows, with their legal values.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("pattern", nargs="*", metavar="NAME-GLOB", help="only these; * stands for any text, ? for one character")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, descriptions included")
     form.add_argument("--markdown", action="store_true", help="print docs/keys.md")
-    return parser
 
 
-def _print(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     keys = [key for key in catalogue() if not args.pattern or any(fnmatchcase(key.name, p) for p in args.pattern)]
     unmatched = [p for p in args.pattern if not any(fnmatchcase(key.name, p) for key in keys)]
     if unmatched:
@@ -83,9 +69,11 @@ def _print(args: argparse.Namespace) -> int:
     elif args.markdown:
         print(markdown(keys), end="")
     else:
+        from rich.console import Console
+
         # In a file or a pipe a key stays on one line, for grep.
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(table(keys, width, colours=terminal.has_colours(sys.stdout)), end="")
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNBOUNDED)
+        console.print(table(keys, console.width))
     return 0
 
 
@@ -94,31 +82,25 @@ def as_json(key: Key) -> dict[str, object]:
     return {**dataclasses.asdict(key), "values": key.values and {**dataclasses.asdict(key.values), "text": str(key.values)}}
 
 
-def table(keys: Sequence[Key], width: int | None, *, colours: bool) -> str:
+def table(keys: Sequence[Key], width: int) -> Table:
     """The keys in aligned columns.
 
     Args:
       keys: what to list.
-      width: columns of the terminal, to wrap the cells to; None for as wide as it takes.
-      colours: whether to set off the header and the reserved keys by escape sequences.
+      width: columns of the terminal.
 
     Returns:
-      Lines, each with its end.
+      What rich can print.
     """
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    columns = width or _UNBOUNDED
     grid = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
     for name in _HEADER:
-        grid.add_column(name, overflow="fold", no_wrap=name == "name" and columns >= _WIDE)
+        grid.add_column(name, overflow="fold", no_wrap=name == "name" and width >= _WIDE)
     for key in keys:
-        grid.add_row(*map(escape, _cells(key)), style="dim" if key.reserved else "")
-    buffer = io.StringIO()
-    console = Console(file=buffer, width=columns, force_terminal=colours, no_color=not colours, highlight=False)
-    console.print(grid)
-    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+        grid.add_row(*map(Text, _cells(key)), style="dim" if key.reserved else "")
+    return grid
 
 
 def _cells(key: Key) -> tuple[str, ...]:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When does `hlotag audit --fail-if` fail?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from hlotag._util.text import printable
+from hlotag.audit.model import Tag, TagState
+from hlotag.audit.render.table import plain_rows
+from hlotag.audit.views import Audit
+from hlotag.errors import HlotagError
+
+
+class ConditionError(HlotagError):
+    """A condition of `--fail-if` is malformed."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What makes `hlotag audit` fail.
+
+    Attributes:
+        text: As it was written.
+        states: Which states count.
+        strays: Whether tags on wrong instructions, and those without operation, count.
+        effects: Whether keys count that the compiler reads and did not obey.
+        key: A pattern.
+        value: A pattern.
+    """
+
+    text: str
+    states: frozenset[TagState]
+    strays: bool = False
+    effects: bool = False
+    key: str = "*"
+    value: str = "*"
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Reads a condition.
+
+        Args:
+            text: `lost:_scheduling_group_id`.
+
+        Returns:
+            The condition.
+
+        Raises:
+            ConditionError: It is malformed; the message says what there is.
+        """
+        states, colon, tag = text.partition(":")
+        key, equals, value = tag.partition("=")
+        if not states or (colon and not key) or (equals and not value):
+            raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
+        named = [name.strip() for name in states.split(",")]
+        known = {str(state): {state} for state in TagState}
+        known |= {"attention": {TagState.LOST, TagState.MOVED}, "dropped": set(), "effect": set()}
+        unknown = [name for name in named if name not in known]
+        if unknown:
+            raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
+        found = frozenset(state for name in named for state in known[name])
+        return cls(text, found, "dropped" in named, "effect" in named, key or "*", value or "*")
+
+    def violations(self, audit: Audit) -> list[str]:
+        """What of an audit the condition is about.
+
+        Args:
+            audit: Any.
+
+        Returns:
+            A line for each.
+        """
+        lines = plain_rows([tag for tag in audit.tags if self._counts(tag)])
+        if self.strays:
+            strays = [stray for stray in audit.strays if self._matches(stray.key, stray.value)]
+            lines += [printable(f"{s.key}={s.value} on {s.opcode} {s.instruction}") for s in strays]
+            for dropped in audit.dropped:
+                lines += [
+                    printable(f"{key}={value} at {dropped.file}:{dropped.line}")
+                    for key, value in dropped.attrs
+                    if self._matches(key, value)
+                ]
+        if self.effects:
+            disobeyed = [effect for effect in audit.effects if effect.obeyed is False]
+            lines += [printable(str(effect)) for effect in disobeyed if self._matches(effect.key, effect.value)]
+        return lines
+
+    def _counts(self, tag: Tag) -> bool:
+        # How a tag came is a condition as well: none is to be inferred, for instance.
+        return (tag.state in self.states or tag.origin in self.states) and self._matches(tag.key, tag.value)
+
+    def _matches(self, key: str, value: str) -> bool:
+        return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)

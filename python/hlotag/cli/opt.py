@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `hlotag opt`, which is also `hlotag-opt`: reads a module, runs passes on it, and writes it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlotag._util.deep import with_room
+from hlotag._util.progress import step
+from hlotag._util.version import VERSION
+from hlotag.cli import terminal
+from hlotag.cli.expectations import Report, compare, find_expectations
+from hlotag.errors import ArgumentError, Diagnostic, ParseError
+from hlotag.host import connection
+from hlotag.host.modules import explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
+from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
+from hlotag.passes.plugins import load_pass_plugin
+
+_SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
+_PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
+_OF_RUN = "run."  # The flags whose destination begins with it are fields of `_core.RunOptions`.
+_PRINTING = ("print_before", "print_after", "print_after_change", "print_after_failure", "timing")
+_EXAMPLES = """\
+examples:
+  hlotag-opt module.mlir --hlotag-propagate-calls --cse -o tagged.mlir
+  hlotag-opt module.mlir --pass-pipeline='hlotag-strip{keys=debug*},canonicalize'
+  hlotag-opt module.mlir --hlotag-resolve --mlir-print-ir-after-change -o /dev/null
+
+"""
+
+
+def add_to(commands: terminal.Commands) -> None:
+    """Adds the command. Flags that its parser does not know are passes."""
+    parser = terminal.add_command(
+        commands,
+        "opt",
+        run,
+        help="run passes on a module, with mlir-opt's flags (also: hlotag-opt)",
+        prog="hlotag-opt",
+        usage="hlotag-opt [options] [--PASS[=OPTIONS] ...] [file]",
+        description="Runs MLIR passes, hlotag's and jaxlib's, on a module as JAX makes them.",
+        epilog=_EXAMPLES + _describe_passes(),
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("file", nargs="?", default="-", metavar="FILE", help="text or bytecode; '-' is standard input")
+    add("-o", dest="output", default="-", metavar="FILE", help="where to write the result")
+    add("--pass-pipeline", metavar="TEXT", help="for example 'builtin.module(hlotag-strip{keys=a,b},cse)'")
+    add("--load-pass-plugin", action="append", default=[], metavar="FILE", help="a library with passes, or its entry point")
+    add("--split-input-file", action="store_true", help="split at lines '// -----' and process each part on its own")
+    add("--verify-diagnostics", action="store_true", help="check diagnostics against the expected-... comments")
+    add("--verify-roundtrip", action="store_true", help="check that the result survives printing and parsing")
+    add("--allow-unregistered-dialect", action="store_true", help="accept operations of unknown dialects")
+    add("--emit-bytecode", action="store_true", help="write bytecode")
+    add("--mlir-disable-threading", action="store_true", help="accepted for compatibility; one thread is used anyway")
+    add("--version", action="version", version=f"hlotag {VERSION}", help="print hlotag's version")
+    _add_run_options(parser)
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    def add(flag: str, name: str, help: str | None = None, action: str = "store_true", **kwargs: Any) -> None:
+        parser.add_argument(flag, dest=_OF_RUN + name, help=help, action=action, **kwargs)
+
+    boolean = {"nargs": "?", "type": _flag, "const": True, "default": True, "metavar": "BOOL"}
+    add("--verify-each", "verify", "verify after passes", "store", **boolean)
+    for when in ("before", "after"):
+        add(f"--mlir-print-ir-{when}", f"print_{when}", action="extend", type=_names, default=[], metavar="PASSES")
+        add(f"--mlir-print-ir-{when}-all", f"print_{when}", action="append_const", const="all")
+    add("--mlir-print-ir-after-change", "print_after_change")
+    add("--mlir-print-ir-after-failure", "print_after_failure")
+    add("--mlir-print-ir-module-scope", "print_module_scope")
+    add("--mlir-print-debuginfo", "print_debug_info", "print locations")
+    add("--mlir-print-local-scope", "print_local_scope", "print locations and attributes in place, without aliases")
+    add("--mlir-print-op-generic", "print_generic")
+    add("--mlir-timing", "timing")
+    add("--debug-origins", "debug_origins", "record in hlotag.origins where the entries come from that passes add")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command; `args.passes` has the flags that are passes."""
+    for plugin in args.load_pass_plugin:
+        load_pass_plugin(plugin)
+    pipeline = _pipeline_of(args.pass_pipeline, args.passes, list(args.parser._option_string_actions))
+    connection.ensure()
+    return _Opt(args, pipeline).run()
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in ("1", "true"):
+        return True
+    if text.lower() in ("0", "false"):
+        return False
+    raise argparse.ArgumentTypeError(f"expected true or false, not {text!r}")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _describe_passes() -> str:
+    lines = ["passes (and those that jaxlib registers, such as --canonicalize and --cse):"]
+    for info in list_passes():
+        lines.append(f"  --{info.name:<30} {info.summary}")
+        lines += [f"      {o.name}=<{o.type}>: {o.description} (default: {o.default})" for o in info.options]
+    return "\n".join(lines)
+
+
+def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str]) -> str:
+    """One pipeline from `--pass-pipeline` or from a flag for each pass, in the order given; `options` are the other flags."""
+    elements = []
+    for flag in flags:
+        match = _PASS_FLAG.fullmatch(flag)
+        if match is None:
+            raise ArgumentError(f"unexpected argument {flag!r}; one file and flags are expected")
+        if meant := difflib.get_close_matches(f"--{match['name']}", options, n=1, cutoff=0.85):
+            raise ArgumentError(f"no such flag or pass: --{match['name']}; did you mean {meant[0]}?")
+        elements.append(f"{match['name']}{{{match['options']}}}" if match["options"] else match["name"])
+    if text is not None and elements:
+        raise ArgumentError("use either --pass-pipeline or a flag for each pass, not both")
+    return pipeline_text(text if text is not None else elements)
+
+
+@dataclass
+class _Part:
+    """A part of the input that is processed on its own.
+
+    Attributes:
+        source: Its text, with empty lines in front so that line numbers are those of the file; or bytecode.
+        reports: What was reported about it.
+        output: The result, None if there is none.
+    """
+
+    source: str | bytes
+    reports: list[Report] = field(default_factory=list)
+    output: str | bytes | None = None
+
+
+class _Opt:
+    """One run of `hlotag-opt`."""
+
+    def __init__(self, args: argparse.Namespace, pipeline: str) -> None:
+        self.args = args
+        self.pipeline = pipeline
+        self.options = {n.removeprefix(_OF_RUN): value for n, value in vars(args).items() if n.startswith(_OF_RUN)}
+        self.filename = "<stdin>" if args.file == "-" else args.file
+        self.failed = False
+        self._check_names()
+
+    def run(self) -> int:
+        parts = [_Part(source) for source in self._read()]
+        for part in parts:
+            self._process(part)
+            if self.args.verify_diagnostics:
+                self._check_reports(part)
+        if self.args.verify_diagnostics or not self.failed or len(parts) > 1:
+            self._write([part.output for part in parts if part.output is not None])
+        return 1 if self.failed else 0
+
+    def _check_names(self) -> None:
+        known = {info.name for info in list_passes()} | {"all"}
+        for name in [*self.options["print_before"], *self.options["print_after"]]:
+            if name not in known and not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self.pipeline):
+                raise ArgumentError(f"--mlir-print-ir-...={name}: no such pass is in the pipeline {self.pipeline!r}")
+
+    def _read(self) -> Iterator[str | bytes]:
+        with step(f"reading {self.filename}"):
+            raw = sys.stdin.buffer.read() if self.args.file == "-" else Path(self.args.file).read_bytes()
+        if raw.startswith(b"ML\xefR"):
+            yield raw
+            return
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            raise ParseError(f"{self.filename}: neither bytecode nor UTF-8 text: {error}") from None
+        if not self.args.split_input_file:
+            yield text
+            return
+        start = 0
+        for marker in [*_SPLIT_MARKER.finditer(text), None]:
+            end = marker.start() if marker else len(text)
+            yield "\n" * text.count("\n", 0, start) + text[start:end]
+            start = marker.end() if marker else end
+
+    def _process(self, part: _Part) -> None:
+        with new_context(allow_unregistered_dialects=self.args.allow_unregistered_dialect):
+            with step(f"parsing {self.filename}", len(part.source)):
+                module, problems = try_parse(part.source)
+            if module is None:
+                self._fail(part, problems)
+                return
+            with self._running():
+                result = run_and_report(module, self.pipeline, **self.options)
+            diagnostics = [Diagnostic.of(diagnostic) for diagnostic in result.diagnostics]
+            if not result.ok:
+                self._fail(part, diagnostics)
+                return
+            self._report(part, diagnostics)
+            depth = nesting_depth(part.source)
+            with step("writing the result", len(part.source)):
+                part.output = with_room(depth, lambda: self._print(module))
+            if self.args.verify_roundtrip:
+                self._check_roundtrip(module)
+
+    def _running(self) -> AbstractContextManager[None]:
+        # Text that passes print must not meet a line that is overwritten.
+        prints = any(self.options[name] for name in _PRINTING)
+        return nullcontext() if prints else step(f"running {self.pipeline}")
+
+    def _print(self, module: Any) -> str | bytes:
+        if self.args.emit_bytecode:
+            return to_bytecode(module)
+        text = module.operation.get_asm(
+            enable_debug_info=self.options["print_debug_info"],
+            use_local_scope=self.options["print_local_scope"],
+            print_generic_op_form=self.options["print_generic"],
+        )
+        return text if text.endswith("\n") else text + "\n"
+
+    def _check_roundtrip(self, module: Any) -> None:
+        def full_text(of: Any) -> str:
+            return of.operation.get_asm(enable_debug_info=True)
+
+        text = full_text(module)
+        if full_text(parse_module(text)) != text or full_text(parse_module(to_bytecode(module))) != text:
+            terminal.say(f"{self.filename}: error: the result does not survive printing and parsing")
+            self.failed = True
+
+    def _write(self, outputs: list[str | bytes]) -> None:
+        if self.args.emit_bytecode:
+            data = b"".join(output for output in outputs if isinstance(output, bytes))
+        else:
+            data = "// -----\n".join(output for output in outputs if isinstance(output, str)).encode()
+        terminal.write_output(self.args.output, data)
+
+    def _fail(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
+        # With --verify-diagnostics failures may be what the file expects.
+        if not self.args.verify_diagnostics:
+            self.failed = True
+        self._report(part, diagnostics)
+
+    def _report(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
+        for diagnostic in _flatten(diagnostics):
+            line = diagnostic.line if diagnostic.file == "-" else None
+            part.reports.append(Report(diagnostic.severity, line, diagnostic.message))
+        if self.args.verify_diagnostics:
+            return
+        source = part.source if isinstance(part.source, str) else ""
+        for diagnostic in diagnostics:
+            terminal.say(explain(diagnostic, source, self.filename))
+
+    def _check_reports(self, part: _Part) -> None:
+        source = part.source if isinstance(part.source, str) else ""
+        for line, problem in compare(find_expectations(source), part.reports):
+            place = f"{self.filename}:{line}" if line else f"{self.filename}: unknown location"
+            terminal.say(f"{place}: error: {problem}")
+            self.failed = True
+
+
+def _flatten(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    for diagnostic in diagnostics:
+        yield diagnostic
+        yield from _flatten(diagnostic.notes)
