@@ -41,6 +41,7 @@ from train_module import lower
 
 import hlotag
 from hlotag import _core
+from hlotag._compat.bindings import capsule
 from hlotag.host import connection
 from hlotag.lowering.staging import without_passes
 
@@ -63,7 +64,7 @@ def build_bare_walk(folder: pathlib.Path):
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = _core.table_address()
-    return lambda module: function(table, pointer(module.operation._CAPIPtr, b"jaxlib.mlir.ir.Operation._CAPIPtr"))
+    return lambda module: function(table, pointer(capsule(module), b"jaxlib.mlir.ir.Operation._CAPIPtr"))
 
 
 def python_walk(module: ir.Module) -> None:

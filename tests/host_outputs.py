@@ -14,6 +14,7 @@ from typing import Any
 
 import hlotag
 from hlotag import _core
+from hlotag._compat.bindings import capsule
 from hlotag.host import connection
 from hlotag.host.modules import new_context, parse_module, to_bytecode
 from hlotag.passes.pipeline import run_and_report
@@ -29,7 +30,7 @@ def outcome(source: str | bytes, pipeline: str) -> dict[str, Any]:
             return {"refused": str(error)}
         text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
         entries: list[dict[str, str]] = []
-        _core.any_entries(module.operation._CAPIPtr, lambda found: bool(entries.append(found)))
+        _core.any_entries(capsule(module), lambda found: bool(entries.append(found)))
         return {
             "ok": result.ok,
             "failing": result.failing_pass,

@@ -51,6 +51,8 @@ MISTAKES = {
         "attrs must be a mapping of keys to values, got ndarray",
     ),
     "a call's empty metadata": (lambda: hlotag.xla_metadata_call2(jnp.sin, []), "attrs must be a mapping .* got list"),
+    "what derived operations get": (lambda: hlotag.tag(X, {"k": "v"}, grad=X), r"grad must be 'same', .*, got array\("),
+    "what derived calls get": (lambda: hlotag.xla_metadata_call2(jnp.sin, {}, ad_metadata=X), "ad_metadata must be 'same', "),
     "what is decorated": (lambda: hlotag.tagged({"k": "v"})(3), "expected a callable to decorate, got 3"),
     "a class method": (lambda: hlotag.tagged({"k": "v"})(classmethod(print)), "got <classmethod.* write @classmethod, .* above"),
     "a long text": (lambda: a_rule(phase=LONG), r"rule field 'phase' must be .*, got 'x{90,100}\.\.\.x{90,100}'$"),

@@ -15,6 +15,7 @@ from jax.extend import xla
 import hlo_programs
 import hlotag
 from hlotag import _core
+from hlotag._compat.bindings import capsule
 from hlotag.hlo.module import of_executable
 from hlotag.host import connection
 from hlotag.host.modules import new_context, parse_module
@@ -221,7 +222,7 @@ def test_entries_of_operations_are_asked_for_until_some_are_accepted():
         module = parse_module(WITH_ENTRIES)
         for accepted, expected in (({"a": "1"}, 1), ({"b": "1"}, 2), ({}, 2)):
             asked.clear()
-            assert _core.any_entries(module.operation._CAPIPtr, accepts) == bool(accepted)
+            assert _core.any_entries(capsule(module), accepts) == bool(accepted)
             assert asked == [{"a": "1"}, {"b": "1"}][:expected]
 
 

@@ -174,6 +174,7 @@ def test_options_nested_deeper_than_any_stack(which):
 
 REFERENCES = """
 from hlotag import _core, run_passes
+from hlotag._compat.bindings import capsule
 from hlotag.host.modules import new_context, parse_module
 TEXTS = {
     "nested": '''
@@ -211,7 +212,7 @@ def test_arguments_that_no_call_gives_are_made_by_nothing(name, run_python):
     code = (
         f"{REFERENCES}\nwith new_context():\n    module = parse_module(TEXTS['{name}'])\n"
         "    run_passes(module, 'hlotag-strip')\n"
-        "    program = _core.number_operations(module.operation._CAPIPtr, 'ab', every=True)\n"
+        "    program = _core.number_operations(capsule(module), 'ab', every=True)\n"
         "print([program[i][2] for i in range(len(program)) if program[i][0] == 'stablehlo.cosine'])\n"
     )
     done = run_python(code, MALLOC_PERTURB_="85")

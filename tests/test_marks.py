@@ -30,7 +30,7 @@ def test_equations_stay_as_they_are():
 
 
 def test_an_error_in_making_a_mark_ends_the_equations():
-    def fail(equation):
+    def fail(primitive, context, stack):
         raise ValueError("no mark for this context")
 
     with hlotag.tagged({"k": "v"}):

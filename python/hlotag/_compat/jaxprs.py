@@ -61,13 +61,16 @@ class _MarkElement:
 
 
 def marked_equations(
-    equations: Iterable[Any], mark_of: Callable[[Any], tuple[str, Any] | None], on_value_tag: Callable[[], None]
+    equations: Iterable[Any],
+    mark_of: Callable[[Any, Any, tuple[Any, ...]], tuple[str, Any] | None],
+    on_value_tag: Callable[[], None],
 ) -> Iterator[Any]:
     """Marks equations.
 
     Args:
       equations: those of a jaxpr, which stay as they are.
-      mark_of: the text of an equation's mark and the context that it is to have; None if it is not to be marked.
+      mark_of: from an equation's primitive, context and name stack to the text of its mark and the context that replaces its own;
+        None for an equation that gets no mark.
       on_value_tag: called for each value tag of JAX's own.
 
     Yields:
@@ -78,7 +81,8 @@ def marked_equations(
             on_value_tag()
         source = equation.source_info
         stack = without_identities(source.name_stack.stack)
-        if (mark := mark_of(equation)) is None and stack is source.name_stack.stack:
+        mark = mark_of(equation.primitive, equation.ctx, source.name_stack.stack)
+        if mark is None and stack is source.name_stack.stack:
             yield equation
             continue
         text, context = mark or ("", equation.ctx)

@@ -69,6 +69,11 @@ def ambient_metadata_is(metadata: Metadata) -> Iterator[None]:
         restore_ambient_metadata(previous)
 
 
+def metadata_of(context: Any) -> Metadata:
+    """The XLA metadata of an equation context."""
+    return context.xla_metadata or {}
+
+
 def with_metadata(context: Any, metadata: Metadata) -> Any:
     """The equation context that equals `context` but for its XLA metadata, which is `metadata`."""
     # The manager merges the context's own metadata into the ambient one, so it is set after entering; every other part of the
@@ -99,7 +104,7 @@ def equation_behind(value: Any) -> Any | None:
 
     Returns:
       A mutable equation of a jaxpr trace; a tracer of the older partial evaluation, whose equation is an immutable recipe
-      (`is_recipe`, `retag_recipe`); or None, for arguments, constants and concrete arrays.
+      (`is_recipe`); or None, for arguments, constants and concrete arrays.
     """
     tracer = _jaxpr_tracer(value)
     return tracer.parent if isinstance(tracer, pe.DynamicJaxprTracer) else tracer
@@ -232,9 +237,12 @@ def _jaxpr_tracers(value: Any) -> Iterator[Any]:
             yield from _jaxpr_tracers(held)
 
 
-def retag_recipe(tracer: Any, update: Callable[[Any], Any]) -> None:
-    """Gives the equation behind a partial-evaluation tracer the context `update(old context)`."""
-    recipe = tracer.recipe
+def retag(equation: Any, update: Callable[[Any], Any]) -> None:
+    """Gives an equation of `equation_behind` the context `update(old context)`."""
+    if not is_recipe(equation):
+        equation.ctx = update(equation.ctx)
+        return
+    recipe = equation.recipe
     new = recipe._replace(ctx=update(recipe.ctx), params=_retagged_if_inlined(recipe.params, update))
     for ref in recipe.out_tracer_refs:
         if (out := ref()) is not None:

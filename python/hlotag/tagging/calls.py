@@ -16,7 +16,7 @@ from hlotag import _compat
 from hlotag._util.arguments import shown
 from hlotag.errors import TagError
 from hlotag.tagging.state import active
-from hlotag.tagging.tags import Block, Grad, as_metadata, tag, tagged
+from hlotag.tagging.tags import Block, Grad, as_grad, as_metadata, tag, tagged
 
 
 def fuse_limit() -> Block:
@@ -80,21 +80,18 @@ def xla_metadata_call2(
     if isinstance(f, Mapping) and metadata is None:
         f, metadata = None, f
     entries = as_metadata({} if metadata is None else metadata)
-    if isinstance(ad_metadata, Mapping):
-        ad_metadata = as_metadata(ad_metadata)
-    elif ad_metadata not in ("same", "drop"):
-        raise TagError(f"ad_metadata must be 'same', 'drop' or a mapping of keys to values, got {shown(ad_metadata)}")
+    grad = as_grad(ad_metadata, "ad_metadata")
     if f is None:
-        return lambda g: _tagged_call(g, entries, ad_metadata)
-    return _tagged_call(f, entries, ad_metadata)
+        return lambda g: _tagged_call(g, entries, grad)
+    return _tagged_call(f, entries, grad)
 
 
-def _tagged_call(f: Any, entries: dict[str, Any], ad_metadata: Grad) -> Callable:
+def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
     if not callable(f):
         raise TagError(f"expected a callable to wrap, got {shown(f)}")
-    if (jax_call := _compat.jax_metadata_call(f, entries, ad_metadata)) is not None:
+    if (jax_call := _compat.jax_metadata_call(f, entries, grad)) is not None:
         return functools.wraps(f)(jax_call)
-    same = None if ad_metadata == "same" else _compat.jax_metadata_call(f, entries, "same")
+    same = None if grad == "same" else _compat.jax_metadata_call(f, entries, "same")
 
     def xla_metadata_call(*args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
@@ -105,6 +102,6 @@ def _tagged_call(f: Any, entries: dict[str, Any], ad_metadata: Grad) -> Callable
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if active() is None and same is not None:
             return same(*args, **kwargs)
-        return tag(staged(*args, **kwargs), entries, grad=ad_metadata)
+        return tag(staged(*args, **kwargs), entries, grad=grad)
 
     return wrapped

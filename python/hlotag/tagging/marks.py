@@ -70,18 +70,18 @@ class _ReservedUse:
 reserved = _ReservedUse()
 
 
-def split_phases(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
+def entries_of(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
     """The entries for forward ops, and those for ops that autodiff derives, from the metadata of a context."""
     forward: Entries = {}
-    phases: Entries = {}
+    grad: Entries = {}
     for key, value in metadata.items():
         if not isinstance(value, Reserved):
             forward[key] = as_text(value)
         elif key.startswith(GRAD):
-            phases[key.removeprefix(GRAD)] = value.text
+            grad[key.removeprefix(GRAD)] = value.text
         else:
             forward[key] = value.text
-    return forward, forward | phases
+    return forward, forward | grad
 
 
 # What a scope would be read for: a mark, a transformation, a separator that belongs to a mark.
@@ -137,25 +137,25 @@ class Marker:
     def _note_value_tag(self) -> None:
         self.has_value_tags = True
 
-    def _mark_of(self, equation: Any) -> tuple[str, Any] | None:
-        context = equation.ctx
-        if not self._identify and not context.xla_metadata:
+    def _mark_of(self, primitive: Any, context: Any, stack: tuple[Any, ...]) -> tuple[str, Any] | None:
+        is_tagged = bool(_compat.metadata_of(context))
+        if not self._identify and not is_tagged:
             return None
         if self._blank:
             return "", _compat.with_metadata(context, {})
         _, start, plain = self._contexts.get(id(context)) or self._add_context(context)
-        chain = self._chains.of(equation.source_info.name_stack.stack, equation.primitive) if self._identify else ""
-        if not chain and not context.xla_metadata:
+        chain = self._chains.of(stack, primitive) if self._identify else ""
+        if not chain and not is_tagged:
             return None
         return (f"{start}:{chain}\x01" if chain else start + "\x01"), plain
 
     def _add_context(self, context: Any) -> tuple[Any, str, Any]:
-        metadata = context.xla_metadata or {}
-        phases = split_phases(metadata)
-        key = tuple(tuple(sorted(entries.items())) for entries in phases)
+        metadata = _compat.metadata_of(context)
+        row = entries_of(metadata)
+        key = tuple(tuple(sorted(entries.items())) for entries in row)
         index = self._index.setdefault(key, len(self.table))
         if index == len(self.table):
-            self.table.append(phases)
+            self.table.append(row)
         plain = _compat.with_metadata(context, {}) if metadata else context
         return self._contexts.setdefault(id(context), (context, f"\x01hlotag#{index}", plain))
 
@@ -200,10 +200,10 @@ def _name_as_lowered(scope: str) -> str:
     return scope if _lowering.marker is None else _lowering.marker.name(scope)
 
 
-def _as_jax_has_it(equation: Any) -> tuple[str, Any] | None:
-    metadata = equation.ctx.xla_metadata or {}
+def _as_jax_has_it(_: Any, context: Any, stack: tuple[Any, ...]) -> tuple[str, Any] | None:
+    metadata = _compat.metadata_of(context)
     plain = {key: value for key, value in metadata.items() if not isinstance(value, Reserved)}
-    return None if len(plain) == len(metadata) else ("", _compat.with_metadata(equation.ctx, plain))
+    return None if len(plain) == len(metadata) else ("", _compat.with_metadata(context, plain))
 
 
 def attach_table(module: Any, marker: Marker) -> None:

@@ -62,10 +62,10 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
       TagError: a key is reserved, a value has no text form or is not legal for its key, or `grad` is none of the three.
     """
     metadata = as_metadata(attrs)
-    phases = _phases(metadata, grad)
+    grad_entries = _grad_entries(metadata, grad)
     if active() is None:
         return _compat.jax_value_tag(value, metadata)
-    metadata |= _in_phase(phases)
+    metadata |= _unless_transposing(grad_entries)
     for leaf in jax.tree.leaves(value):
         if _compat.is_array(leaf) or isinstance(leaf, np.ndarray | np.generic):  # A constant, about which the user is warned.
             tag_equations(leaf, metadata)
@@ -88,15 +88,15 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
       ScopeError: on entering it, while another asyncio task holds one open.
     """
     metadata = as_metadata(attrs, removable=True)
-    return Block(metadata, _phases(metadata, grad))
+    return Block(metadata, _grad_entries(metadata, grad))
 
 
 class Block:
     """The block and decorator form of a tag; made by `tagged` and `set_xla_metadata`."""
 
-    def __init__(self, metadata: dict[str, str | None], phases: dict[str, Reserved]):
+    def __init__(self, metadata: dict[str, str | None], grad_entries: dict[str, Reserved]):
         self._metadata = metadata
-        self._phases = phases
+        self._grad_entries = grad_entries
 
     def __enter__(self) -> None:
         scopes.tags.check()  # What another task's block says would become part of this one's.
@@ -108,7 +108,7 @@ class Block:
             ambient.pop(GRAD + key, None)
         ambient |= self._metadata
         if active() is not None:  # Without the stage nobody would take what is reserved out again.
-            ambient = note_removals(ambient) | _in_phase(self._phases)
+            ambient = note_removals(ambient) | _unless_transposing(self._grad_entries)
         ambient = {key: value for key, value in ambient.items() if value is not None}
         previous = _compat.swap_ambient_metadata(ambient)
         return lambda: _compat.restore_ambient_metadata(previous)
@@ -145,7 +145,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
         for one, result in known:  # Not by `id`, of which all hear that listen to Python's audit events.
             if one is context:
                 return result
-        old = context.xla_metadata or {}
+        old = _compat.metadata_of(context)
         own = {k.removeprefix(GRAD) for k in old} if original is not value else set()
         new = {k: v for k, v in metadata.items() if k.removeprefix(GRAD) not in own}
         kept.difference_update(new)
@@ -154,10 +154,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
         return known[-1][1]
 
     for equation in equations:
-        if _compat.is_recipe(equation):
-            _compat.retag_recipe(equation, retagged)
-        else:
-            equation.ctx = retagged(equation.ctx)
+        _compat.retag(equation, retagged)
     if kept:
         _drop(
             {key: metadata[key] for key in kept},
@@ -262,7 +259,7 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
         check(key, text)
-    return entries | _in_phase(_phases(entries, keys.BY_KEY))
+    return entries | _unless_transposing(_grad_entries(entries, keys.BY_KEY))
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,24 +269,38 @@ def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: UNSET if value is None else value for key, value in metadata.items()}
 
 
-def _phases(metadata: Mapping[str, Any], grad: Grad) -> dict[str, Reserved]:
+def as_grad(grad: Any, name: str = "grad") -> Grad:
+    """Checks what a caller gave for derived operations.
+
+    Args:
+      grad: "same", "drop", or a mapping, whose values become text.
+      name: of the argument.
+
+    Raises:
+      TagError: it is none of the three.
+    """
+    if isinstance(grad, Mapping):
+        return as_metadata(grad)
+    if not isinstance(grad, str) or grad not in ("same", "drop"):
+        raise TagError(f"{name} must be 'same', 'drop' or a mapping of keys to values, got {shown(grad)}")
+    return grad
+
+
+def _grad_entries(metadata: Mapping[str, Any], grad: Any) -> dict[str, Reserved]:
     """The reserved entries that say what derived operations get."""
-    kept: Mapping[str, Any] = {}
     if grad is keys.BY_KEY:
         return {GRAD + key: UNSET for key in keys.dropped(metadata) if metadata[key] is not None}
+    grad = as_grad(grad)
     if grad == "same":
         return {}
-    if grad != "drop":
-        if not isinstance(grad, Mapping):
-            raise TagError(f"grad must be 'same', 'drop' or a mapping of keys to values, got {shown(grad)}")
-        kept = as_metadata(grad)
+    kept = {} if grad == "drop" else grad
     dropped = {GRAD + key: UNSET for key, value in metadata.items() if value is not None}
     return dropped | {GRAD + key: Reserved(value) for key, value in kept.items()}
 
 
-def _in_phase(phases: dict[str, Reserved]) -> dict[str, Reserved]:
-    """What of `phases` holds now: for operations that a backward rule of the user computes, they are not derived but meant."""
-    if not phases or _compat.is_transposing():
+def _unless_transposing(grad_entries: dict[str, Reserved]) -> dict[str, Reserved]:
+    """`grad_entries`; none while a backward rule of the user is traced, whose operations a tag means as forward ones."""
+    if not grad_entries or _compat.is_transposing():
         return {}
     reserved.is_used = True
-    return phases
+    return grad_entries
