@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hlotag
+from hlotag.tagging import keys
 
 X = np.ones((2, 2), np.float32)
 
@@ -18,7 +19,8 @@ def test_dir_has_public_names_only():
     assert modules == {"audit", "xla"} and set(hlotag.__all__) == set(names) - {"__version__"}
 
 
-def test_types_of_results_are_public():
+def test_types_of_results_are_public(monkeypatch):
+    monkeypatch.setattr(keys, "_registered", {})
     assert isinstance(hlotag.list_passes()[0], hlotag.PassInfo)
     options = [option for info in hlotag.list_passes() for option in info.options]
     assert isinstance(options[0], hlotag.PassOption)

@@ -11,7 +11,7 @@
 // MISSING: hlotag-opt: error: {{.*}}.none: No such file or directory
 // RUN: %python -c "open('%t.toml', 'w').write('[[rule]]\nop = \"a\"\nattrs = {k = \"v\"}\n\n[[rule]]\nattrs = {k = \"v\"}\nop = \"a\"\nphase = \"sideways\"\n')"
 // RUN: not hlotag-opt %s --hlotag-attach="rules-file=%t.toml" 2>&1 | FileCheck %s --check-prefix=FIELD
-// FIELD: hlotag-opt: error: {{.*}}.toml:8: rule 2: rule field 'phase' must be one of forward, backward, both, got 'sideways'
+// FIELD: hlotag-opt: error: {{.*}}.toml:8: rule 2: rule field 'phase' must be 'forward', 'backward' or 'both', got 'sideways'
 // FIELD-NEXT: {{^}}  phase = "sideways"
 
 // REPORT: warning: rule 3 ({{.*}}rules.toml:10) sets 'j' to "later" where rule 1 ({{.*}}rules.toml:2) sets it to "file"; the later rule wins

@@ -1,74 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what callers give; each error names the argument and shows what was given."""
+"""Checks of callers' arguments. Each error names the argument and quotes its value."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import reprlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from hlotag.errors import ArgumentError, HlotagError
+from hlotag.errors import ArgumentError
 
 _shortened = reprlib.Repr()
 _shortened.maxstring = _shortened.maxlong = _shortened.maxother = 200
 
+Error = type[ArgumentError]
+
 
 def shown(value: Any) -> str:
-    """`value` for a message: as Python writes it, on one line and without its middle if it is long."""
+    """`value` for a message: its repr on one line, without its middle if it is long."""
     try:
         return " ".join(_shortened.repr(value).split())
     except ValueError:  # An int of more digits than Python writes.
         return f"<{type(value).__name__}>"
 
 
-def check_text(what: str, text: str, error: type[HlotagError] = ArgumentError) -> None:
-    """Checks that C++, whose text is UTF-8, can be given `text`.
-
-    Args:
-      what: what the error calls it.
-      text: the text.
-      error: its type.
-
-    Raises:
-      HlotagError: it has half of a character, as names of files that are no UTF-8 have.
-    """
+def check_text(what: str, text: str, error: Error = ArgumentError) -> None:
+    """Raises unless `text` can be encoded as UTF-8, which C++ takes; file names may hold lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError as reason:
         raise error(f"{what}: {shown(text)} is not text that UTF-8 can write: {reason.reason}") from None
 
 
-def check_flag(what: str, value: Any, error: type[HlotagError] = ArgumentError) -> None:
-    """Checks that `value` is True or False: text such as "false" would be true.
-
-    Args:
-      what: what the error calls it.
-      value: what was given.
-      error: its type.
-
-    Raises:
-      HlotagError: it is something else.
-    """
+def check_flag(what: str, value: Any) -> None:
+    """Raises unless `value` is True or False: text such as "false" would be true."""
     if not isinstance(value, bool):
-        raise error(f"{what} must be True or False, got {shown(value)}")
+        raise ArgumentError(f"{what} must be True or False, got {shown(value)}")
+
+
+def check_choice(what: str, value: Any, choices: Collection[str], error: Error = ArgumentError, *, besides: str = "") -> None:
+    """Raises unless `value` is one of `choices`; the message also names `besides`, which the caller has excluded."""
+    if not isinstance(value, str) or value not in choices:  # An array would compare element by element.
+        *others, last = [*map(repr, choices), *filter(None, [besides])]
+        raise error(f"{what} must be {', '.join(others)} or {last}, got {shown(value)}")
 
 
 _RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
-def check_decorated(function: Any, block: str, error: type[HlotagError] = ArgumentError) -> None:
-    """Checks that a block around each call of `function` is one around its body.
-
-    Args:
-      function: what is decorated.
-      block: how the block is written.
-      error: its type.
-
-    Raises:
-      HlotagError: it is no function, or a generator or coroutine function.
-    """
+def check_decorated(function: Any, block: str, error: Error = ArgumentError) -> None:
+    """Raises unless a block around each call of `function` is a block around its body; `block` is how users write it."""
     if not callable(function):
         raise error(
             f"expected a callable to decorate, got {shown(function)}; in a class, write @classmethod, @staticmethod and "
@@ -81,40 +64,16 @@ def check_decorated(function: Any, block: str, error: type[HlotagError] = Argume
         )
 
 
-def elements_of(what: str, value: Any, error: type[HlotagError] = ArgumentError) -> list[Any]:
-    """The elements of a list or of whatever else can be gone through.
-
-    Args:
-      what: what the error calls it.
-      value: what was given.
-      error: its type.
-
-    Returns:
-      They, in order.
-
-    Raises:
-      HlotagError: it cannot be gone through.
-    """
+def elements_of(what: str, value: Any) -> list[Any]:
+    """The elements of an iterable; raises if `value` is none."""
     try:
         return list(value)
     except TypeError:
-        raise error(f"{what} must be a list, got {shown(value)} of type {type(value).__name__}") from None
+        raise ArgumentError(f"{what} must be a list, got {shown(value)} of type {type(value).__name__}") from None
 
 
-def path_of(what: str, value: Any, error: type[HlotagError] = ArgumentError) -> Path:
-    """The path that was given; whether something is there is not asked.
-
-    Args:
-      what: what the error calls it.
-      value: what was given.
-      error: its type.
-
-    Returns:
-      The path.
-
-    Raises:
-      HlotagError: it is no path, or one that no file can have.
-    """
+def path_of(what: str, value: Any, error: Error = ArgumentError) -> Path:
+    """`value` as a path, which need not exist; raises if no file can have it."""
     try:
         name = os.fsencode(value)
     except TypeError:

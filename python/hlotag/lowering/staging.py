@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
 from hlotag import _compat, _core
-from hlotag._util.arguments import check_flag, shown
+from hlotag._util.arguments import check_choice, check_flag, shown
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
 from hlotag.host import connection
@@ -179,8 +179,7 @@ def _make(
 ) -> Stage:
     if not isinstance(pipeline, str):
         raise ArgumentError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
-    if on_error not in get_args(OnError):
-        raise ArgumentError(f"on_error must be 'raise' or 'warn', got {shown(on_error)}")
+    check_choice("on_error", on_error, get_args(OnError))
     check_flag("debug_origins", debug_origins)
     connection.ensure()
     text = _complete(pipeline_text(with_rules(pipeline, rules)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hlotag._util.arguments import check_text, path_of, shown
+from hlotag._util.arguments import check_choice, check_text, path_of, shown
 from hlotag.errors import ArgumentError, TagError
 from hlotag.tagging import keys
 from hlotag.tagging.marks import as_text
@@ -62,8 +62,7 @@ class Rule:
             if not isinstance(pattern, str) or not pattern:
                 raise TagError(f"rule field {name!r} must be a non-empty string, got {shown(pattern)}")
             check_text(f"rule field {name!r}", pattern, TagError)
-        if self.phase not in _PHASES:
-            raise TagError(f"rule field 'phase' must be one of {', '.join(_PHASES)}, got {shown(self.phase)}")
+        check_choice("rule field 'phase'", self.phase, _PHASES, TagError)
         if not isinstance(self.attrs, Mapping):
             raise TagError(f"rule field 'attrs' must be a mapping of keys to values, got {shown(self.attrs)}")
         if not self.attrs:
@@ -74,10 +73,9 @@ class Rule:
             fields += self._policies()
         elif isinstance(self.grad, Mapping):
             fields.append(f"grad = {_dictionary(self.grad)}")
-        elif self.grad == "drop":
-            fields.append("grad = {}")
-        elif self.grad != "same":
-            raise TagError(f"rule field 'grad' must be 'same', 'drop' or a mapping, got {shown(self.grad)}")
+        else:
+            check_choice("rule field 'grad'", self.grad, ("same", "drop"), TagError, besides="a mapping of keys to values")
+            fields += ["grad = {}"] if self.grad == "drop" else []
         object.__setattr__(self, "_text", "{" + ", ".join(fields) + "}")
 
     def _policies(self) -> list[str]:

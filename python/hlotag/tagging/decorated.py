@@ -10,11 +10,10 @@ from contextlib import AbstractContextManager
 from types import MethodType
 from typing import Any
 
-from hlotag._util.arguments import check_decorated
-from hlotag.errors import HlotagError
+from hlotag._util.arguments import Error, check_decorated
 
 
-def around(function: Callable, block: AbstractContextManager[Any], written: str, error: type[HlotagError]) -> Callable:
+def around(function: Callable, block: AbstractContextManager[Any], written: str, error: Error) -> Callable:
     """Decorates a callable: each call of it, and of its methods (`.lower` of a jitted function), runs within a block.
 
     Args:
@@ -27,7 +26,7 @@ def around(function: Callable, block: AbstractContextManager[Any], written: str,
       The decorated callable.
 
     Raises:
-      HlotagError: `function` is no callable, or a generator or coroutine function.
+      ArgumentError: `function` is no callable, or a generator or coroutine function.
     """
     check_decorated(function, written, error)
     if not inspect.isfunction(function):

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hlotag._util.arguments import check_text, shown
+from hlotag._util.arguments import check_choice, check_text, elements_of, shown
 from hlotag.errors import TagError
 
 Derived = Literal["same", "drop"]
@@ -418,9 +418,12 @@ def register_key(
     if not isinstance(name, str) or not name:
         raise TagError(f"a key must be a non-empty string, got {shown(name)}")
     check_text("key", name, TagError)
-    if derived not in ("same", "drop"):
-        raise TagError(f"key {name!r}: derived must be 'same' or 'drop', got {shown(derived)}")
-    kinds = (ops,) if isinstance(ops, str) else tuple(ops)
+    check_choice(f"key {name!r}: derived", derived, ("same", "drop"), TagError)
+    if not isinstance(doc, str):
+        raise TagError(f"key {name!r}: doc must be a string, got {shown(doc)}")
+    kinds = (ops,) if isinstance(ops, str) else tuple(elements_of(f"key {name!r}: ops", ops))
+    if not all(isinstance(kind, str) for kind in kinds):
+        raise TagError(f"key {name!r}: ops must be strings, got {shown(ops)}")
     key = Key(name, _values(name, values), kinds, "registered", derived, doc)
     with _lock:
         there = lookup(name)

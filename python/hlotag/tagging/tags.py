@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from hlotag import _compat
-from hlotag._util.arguments import shown
+from hlotag._util.arguments import check_choice, shown
 from hlotag._util.identity import ByIdentity
 from hlotag.errors import TagDropped, TagError
 from hlotag.tagging import keys, scopes, tracing
@@ -281,8 +281,7 @@ def as_grad(grad: Any, name: str = "grad") -> Grad:
     """
     if isinstance(grad, Mapping):
         return as_metadata(grad)
-    if not isinstance(grad, str) or grad not in ("same", "drop"):
-        raise TagError(f"{name} must be 'same', 'drop' or a mapping of keys to values, got {shown(grad)}")
+    check_choice(name, grad, ("same", "drop"), TagError, besides="a mapping of keys to values")
     return grad
 
 

@@ -140,7 +140,7 @@ class Client:
             UnsupportedError: The options ask for several replicas and several partitions.
             XlaError: XLA cannot compile it.
         """
-        callbacks = elements_of("host_callbacks", host_callbacks, ArgumentError)
+        callbacks = elements_of("host_callbacks", host_callbacks)
         program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
         loaded = LoadedExecutable(self._load(program, devices, used, callbacks))
         loaded.check_result_layout(used.executable_build_options.result_layout)
@@ -192,7 +192,7 @@ class Client:
         if not isinstance(serialized, bytes | bytearray | memoryview):
             raise ArgumentError(f"serialized must be bytes, not {type(serialized).__name__}")
         executable, stamp = unstamped(bytes(serialized))
-        callbacks = elements_of("host_callbacks", host_callbacks, ArgumentError)
+        callbacks = elements_of("host_callbacks", host_callbacks)
         if not callbacks and re.search(inputs.PYTHON_CALLBACK.pattern.encode(), executable):
             raise XlaError("the executable calls functions of Python's, which are not in its bytes; give them as host_callbacks")
         given = _one_of(compile_options, options)
@@ -372,7 +372,7 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
     Raises:
         ArgumentError: `asynchronous` is no bool, or `num_devices` no number from 1.
     """
-    check_flag("asynchronous", asynchronous, ArgumentError)
+    check_flag("asynchronous", asynchronous)
     if num_devices is not None and (not isinstance(num_devices, int) or num_devices < 1):
         raise ArgumentError(f"num_devices must be 1 or more, not {shown(num_devices)}")
     return Client(
@@ -389,7 +389,7 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
 
 
 def _listed(devices: Any) -> list[Any]:
-    return [devices] if isinstance(devices, jax.Device) else elements_of("devices", devices, ArgumentError)
+    return [devices] if isinstance(devices, jax.Device) else elements_of("devices", devices)
 
 
 def _compile_explained() -> Any:

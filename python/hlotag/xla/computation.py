@@ -17,7 +17,7 @@ from jax.extend.mlir import ir
 from jax.sharding import PartitionSpec
 
 from hlotag import _compat
-from hlotag._util.arguments import check_flag, elements_of, shown
+from hlotag._util.arguments import check_choice, check_flag, elements_of, shown
 from hlotag.host.modules import to_bytecode
 from hlotag.xla._errors import ArgumentError
 
@@ -94,9 +94,9 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     del instantiate_const_outputs
     if not callable(fun):
         raise ArgumentError(f"xla_computation takes a function, not {shown(fun)}")
-    check_flag("return_shape", return_shape, ArgumentError)
+    check_flag("return_shape", return_shape)
     if tuple_args is not None:
-        check_flag("tuple_args", tuple_args, ArgumentError)
+        check_flag("tuple_args", tuple_args)
     static, donated = _indices("static_argnums", static_argnums), _indices("donate_argnums", donate_argnums)
     axes = _axes(axis_env)
     name = f"xla_computation_{getattr(fun, '__name__', 'unknown')}"
@@ -139,7 +139,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
 
 def _indices(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
-    numbers: list[Any] = [value] if _is_int(value) else elements_of(name, value, ArgumentError)
+    numbers: list[Any] = [value] if _is_int(value) else elements_of(name, value)
     if not all(map(_is_int, numbers)):
         raise ArgumentError(f"{name} must be an int or several, not {value!r}")
     return tuple(map(operator.index, numbers))
@@ -159,8 +159,8 @@ def _within(name: str, numbers: tuple[int, ...], count: int) -> set[int]:
 
 
 def _axes(axis_env: Any) -> dict[Hashable, int]:
-    given = () if axis_env is None else elements_of("axis_env", axis_env, ArgumentError)
-    pairs = [tuple(elements_of("an element of axis_env", pair, ArgumentError)) for pair in given]
+    given = () if axis_env is None else elements_of("axis_env", axis_env)
+    pairs = [tuple(elements_of("an element of axis_env", pair)) for pair in given]
     for pair in pairs:
         if len(pair) != 2 or not _is_int(pair[1]) or pair[1] < 1:
             raise ArgumentError(f"axis_env must have pairs of a name and a size of 1 or more, such as ('i', 4), not {pair!r}")
@@ -173,10 +173,9 @@ def _axes(axis_env: Any) -> dict[Hashable, int]:
 def _platform(name: str | None) -> str:
     if name is None:
         return jax.default_backend()
+    check_choice("backend", name, ("cpu", "gpu", "cuda", "rocm", "tpu"))
     if name == "gpu":  # Which of the two, JAX knows only where there is one.
         return next((p for p in ("cuda", "rocm") if p in jax_backend.backends()), "cuda")
-    if not isinstance(name, str) or name not in {"cpu", "cuda", "rocm", "tpu"}:
-        raise ArgumentError(f"backend must be 'cpu', 'gpu', 'cuda', 'rocm' or 'tpu', not {shown(name)}")
     return name
 
 
