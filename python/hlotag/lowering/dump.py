@@ -46,6 +46,13 @@ def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
 
     Raises:
       ArgumentError: `directory` is no path.
+
+    Examples:
+      >>> import os
+      >>> with hlotag.dump_to("dumps"), hlotag.stage():
+      ...     program = jax.jit(lambda x: hlotag.tag(x + 1, {"k": "v"})).lower(1.0)
+      >>> any(name.endswith("_before.mlir") for name in os.listdir("dumps"))
+      True
     """
     global _directory  # noqa: PLW0603
     previous = _directory

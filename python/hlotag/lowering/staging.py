@@ -63,6 +63,12 @@ def enable(
     Raises:
       ArgumentError: the pipeline names a pass or an option that does not exist.
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
+
+    Examples:
+      >>> hlotag.enable(rules=[hlotag.Rule({"group": "1"}, op="dot_general")])
+      >>> 'group = "1"' in jax.jit(jnp.dot).lower(jnp.ones(4), jnp.ones(4)).as_text()
+      True
+      >>> hlotag.disable()
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with _switching:
@@ -74,7 +80,14 @@ def enable(
 
 
 def disable() -> None:
-    """Turns the process-wide stage off and takes hlotag's hooks out of JAX, unless a `stage(...)` block is still using them."""
+    """Turns the process-wide stage off and takes hlotag's hooks out of JAX, unless a `stage(...)` block is still using them.
+
+    Examples:
+      >>> hlotag.enable()
+      >>> hlotag.disable()
+      >>> hlotag.active() is None
+      True
+    """
     with _switching:
         if (before := state.of_process()) is None:
             return
@@ -112,6 +125,13 @@ def stage(
     Raises:
       ArgumentError, IncompatibleJaxlibError: as for `enable`.
       ArgumentError: what is decorated is no function, or a generator or coroutine function, whose body runs after the call.
+
+    Examples:
+      >>> @hlotag.stage(rules=[hlotag.Rule({"group": "1"}, op="sine")])
+      ... def text():
+      ...     return jax.jit(jnp.sin).lower(1.0).as_text()
+      >>> 'group = "1"' in text()
+      True
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
     return StageBlock(None if pipeline is None else _make(pipeline, rules, **options))

@@ -82,6 +82,10 @@ def list_passes() -> list[PassInfo]:
 
     Returns:
         The passes, sorted by name.
+
+    Examples:
+        >>> [option.name for info in hlotag.list_passes() if info.name == "hlotag-strip" for option in info.options]
+        ['keys']
     """
     from hlotag import _core
 
@@ -99,7 +103,7 @@ def list_passes() -> list[PassInfo]:
 def run_passes(
     module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE, *, verify: bool = True, debug_origins: bool = False
 ) -> ModuleT:
-    """Runs passes on a module; when one of them fails, the module stays as it was.
+    r"""Runs passes on a module; when one of them fails, the module stays as it was.
 
     Args:
         module: An `ir.Module` (of `jax.extend.mlir`), which is changed in place; the text of one; or its MLIR bytecode. Text
@@ -124,6 +128,10 @@ def run_passes(
         ParseError: `module` is text or bytes and cannot be read.
         PassError: A pass failed, or what it left is not valid, or JAX could not call it.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
+
+    Examples:
+        >>> hlotag.run_passes("module { func.func private @unused() }", "symbol-dce")
+        'module {\n}\n'
     """
     text = pipeline_text(pipeline)
     options = {"verify": verify, "debug_origins": debug_origins}

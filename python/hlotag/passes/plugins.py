@@ -29,6 +29,9 @@ def get_include() -> str:
 
     Raises:
         HlotagError: This hlotag was not installed with headers.
+
+    Examples:
+        >>> command = ["c++", "-shared", "-fPIC", "-I", hlotag.get_include(), "my_passes.cpp", "-o", "my_passes.so"]
     """
     directory = Path(__file__).absolute().parent.parent / "include"
     if not (directory / "hlotag" / "src").is_dir():
@@ -50,6 +53,11 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
         ArgumentError: There is no such library or entry point, it is no plugin, it was built for another version of hlotag,
             or one of its passes has a name that is taken; then none of them is registered.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
+
+    Examples:
+        >>> hlotag.load_pass_plugin("my_passes.so")
+        Traceback (most recent call last):
+        hlotag.errors.ArgumentError: 'my_passes.so' is neither a file nor an entry point ...
     """
     path = Path(_find(str(path_of("plugin", plugin)))).absolute()
     check_text("plugin", str(path))

@@ -74,6 +74,14 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         ArgumentError: `pass_` is neither; a field has no default or another type; there is another pass of that name already; or
             pipelines cannot have the name.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
+
+    Examples:
+        >>> @hlotag.register_pass(name="count-sines")
+        ... def count_sines(module):
+        ...     print(str(module).count("stablehlo.sine"))
+        >>> with hlotag.stage("count-sines"):
+        ...     program = jax.jit(jnp.sin).lower(1.0)
+        1
     """
     if pass_ is None:
         return lambda decorated: register_pass(decorated, name=name)

@@ -40,6 +40,13 @@ class Rule:
 
     Raises:
       TagError: no pattern is given, a field has the wrong type or value, a key is reserved, or a value is not legal for its key.
+
+    Examples:
+      >>> rule = hlotag.Rule({"block": "attention"}, op="dot_general", scope="layer_*/attention")
+      >>> layer = jax.named_scope("layer_0/attention")(jnp.dot)
+      >>> with hlotag.stage(rules=[rule]):
+      ...     'block = "attention"' in jax.jit(layer).lower(jnp.ones(4), jnp.ones(4)).as_text()
+      True
     """
 
     attrs: Mapping[str, Any]
@@ -132,7 +139,7 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
 
 
 def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
-    """Reads rules from a TOML file: a list of tables `[[rule]]` whose keys are the fields of `Rule`.
+    r"""Reads rules from a TOML file: a list of tables `[[rule]]` whose keys are the fields of `Rule`.
 
     Args:
       path: the file.
@@ -143,6 +150,12 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     Raises:
       TagError: `path` is no path, the file is not TOML, or a table is not a rule; the message names the file and the table.
       OSError: the file cannot be read.
+
+    Examples:
+      >>> from pathlib import Path
+      >>> _ = Path("rules.toml").write_text('[[rule]]\nop = "sine"\nattrs = {group = "1"}')
+      >>> hlotag.load_rules("rules.toml")[0].op
+      'sine'
     """
     import tomllib  # Its expressions take as long as the rest of this module, which every program imports.
 

@@ -24,6 +24,11 @@ def fuse_limit() -> Block:
 
     Returns:
       A context manager that is also a decorator.
+
+    Examples:
+      >>> with hlotag.stage(), hlotag.fuse_limit():
+      ...     'FUSE_LIMIT = "true"' in jax.jit(jnp.sin).lower(1.0).as_text()
+      True
     """
     return tagged({"FUSE_LIMIT": True})
 
@@ -39,6 +44,14 @@ def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
 
     Raises:
       TagError: `identifier` has no text form.
+
+    Examples:
+      >>> @hlotag.must_fuse_call("softmax")
+      ... def softmax(x):
+      ...     return jax.nn.softmax(x)
+      >>> with hlotag.stage():
+      ...     'MUST_FUSE = "softmax"' in jax.jit(softmax).lower(jnp.ones(4)).as_text()
+      True
     """
     return xla_metadata_call(MUST_FUSE=identifier)
 
@@ -55,6 +68,12 @@ def xla_metadata_call(f: Callable | None = None, /, **meta: Any) -> Callable:
 
     Raises:
       TagError: a value has no text form, or a key is reserved.
+
+    Examples:
+      >>> square = hlotag.xla_metadata_call(lambda x: x * x, block="square")
+      >>> with hlotag.stage():
+      ...     'block = "square"' in jax.jit(square).lower(1.0).as_text()
+      True
     """
     return xla_metadata_call2(f, meta)
 
@@ -76,6 +95,12 @@ def xla_metadata_call2(
 
     Raises:
       TagError: a value has no text form, a key is reserved, `ad_metadata` is none of the three, or `f` cannot be called.
+
+    Examples:
+      >>> square = hlotag.xla_metadata_call2(lambda x: x * x, {"block": "square"}, ad_metadata="drop")
+      >>> with hlotag.stage():
+      ...     'block = "square"' in jax.jit(square).lower(1.0).as_text()
+      True
     """
     if isinstance(f, Mapping) and metadata is None:
         f, metadata = None, f

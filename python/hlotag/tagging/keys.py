@@ -414,6 +414,13 @@ def register_key(
 
     Raises:
       TagError: the name is reserved or known with another meaning, or an argument is none of what it may be.
+
+    Examples:
+      >>> hlotag.register_key("my_priority", values=int, derived="drop", doc="Order of launches.").derived
+      'drop'
+      >>> hlotag.tag(1.0, {"my_priority": "high"})
+      Traceback (most recent call last):
+      hlotag.errors.TagError: key 'my_priority': the value 'high' is not legal; ...
     """
     if not isinstance(name, str) or not name:
         raise TagError(f"a key must be a non-empty string, got {shown(name)}")

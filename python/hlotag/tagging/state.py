@@ -72,7 +72,13 @@ def _made() -> Any:
 
 
 def active() -> Stage | None:
-    """The stage that programs traced in this thread now go through, or None."""
+    """The stage that programs traced in this thread now go through, or None.
+
+    Examples:
+      >>> with hlotag.stage("hlotag-resolve,hlotag-verify"):
+      ...     hlotag.active().pipeline
+      'hlotag-resolve,hlotag-verify'
+    """
     return None if _context is None else _context.value
 
 

@@ -40,6 +40,12 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
 
     Raises:
       TagError: a key is reserved, or a value has no text form or is not legal for its key.
+
+    Examples:
+      >>> with hlotag.stage():
+      ...     program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), group=1)).lower(1.0)
+      >>> 'frontend_attributes = {group = "1"}' in program.as_text()
+      True
     """
     if x is None:
         return tagged(attrs)
@@ -60,6 +66,14 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
 
     Raises:
       TagError: a key is reserved, a value has no text form or is not legal for its key, or `grad` is none of the three.
+
+    Examples:
+      >>> def loss(x):
+      ...     return hlotag.tag(jnp.sin(x), {"group": "1"}, grad={"group": "2"})
+      >>> with hlotag.stage():
+      ...     gradient = jax.jit(jax.grad(loss)).lower(1.0)
+      >>> 'group = "2"' in gradient.as_text()
+      True
     """
     metadata = as_metadata(attrs)
     grad_entries = _grad_entries(metadata, grad)
@@ -86,6 +100,14 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
     Raises:
       TagError: as for `tag`; or what is decorated is a generator or coroutine function, whose body runs after the call.
       ScopeError: on entering it, while another asyncio task holds one open.
+
+    Examples:
+      >>> @hlotag.tagged({"block": "mlp"})
+      ... def mlp(x, w):
+      ...     return jnp.tanh(x @ w)
+      >>> with hlotag.stage():
+      ...     jax.jit(mlp).lower(jnp.ones((2, 2)), jnp.ones((2, 2))).as_text().count('block = "mlp"')
+      2
     """
     metadata = as_metadata(attrs, removable=True)
     return Block(metadata, _grad_entries(metadata, grad))

@@ -90,6 +90,10 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     Raises:
         ArgumentError: A parameter is not as described here.
         ArgumentError: `fun` cannot be called.
+
+    Examples:
+        >>> "sine(" in hlotag.xla_computation(jnp.sin)(1.0).as_hlo_text()
+        True
     """
     del instantiate_const_outputs
     if not callable(fun):
