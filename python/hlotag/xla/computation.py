@@ -122,21 +122,29 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         is_donated += [False] * len(jax.tree.leaves(example_kwargs))
         module, (keepalive, callbacks) = _compat.lower_for_replicas(name, jaxpr, axes, _platform(backend), is_donated)
 
-        in_shardings = _shardings("in_parts", in_parts, tuple(dynamic.values()))
-        out_shardings = _shardings("out_parts", out_parts, out)
-        partitions = _partition_count([*in_shardings.values(), *out_shardings.values()], module)
-        _write_shardings(module, "arg_attrs", in_shardings)
-        _write_shardings(module, "res_attrs", out_shardings)
-
-        built = _compat.module_to_computation(to_bytecode(module), bool(tuple_args))
-        result = Computation(built.as_serialized_hlo_module_proto())
-        result.num_replicas, result.num_partitions = math.prod(axes.values()), partitions
+        shardings = {
+            "arg_attrs": _shardings("in_parts", in_parts, tuple(dynamic.values())),
+            "res_attrs": _shardings("out_parts", out_parts, out),
+        }
+        result = _computation(module, shardings, is_tupled=bool(tuple_args))
+        result.num_replicas = math.prod(axes.values())
         result.keepalive, result.host_callbacks = keepalive, tuple(callbacks or ())
         if not return_shape:
             return result
         return result, jax.tree.map(lambda leaf: OutputShape(leaf.shape, leaf.dtype, weak_type=leaf.weak_type), out)
 
     return computation_maker
+
+
+def _computation(module: Any, shardings: dict[str, dict[int, Any]], *, is_tupled: bool) -> Computation:
+    """Converts a module; `shardings` has those of its arguments and results by attribute and index."""
+    partitions = _partition_count([sharding for of in shardings.values() for sharding in of.values()], module)
+    for attribute, of in shardings.items():
+        _write_shardings(module, attribute, of)
+    built = _compat.module_to_computation(to_bytecode(module), is_tupled)
+    result = Computation(built.as_serialized_hlo_module_proto())
+    result.num_partitions = partitions
+    return result
 
 
 # --- Parameters --------------------------------------------------------------------------------------------------------------
