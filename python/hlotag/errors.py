@@ -19,8 +19,8 @@ class IncompatibleJaxlibError(HlotagError):
     a trial run of them in a child process gave a wrong answer, and jaxlib's Python bindings cannot be used either.
 
     Attributes:
-        missing: The names of the C functions that jaxlib lacks; empty when that is not the reason.
-        reason: The message's part that says why.
+        missing: The names of the C functions that jaxlib lacks; empty if the reason is another one.
+        reason: The part of the message that gives the reason.
     """
 
     def __init__(self, message: str, missing: Sequence[str] = (), reason: str = "") -> None:
@@ -47,7 +47,7 @@ class TagError(ArgumentError):
 
 
 class ParseError(HlotagError, ValueError):
-    """The text or bytes given as a module, MLIR's or HLO's, are not one."""
+    """Text or bytes cannot be parsed as an MLIR or HLO module."""
 
 
 class TagDropped(UserWarning):
@@ -59,11 +59,11 @@ class PassFailed(UserWarning):
 
 
 class ScopeError(HlotagError, RuntimeError):
-    """A `stage` or `tagged` block of one asyncio task is open while another task runs, and would change the other's program."""
+    """An asyncio task traces or lowers while another task of its thread holds a `stage` or `tagged` block open."""
 
 
 class UnsupportedError(HlotagError, NotImplementedError):
-    """The installed jaxlib cannot do this; the message says what to use instead."""
+    """The installed jaxlib lacks a feature; the message says what to use instead."""
 
 
 class XlaError(HlotagError, RuntimeError):
@@ -77,7 +77,7 @@ class Diagnostic:
     Attributes:
         severity: "error", "warning", "remark" or "note".
         message: The text.
-        location: Where, for people: `file:line:column`, a name, or empty.
+        location: The place as text: `file:line:column`, a name, or empty.
         file: The source file, or empty.
         line: The line in it, or 0.
         column: The column in it, or 0.
@@ -94,7 +94,7 @@ class Diagnostic:
 
     @classmethod
     def of(cls, reported: Any) -> Diagnostic:
-        """Copies one that a run reported, so that it can be pickled and compared.
+        """Copies a diagnostic of a run. The copy can be pickled and compared.
 
         Args:
             reported: A `hlotag._core.Diagnostic`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrapped in JAX while a stage is on."""
+"""The functions of JAX that hlotag wraps while a stage is on."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from hlotag._compat.tracing import VALUE_TAG
 
 
 class Patch:
-    """Replaces an attribute by a wrapper around what it was, and undoes that whatever others have patched meanwhile.
+    """Wraps an attribute; can be removed in any order with the patches of other libraries.
 
-    A wrapper that another's patch covers cannot be taken out: the other calls it, and may put it back. It stays, and off it only
-    calls what it wraps.
+    If another library has wrapped the wrapper, removing switches it off and leaves it in place: the other wrapper calls it, and
+    may restore it. A wrapper that is off calls the original.
 
     Args:
-      owner: the object that has the attribute.
+      owner: the object with the attribute.
       name: the attribute.
-      wrap: from the original to its replacement.
+      wrap: a function from the original to its replacement.
     """
 
     def __init__(self, owner: Any, name: str, wrap: Callable[..., Any]):
@@ -41,7 +41,7 @@ class Patch:
         self._wrapper: Any = None
 
     def install(self) -> None:
-        """Does nothing if it is there already."""
+        """Installs the wrapper; idempotent."""
         if self._wrapper is None or not self._may_be_covered():
             self._is_inherited = self._name not in vars(self._owner)
             self._original = getattr(self._owner, self._name)
@@ -60,7 +60,7 @@ class Patch:
         self._wrapper = self._original = None
 
     def _may_be_covered(self) -> bool:
-        """Whether what is there now may call the wrapper: all but the wrapper's own original and what that was made from."""
+        """Whether the current attribute may call the wrapper: true unless it is the original, or one that the original wraps."""
         there, below = self._there(), self._original
         while below is not None and below is not there:
             below = getattr(below, "__wrapped__", None)
@@ -80,7 +80,7 @@ class Patch:
 
 
 class _SwitchingPatch(Patch):
-    """A patch whose wrapper, `wrap(original, switch)`, looks at the switch itself: it is called for every operation."""
+    """A patch whose wrapper, `wrap(original, switch)`, reads the switch itself, for speed."""
 
     def _wrapped(self, original: Any, switch: Any) -> Any:
         return self._wrap(original, switch)
@@ -89,12 +89,12 @@ class _SwitchingPatch(Patch):
 def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -> tuple[Patch, ...]:
     """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
 
-    One bind by user code is one primal equation; whatever rules of autodiff and batching emit for it, they emit before the bind
-    returns. There is no other place where the two can be told apart from an equal operation on the same line.
+    One bind by user code is one primal equation. The rules of autodiff and batching emit their equations before the bind returns.
+    No other place distinguishes these from the equations of an equal operation on the same line.
 
     Args:
-      wrap_bind: from `bind`, the switch and the class to what takes its place.
-      wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold a `primitive.bind` from before.
+      wrap_bind: a function from `bind`, the switch and the class to the replacement.
+      wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold an unwrapped `primitive.bind`.
     """
     return (
         Patch(VALUE_TAG, "bind", lambda original: original),
@@ -106,8 +106,8 @@ def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -
 def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
     """Replaces the metadata of JAX's own blocks by `metadata_of(metadata)`.
 
-    JAX drops keys that are None, and with them the knowledge that an enclosing loop's or call's tag is not meant for the block;
-    and it compares values with `==`, so that True, 1 and 1.0 are one.
+    JAX drops keys with the value None, after which the tag of an enclosing loop or call would apply to the block again. And it
+    compares values with `==`, by which True, 1 and 1.0 are equal.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -124,7 +124,7 @@ def equation_patch(wrap: Callable[..., Any]) -> Patch:
     """Wraps `make_eqn`, which makes every equation of a jaxpr trace and returns it and the tracers of its results.
 
     Args:
-      wrap: from `make_eqn`, the switch and the class to what takes its place.
+      wrap: a function from `make_eqn`, the switch and the class to the replacement.
     """
     return _SwitchingPatch(pe.DynamicJaxprTrace, "make_eqn", partial(wrap, owner=pe.DynamicJaxprTrace))
 
@@ -132,10 +132,10 @@ def equation_patch(wrap: Callable[..., Any]) -> Patch:
 def recipe_patch(wrap: Callable[..., Any]) -> Patch:
     """Wraps `new_eqn_recipe`, which makes every equation of the older partial evaluation.
 
-    JAX differentiates rules of `custom_jvp` by it, and transposes by it what `linear_transpose` is given: code of the user.
+    JAX uses it to differentiate rules of `custom_jvp`, and for `linear_transpose`; both run user code.
 
     Args:
-      wrap: from the function and the switch to what takes its place.
+      wrap: a function from the original and the switch to the replacement.
     """
     return _SwitchingPatch(pe, "new_eqn_recipe", wrap)
 
@@ -143,7 +143,7 @@ def recipe_patch(wrap: Callable[..., Any]) -> Patch:
 def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
     """Intercepts JAX's own value tag, `set_xla_metadata(x, ...)`, however user code imported it.
 
-    `on_value(value, metadata)` returns whether it took the tag over; if not, JAX's primitive runs as ever.
+    `on_value(value, metadata)` returns whether it handled the tag; otherwise JAX's primitive runs.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -160,8 +160,8 @@ def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
 def lowering_patch(lower: Callable[..., Any]) -> Patch:
     """Routes JAX's lowering of a whole jaxpr to a module through `lower(original, module_name, jaxpr, *args, **kwargs)`.
 
-    What `lower_jaxpr_to_module` returns is what JAX caches, prints, exports and compiles; JAX has no public hook there.
-    0.12 passes `out_avals` besides; both versions' further arguments are handed through unread.
+    JAX caches, prints, exports and compiles the result of `lower_jaxpr_to_module`, and has no public hook there. 0.12 also passes
+    `out_avals`; further arguments are passed through.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -177,8 +177,8 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
 def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
     """Lowers `view(jaxpr)` for each jaxpr that JAX lowers, a whole program's or one in an equation's parameters.
 
-    That is the last moment before the name and context of each equation are read: all that comes before, JAX's caches included,
-    has the jaxprs of the trace. The public name is for lowering rules of others.
+    JAX reads the name and context of each equation right after. Everything earlier, its caches included, uses the jaxprs of the
+    trace. Lowering rules of other libraries call the public name.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -194,7 +194,8 @@ def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
 def scope_patch(text_of: Callable[[str], str]) -> Patch:
     """Writes `text_of(scope)` for each scope when JAX makes text of a name stack.
 
-    A name stack has scopes and transformations as objects of two classes; in its text, a scope `transpose(x)` is like one.
+    In a name stack, scopes and transformations are objects of two classes. In its text, a scope named `transpose(x)` would read
+    like a transformation.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -209,7 +210,7 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
 
 
 def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:
-    """Routes the making of an export's gradient through `keep(make)`, which gives the function to be called instead.
+    """Replaces the function that makes an export's gradient by `keep(make)`.
 
     `Exported.serialize(vjp_order=...)` traces and lowers the gradient when it is called, not when the export is made.
     """
@@ -227,9 +228,9 @@ def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -
 
 
 def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
-    """Routes the lowering of what is traced while the patch is in through `keep(lower)`, which gives the method to be called.
+    """Replaces the method `lower` of programs that are traced while the patch is installed by `keep(lower)`.
 
-    `jit(f).trace(...)` may be lowered much later; there is no public hook that knows when it was traced.
+    The result of `jit(f).trace(...)` may be lowered later, in another stage. No public hook knows when it was traced.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -257,8 +258,8 @@ class _KeptTraced(stages.Traced):
 def compile_patch(compile_module: Callable[..., Any]) -> Patch:
     """Routes what XLA compiles through `compile_module(original, backend, module, *args, **kwargs)`.
 
-    `backend_compile_and_load` is what JAX calls when neither of its caches has the executable; what is changed here is not in
-    their keys. There is no public hook between the two.
+    JAX calls `backend_compile_and_load` if neither of its caches has the executable. Changes made here are not in the keys of
+    these caches. No public hook lies between.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -274,7 +275,7 @@ def compile_patch(compile_module: Callable[..., Any]) -> Patch:
 def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
     """Appends `suffix_of(module)` to the key of a module in the persistent cache.
 
-    JAX's own hook, `cache_key.custom_hook`, is not told the module.
+    JAX's own hook, `cache_key.custom_hook`, does not get the module.
     """
 
     def wrap(original: Callable) -> Callable:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Room for what recurses: MLIR's text parser and printer call themselves at each bracket, and a thread's stack has an end."""
+"""Stack for deep recursion: MLIR's text parser and printer recurse at each bracket."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from collections.abc import Callable
 from typing import TypeVar
 
 MAX_DEPTH = 40_000
-"""How deep brackets of text may be nested: 20,000 regions. Parsing and printing take time with the square of that depth."""
+"""How deep brackets of text may be nested: 20,000 regions. Parsing and printing take time quadratic in the depth."""
 
-_SHALLOW = 256  # for which every thread's stack is enough
-_PER_LEVEL = 4 << 10  # bytes; measured: less than 2.7 KiB for each of the two brackets of a region, 1.6 for an attribute
+_SHALLOW = 256  # depth for which the stack of any thread suffices
+_PER_LEVEL = 4 << 10  # bytes; a region takes less than 2.7 KiB for each of its two brackets, an attribute 1.6
 _lock = threading.Lock()
 
 T = TypeVar("T")
 
 
 def with_room(depth: int, work: Callable[[], T]) -> T:
-    """Calls a function that needs stack in proportion to a depth.
+    """Calls a function whose need of stack is proportional to a depth.
 
     Args:
-        depth: How deep it may recurse; at most `MAX_DEPTH`.
-        work: The function. If that is deep, it runs in a thread with a stack of its own.
+        depth: How deep the function may recurse; at most `MAX_DEPTH`.
+        work: The function. At a large depth, it runs in a thread with a larger stack.
 
     Returns:
-        What it returns.
+        The function's result.
 
     Raises:
-        BaseException: Whatever it raises.
+        BaseException: The function raised it.
     """
     if depth <= _SHALLOW:
         return work()
@@ -52,7 +52,7 @@ def with_room(depth: int, work: Callable[[], T]) -> T:
             threading.stack_size(previous)
     try:
         thread.join()
-    except BaseException:  # An interrupt; what is being worked on must not change under the hands of whoever handles it.
+    except BaseException:  # An interrupt: wait, so that no handler sees the module while it changes.
         thread.join()
         raise
     if problems:

@@ -12,22 +12,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_OPEN_FILES = ("/dev/", "/proc/")  # names for what somebody holds open, to be written to and not replaced
+_OPEN_FILES = ("/dev/", "/proc/")  # names of open files, which are written to in place
 _MAX_SOURCE = 4 << 20  # bytes of a source file
-_MAX_NAME = 128  # bytes; what is put around it must fit into 255, too
+_MAX_NAME = 128  # bytes; leaves room for a prefix and a suffix within the 255 that file systems allow
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, private: bool = True) -> None:
-    """Writes a file that is there either whole or not at all, whatever happens: a full disk, a killed process, another writer.
+    """Writes a file atomically: it appears whole or not at all, even if the disk is full or the process is killed.
 
     Args:
-        path: The file; an old one is replaced, behind symbolic links too. What is no file, such as a pipe or `/dev/stdout`, is
-            written to as it is.
+        path: The file. An old file is replaced; symbolic links are followed. Pipes and devices, such as `/dev/stdout`, are
+            written to in place.
         content: Text, which is written as UTF-8, or bytes.
-        private: Whether nobody but the user may read it; otherwise it is as the process's umask and an old file have it.
+        private: Whether only the user may read the file. Otherwise an old file keeps its mode, and a new one gets the umask's.
 
     Raises:
-        OSError: It cannot be written; an old file is as it was, and nothing is left behind.
+        OSError: The file cannot be written. An old file is unchanged, and no temporary file is left.
     """
     data = content.encode() if isinstance(content, str) else content
     old = _status(path)
@@ -36,21 +36,21 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
         return
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
-    # An old file's mode is a public one's own.
+    # A public file keeps its mode.
     replace(target, data, 0o600 if private else 0o666, None if private or old is None else stat.S_IMODE(old.st_mode))
 
 
 def replace(path: str | os.PathLike[str], data: bytes, mode: int = 0o600, exact_mode: int | None = None) -> None:
-    """Puts a file in the place of whatever is there, a link or a pipe too, whole or not at all.
+    """Replaces whatever is at a path, links and pipes included, by a file, atomically.
 
     Args:
-        path: The file; its folder is there.
-        data: What is in it.
-        mode: Its mode, less the process's umask.
-        exact_mode: Its mode whatever the umask is.
+        path: The file, in an existing folder.
+        data: The content.
+        mode: The mode, reduced by the process's umask.
+        exact_mode: The mode, regardless of the umask.
 
     Raises:
-        OSError: It cannot be written; what was there is as it was, and nothing is left behind.
+        OSError: The file cannot be written. The old file is unchanged, and no temporary file is left.
     """
     temporary = Path(path).parent / f".new-{secrets.token_hex(8)}"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -73,7 +73,7 @@ def private_directory(path: str | os.PathLike[str]) -> bool:
         path: The directory.
 
     Returns:
-        Whether it is one now; not if somebody else has made one of that name, or a link.
+        True if the directory exists and is private; False if the path is another user's, or a link.
 
     Raises:
         OSError: It cannot be made.
@@ -85,7 +85,7 @@ def private_directory(path: str | os.PathLike[str]) -> bool:
 
 
 def source_line(file: str, line: int, root: str | None) -> str:
-    """The text of a line that a location names, if it may be shown: of a regular file of usual size below a folder.
+    """The source line that a location names, if its file is a regular one below a folder and not huge.
 
     Args:
         file: The file, or the name that IPython gave a cell.
@@ -93,7 +93,7 @@ def source_line(file: str, line: int, root: str | None) -> str:
         root: The folder; `/` also admits cells; None admits nothing.
 
     Returns:
-        The text without the space around it; empty if it must not be shown, or is not there.
+        The stripped text; empty if the file must not be read or has no such line.
     """
     if root is None:
         return ""
@@ -130,7 +130,7 @@ def as_file_name(name: str) -> str:
         name: Any text.
 
     Returns:
-        The text without what a file's name must not hold, and not too long for one.
+        The text without the characters that file names must not hold, cut to a legal length.
     """
     return re.sub(r"[^\w.)( -]", "", name).encode()[:_MAX_NAME].decode(errors="ignore")
 

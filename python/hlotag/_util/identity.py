@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of objects that cannot be keys of a dictionary, for as long as they live."""
+"""Data attached to live objects that cannot be dictionary keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class ByIdentity(Generic[V]):
-    """A dictionary whose keys are objects and not what they equal, and which does not keep them alive."""
+    """A dictionary that compares keys by identity and holds them weakly."""
 
     def __init__(self) -> None:
         self._entries: dict[int, tuple[weakref.ref[Any], V]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is reported while a block runs, in a list."""
+"""Lists of what is reported while a block runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """A block that yields the list of what is reported within it, in its thread; the innermost block gets it.
+    """A block that yields a list of the reports made within it, in its thread. The innermost block gets each report.
 
     Args:
       name: of its context variable.
@@ -31,5 +31,5 @@ class Kept(Generic[T]):
             self._list.reset(token)
 
     def innermost(self) -> list[T] | None:
-        """The list of the block that runs now, for callbacks in other threads; None outside of blocks."""
+        """The list of the innermost block, to be handed to callbacks in other threads; None outside of blocks."""
         return self._list.get()

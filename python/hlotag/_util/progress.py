@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is going on, in one line of a terminal's stderr, once it takes more than a second."""
+"""Shows on stderr, if it is a terminal, which step is running, once a step takes more than a second."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _line: ContextVar[_Line | None] = ContextVar("hlotag_progress", default=None)
 
 @contextmanager
 def step(what: str, size: int = 0) -> Iterator[None]:
-    """Shows that a step is going on; nothing where stderr is no terminal. Within the outermost step nothing else may be printed.
+    """Shows a running step on the terminal. Within the outermost step nothing else may be printed.
 
     Args:
-        what: The step, in words.
+        what: The name of the step.
         size: Bytes to parse. MLIR keeps Python from running meanwhile, so a step of many bytes is shown at once.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
@@ -84,11 +84,11 @@ def step(what: str, size: int = 0) -> Iterator[None]:
 
 
 def track(items: Sequence[_ItemT], what: str) -> Iterator[_ItemT]:
-    """Goes through items in a step that counts them.
+    """Iterates over items in a step that counts them.
 
     Args:
-        items: Any.
-        what: What is done with them, in words.
+        items: The items.
+        what: The name of the step.
 
     Yields:
         The items.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes for protobuf messages of which a few fields are known; the others stay in a message as they were read."""
+"""Classes for protobuf messages with a few known fields. Unknown fields survive parsing and serializing."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def classes(messages: Mapping[str, Mapping[str, tuple[int, str]]]) -> dict[str, 
             at the end of those that repeat; or "map", from text to text.
 
     Returns:
-        The classes by message. Keep all of them: protobuf makes the class of a message inside another when one is first read, and
-        keeps no reference to it. If the collector frees it while another thread reads a message of it, the process ends.
+        The classes by message. Keep all of them: protobuf creates the class of a nested message when one is first read, and
+        holds no reference to it. If the collector frees the class while another thread reads a message, the process crashes.
     """
     file = descriptor_pb2.FileDescriptorProto(name="hlotag.proto", package="hlotag", syntax="proto3")
     for name, fields in messages.items():
         message = file.message_type.add(name=name)
         for field, (number, type_name) in fields.items():
             _add_field(message, field, number, type_name)
-    # A pool of its own: XLA's messages may be registered in the default one by other packages.
+    # Not the default pool, in which other packages may have registered XLA's messages.
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     names = [*messages, *(f"{name}.MapEntry" for name, fields in messages.items() if "map" in {t for _, t in fields.values()})]

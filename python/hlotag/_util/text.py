@@ -5,13 +5,13 @@ from __future__ import annotations
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text of the user's as a terminal may be given it: without control characters, escape sequences among them.
+    """Makes a user's text safe for a terminal: escapes control characters, and with them escape sequences.
 
     Args:
-        text: Anything.
+        text: The text.
         keep: Control characters that stay.
 
     Returns:
-        The text, what cannot be printed as escapes.
+        The text, with unprintable characters as Python writes them.
     """
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)

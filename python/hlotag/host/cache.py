@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered about a build of jaxlib: that it passed the trial, and where its functions are."""
+"""What does hlotag remember about a build of jaxlib? That it passed the trial, and the offsets of its functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_CACHE_FILE = 1 << 20
 
 
 def cache_directory() -> str | None:
-    """The directory for what is remembered about builds of jaxlib; None when there is no place for one."""
+    """The directory of the cache; None without a home directory."""
     chosen = os.environ.get("HLOTAG_CACHE_DIR")
     if chosen:
         return os.path.abspath(chosen)
@@ -27,12 +27,11 @@ def cache_directory() -> str | None:
 
 
 class Cache:
-    """What is remembered about one library, in one file: that it passed the trial, and where its functions are.
+    """The cache file of one library.
 
-    Whatever is wrong with the file makes it absent, never an error.
+    A file that cannot be read or trusted counts as absent; it is never an error.
 
-    Only what passed the trial is stored: a failure may have been the machine's (out of memory, a timeout), and a process that
-    cannot use hlotag has the time to find out again.
+    Only successes are stored. A failure may have been the machine's (out of memory, a timeout), so the next process tries again.
     """
 
     def __init__(self, host: Host, kind: Literal["symbols", "bindings"]) -> None:
@@ -44,13 +43,13 @@ class Cache:
             return
         import hashlib
 
-        # By place and not by build: an upgraded jaxlib replaces the file of the one before.
+        # The key is the path, not the build: an upgraded jaxlib overwrites the file of its predecessor.
         place = f"{host.library}\n{os.path.dirname(os.path.abspath(__file__))}"
         name = hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:24]
         self._path = os.path.join(directory, f"{name}.json")
 
     def load(self) -> dict[str, int] | None:
-        """The offsets, or None when there is no file that can be trusted for this very build."""
+        """The offsets, or None if there is no valid file for exactly this build."""
         if self._path is None:
             return None
         try:
@@ -65,7 +64,7 @@ class Cache:
             return None
 
     def store(self, offsets: dict[str, int]) -> None:
-        """Writes the file, if that is possible."""
+        """Writes the file; does nothing if it cannot be written."""
         if self._path is None:
             return
         try:
@@ -96,10 +95,10 @@ def read_own_file(path: str) -> bytes:
     """Reads a small regular file that belongs to this user and that nobody else can write.
 
     Raises:
-        OSError: It does not exist or cannot be read.
-        ValueError: It is not such a file.
+        OSError: The file does not exist or cannot be read.
+        ValueError: The file is too large, is not regular, or others can write it.
     """
-    # Windows has none of these flags, and other means than modes.
+    # Windows has neither these flags nor these modes.
     flags = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
     fd = os.open(path, os.O_RDONLY | flags)
     with os.fdopen(fd, "rb") as file:
@@ -112,7 +111,7 @@ def read_own_file(path: str) -> bytes:
 
 
 def _fingerprint() -> str:
-    """What the table looks like on our side: offsets and verdict hold for one list of functions and one build of _core."""
+    """Identifies the list of functions and the build of `_core`, for which offsets and verdict hold."""
     import hashlib
 
     from hlotag import _core
@@ -130,7 +129,7 @@ def _digest(content: Any) -> str:
 
 
 def _checked_offsets(offsets: Any) -> dict[str, int]:
-    """Raises ValueError unless `offsets` maps every function, and no unknown one, to a plausible number."""
+    """Raises ValueError unless `offsets` maps exactly the required functions to plausible numbers."""
     from hlotag import _core
 
     if not isinstance(offsets, dict) or offsets.keys() != set(_core.required_symbols()):

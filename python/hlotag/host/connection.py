@@ -3,12 +3,11 @@
 
 The passes call functions of MLIR's C API through a table. It is filled in one of two ways, by two *hosts*:
 
-- `symbols`: jaxlib's own functions, which it contains but does not export. Where they lie is read from the symbol table of its
-  library.
-- `bindings`: functions that go through jaxlib's public Python bindings. The same results, slower.
+- `symbols`: functions that jaxlib's library contains but does not export. The library's symbol table gives their addresses.
+- `bindings`: functions that call jaxlib's public Python bindings. The same results, slower.
 
-Each is tried out in a child process once, and what was found is remembered per build in the user's cache directory. The second
-serves where the first cannot be had; the environment variable `HLOTAG_HOST` chooses one.
+A child process tries each host once per build of jaxlib; the user's cache directory keeps the result. `bindings` is used where
+`symbols` fails. The environment variable `HLOTAG_HOST` chooses one.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ _ready = False
 
 
 def ensure() -> None:
-    """Makes the C++ passes ready for use; does nothing when they are.
+    """Makes the C++ passes ready for use. Later calls do nothing.
 
     The first call in a process loads jaxlib's MLIR and takes the offsets from the cache, a few milliseconds. The first call
-    ever for a build of jaxlib also reads its symbol table and runs a trial in a child process, about a second. Where that
-    shows that its functions cannot be called, a `SlowHost` warning says so, and the passes go through its Python bindings.
+    ever for a build of jaxlib also reads its symbol table and runs a trial in a child process, about a second. If the trial
+    fails, a `SlowHost` warning says so, and the passes use jaxlib's Python bindings.
 
     Raises:
-        IncompatibleJaxlibError: jaxlib is missing, or can be used in neither way; or not in the one that the environment
-            variable `HLOTAG_HOST` asks for.
+        IncompatibleJaxlibError: jaxlib is missing, neither host works, or the host that `HLOTAG_HOST` asks for does not.
         HlotagError: `HLOTAG_HOST` is neither `symbols` nor `bindings`.
     """
     global _ready  # noqa: PLW0603
@@ -82,10 +80,10 @@ def _connect_symbols() -> None:
 
 
 def _connect_bindings(instead_of: IncompatibleJaxlibError | None = None) -> None:
-    """Fills the table with functions that go through the bindings.
+    """Fills the table with functions that call the bindings.
 
     Args:
-        instead_of: Why the faster way is not taken.
+        instead_of: The failure of the host `symbols`, if it was tried.
 
     Raises:
         IncompatibleJaxlibError: The bindings do not work either.
@@ -111,7 +109,7 @@ def _try_bindings(host: Host, cache: Cache) -> None:
     try:
         trial.run(host, None)
     except trial.NoTrialError:
-        return  # Unlike functions at addresses, a public API need not be tried before it is used.
+        return  # A public API, unlike a call to an address, cannot crash and needs no trial.
     cache.store({})
 
 
@@ -124,7 +122,7 @@ def _slow_host_text(why: IncompatibleJaxlibError) -> str:
 
 
 def _install(host: Host, offsets: dict[str, int]) -> str | None:
-    """Fills the table of functions; returns what hinders it."""
+    """Fills the table of functions; returns the problem if it fails."""
     from hlotag import _core
 
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BYTECODE_MAGIC = b"ML\xefR"
 SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
-# A portable artifact begins like any MLIR bytecode: the magic number, a version and who wrote it.
+# A portable artifact begins like any MLIR bytecode: a magic number, a version and a producer.
 _ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.]+)\x00")
 
 
@@ -42,13 +42,13 @@ def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
 
 
 def nesting_depth(source: str | bytes) -> int:
-    """How deep a module is nested, at most.
+    """An upper bound of how deep a module is nested.
 
     Args:
         source: Its text or bytecode.
 
     Returns:
-        The depth of brackets in text. Bytecode is read without recursion, and is not looked into: a region has eight bytes.
+        The depth of brackets in text. For bytecode, a bound from its size: a region takes eight bytes.
     """
     from hlotag import _core
 
@@ -82,7 +82,7 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
         source: Text, MLIR bytecode or a portable artifact.
 
     Returns:
-        The module, or None if it cannot be read; and what was reported about it.
+        The module, or None if it cannot be read; and the diagnostics.
     """
     from jaxlib.mlir import ir
 
@@ -97,7 +97,7 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
     try:
         return with_room(depth, lambda: ir.Module.parse(source, context)), []
     except ir.MLIRError as error:
-        # The parser always says something; should it not, the exception does.
+        # The parser reports every failure; if it did not, the exception has the reason.
         reported = [_from_mlir(info) for info in error.error_diagnostics]
         return None, reported or [Diagnostic("error", str(error))]
 
@@ -108,7 +108,7 @@ def _problem_of_characters(source: str | bytes) -> str:
             return ""
         found = f"they begin with {source[:8]!r}" if source else "there are none"
         return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; give text as str"
-    if "\0" in source:  # MLIR takes it for the end, and what follows would be lost
+    if "\0" in source:  # MLIR would take it for the end of the text
         return f"it is no text: there is a zero byte at offset {source.index(chr(0))}"
     if broken := re.search("[\ud800-\udfff]", source):
         return f"it is no text that UTF-8 can write: there is half of a character at offset {broken.start()}"
@@ -139,13 +139,13 @@ def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[i
 
 
 def artifact_version(source: bytes) -> str | None:
-    """Whether bytes are a portable artifact, as `jax.export` writes them: their operations are VHLO's, and not yet StableHLO's.
+    """The version of a portable artifact, which `jax.export` writes: bytecode with VHLO operations.
 
     Args:
         source: Any bytes.
 
     Returns:
-        The version of StableHLO that they were written for; None if they are something else.
+        The version of StableHLO that the artifact targets; None if the bytes are no portable artifact.
     """
     found = _ARTIFACT_VERSION.match(source)
     return found["version"].decode() if found else None
@@ -158,7 +158,7 @@ def copy_of(module: ir.Module) -> ir.Module:
         module: Any module.
 
     Returns:
-        A module of its own, in the same context.
+        The copy, in the same context.
     """
     from jaxlib.mlir import ir
 
@@ -187,15 +187,15 @@ def to_bytecode(module: ir.Module) -> bytes:
 
 
 def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
-    """Puts a diagnostic into words.
+    """Formats a diagnostic.
 
     Args:
         diagnostic: What was reported about a module read from `source`.
         source: The module's text.
-        filename: What to call it.
+        filename: The module's name in messages.
 
     Returns:
-        `file:line:column: error: message`; for a place in the source also that line and a caret under it; then the notes.
+        `file:line:column: error: message`; for a place in the source, the line and a caret under the column; then the notes.
     """
     message = f"{diagnostic.severity}: {diagnostic.message}"
     if diagnostic.file != SOURCE_NAME:

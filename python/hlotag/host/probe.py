@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trial of an unseen jaxlib: runs in a child process, which may crash, and checks every answer it gets.
+"""The trial of an unknown jaxlib. It runs in a child process, which may crash, and checks every result.
 
-First each function of the table alone, then passes on modules of an unregistered dialect.
+It calls each function of the table, then runs passes on modules of an unregistered dialect.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EXPECTED = {
     "probe.end": None,
 }
 
-# The first op is tagged before the second's mark turns out to name no tag: then everything has to be undone.
+# The mark of the second op names no tag. The pass has tagged the first op by then, and must undo that.
 _BAD_MODULE = r"""
 #good = loc("f/\01hlotag#0\01/mul")
 #bad = loc("f/\01hlotag#7\01/mul"("probe.py":5:1))
@@ -51,7 +51,7 @@ module attributes {hlotag.tags = [{forward = {probe = "forward"}, derived = {pro
 
 
 def main(job: dict[str, Any]) -> None:
-    """Installs the table and exercises it; prints `SUCCESS` as the last thing when every answer was right.
+    """Installs the table and runs the trial; prints `SUCCESS` at the end if every result is right.
 
     Args:
         job: "library", the path of jaxlib's library, and "offsets", those of the functions in it; or no "offsets", to try the
@@ -81,7 +81,7 @@ def main(job: dict[str, Any]) -> None:
 
 
 def check_functions(core: Any, ir: Any) -> None:
-    """Calls every function of the installed table on a module of known answers; the current context has all dialects.
+    """Calls every function of the installed table on a module with known results; the current context has all dialects.
 
     Args:
         core: `hlotag._core`.

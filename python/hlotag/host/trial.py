@@ -21,18 +21,18 @@ _CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']
 
 
 class NoTrialError(IncompatibleJaxlibError):
-    """There was no trial: it says nothing about this jaxlib."""
+    """The trial could not run, so its result says nothing about this jaxlib."""
 
 
 def run(host: Host, offsets: dict[str, int] | None) -> None:
-    """Tries the functions in a child process, where a wrong one can do no harm.
+    """Tries the functions in a child process, where a crash does no harm.
 
     Args:
-        host: Where they are.
-        offsets: Those of jaxlib's functions; None for those that go through the bindings.
+        host: The library of the functions.
+        offsets: The offsets of jaxlib's functions; None for functions that call the bindings.
 
     Raises:
-        IncompatibleJaxlibError: The trial crashed, hung, gave a wrong answer, or could not be made.
+        IncompatibleJaxlibError: The trial crashed, hung, gave a wrong result, or could not run.
     """
     if not sys.executable:
         reason = "it was never tried on this machine, and there is no Python interpreter to do so: run `hlotag passes` once"

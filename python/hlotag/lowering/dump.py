@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dumps: the modules that the stage sees, before its passes and after each that changed something."""
+"""Dumps of modules: before the passes of the stage, and after each pass that changed the module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _directory: Path | None = None
 
 
 class DumpTo:
-    """What `dump_to` returns: as a context manager it puts the directory of before back at the end of its block."""
+    """Restores the previous directory at the end of a block; made by `dump_to`."""
 
     def __init__(self, previous: Path | None) -> None:
         self._previous = previous
@@ -32,17 +32,17 @@ class DumpTo:
 
 
 def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
-    """Writes every module that the stage changes as text with locations: before the passes, and after each that changed it.
+    """Writes each module of the stage as text with locations: before the passes, and after each pass that changed it.
 
     Files are named like those of `JAX_DUMP_IR_TO` and numbered with them: `jax_ir0003_jit_step_hlotag_00_before.mlir`,
-    `jax_ir0003_jit_step_hlotag_01_hlotag-resolve.mlir`. In a job of several processes `_process<index>` is added. What JAX
-    has in its caches is not lowered again, and not dumped. Dumps do not change what is compiled.
+    `jax_ir0003_jit_step_hlotag_01_hlotag-resolve.mlir`. In a job of several processes `_process<index>` is added. Programs
+    that JAX has cached are not lowered again, and so not dumped. Dumps do not change the compiled program.
 
     Args:
-      directory: where to, for the whole process; it is made if need be. None turns dumps off.
+      directory: the folder for the files of the whole process, created on demand. None turns dumps off.
 
     Returns:
-      A context manager that ends the dumps with its block; they go on if it is not used as one.
+      A context manager that restores the previous folder at the end of its block. Its use is optional.
 
     Raises:
       ArgumentError: `directory` is no path.
@@ -61,9 +61,9 @@ def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
 
 
 def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
-    """Writes the dumps of one module, if they are on; the module itself is left alone.
+    """Writes the dumps of one module, if dumps are on; does not change the module.
 
-    A file that cannot be written is a warning: it must not end the program.
+    A file that cannot be written is a warning.
 
     Args:
       module: an `ir.Module`.
@@ -88,14 +88,14 @@ def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: boo
     def write(number: int, stage: str, text: str) -> None:
         write_atomically(directory / f"{prefix}_{number:02d}_{as_file_name(stage)}{suffix}.mlir", text)
 
-    # A copy, pass by pass: the module itself goes through the whole pipeline at once, as without dumps.
+    # A copy runs pass by pass. The module itself runs through the whole pipeline at once, as without dumps.
     copy = copy_of(module)
     before = _text(copy)
     write(0, "before", before)
     for number, (argument, element, _) in enumerate(_core.pipeline_elements(pipeline), 1):
         done = run_and_report(copy, f"builtin.module({element})", verify=False, debug_origins=debug_origins)
         if not done.ok:
-            return  # The run on the module reports it.
+            return  # The run on the module itself reports the failure.
         after = _text(copy)
         if after != before:
             write(number, argument, after)

@@ -9,9 +9,9 @@
 - `HLOTAG_ON_ERROR=warn`, to go on when a pass fails.
 - `HLOTAG_DUMP_TO=directory` calls `hlotag.dump_to(directory)`, whoever turns the stage on.
 
-They are read when JAX starts its backends. A program that is traced before that (a first `jit` of NumPy arrays) gets the
-passes, but its value tags are JAX's own; a warning says so if one is left to be seen. Any use of a device before it, such as
-`jax.devices()` or `jax.random.key(0)`, avoids that.
+The variables take effect when JAX initializes its backends. A program traced earlier (a first `jit` call with NumPy arrays)
+goes through the passes, but its value tags are JAX's own, which autodiff drops; a warning says so. Use a device first to avoid
+this, for example by `jax.devices()`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 from hlotag.errors import HlotagError
 
-# By name: whether it says how the stage that HLOTAG_ENABLE turns on is to be.
+# By name: whether the variable configures the stage of HLOTAG_ENABLE.
 _KNOWN = {
     "HLOTAG_ENABLE": False,
     "HLOTAG_RULES": True,
@@ -42,14 +42,14 @@ _OFF = ("0", "false", "no", "off", "")
 
 
 def start(environment: Mapping[str, str]) -> None:
-    """Does what the variables say. What is wrong with one is a warning that names it: it must not keep JAX from starting.
+    """Applies the variables. A malformed one is a warning that names it: errors would keep JAX from starting.
 
     Args:
       environment: `os.environ`.
     """
     given = {name: value for name, value in environment.items() if name.startswith("HLOTAG_") and value}
     for name in sorted(given.keys() - _KNOWN.keys()):
-        if near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):  # Others may be for a build or a test.
+        if near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):  # Other unknown variables may belong to a build or a test.
             _warn(name, f"hlotag has no such variable, and it has no effect; did you mean {near[0]}?")
     if directory := given.get("HLOTAG_DUMP_TO"):
         _dump(directory)

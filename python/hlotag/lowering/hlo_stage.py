@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second stage: tags that XLA's passes dropped or moved are put right inside XLA, before it makes code.
+"""The HLO stage: restores the tags that XLA's passes dropped or moved, before XLA emits code.
 
-A module that a stage has prepared is compiled as a copy whose operations are numbered (`hlo.origins`). Near the end of its
-pipeline XLA hands its own module over; the numbers say which operations an instruction came from, its tags are put right, and the
-numbers taken out. What JAX caches, prints and exports, and what anybody reads from the executable, has no numbers.
+XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.origins`). Near the end of XLA's pipeline a
+callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
+removes the numbers. Neither JAX's caches, texts and exports nor executables contain numbers.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from hlotag.tagging.warning import warn
 
 @dataclass(frozen=True)
 class Record:
-    """One compilation, as the stage saw it.
+    """One compilation in the HLO stage.
 
     Attributes:
-      origins: the operations that XLA got, numbered.
-      before: the HLO module that XLA's passes made, the numbers still in its names.
+      origins: the numbered operations of the module given to XLA.
+      before: the HLO module after XLA's passes, with numbers in its names.
       ids: by the name of an instruction, the numbers of the operations that it came from.
-      after: the module that the stage gave back; its instructions are called as in `before`, and in the executable.
+      after: the module with restored tags. Its instructions have the names of `before`, and of the executable.
     """
 
     origins: Origins
@@ -48,21 +48,21 @@ class Record:
 
 
 recorded: Kept[Record] = Kept("hlotag_records")
-"""A block that yields a list: a record of each compilation that its thread starts within it, and that the stage has work in.
+"""A block that yields a list of records, one for each compilation of its thread in which the HLO stage has work.
 
-What is found in one of JAX's caches is not compiled.
+Programs found in JAX's caches are not compiled.
 """
 
 
 def prepare(module: Any, stage: Stage) -> None:
-    """Remembers that `module`, when it is compiled, goes through the HLO stage of `stage`; modules without tags need not."""
+    """Marks `module` for the HLO stage of `stage`, unless it has no tags to restore."""
     if prepared.has_work(module, stage):
         _hooks.install()
         prepared.stages[module] = stage
 
 
 def release() -> None:
-    """Takes the hooks out of JAX and XLA, if no module is left that they are for."""
+    """Removes the hooks from JAX and XLA, unless a prepared module is alive."""
     if not prepared.stages:
         _hooks.remove()
 
@@ -73,7 +73,7 @@ _transformations = Transformations()
 def _stage_of(module: Any) -> Stage | None:
     """The stage that `module` was prepared for.
 
-    A clone, which is an operation and no `ir.Module`, is for the stage that is on: JAX compares the cache keys of the two.
+    JAX also asks for the cache key of a clone, which is an operation and no `ir.Module`; a clone belongs to the current stage.
     """
     from jaxlib.mlir import ir
 
@@ -87,7 +87,7 @@ _name_in_xla = functools.lru_cache(maxsize=256)(_compat.hlo_module_name)
 
 
 class _Restoration:
-    """The HLO stage of one compilation, which XLA calls back."""
+    """The HLO stage of one compilation; XLA calls it back."""
 
     def __init__(self, module: Any, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
@@ -100,7 +100,7 @@ class _Restoration:
         self._records = recorded.innermost()
 
     def __call__(self, module: bytes) -> bytes | None:
-        # GPU's compiler compiles single fusions of the program by themselves, to see how they do.
+        # The GPU compiler also compiles single fusions of the program, for autotuning.
         if not is_named(module, self._name):
             return None
         self.was_called = True
@@ -147,8 +147,8 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
         executable = compile_like(restoration.origins.module)
     if restoration.was_called and restoration.error is None:
         return executable
-    # Of a program that XLA folds into constants or into its arguments no operation is left to be restored; and a thread that
-    # compiles an equal program at the same time may have taken the call.
+    # No callback: XLA folded the program into constants or arguments, or another thread, compiling an equal program at the same
+    # time, got the call.
     if not restoration.was_called and not _is_numbered(executable, restoration.origins.token):
         return executable
     if not restoration.was_called and not _transformations.is_called(backend, options, compile_like):
@@ -191,32 +191,32 @@ def _warn_once(reason: str) -> None:
     text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` says that this is known"
     try:
         warn(text, TagDropped)
-    except TagDropped:  # Where warnings are errors; but this is no mistake of the program's, and it runs without hlotag.
+    except TagDropped:  # With warnings as errors. The program is correct and must run, as without hlotag.
         logging.getLogger("hlotag").warning(text)
 
 
 def _donates(module: Any) -> bool:
-    """Whether results of the program may reuse the memory of its arguments."""
+    """Whether results may reuse the memory of arguments."""
     main = next(op for op in module.body.operations if op.operation.name == "func.func" and op.name.value == "main")
     names = {"tf.aliasing_output", "jax.buffer_donor"}
     return any(name in argument for argument in main.arg_attrs for name in names)
 
 
 def _salt(stage: Stage) -> str:
-    """Of all that decides what the stage does with a module."""
+    """A text of all settings that affect the HLO stage."""
     parts = stage.version, stage.keys, stage.hlo, stage.op_names
     return hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest()
 
 
 def _cache_key_suffix(module: Any) -> str:
-    """What keeps an executable with restored tags apart from one without; equal for equal programs in all processes.
+    """Distinguishes an executable with restored tags from one without, in the same way in all processes.
 
-    The rest of the key covers the module but not its locations, and what is restored depends on no more than that: operations are
-    numbered by where they are in the module.
+    The rest of the key covers the module without its locations. Restoring depends on nothing else: an operation's number is its
+    position in the module.
     """
     stage = _stage_of(module)
     return "" if stage is None else f"-hlotag-{_salt(stage)}"
 
 
-# In JAX while there are prepared modules: one may be compiled long after the block that lowered it.
+# Installed while a prepared module is alive: it may be compiled long after the block that lowered it.
 _hooks = Hooks(_compat.compile_patch(_compile), _compat.cache_key_patch(_cache_key_suffix), then=_transformations.clear)

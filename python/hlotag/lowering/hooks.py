@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of patches that are put into JAX and taken out together."""
+"""Sets of patches that are installed in JAX, and removed, together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Hooks:
         self._then = then
 
     def install(self) -> None:
-        """Puts the patches into JAX; does nothing if they are there."""
+        """Installs the patches in JAX; idempotent."""
         with self._lock:
             if not self._installed:
                 for patch in self._patches:
@@ -34,7 +34,7 @@ class Hooks:
             self._installed = True
 
     def remove(self, keep: Collection[Patch] = ()) -> None:
-        """Takes the patches but those in `keep` out of JAX; does nothing if they are not there."""
+        """Removes the patches, except those in `keep`; idempotent."""
         with self._lock:
             if self._installed:
                 for patch in reversed(self._patches):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of a failure: the module as it was before the pipeline, and the command that replays it."""
+"""Reproducers of failures: the module before the pipeline, and the command that replays the pipeline on it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
     """Saves the module that a pipeline failed on.
 
     Args:
-        error: The failure, after which the module is as it was before the pipeline.
+        error: The failure. It left the module unchanged.
         module: The `ir.Module`.
-        pipeline: What was run on it.
+        pipeline: The pipeline that failed.
 
     Returns:
-        The same failure, which now names the file and the command. If no file can be written, it says why; a failure to
-        report must not hide the one to be reported.
+        The same failure, which now names the file and the command; or the reason why no file could be written.
     """
     try:
         path = _save(module, pipeline)
@@ -42,7 +41,7 @@ def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
 
 
 def _command(path: Path, pipeline: str) -> str:
-    """One command for a shell, on one line, that has the passes of others too."""
+    """A shell command on one line, which also loads plugins and modules with Python passes."""
     from hlotag import _core
 
     names = [name for name, _, _ in _core.pipeline_elements(pipeline)]
@@ -57,7 +56,7 @@ def _command(path: Path, pipeline: str) -> str:
 
 
 def _importable(module: str) -> str:
-    """The name under which another program finds a module; for a script that of its file, beside which to run."""
+    """The name by which another process imports a module; for a script, the name of its file."""
     if module != "__main__":
         return module
     main = sys.modules["__main__"]
@@ -67,7 +66,7 @@ def _importable(module: str) -> str:
 
 def _save(module: Any, pipeline: str) -> Path:
     text = module.operation.get_asm(enable_debug_info=True)
-    # Named by content: a program that fails again and again, or on every host of a job with one file system, leaves one file.
+    # Named by content: repeated failures, or one on every host of a job with a shared file system, leave one file.
     digest = hashlib.sha256(f"{pipeline}\0{text}".encode()).hexdigest()[:12]
     path = _directory() / f"{module_file_name(module)}-{digest}.mlir"
     write_atomically(path, text)
@@ -78,5 +77,5 @@ def _directory() -> Path:
     if chosen := os.environ.get("HLOTAG_REPRODUCER_DIR"):
         return Path(chosen).absolute()
     shared = Path(tempfile.gettempdir()) / f"hlotag-{os.getuid()}"
-    # On a machine with several users, somebody else may have made something of that name.
+    # Another user of the machine may own a file of that name.
     return shared if private_directory(shared) else Path(tempfile.mkdtemp(prefix="hlotag-"))

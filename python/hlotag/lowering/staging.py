@@ -27,7 +27,7 @@ from hlotag.tagging.state import OnError, Stage, active, unique
 from hlotag.tagging.tags import lowered, note_removals, tag_equations, with_policies
 from hlotag.tagging.warning import warn
 
-# What makes a marked module one that JAX could have written, with the tags that the program itself sets.
+# Turns marks into the program's own tags, without propagation: a module that JAX could have written.
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
 
@@ -46,18 +46,17 @@ def enable(
 ) -> None:
     """Turns the stage on for the whole process, all threads included.
 
-    Programs that were traced before stay as they were; calling them again traces them anew, with their tags.
+    Programs that were traced before stay unchanged; calling them again traces them anew, with their tags.
 
     Args:
-      pipeline: passes to run on every module; MLIR's syntax. One without `hlotag-verify` gets `hlotag-resolve` at its start and
-        `hlotag-verify{on-mistake=warning}` at its end, so that the program's own tags are there and nothing of hlotag's is left.
-      rules: ops to tag by kind, scope or source, besides those that the program tags itself.
-      hlo: whether tags that XLA's own passes drop or move are put right before it makes code; or patterns (`*`, `?`) of the keys
-        for which they are.
+      pipeline: passes to run on every module, in MLIR's syntax. A pipeline without `hlotag-verify` gets `hlotag-resolve` at its
+        start and `hlotag-verify{on-mistake=warning}` at its end, which add the program's tags and remove hlotag's marks.
+      rules: tag ops by kind, scope or source, in addition to the program's tags.
+      hlo: whether to restore tags that XLA's passes drop or move; or patterns (`*`, `?`) of the keys to restore.
       op_names: patterns of keys whose tags are written into the names that profilers get from XLA: XProf, Perfetto and Nsight
         show `jit(f)/{layer=3}/dot_general` for a product with the tag `layer="3"`.
       on_error: when a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
-        go on with only the tags that the program itself sets.
+        go on with only the program's own tags.
       debug_origins: as for `run_passes`: every module says where its tags come from.
 
     Raises:
@@ -80,7 +79,7 @@ def enable(
 
 
 def disable() -> None:
-    """Turns the process-wide stage off and takes hlotag's hooks out of JAX, unless a `stage(...)` block is still using them.
+    """Turns the process-wide stage off, and removes hlotag's hooks from JAX unless a `stage(...)` block is open.
 
     Examples:
       >>> hlotag.enable()
@@ -105,10 +104,9 @@ def stage(
     on_error: OnError = "raise",
     debug_origins: bool = False,
 ) -> StageBlock:
-    """The stage for one thread and one block, or one function, only; blocks nest.
+    """A stage for one block, or one function, of one thread; blocks nest.
 
-    In asyncio tasks the block must be left before the next `await`: the tasks share a thread. A program that another task
-    lowers meanwhile is refused with a `ScopeError`.
+    asyncio tasks share a thread: leave the block before the next `await`. Lowering in another task meanwhile is a `ScopeError`.
 
     Args:
       pipeline: as for `enable`; None turns the stage off within the block.
@@ -119,12 +117,12 @@ def stage(
       debug_origins: as for `enable`.
 
     Returns:
-      A context manager that is also a decorator, and gives the stage, or None. It may be entered again, from any thread and while
-      it is entered.
+      A context manager, also a decorator, that yields the stage or None. It is reentrant, in every thread.
 
     Raises:
       ArgumentError, IncompatibleJaxlibError: as for `enable`.
-      ArgumentError: what is decorated is no function, or a generator or coroutine function, whose body runs after the call.
+      ArgumentError: the decorated object is no function, or is a generator or coroutine function, whose body runs after the
+        call.
 
     Examples:
       >>> @hlotag.stage(rules=[hlotag.Rule({"group": "1"}, op="sine")])
@@ -138,7 +136,7 @@ def stage(
 
 
 class StageBlock:
-    """The block and decorator form of a stage that is made already, or of none.
+    """A block, or decorator, that sets the stage of its thread to a given one, or to none.
 
     Args:
       stage: the stage.
@@ -167,24 +165,17 @@ class StageBlock:
             _release()
 
     def __call__(self, function: Callable) -> Callable:
-        """The decorator form: `function`, each call of which is a block."""
+        """Decorates `function`: each call runs in this block."""
         return around(function, self, "with hlotag.stage(...):", ArgumentError)
 
 
 def under(now: Stage | None) -> AbstractContextManager[Any]:
-    """A stage that is made already, or none, for this thread and a block.
-
-    Args:
-      now: the stage.
-
-    Returns:
-      A context manager.
-    """
+    """A block that sets this thread's stage to `now`."""
     return nullcontext() if now is None is active() else StageBlock(now)
 
 
 def without_passes() -> AbstractContextManager[None]:
-    """Within the block modules are lowered and keep their marks, for passes that tests and benchmarks run by hand."""
+    """A block in which modules are lowered and keep their marks, for tests and benchmarks that run passes by hand."""
     return under(unique(Stage("", "")))
 
 
@@ -203,7 +194,7 @@ def _make(
     check_flag("debug_origins", debug_origins)
     connection.ensure()
     text = _complete(pipeline_text(with_rules(pipeline, rules)))
-    # Only MLIR knows whether it has the others; better asked here than in the middle of a program.
+    # Only MLIR knows the other passes. Fail here rather than in the middle of a program.
     if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:
         run_passes("module {}", foreign)
     new = Stage(
@@ -228,7 +219,7 @@ def _hands_on(pipeline: str) -> bool:
 
 
 def _complete(pipeline: str) -> str:
-    """`pipeline`, and around it what keeps marks from XLA, unless it has `hlotag-verify`, which fails if any are left."""
+    """Adds the passes that remove marks, unless the pipeline has `hlotag-verify`, which fails if marks are left."""
     names = [name for name, _, _ in _core.pipeline_elements(pipeline)]
     if "hlotag-verify" in names:
         return pipeline
@@ -268,7 +259,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
 
 def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
     def lower(marker: marks.Marker) -> Any:
-        # Lowering rules may trace; what they trace is named after the marked equation and must not pick up metadata besides.
+        # Lowering rules may trace. The marked equation names what they trace; the block's metadata must not be added.
         with _compat.ambient_metadata_is({}), _compat.identities_of_lowering(), marks.marking(marker):
             result = original(module_name, jaxpr, *args, **kwargs)
         marks.attach_table(result.module, marker)
@@ -293,13 +284,13 @@ def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: An
         warn(f"hlotag: {failure}", PassFailed)
         try:
             run_passes(result.module, _MARKS_ONLY, debug_origins=now.debug_origins)
-        except PassError:  # Better no tag than a mark that XLA would see.
+        except PassError:  # Better no tags than marks in XLA's names.
             return lower(marks.Marker(blank=True))
     return result
 
 
 def _as_of_now(later: Callable) -> Callable:
-    """`later`, which lowers what is being traced or exported now, under the stage of now: what is in it is meant for that one."""
+    """Wraps `later`, which lowers a program that is traced now, to run under the current stage."""
     scopes.stages.check()
     now = active()
 
@@ -312,8 +303,8 @@ def _as_of_now(later: Callable) -> Callable:
 
 
 def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of JAX's own block, when the stage is on: as hlotag's own blocks have it."""
-    for value in metadata.values():  # JAX asks about every equation that it evaluates, and these have text.
+    """Converts the metadata of JAX's own block to that of hlotag's blocks, if the stage is on."""
+    for value in metadata.values():  # JAX calls this for every equation it evaluates; their values are text.
         if type(value) is not str:
             break
     else:
@@ -324,14 +315,14 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
-    """JAX's own value tag, when the stage is on: the equations behind the value get it, and no marker is staged."""
+    """Applies JAX's own value tag to the equations behind the value, if the stage is on; returns whether it did."""
     if active() is None:
         return False
     tag_equations(value, with_policies(metadata))
     return True
 
 
-# In JAX while the process or a block has a stage.
+# Installed while the process or a block has a stage.
 _hooks = Hooks(
     *tracing.PATCHES,
     *marks.PATCHES,
@@ -362,7 +353,7 @@ def _release() -> None:
 
 
 class _Identities:
-    """Whether operations are given identities: while anybody is in a stage that asks for them."""
+    """Gives operations identities while a stage that needs them is in use."""
 
     def __init__(self) -> None:
         self._users = 0

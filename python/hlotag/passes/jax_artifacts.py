@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes on what JAX hands out with a module inside: `jax.stages.Lowered` and `jax.export.Exported`."""
+"""Passes on JAX's objects that hold a module: `jax.stages.Lowered` and `jax.export.Exported`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hlotag.host.modules import artifact_version, to_bytecode
 
 
 def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | None:
-    """Finds out how passes are run on an object of JAX's.
+    """Finds the function that runs passes on an object of JAX's.
 
     Args:
-        artifact: Anything.
+        artifact: Any object.
 
     Returns:
-        A function from the object, and a function that runs the passes on an `ir.Module`, to a new object of the same class;
-        None if the object is not one of these, or JAX is not even imported.
+        A function of the object and of a function that runs the passes on an `ir.Module`; it returns a new object of the same
+        class. None for other objects, and if JAX is not imported.
     """
     if "jax" not in sys.modules:
         return None
@@ -38,7 +38,7 @@ def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
     from hlotag import _compat
     from hlotag.hlo import prepared
 
-    # JAX keeps the lowered module in a cache: whoever lowers the program again must not see our changes.
+    # JAX caches the lowered module. Change a copy, or later lowerings of the program would get the changes.
     original = lowered.compiler_ir("stablehlo")
     module = _compat.read_bytecode(to_bytecode(original))
     _run_checked(module, run)
@@ -52,15 +52,15 @@ def _run_on_exported(exported: Any, run: Callable[[Any], None]) -> Any:
     serialized = exported.mlir_module_serialized
     module = _compat.read_artifact(serialized)
     _run_checked(module, run)
-    # In the version that it was written in: who could read the export before can still read it.
+    # Keep the artifact's version, so that its readers can still read it.
     changed = _compat.write_artifact(module, artifact_version(serialized))
-    # The gradient is made from the program and not from this module, so the passes have to be run on it as well.
+    # JAX makes the gradient from the program, not from this module, so the passes must run on it too.
     with_gradient = _compat.exported_gradient_through(exported, lambda gradient: _run_on_exported(gradient, run))
     return dataclasses.replace(with_gradient, mlir_module_serialized=changed)
 
 
 def _run_checked(module: Any, run: Callable[[Any], None]) -> None:
-    """Runs passes that must leave the module callable as JAX is going to call it."""
+    """Runs passes; raises if they change the type of the entry point, which JAX calls."""
     before = _entry_type(module)
     run(module)
     after = _entry_type(module)

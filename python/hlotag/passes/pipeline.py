@@ -33,12 +33,12 @@ DEFAULT_PIPELINE = (
     "hlotag-propagate-autodiff{seeds=attached},"
     "hlotag-verify{on-mistake=warning}"
 )
-"""What `hlotag.enable()` runs: marks and rules become frontend attributes, and reach everything they should."""
+"""The pipeline of `hlotag.enable()`: turns marks and rules into frontend attributes, and propagates them."""
 
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
 kept_reports: Kept[Diagnostic] = Kept("hlotag_reports")
-"""Keeps what passes warn of and remark on, such as rules that match nothing."""
+"""Keeps the warnings and remarks of passes, such as those about rules that match nothing."""
 
 _logger = logging.getLogger("hlotag")
 
@@ -50,7 +50,7 @@ class PassOption:
     Attributes:
         name: As it is written in a pipeline.
         type: "bool", "int", "float", "string", "list of strings", or the values it can have: "all|attached".
-        default: The value when it is not given, as it would be written.
+        default: The default value, as pipelines write it.
         description: One line.
     """
 
@@ -78,7 +78,7 @@ class PassInfo:
 
 
 def list_passes() -> list[PassInfo]:
-    """Lists hlotag's own passes and the registered ones; jaxlib's can be used too, but MLIR has no list of them.
+    """Lists hlotag's own passes and the registered ones. Pipelines can also name jaxlib's, of which MLIR has no list.
 
     Returns:
         The passes, sorted by name.
@@ -103,30 +103,31 @@ def list_passes() -> list[PassInfo]:
 def run_passes(
     module: ModuleT, pipeline: str | Sequence[str] = DEFAULT_PIPELINE, *, verify: bool = True, debug_origins: bool = False
 ) -> ModuleT:
-    r"""Runs passes on a module; when one of them fails, the module stays as it was.
+    r"""Runs passes on a module. If a pass fails, the module is unchanged.
 
     Args:
-        module: An `ir.Module` (of `jax.extend.mlir`), which is changed in place; the text of one; or its MLIR bytecode. Text
-            and bytecode are read with the dialects that JAX uses. As with jaxlib's own pass manager, Python objects for
-            operations inside an `ir.Module` must not be used after passes that may delete those operations. Or what JAX made
-            of a program: a `jax.stages.Lowered` or a `jax.export.Exported`; it stays as it is. Bytecode may be the portable
-            artifact of an export.
+        module: One of:
+
+            - an `ir.Module` (of `jax.extend.mlir`), changed in place. As with jaxlib's own pass manager, do not use Python
+              objects of operations that passes may have deleted.
+            - text, or MLIR bytecode (a portable artifact of an export too), in the dialects that JAX uses.
+            - a `jax.stages.Lowered` or `jax.export.Exported`, which stays unchanged.
         pipeline: Passes in MLIR's syntax, `"hlotag-strip{keys=a,b},canonicalize"`, or several such texts to run one after
             another. Passes that jaxlib registers can be mixed in.
         verify: Whether to verify the module afterwards.
-        debug_origins: Whether to record on each operation, in the attribute `hlotag.origins`, where the entries come from that
-            hlotag's passes add.
+        debug_origins: Whether to record on each operation, in the attribute `hlotag.origins`, which pass added each entry,
+            and why.
 
     Returns:
-        What was given: the same `ir.Module`; text, with locations if the given text had any; bytecode; a `Lowered` that
-        compiles and runs the changed module; or an `Exported` that serializes and calls it, and whose gradient, which is made
-        from the program when it is asked for, goes through the same passes.
+        An object of the given kind: the same `ir.Module`; text, with locations if the given text had any; bytecode; a `Lowered`
+        that compiles the changed module; or an `Exported` that calls it. The passes also run on the gradient of the `Exported`,
+        which JAX makes on demand from the program.
 
     Raises:
-        ArgumentError: `pipeline` is malformed, or names a pass or an option that does not exist; an option is no bool; or
-            `module` is none of these.
+        ArgumentError: `pipeline` is malformed, or names an unknown pass or option; an option is no bool; or `module` is of
+            another type.
         ParseError: `module` is text or bytes and cannot be read.
-        PassError: A pass failed, or what it left is not valid, or JAX could not call it.
+        PassError: A pass failed, left an invalid module, or changed the type of the entry point, which JAX calls.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
 
     Examples:
@@ -164,13 +165,13 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         pipeline: One text, or several to run one after another.
 
     Returns:
-        One text, without an enclosing `builtin.module(...)`, and with the rules of files in it: it means the same wherever it
-        is run, and whatever becomes of the files.
+        One text, without an enclosing `builtin.module(...)`. It contains the rules of files, so it means the same on other
+        machines and after the files change.
 
     Raises:
         TagError, OSError: A file of rules is malformed, or cannot be read.
-        ArgumentError: It is malformed, or names a pass or an option of hlotag's that does not exist. What is wrong with the
-            names of other passes shows when the pipeline is run.
+        ArgumentError: The pipeline is malformed, or names an unknown option or pass of hlotag. Unknown passes of others are
+            errors when the pipeline runs.
     """
     from hlotag import _core
 
@@ -193,11 +194,11 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
 
 
 def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
-    """Runs a pipeline on a module, and reports instead of raising when a pass fails.
+    """Runs a pipeline on a module. A failing pass is part of the result, not an exception.
 
     Args:
-        module: Changed in place, or left as it was.
-        pipeline: As `pipeline_text` gives it.
+        module: Changed in place; unchanged if a pass fails.
+        pipeline: A result of `pipeline_text`.
         **options: Fields of `_core.RunOptions`.
 
     Returns:
@@ -225,14 +226,14 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     run_options = _core.RunOptions()
     for name, value in options.items():
         setattr(run_options, name, value)
-    # The bindings host prints the module, which recurses, and the module's depth is unknown.
+    # The bindings host prints the module, which recurses; the depth of the module is unknown.
     depth = MAX_DEPTH if _core.uses_bindings() else 0
     try:
         result = with_room(depth, lambda: _core.run(capsule(run.module), pipeline, run_options, run))
     except ValueError as error:
         raise ArgumentError(str(error)) from None
     if run.exception is not None and not isinstance(run.exception, Exception):
-        raise run.exception  # An interrupt is no failure of the pass that it met.
+        raise run.exception  # An interrupt, not a failure of the pass.
     return result
 
 

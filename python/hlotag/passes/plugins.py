@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes in C++ that others write: the headers to build them with, and loading what was built."""
+"""Plugins, which are libraries with passes in C++: the headers to build one, and loading it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ library_of: dict[str, str] = {}
 def get_include() -> str:
     """The directory to give to a C++ compiler with `-I` when a plugin is built.
 
-    Besides headers it has, in `hlotag/src`, the sources of the classes that passes are made of. They are compiled into each
-    plugin, so that only C functions cross between it and hlotag: the two need not be built by the same compiler.
+    Its folder `hlotag/src` has the sources of the classes that passes use. Each plugin compiles them, so that only C functions
+    cross between plugin and hlotag, and the two may be built by different compilers.
 
     Returns:
         Its path.
@@ -40,18 +40,18 @@ def get_include() -> str:
 
 
 def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Makes the passes of a plugin known to pipelines, for as long as the process lives.
+    """Registers the passes of a plugin for the life of the process.
 
     Args:
         plugin: The path of a shared library; or the name of an entry point in the group `hlotag.passes` of an installed package,
-            which stands for such a path or for a function that gives it.
+            whose value is such a path or a function that returns one.
 
     Returns:
-        The names of the plugin's passes. Loading it once more does nothing and returns them again.
+        The names of the plugin's passes. Loading a plugin again does nothing and returns the same names.
 
     Raises:
-        ArgumentError: There is no such library or entry point, it is no plugin, it was built for another version of hlotag,
-            or one of its passes has a name that is taken; then none of them is registered.
+        ArgumentError: The library or entry point does not exist, is no plugin, was built for another version of hlotag, or has a
+            pass whose name is taken. None of its passes is registered then.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
 
     Examples:
@@ -61,7 +61,7 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     path = Path(_find(str(path_of("plugin", plugin)))).absolute()
     check_text("plugin", str(path))
-    if not os.path.isfile(path):  # False also of a name that is too long for one.
+    if not os.path.isfile(path):  # Also false if the name is too long for a path.
         raise ArgumentError(f"{path}: there is no such file")
     connection.ensure()
     from hlotag import _core
@@ -78,7 +78,7 @@ def _find(plugin: str) -> str:
     if os.sep in plugin:
         return plugin
     found = entry_points(group=_GROUP)
-    # An installed package's first: what lies in the current directory must not take its place.
+    # Entry points come first: a file in the current directory must not replace an installed package.
     if plugin not in found.names and os.path.isfile(plugin):
         return plugin
     if plugin not in found.names:

@@ -36,11 +36,11 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 @dataclasses.dataclass
 class PythonRun:
-    """One run of a pipeline, as its Python passes see it.
+    """The state of one pipeline run that Python passes share.
 
     Attributes:
-        module: What they work on.
-        exception: What one of them raised.
+        module: The module that the passes change.
+        exception: The exception that a pass raised.
     """
 
     module: ir.Module
@@ -52,14 +52,14 @@ def register_pass(pass_: PassT, *, name: str | None = None) -> PassT: ...
 @overload
 def register_pass(*, name: str | None = None) -> Callable[[PassT], PassT]: ...
 def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
-    """Makes a pass written in Python known to pipelines, next to hlotag's and jaxlib's; also a decorator.
+    """Registers a pass written in Python; also a decorator.
 
-    The pass gets the `ir.Module` (of `jax.extend.mlir`), with the module's context and an unknown location entered, and changes
-    it in place. If it raises, the whole pipeline is undone, and the exception is the cause of the `PassError`. It must not keep
-    the module or its operations for longer than it runs.
+    The pass gets the `ir.Module` (of `jax.extend.mlir`) and changes it in place; the module's context and an unknown location
+    are entered. If the pass raises, the whole pipeline is undone, and the exception is the cause of the `PassError`. The pass
+    must not keep the module or its operations after it returns.
 
-    A pass replaces an earlier one of its name if both have one module and qualified name, as when a notebook's cell runs again.
-    Programs are lowered anew with it after the next `enable` or `stage`.
+    A pass replaces an earlier one of the same name, module and qualified name, as when a notebook's cell runs again. The new
+    pass takes effect with the next `enable` or `stage`.
 
     Args:
         pass_: A function of a module, or a frozen dataclass whose objects are functions of a module. The dataclass's fields are
@@ -71,8 +71,8 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         `pass_`; or a decorator, if `pass_` is not given.
 
     Raises:
-        ArgumentError: `pass_` is neither; a field has no default or another type; there is another pass of that name already; or
-            pipelines cannot have the name.
+        ArgumentError: `pass_` is neither; a field has no default or another type; another pass has the name; or the name is not
+            legal in pipelines.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
 
     Examples:
@@ -108,13 +108,13 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
 
 
 def fingerprint() -> str:
-    """Which passes were replaced and how often: pipelines of one text differ by it."""
+    """Which passes were replaced, and how often. Distinguishes stages with equal pipeline texts."""
     return ",".join(f"{name}:{version}" for name, version in sorted(_versions.items()) if version > 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Option:
-    """A field of a pass, and how its value is made from what a pipeline says."""
+    """A field of a pass, and the conversion from an option's value."""
 
     field: str
     type: str
@@ -155,7 +155,7 @@ def _option(owner: str, field: dataclasses.Field[Any], hint: Any) -> _Option:
 
 
 def _type_of(where: str, hint: Any) -> tuple[str, Callable[[Any], Any]]:
-    """The type as pipelines call it, and how a value of it becomes the field's."""
+    """The name of an option's type in pipelines, and the conversion of its value to the field's type."""
     if hint in _SCALARS:
         return _SCALARS[hint], hint
     if hint in _LISTS:
@@ -169,7 +169,7 @@ def _type_of(where: str, hint: Any) -> tuple[str, Callable[[Any], Any]]:
 
 
 def _caller(pass_: Any, options: list[_Option]) -> Callable[[PythonRun, list[Any]], str | None]:
-    """What C++ calls: never raises, but returns why the pass failed."""
+    """The function that C++ calls. It never raises; it returns the reason of a failure."""
 
     def call(where: PythonRun, values: list[Any]) -> str | None:
         from jaxlib.mlir import ir
@@ -181,7 +181,7 @@ def _caller(pass_: Any, options: list[_Option]) -> Callable[[PythonRun, list[Any
                     run = pass_(**{o.field: o.convert(value) for o, value in zip(options, values, strict=True)})
                 run(where.module)
         except BaseException as error:
-            # The first frame is the one above.
+            # Skip the frame of this function.
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             where.exception = error
             return "".join(traceback.format_exception_only(error)).strip()
@@ -191,14 +191,14 @@ def _caller(pass_: Any, options: list[_Option]) -> Callable[[PythonRun, list[Any
 
 
 def _refuse_mlir_names(argument: str) -> None:
-    """A pass of jaxlib's must not become another one under the feet of those who use it."""
+    """Raises if jaxlib has a pass of this name."""
     from jaxlib.mlir.passmanager import PassManager
 
     from hlotag.host import connection
     from hlotag.host.modules import new_context
 
     if not _NAME.fullmatch(argument):
-        return  # Refused with the reason in a moment.
+        return  # The caller refuses the name with a reason.
     connection.ensure()
     with new_context():
         try:

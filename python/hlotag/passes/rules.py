@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules: tags for operations that are found by what they are and where they come from.
+"""Rules: tags for operations that match patterns of kind, scope and source.
 
-They work on programs that are not the user's to edit, and on modules that come without a program.
+Rules tag programs that the user cannot edit, and modules without a program.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Rule:
     function: str | None = None
     phase: str = "both"
     grad: str | Mapping[str, Any] = keys.BY_KEY
-    # Compared, since a `grad` that was left out looks like "same" and may mean something else.
+    # Compared: the default of `grad` equals "same", but may mean something else.
     _text: str = field(init=False, repr=False)
-    # Where the rule is written, for messages of the passes.
+    # The file and line of the rule, for messages.
     _at: str = field(init=False, repr=False, compare=False, default="")
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Rule:
         object.__setattr__(self, "_text", "{" + ", ".join(fields) + "}")
 
     def _policies(self) -> list[str]:
-        """The field `grad` if it was left out and a key's policy says "drop"."""
+        """The default of the field `grad`, if the policy of a key is "drop"."""
         dropped = set(keys.dropped(self.attrs))
         if self.phase != "both" or not dropped:
             return []
@@ -109,8 +109,8 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
     """`pipeline` with these rules given to its `hlotag-attach`, after any that its text already gives.
 
     Raises:
-      TagError: they are no rules.
-      ArgumentError: there are rules, and no `hlotag-attach` that would apply them.
+      TagError: `rules` are no rules.
+      ArgumentError: the pipeline has no `hlotag-attach` to apply the rules.
     """
     if not isinstance(rules, Iterable):
         raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
@@ -157,7 +157,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
       >>> hlotag.load_rules("rules.toml")[0].op
       'sine'
     """
-    import tomllib  # Its expressions take as long as the rest of this module, which every program imports.
+    import tomllib  # Slow to import, and rarely needed.
 
     path = path_of("the file of rules", path, TagError)
     data = path.read_bytes()
@@ -183,7 +183,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
             rule = Rule(**_fields(table))
         except TagError as error:
             raise TagError(f"{places.of(number, str(error))}: rule {number}: {error}{places.line(number, str(error))}") from error
-        at = places.of(number).encode(errors="backslashreplace").decode()  # MLIR's text is UTF-8; the path's may be another.
+        at = places.of(number).encode(errors="backslashreplace").decode()  # MLIR's text is UTF-8; the path need not be.
         object.__setattr__(rule, "_at", at)
         rules.append(rule)
     return tuple(rules)
@@ -206,7 +206,7 @@ def _line_of(error: type[Exception], text: str) -> int:
 
 
 def with_rules_of_file(name: str, element: str) -> str:
-    """An element of a pipeline; a `hlotag-attach` with the option `rules-file` gets those rules, before those of its text.
+    """Replaces the option `rules-file` of a `hlotag-attach` by the file's rules, before those of its option `rules`.
 
     Raises:
       TagError, OSError: as for `load_rules`.
@@ -235,17 +235,17 @@ def _fields(table: Any) -> dict[str, Any]:
 
 
 class _Places:
-    """Where the rules of a file are written, which the TOML reader of the standard library does not say."""
+    """The lines of rules in a file, which `tomllib` does not give."""
 
     def __init__(self, path: Path, text: str, number_of_tables: int) -> None:
         self._path = path
         self._lines = text.split("\n")
         headers = [index for index, line in enumerate(self._lines) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
-        # One within a string, or rules written as an array: better no line than a wrong one.
+        # A header within a string, or rules written as an array: give no line rather than a wrong one.
         self._headers = headers if len(headers) == number_of_tables else None
 
     def of(self, number: int, message: str = "") -> str:
-        """`rules.toml:12`: the line of the table, or of what the message quotes if it is in there."""
+        """`rules.toml:12`: the line of the table, or of the text in it that the message quotes."""
         return str(self._path) if self._headers is None else f"{self._path}:{self._index(number, message) + 1}"
 
     def line(self, number: int, message: str) -> str:
@@ -278,6 +278,6 @@ def _dictionary(attrs: Mapping[str, Any]) -> str:
 
 
 def _quote(text: str) -> str:
-    """`text` as an MLIR string literal that also survives within the quotes of a pipeline option."""
+    """`text` as an MLIR string literal that stays valid within the quotes of a pipeline option."""
     plain = set(b" !#$%&()*+,-./:;<=>?@[]^_`{|}~")
     return '"' + "".join(chr(b) if b < 128 and (chr(b).isalnum() or b in plain) else f"\\{b:02X}" for b in text.encode()) + '"'

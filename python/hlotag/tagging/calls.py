@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tagged calls and fusion limits: `jax.experimental.xla_metadata`'s functions of 0.12, on every supported JAX.
+"""Tagged calls and fusion limits: the functions of `jax.experimental.xla_metadata` of 0.12, on every supported JAX.
 
-Where JAX has a function it is JAX's own that runs. With the stage on, a call's tags reach all operations of its body.
+They call JAX's own function where it exists. With the stage on, a call's tags reach all operations of its body.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hlotag.tagging.tags import Block, Grad, as_grad, as_metadata, tag, tagged
 
 
 def fuse_limit() -> Block:
-    """A limit that XLA does not fuse across: operations of the block, or of the decorated function, get `FUSE_LIMIT="true"`.
+    """Keeps XLA from fusing across a block or decorated function: tags its operations with `FUSE_LIMIT="true"`.
 
     Returns:
       A context manager that is also a decorator.
@@ -34,10 +34,10 @@ def fuse_limit() -> Block:
 
 
 def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
-    """A decorator that makes XLA fuse all operations of a function: a call that bears `MUST_FUSE=identifier`.
+    """Makes XLA fuse all operations of a function: stages it out as a call with `MUST_FUSE=identifier`.
 
     Args:
-      identifier: of the fusion; calls with the same one are to end in the same fusion.
+      identifier: the fusion. Calls with the same identifier are to be one fusion.
 
     Returns:
       A decorator.
@@ -57,10 +57,10 @@ def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
 
 
 def xla_metadata_call(f: Callable | None = None, /, **meta: Any) -> Callable:
-    """Stages a function out as a call that bears metadata, as do the calls that autodiff derives from it.
+    """Stages a function out as a call with metadata. Calls that autodiff derives get the metadata too.
 
     Args:
-      f: the function, of arrays; left out, a decorator is returned.
+      f: a function of arrays. Without it, the result is a decorator.
       **meta: keys and values.
 
     Returns:
@@ -81,14 +81,14 @@ def xla_metadata_call(f: Callable | None = None, /, **meta: Any) -> Callable:
 def xla_metadata_call2(
     f: Callable | Mapping[str, Any] | None = None, /, metadata: Mapping[str, Any] | None = None, *, ad_metadata: Grad = "same"
 ) -> Callable:
-    """`xla_metadata_call` with metadata as a mapping, and other metadata for what autodiff derives.
+    """`xla_metadata_call` with metadata as a mapping, and separate metadata for derived calls.
 
     Args:
-      f: the function, of arrays; left out, or with the mapping in its place, a decorator is returned.
+      f: a function of arrays. Without it, or with the mapping in its place, the result is a decorator.
       metadata: keys and values.
       ad_metadata: for the linearized and transposed calls: "same", "drop", or a mapping of their own. Under forward-mode `jvp`
-        the primal and the tangent are one call, which keeps `metadata`. On jax 0.10, which has no such option, it takes the
-        stage: without it, derived calls are tagged as the call itself is.
+        the primal and the tangent are one call, which keeps `metadata`. JAX 0.10 has no such option; there it
+        works with the stage on, and without the stage derived calls get `metadata`.
 
     Returns:
       The wrapped function, or a decorator.

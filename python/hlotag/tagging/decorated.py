@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a decorator return? A callable that binds, copies and compares like the one that it wraps."""
+"""What does a decorator return? A callable that binds, copies and compares like the wrapped one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hlotag._util.arguments import Error, check_decorated
 
 
 def around(function: Callable, block: AbstractContextManager[Any], written: str, error: Error) -> Callable:
-    """Decorates a callable: each call of it, and of its methods (`.lower` of a jitted function), runs within a block.
+    """Decorates a callable: its calls, and those of its methods (`.lower` of a jitted function), run within a block.
 
     Args:
       function: the callable.
-      block: the block, which can be entered again.
-      written: how users write the block.
+      block: a reentrant context manager.
+      written: the block as users write it, for messages.
       error: raised if `function` cannot be decorated.
 
     Returns:
@@ -54,7 +54,7 @@ class _Within:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         bind = getattr(type(self._function), "__get__", None)
-        # Python 3.13 has a `functools.partial.__get__` that binds nothing.
+        # In Python 3.13 `functools.partial.__get__` exists and returns the partial itself.
         if instance is None or bind is None or bind(self._function, instance, owner) is self._function:
             return self
         return MethodType(self, instance)
@@ -66,7 +66,7 @@ class _Within:
         return hash((self._function, self._block))
 
     def __reduce__(self) -> Any:
-        """By name where the function has one, as functions are."""
+        """Pickles by name, as functions do, if the callable has one."""
         return getattr(self, "__qualname__", None) or (_Within, (self._function, self._block))
 
     def __getattr__(self, name: str) -> Any:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of keys: which ones XLA reads, their legal values, and what operations that autodiff derives get by default.
+"""The catalogue of keys: which keys XLA reads, their legal values, and the defaults for derived operations.
 
-What is said about XLA is from its source at main of August and September 2026, where a doc does not say otherwise. XLA's TPU
-compiler is closed: a consumer is "(unverified)" until a key was seen to change what it makes. Nothing here needs JAX.
+The facts about XLA are from its source at main of August and September 2026, unless a doc names another source. XLA's TPU
+compiler is closed: a consumer is "(unverified)" until a key was seen to change its output. This module does not need JAX.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Derived = Literal["same", "drop"]
 
 @dataclass(frozen=True)
 class Values:
-    """The legal values of a key, as text; a value is legal if any of the ways says so.
+    """The legal values of a key, as text: the union of words, integers and matches.
 
     Attributes:
-      choices: these words.
-      integer_bits: integers that fit in so many bits; 0 for none.
-      pattern: texts that the regular expression matches from end to end; empty for none.
-      text: how to say it; composed of the others by default.
+      choices: words.
+      integer_bits: the width of integers; 0 for none.
+      pattern: a regular expression that matches the whole text; empty for none.
+      text: the description; composed of the others by default.
       ignore_case: whether XLA compares the words without regard to case.
     """
 
@@ -54,7 +54,7 @@ class Values:
         if not self.integer_bits or not re.fullmatch("[+-]?[0-9]+", text):
             return False
         limit = 1 << (self.integer_bits - 1)
-        # The length first: Python refuses to convert thousands of digits.
+        # Check the length first: Python refuses to convert thousands of digits.
         return len(text) <= 20 and -limit <= int(text) < limit
 
 
@@ -305,26 +305,26 @@ _lock = threading.Lock()
 
 
 class _ByKey(str):
-    """The default of `grad`: each key's own. It reads "same", as it is for most keys, but is told from one that a user wrote."""
+    """The default of `grad`: each key's own. It equals "same", the default of most keys, but differs from it by identity."""
 
     __slots__ = ()
 
     def __reduce__(self) -> str:
-        return "BY_KEY"  # Copies and pickles are the same object, for it is known by identity.
+        return "BY_KEY"  # Copies and unpickled values are the same object.
 
 
 BY_KEY: Any = _ByKey("same")
-"""The default of `grad=`: for each key what the catalogue says. An explicit "same" is stronger than that."""
+"""The default of `grad=`: the policy of each key. An explicit "same" overrides the policy."""
 
 
 def lookup(name: str) -> Key | None:
-    """What is known about a key.
+    """Looks up a key.
 
     Args:
-      name: the key as a tag has it.
+      name: the key of a tag.
 
     Returns:
-      Its entry, the entry of its family if the prefix is reserved, or None: any text is legal, and derived operations get it too.
+      Its entry, or the entry of its reserved family. None for a free key: any text is legal, and derived operations get it too.
     """
     if (found := _known.get(name) or _registered.get(name)) is not None:
         return found
@@ -332,12 +332,12 @@ def lookup(name: str) -> Key | None:
 
 
 def catalogue() -> tuple[Key, ...]:
-    """All keys that are known: the catalogue, then the registered ones by name."""
+    """All known keys: the catalogue, then the registered keys by name."""
     return (*_CATALOGUE, *(key for _, key in sorted(_registered.items())))
 
 
 def check(name: str, text: str) -> None:
-    """Refuses a tag that must not be, where it is written.
+    """Checks the key and value of a tag.
 
     Args:
       name: the key.
@@ -355,14 +355,14 @@ def check(name: str, text: str) -> None:
 
 
 def check_value(name: str, text: str) -> None:
-    """`check` without the question whether the key is reserved, for tags written by JAX's own API.
+    """Checks a value only. The key may be reserved, as for tags by JAX's own API.
 
     Args:
       name: the key.
       text: the value as text.
 
     Raises:
-      TagError: the key is known and the value is not legal; or one of the two is no text that UTF-8 can write.
+      TagError: the value is not legal for the known key, or key or value cannot be encoded as UTF-8.
     """
     check_text("key", name, TagError)
     check_text(f"value of key {name!r}", text, TagError)
@@ -384,7 +384,7 @@ def reads(key: Key, backend: str) -> bool:
 
 
 def dropped(names: Iterable[str]) -> list[str]:
-    """Those of some keys that operations derived by autodiff do not get unless `grad=` says so."""
+    """The keys in `names` that derived operations do not get by default."""
     return [name for name in names if (key := lookup(name)) is not None and key.derived == "drop"]
 
 
@@ -398,22 +398,21 @@ def register_key(
 ) -> Key:
     """Adds a key of your own to the catalogue, for this process.
 
-    Register before the stage is made (`hlotag.enable`, `hlotag.stage`): a program that was traced before keeps the tags it has,
-    and JAX may use it again under a stage that does not know the key.
+    Register keys before the stage is made (`hlotag.enable`, `hlotag.stage`): programs traced before keep their tags, and JAX may
+    use them again in a stage that does not know the key.
 
     Args:
       name: the key.
-      values: the legal values: words, `bool`, `int`, or a regular expression that a value must match from end to end; None allows
-        any text.
-      derived: what operations that autodiff derives from a tagged one get when `grad=` is not given: "same" or "drop".
+      values: the legal values: words, `bool`, `int`, or a regular expression that matches the whole text; None allows any text.
+      derived: the default of `grad=` for this key: "same" or "drop".
       ops: kinds of operations that the key is for. This is documentation; it does not select.
       doc: what the key does.
 
     Returns:
-      The new entry, or the one that is there already and is equal.
+      The new entry, or the equal existing one.
 
     Raises:
-      TagError: the name is reserved or known with another meaning, or an argument is none of what it may be.
+      TagError: the name is reserved or known with another meaning, or an argument is invalid.
 
     Examples:
       >>> hlotag.register_key("my_priority", values=int, derived="drop", doc="Order of launches.").derived
@@ -461,7 +460,7 @@ def _values(name: str, values: Any) -> Values | None:
 
 
 def is_of_one_place(name: str) -> bool:
-    """Whether the catalogue, registrations apart, says of a key that it names one place in a schedule, a stream or a memory."""
+    """Whether a key of the catalogue names one place in a schedule, a stream or a memory."""
     return name in _known and _known[name].derived == "drop"
 
 
@@ -477,15 +476,14 @@ def is_taken(name: str, platform: str = "") -> bool:
 
 
 def fingerprint() -> str:
-    """The registered keys that act otherwise than unknown ones, as a part of the stage's identity in the caches.
+    """The registered keys with a policy other than unknown keys, as part of a stage's identity in JAX's caches.
 
-    A policy acts while a program is traced, and inside XLA. JAX keeps what it traced and compiled: without this a function traced
-    before `register_key(..., derived="drop")` would go on with the policy of an unknown key. Legal values are left out: they make
-    tagging fail or not, and change no program. So are keys of the catalogue, which hlotag's version stands for.
+    Policies affect traced and compiled programs, which JAX caches: a function traced before `register_key(..., derived="drop")`
+    must be traced again. Legal values only make tagging fail and change no program. The stage's version covers the catalogue.
     """
     return ",".join(sorted(repr(key.name) for key in _registered.copy().values() if key.derived == "drop"))
 
 
 def registered_in(fingerprint: str) -> frozenset[str]:
-    """The keys that a fingerprint names."""
+    """The keys in a fingerprint."""
     return frozenset(ast.literal_eval(f"[{fingerprint}]"))

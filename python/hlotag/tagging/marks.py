@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From equation contexts to locations: what lowering would lose goes into the names of the equations.
+"""Marks: carry tags from equation contexts to the locations of ops.
 
-JAX attaches the metadata of an equation's context to the ops that own the equation's results, and to nothing else. Its name
-stack, in contrast, is in the location of every op that the equation lowers to: helper ops, bodies of loops and branches, calls of
-cached lowerings. So lowering is shown a copy of each tagged equation, with a *mark* at the end of its name stack, an
-index into a table of tags, and without metadata in its context. The `hlotag-resolve` pass turns marks into attributes and
-removes them, so that locations come out as JAX writes them.
+JAX attaches the metadata of an equation's context only to the ops that own the equation's results. The equation's name stack is
+in the location of every op that the equation lowers to: helper ops, bodies of loops and branches, calls of cached lowerings. So
+JAX lowers a copy of each tagged equation. The copy has no metadata in its context, and a *mark*, an index into a table of tags,
+at the end of its name stack. The `hlotag-resolve` pass turns marks into attributes and removes them from locations.
 
-The jaxprs of the trace are shared with JAX's caches and are never changed.
+JAX's caches share the jaxprs of the trace, so hlotag never changes them.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ from hlotag.errors import TagError
 
 @dataclass(frozen=True)
 class Reserved:
-    """A value in a context that is hlotag's own, and equals no text of a user's.
+    """hlotag's own value in an equation context. It equals no value of a user's.
 
     Attributes:
-      text: the value; None if the key is not to be there.
+      text: the value; None if the key is removed.
     """
 
     text: str | None
 
 
-# `GRAD + key` maps to what ops derived by autodiff get for that key, a `Reserved`.
+# The entry `GRAD + key` holds the value of `key` on derived ops, a `Reserved`.
 GRAD = "hlotag.grad."
-# The value of a key that was taken away within a block. Were the key only gone, a tagged loop around it would give it back.
+# Sentinel: the key was removed within a block; enclosing tags must not restore it.
 UNSET = Reserved(None)
 
-# None: the key is not to be there, whatever encloses the operation says.
+# None: the key was removed; enclosing tags must not restore it.
 Entries = dict[str, str | None]
 
 
@@ -59,9 +58,9 @@ def as_text(value: Any) -> str:
 
 
 class _ReservedUse:
-    """Whether anything of hlotag's own went into an equation, and `PATCHES` have to stay in JAX after the last stage.
+    """Whether an equation holds reserved values, so that `PATCHES` must stay installed after the last stage.
 
-    What was traced in a stage may be lowered after it: a jaxpr, the function that `jax.vjp` gives.
+    A jaxpr, or the function from `jax.vjp`, may be lowered after the stage in which it was traced.
     """
 
     is_used = False
@@ -84,9 +83,9 @@ def entries_of(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
     return forward, forward | grad
 
 
-# What a scope would be read for: a mark, a transformation, a separator that belongs to a mark.
+# Text in scopes that reads like a mark, a transformation, or the separator of a mark.
 _AMBIGUOUS = re.compile(r"[\x01()]|^/")
-# What JAX calls a jitted function.
+# The scope of a jitted function.
 _CALL = re.compile(r"(p?jit\()(.*)(\))", re.DOTALL)
 
 
@@ -102,14 +101,14 @@ class Marker:
     """Marks the tagged equations of one program, and those with an identity.
 
     Args:
-      identify: whether marks are to have the identities of equations.
-      blank: takes the tags out instead, and leaves no trace of them.
+      identify: whether marks include the identities of equations.
+      blank: remove tags instead of marking them.
 
     Attributes:
       table: (forward entries, derived entries) by mark index, in the order in which the program is lowered, so that the same
         program gives the same table in every process.
-      has_escapes: whether a scope has characters that would be read as something else.
-      has_value_tags: whether the program holds value tags of JAX's own, which were set while hlotag was off.
+      has_escapes: whether a scope had ambiguous characters, which were escaped.
+      has_value_tags: whether the program has JAX's own value tags, set while hlotag was off.
     """
 
     def __init__(self, *, identify: bool = False, blank: bool = False) -> None:
@@ -120,15 +119,15 @@ class Marker:
         self._blank = blank
         self._index: dict[tuple, int] = {}
         self._chains = Chains()
-        # By their ids, the contexts, which are kept alive; with the start of a mark's text, and what equations have instead.
+        # By the id of a context: the context, which stays alive, the start of its marks, and its replacement in marked copies.
         self._contexts: dict[int, tuple[Any, str, Any]] = {}
 
     def mark(self, jaxpr: Any) -> Any:
-        """`jaxpr` as it is to be lowered, its own tagged equations marked; those of jaxprs in its equations are in their turn."""
+        """A view of `jaxpr` with its tagged equations marked; inner jaxprs are marked when JAX lowers them."""
         return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, self._mark_of, self._note_value_tag))
 
     def name(self, scope: str) -> str:
-        """The text that stands for a scope in the names of locations."""
+        """The text of a scope in locations."""
         if self._blank or (text := escaped(scope)) == scope:
             return scope
         self.has_escapes = True
@@ -169,10 +168,10 @@ _lowering = _Lowering()
 
 @contextmanager
 def marking(marker: Marker | None) -> Iterator[None]:
-    """Within the block, what this thread lowers is marked.
+    """Marks what this thread lowers within the block.
 
     Args:
-      marker: marks it; None leaves it as it is, whatever the lowering that this one is part of does.
+      marker: the marker; None turns off the marking of an enclosing lowering.
 
     Yields:
       Nothing.
@@ -186,9 +185,9 @@ def marking(marker: Marker | None) -> Iterator[None]:
 
 
 def as_lowered(jaxpr: Any) -> Any:
-    """What is lowered for `jaxpr`: marked within `marking`; elsewhere no pass follows, and nothing reserved may be left.
+    """The view of `jaxpr` that JAX lowers: marked within `marking`, else without reserved values, as no pass would remove them.
 
-    JAX lowers parts of a module outside of the function that the stage wraps: what an export checks of its arguments' shapes.
+    JAX lowers parts of a module outside of the function that the stage wraps: the shape checks of an export's arguments.
     """
     if _lowering.marker is not None:
         return _lowering.marker.mark(jaxpr)
@@ -196,7 +195,7 @@ def as_lowered(jaxpr: Any) -> Any:
 
 
 def _name_as_lowered(scope: str) -> str:
-    """`scope` as names of locations have it: only passes that follow could read it, and could replace its escapes."""
+    """The text of a scope in locations: escaped only if passes follow, which undo it."""
     return scope if _lowering.marker is None else _lowering.marker.name(scope)
 
 
@@ -207,11 +206,11 @@ def _as_jax_has_it(_: Any, context: Any, stack: tuple[Any, ...]) -> tuple[str, A
 
 
 def attach_table(module: Any, marker: Marker) -> None:
-    """Puts on a module what its names need to be read: the table of tags, and whether there are escapes.
+    """Attaches the table of tags to a module, and whether its names have escapes.
 
     Args:
-      module: an `ir.Module` that was lowered while `marker` marked.
-      marker: has marked it.
+      module: an `ir.Module` that was lowered within `marking(marker)`.
+      marker: the marker.
     """
     from jaxlib.mlir import ir
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks that change JAX's configuration for one thread, and what becomes of them when asyncio tasks share the thread.
+"""Blocks that change JAX's configuration for one thread, which asyncio tasks may share.
 
-JAX keeps its configuration per thread, not per task, and Python has no hook for when an event loop turns to another task. A block
-that is held across an `await` is therefore on in whatever task runs meanwhile. That cannot be prevented; it can be noticed:
-a context variable says which blocks the running task is in, and where that is not what the thread has, lowering is refused.
+JAX keeps its configuration per thread, and Python has no hook for switches between tasks. So a block held across an `await`
+affects the tasks that run meanwhile. hlotag detects this: a context variable records the blocks of the running task, and
+lowering is an error if they differ from the thread's.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Entry:
     """A block that was entered.
 
     Attributes:
-      owner: what was entered.
-      undo: puts the thread's configuration back to what it was before.
-      below: the entry that was the thread's innermost then.
-      outer: the entry that the task, or the code outside of tasks, was in then.
+      owner: the block.
+      undo: restores the thread's configuration.
+      below: the thread's innermost entry before this one.
+      outer: the innermost entry before this one of the task, or of the code outside of tasks.
       thread: the thread's identifier.
-      in_task: whether an asyncio task entered it.
-      is_open: until it is left.
+      in_task: whether an asyncio task entered the block.
+      is_open: whether the block has not been left.
     """
 
     owner: object
@@ -44,7 +44,7 @@ class Scopes:
     """The blocks of one kind.
 
     Args:
-      kind: what to call them in messages.
+      kind: their name in messages.
     """
 
     def __init__(self, kind: str) -> None:
@@ -57,10 +57,10 @@ class Scopes:
 
         Args:
           owner: the block.
-          change: changes the thread's configuration and returns what undoes that.
+          change: changes the thread's configuration and returns a function that restores it.
 
         Returns:
-          What `leave` takes.
+          The entry, for `leave`.
         """
         entry = Entry(owner, change(), self._innermost(), self._mine(), threading.get_ident(), _in_task())
         self._here.innermost = entry
@@ -68,10 +68,10 @@ class Scopes:
         return entry
 
     def leave(self, entry: Entry) -> None:
-        """Leaves a block; if another task's block was entered since, that one stays in force until it is left.
+        """Leaves a block. A block that another task entered since stays in force.
 
         Args:
-          entry: of the block.
+          entry: the block's entry.
         """
         entry.is_open = False
         self._task.set(self._mine())
@@ -90,7 +90,7 @@ class Scopes:
           The entry.
 
         Raises:
-          ScopeError: there is none in this thread.
+          ScopeError: this thread has no open entry of `owner`.
         """
         for entry, following in ((self._mine(), "outer"), (self._innermost(), "below")):
             at = entry
@@ -101,10 +101,10 @@ class Scopes:
         raise ScopeError(f"a {self._kind} block was left in a thread that had not entered it")
 
     def check(self) -> None:
-        """Refuses to go on in a task while another task's block is on in this thread.
+        """Checks that no block of another task is open in this thread.
 
         Raises:
-          ScopeError: that is so.
+          ScopeError: such a block is open.
         """
         innermost, mine = self._innermost(), self._mine()
         if mine is innermost or not any(entry is not None and entry.in_task for entry in (mine, innermost)):
@@ -119,7 +119,7 @@ class Scopes:
         return getattr(self._here, "innermost", None)
 
     def _mine(self) -> Entry | None:
-        """The innermost open block of this task; a context copied into another thread brings none along."""
+        """The innermost open block of this task. Blocks of a context copied from another thread do not count."""
         entry, thread = self._task.get(), threading.get_ident()
         while entry is not None and not (entry.is_open and entry.thread == thread):
             entry = entry.outer

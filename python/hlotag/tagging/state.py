@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stage is on, kept where JAX's caches see it.
+"""The current stage, as part of JAX's cache keys.
 
-A user context is part of JAX's own cache keys, so a program traced, lowered or compiled under one stage is never taken for
-another's, and toggling back finds what was there before.
+It is kept in a JAX user context, which is part of all of JAX's cache keys. So a program that was traced, lowered or compiled in
+one stage is never used in another, and returning to a stage finds its cached programs.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ OnError = Literal["raise", "warn"]
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What runs on every module that JAX lowers: all that changes the result, and so a key of JAX's caches.
+    """The settings of a stage: everything that changes lowered modules. A key of JAX's caches.
 
-    Told apart by identity, as JAX looks its caches up for every operation that is traced: `unique` gives one object for equals.
+    Compared by identity, for speed: JAX looks up its caches for every traced operation. `unique` makes equal stages one object.
 
     Attributes:
       pipeline: pass pipeline in MLIR's syntax, the rules included.
-      version: of hlotag, since another version may give another module.
-      keys: registered keys that change what is traced and restored (`hlotag.tagging.keys.fingerprint`).
+      version: hlotag's version, which may change the module.
+      keys: registered keys that affect tracing and restoring (`hlotag.tagging.keys.fingerprint`).
       debug_origins: whether operations record where their entries come from.
-      hlo: patterns of the keys that the HLO stage puts right inside XLA; none turns it off.
-      op_names: patterns of the keys that profilers see in the names of instructions.
+      hlo: patterns of the keys that the HLO stage restores; none turns it off.
+      op_names: patterns of the keys that are written into instruction names, for profilers.
       passes: which registered passes were replaced (`hlotag.passes.python_passes.fingerprint`).
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
-      identify: whether the pipeline hands entries on to what autodiff derives, and asks for which operation that was made.
+      identify: whether passes need identities, to propagate entries to derived operations.
     """
 
     pipeline: str
@@ -53,13 +53,13 @@ _lock = threading.Lock()
 
 
 def unique(stage: Stage) -> Stage:
-    """The stage that all equal ones are, as long as anybody, JAX's caches among them, has it."""
+    """The one object for all stages equal to `stage`, held weakly."""
     with _lock:
         return _unique.setdefault(astuple(stage), stage)
 
 
-# JAX's user context; None as long as the process has had no stage. A new one is a new part of the keys of JAX's caches, so that
-# JAX traces again what it knows: nothing but a stage may make one.
+# JAX's user context; None until the process has its first stage. Only a stage may create it: a new user context changes the keys
+# of JAX's caches, so that JAX traces known programs again.
 _context: Any = None
 
 
@@ -72,7 +72,7 @@ def _made() -> Any:
 
 
 def active() -> Stage | None:
-    """The stage that programs traced in this thread now go through, or None.
+    """The stage of programs that this thread traces now, or None.
 
     Examples:
       >>> with hlotag.stage("hlotag-resolve,hlotag-verify"):
@@ -83,7 +83,7 @@ def active() -> Stage | None:
 
 
 def of_process() -> Stage | None:
-    """The stage of all threads that are in no block."""
+    """The stage of threads outside of blocks."""
     return None if _context is None else _context.get_global()
 
 
@@ -93,10 +93,10 @@ def set_for_process(stage: Stage | None) -> None:
 
 
 def set_for_thread(stage: Stage | None) -> Callable[[], None]:
-    """Changes `active()` in this thread; None turns the stage of the process off there.
+    """Sets `active()` for this thread; None turns the stage of the process off there.
 
     Returns:
-      What puts it back.
+      A function that restores the previous stage.
     """
     entered = _made()(stage)
     entered.__enter__()

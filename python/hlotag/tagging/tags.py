@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What to tag: values, blocks and functions.
 
-A tag travels in the contexts of JAX's equations, which JAX carries through every transformation. A block sets the context that
-its equations are traced in; a value tag is written into the contexts of the equations that its value came from.
+A tag is metadata in the contexts of equations, which JAX carries through every transformation. A block sets the context in which
+its equations are traced. A value tag changes the contexts of the equations that computed the value.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
     """Tags operations, as `jax.experimental.xla_metadata.set_xla_metadata` does, and keeps the tags under autodiff.
 
     Args:
-      x: value form: a pytree; the operations that made its leaves are tagged, and so is what autodiff derives from them.
-        Left out: block form.
+      x: value form: a pytree. Tags the operations that made its leaves, and the operations that autodiff derives from these.
+        Without it: block form.
       **attrs: string keys to strings, bools, ints or floats. None removes a key within a block.
 
     Returns:
@@ -56,13 +56,13 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
     """Tags the operations that made `value`.
 
     Args:
-      value: a pytree; what made its arrays is tagged, other leaves stay as they are. It is returned unchanged.
+      value: a pytree. The operations that made its arrays are tagged; other leaves are ignored.
       attrs: keys and values of the tag.
-      grad: what operations that autodiff derives from them get: "same", "drop" for nothing, or a mapping of their own. Left out,
-        each key's own default, which is "same" for all but some keys that XLA knows (`hlotag keys`).
+      grad: the tag of derived operations: "same", "drop" for none, or a mapping of its own. The default depends on the key:
+        "same" for most, "drop" for some that XLA knows (`hlotag keys`).
 
     Returns:
-      `value`.
+      `value`, unchanged.
 
     Raises:
       TagError: a key is reserved, a value has no text form or is not legal for its key, or `grad` is none of the three.
@@ -81,7 +81,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
         return _compat.jax_value_tag(value, metadata)
     metadata |= _unless_transposing(grad_entries)
     for leaf in jax.tree.leaves(value):
-        if _compat.is_array(leaf) or isinstance(leaf, np.ndarray | np.generic):  # A constant, about which the user is warned.
+        if _compat.is_array(leaf) or isinstance(leaf, np.ndarray | np.generic):  # NumPy arrays are constants, and get a warning.
             tag_equations(leaf, metadata)
     return value
 
@@ -94,12 +94,11 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
       grad: as for `tag`.
 
     Returns:
-      A context manager that is also a decorator. It may be entered again, from any thread and while it is entered. In asyncio
-      tasks it must be left before the next `await`.
+      A context manager, also a decorator. It is reentrant, in every thread. In asyncio tasks, leave it before the next `await`.
 
     Raises:
-      TagError: as for `tag`; or what is decorated is a generator or coroutine function, whose body runs after the call.
-      ScopeError: on entering it, while another asyncio task holds one open.
+      TagError: as for `tag`; or the decorated object is a generator or coroutine function, whose body runs after the call.
+      ScopeError: on entry, another asyncio task holds a block open.
 
     Examples:
       >>> @hlotag.tagged({"block": "mlp"})
@@ -121,7 +120,7 @@ class Block:
         self._grad_entries = grad_entries
 
     def __enter__(self) -> None:
-        scopes.tags.check()  # What another task's block says would become part of this one's.
+        scopes.tags.check()  # This block would inherit the tags of another task's block.
         scopes.tags.enter(self, self._change)
 
     def _change(self) -> Callable[[], None]:
@@ -129,7 +128,7 @@ class Block:
         for key in self._metadata:
             ambient.pop(GRAD + key, None)
         ambient |= self._metadata
-        if active() is not None:  # Without the stage nobody would take what is reserved out again.
+        if active() is not None:  # Without the stage, nothing removes reserved entries.
             ambient = note_removals(ambient) | _unless_transposing(self._grad_entries)
         ambient = {key: value for key, value in ambient.items() if value is not None}
         previous = _compat.swap_ambient_metadata(ambient)
@@ -139,18 +138,18 @@ class Block:
         scopes.tags.leave(scopes.tags.entry_of(self))
 
     def __call__(self, function: Callable) -> Callable:
-        """The decorator form: `function`, run within this block. Methods of a jitted one, such as `.lower`, are too."""
+        """Decorates `function`: its calls, and those of its methods such as `.lower`, run within this block."""
         return around(function, self, "with hlotag.tagged(...):", TagError)
 
 
 def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
     """Adds `metadata` to the contexts of all equations that the operation behind `value` made.
 
-    What lowers to nothing (`stop_gradient`) makes none: then they are those behind its operand, which keep what they have.
+    An operation that lowers to nothing (`stop_gradient`) is skipped: the equations of its operand get the keys they lack.
 
     Args:
       value: one array or tracer.
-      metadata: as in an equation context: values are text, or reserved.
+      metadata: entries of an equation context, with text or reserved values.
     """
     original = tracing.original_of(value)
     equations = tracing.equations_of(original)
@@ -160,11 +159,11 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
             "the value is an argument, a carry or a constant, which no operation of this trace made. Tag the value where it is "
             "computed, or tag a block around its uses.",
         )
-    kept = set(metadata) if equations and original is not value else set()  # by all equations, as far as is known
+    kept = set(metadata) if equations and original is not value else set()  # keys that no equation has taken so far
     known: list[tuple[Any, Any]] = []  # The equations of one operation share a few contexts.
 
     def retagged(context: Any) -> Any:
-        for one, result in known:  # Not by `id`, of which all hear that listen to Python's audit events.
+        for one, result in known:  # Not a dict by `id`: calls of `id` raise audit events.
             if one is context:
                 return result
         old = _compat.metadata_of(context)
@@ -186,12 +185,12 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A tag that had no operation to go to.
+    """A tag whose value no operation of the trace made.
 
     Attributes:
-      attrs: its keys and values.
-      file: of the line that set it; None if no frame of user code did.
-      line: its number.
+      attrs: keys and values.
+      file: the file that set the tag; None if no frame of user code did.
+      line: the line in it.
     """
 
     attrs: tuple[tuple[str, str], ...]
@@ -199,23 +198,23 @@ class Dropped:
     line: int
 
 
-# By function, what its last trace with such tags dropped; with the text that is the trace's own, by identity.
+# The tags dropped by a function's last trace. The text is that trace's own object, which identifies the trace.
 _dropped: dict[str, tuple[str, dict[Dropped, None]]] = {}
 _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
 
 
 def lowered(jaxpr: Any, module: Any) -> None:
-    """Remembers for `dropped` what was dropped while `jaxpr` was traced, from which `module` was lowered."""
+    """Attaches the tags that were dropped while `jaxpr` was traced to `module`, its lowering."""
     functions = _compat.functions_in(jaxpr) if _dropped else ()
     if found := [drop for function, (_, drops) in _dropped.items() if function in functions for drop in drops]:
         _dropped_of[module] = tuple(found)
 
 
 def dropped(module: Any = None) -> tuple[Dropped, ...]:
-    """The tags that had no operation to go to, each once, in the order in which they were met.
+    """The distinct dropped tags, in order.
 
     Args:
-      module: an `ir.Module` that was lowered in the stage; left out, those of all programs of the process.
+      module: an `ir.Module` that was lowered in the stage; by default, all programs of the process.
     """
     if module is not None:
         return _dropped_of.get(module) or ()
@@ -268,7 +267,7 @@ def _is_hashable(value: Any) -> bool:
 
 
 def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata that JAX's own value tag was given, with what its keys' policies say of derived operations.
+    """The metadata of JAX's own value tag, with reserved entries for the policies of its keys.
 
     Raises:
       TagError: a value has no text form or is not legal for its key, or the key is hlotag's own. Other reserved keys are JAX's
@@ -276,7 +275,7 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """
     entries: dict[str, Any] = {}
     for key, value in metadata.items():
-        if value is None or not _is_hashable(value):  # JAX writes all that is hashable as its text.
+        if value is None or not _is_hashable(value):  # JAX accepts hashable values and writes their text.
             raise _no_text(key, value)
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
@@ -285,21 +284,21 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """A block's metadata with a value for the keys that it takes away, so that nothing around it gives them back."""
+    """Replaces None, for removed keys of a block, by a sentinel, so that enclosing tags do not restore the keys."""
     if None in metadata.values():
         reserved.is_used = True
     return {key: UNSET if value is None else value for key, value in metadata.items()}
 
 
 def as_grad(grad: Any, name: str = "grad") -> Grad:
-    """Checks what a caller gave for derived operations.
+    """Checks an argument with the tags of derived operations, and converts the values of a mapping to text.
 
     Args:
-      grad: "same", "drop", or a mapping, whose values become text.
-      name: of the argument.
+      grad: "same", "drop", or a mapping.
+      name: the name of the argument.
 
     Raises:
-      TagError: it is none of the three.
+      TagError: `grad` is none of the three.
     """
     if isinstance(grad, Mapping):
         return as_metadata(grad)
@@ -308,7 +307,7 @@ def as_grad(grad: Any, name: str = "grad") -> Grad:
 
 
 def _grad_entries(metadata: Mapping[str, Any], grad: Any) -> dict[str, Reserved]:
-    """The reserved entries that say what derived operations get."""
+    """The reserved entries with the tags of derived operations."""
     if grad is keys.BY_KEY:
         return {GRAD + key: UNSET for key in keys.dropped(metadata) if metadata[key] is not None}
     grad = as_grad(grad)
@@ -320,7 +319,7 @@ def _grad_entries(metadata: Mapping[str, Any], grad: Any) -> dict[str, Reserved]
 
 
 def _unless_transposing(grad_entries: dict[str, Reserved]) -> dict[str, Reserved]:
-    """`grad_entries`; none while a backward rule of the user is traced, whose operations a tag means as forward ones."""
+    """`grad_entries`; none while a user's backward rule is traced, as tags there mean its own operations."""
     if not grad_entries or _compat.is_transposing():
         return {}
     reserved.is_used = True

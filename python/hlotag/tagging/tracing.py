@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which equations belong together: the ones that one operation of the user's program put into the traces.
+"""Groups of equations that derive from one operation of the user's program.
 
-User code makes a value by one `bind` of a primitive. Under `grad`, `vmap` and the like that bind runs the rules of the
-transformations, and they put several equations into several traces: the primal one, residuals, the linear ones that
-become the backward pass. All of them are made before the bind returns, so a *group*, opened when a bind starts and closed when it
-returns, holds exactly the equations that derive from that one operation, without a guess by name or line.
+User code makes a value by one `bind` of a primitive. Under `grad` or `vmap` the bind runs the rules of the transformations, which
+add several equations to several traces: the primal one, residuals, and the linear ones that become the backward pass. All of them
+are made before the bind returns. So a *group*, opened when a bind starts and closed when it returns, holds exactly the equations
+that derive from the operation.
 
 Groups nest: a bind that runs user code (the function of a `custom_jvp`) holds the binds of that code.
 
-A library function may be several binds (`softmax`). While it runs, the outermost frame of library code below the user's is the
-call: each group is recorded with that frame's `Call`, and two calls are two frames.
+A library function may make several binds (`softmax`). The outermost frame of library code below the user's identifies the call:
+each group is recorded with that frame's `Call`.
 """
 
 from __future__ import annotations
@@ -21,21 +21,20 @@ from hlotag._core import equations_of_call, in_group, in_some_group, recorded, r
 
 
 def original_of(value: Any) -> Any:
-    """What `value` is a copy of, made by what lowers to nothing (`jnp.copy`, `stop_gradient`); itself if it is none."""
+    """The value of which `value` is a copy, made by operations that lower to nothing (`stop_gradient`); else `value`."""
     while (operand := _compat.operand_handed_on(value)) is not None:
         value = operand
     return value
 
 
 def equations_of(value: Any) -> list[Any]:
-    """All equations that derive from the call that made `value`, as the calling code sees it.
+    """All equations that derive from the call, in the calling code, that made `value`.
 
     Args:
       value: one array or tracer.
 
     Returns:
-      Equations (or the one recipe) of `_compat.equation_behind`; none for a value that no operation of a trace made: an argument,
-      a constant, a concrete array.
+      Equations (or the one recipe) of `_compat.equation_behind`. Arguments, constants and concrete arrays have none.
     """
     equation = _compat.equation_behind(value)
     if equation is None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings that point at a line of the user's, wherever in JAX or hlotag they come from."""
+"""Warnings that point at a line of user code."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-# By file, what `warnings` remembers so as to warn once for each place.
+# By file, the registry in which `warnings` records the places it has warned about.
 _registries: dict[str, dict[Any, Any]] = {}
 
 
@@ -16,7 +16,7 @@ def warn_at(text: str, category: type[Warning], file: str | None, line: int) -> 
     Args:
       text: the message.
       category: of the warning.
-      file: None or empty if the line is not known; then the place is the caller's caller.
+      file: the file; None or empty for the caller of the caller.
       line: its number.
     """
     if file:
