@@ -37,7 +37,7 @@ nb::dict toDict(const hlo::Entries &entries) {
   return made;
 }
 
-/// None where a number is missing.
+/// A missing number becomes None.
 nb::tuple toTuple(const hlo::Ids &ids) {
   nb::list made;
   for (int64_t id : ids)
@@ -198,21 +198,23 @@ void python::bindHlo(nb::module_ &m) {
   nb::class_<Program>(m, "Program", "The operations of a program, numbered.")
       .def("__len__", [](const Program &self) { return self.operations.size(); })
       .def("__getitem__", &operation,
-           "Its name, with the dialect; which of `entries` it has; the operations that compute its "
-           "operands, None for arguments; the dimensions of its first result; and what operations "
-           "share that compute the same from the same.")
-      .def("entries", &entries, "The frontend attributes that operations have.")
+           "(name with dialect, index into `entries`, operations that compute its operands (None "
+           "for "
+           "arguments), dimensions of its first result, number shared by operations with equal "
+           "values).")
+      .def("entries", &entries, "The distinct frontend attributes of operations.")
       .def(
           "results", [](const Program &self) { return toTuple(self.results); },
           "The operations that compute the program's results.")
       .def("read_name", &readName, nb::arg("op_name"),
-           "The numbers in a name, those of callers, and the name without them.")
-      .def("join", &join, nb::arg("module"), nb::arg("opcodes"), nb::arg("named") = nb::none(),
-           "The numbers of each instruction's operations, in the module's order. With `named`, by "
-           "these and not by names, and without operations that merely compute the same.")
+           "(numbers in a name, numbers of callers, name without numbers).")
+      .def(
+          "join", &join, nb::arg("module"), nb::arg("opcodes"), nb::arg("named") = nb::none(),
+          "The numbers of each instruction's operations, in the module's order. With `named`, uses "
+          "these instead of names, and ignores operations that only have equal values.")
       .def("restore", &restore, nb::arg("module"), nb::arg("opcodes"), nb::arg("rules"),
            nb::kw_only(), nb::arg("keeps_frames"),
-           "The module with the entries that the rules say, and without numbers.");
+           "The module with the entries from `rules`, and without numbers.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),
         nb::arg("every"), "Numbers the names of operations.");
   m.def("program_of_instructions", &programOfInstructions, nb::arg("module"), nb::arg("opcodes"),

@@ -3,9 +3,9 @@
 
 // Malformed policies.
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="{}"' 2>&1 | FileCheck %s --check-prefix=ARRAY
-// ARRAY: error: policies must be an MLIR array attribute of dictionaries, and this is not: {}
+// ARRAY: error: policies must be an MLIR array attribute of dictionaries, got: {}
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[{key = "' 2>&1 | FileCheck %s --check-prefix=SYNTAX
-// SYNTAX: error: policies must be an MLIR array attribute of dictionaries, and this is not: [{key =
+// SYNTAX: error: policies must be an MLIR array attribute of dictionaries, got: [{key =
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[3]"' 2>&1 | FileCheck %s --check-prefix=DICTIONARY
 // DICTIONARY: error: policy 1 must be a dictionary, but is 3 : i64
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[{derived = \"drop\"}]"' 2>&1 | FileCheck %s --check-prefix=KEY
@@ -33,7 +33,7 @@
 
 func.func @text(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {r = "id"}} : tensor<f32>
-  // expected-error@unknown {{cannot retag 'r' = "id": it is no integer that 'offset' can be added to, and the policy has no 'suffix'}}
+  // expected-error@unknown {{cannot retag 'r' = "id": 'offset' needs an integer and a sum within 64 bits, and the policy has no 'suffix'}}
   %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {r = "id"}} : tensor<f32> loc("jit(f)/transpose(jvp())/mul")
   return %1 : tensor<f32>
 }
@@ -42,7 +42,7 @@ func.func @text(%x: tensor<f32>) -> tensor<f32> {
 
 func.func @overflow(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {r = "9223372036854775807"}} : tensor<f32>
-  // expected-error@unknown {{cannot retag 'r' = "9223372036854775807": it is no integer that 'offset' can be added to}}
+  // expected-error@unknown {{cannot retag 'r' = "9223372036854775807": 'offset' needs an integer and a sum within 64 bits}}
   %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {r = "9223372036854775807"}} : tensor<f32> loc("jit(f)/transpose(jvp())/mul")
   return %1 : tensor<f32>
 }

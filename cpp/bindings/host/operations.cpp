@@ -31,11 +31,11 @@ nb::object insertionPoint(const char *kind, nb::object at) {
   return classes().InsertionPoint.attr(kind)(at);
 }
 
-/// The attribute of that name in a map of attributes, null if there is none.
+/// Returns the attribute `name` in a map of attributes, or null.
 ///
 /// jaxlib has no class for the elements of complex constants: a look-up raises, and an entry's
-/// `attr` ends the process. What the error says has all of their text, so that as a string stands
-/// for them; constants are looked up to be compared.
+/// `attr` aborts. The error's message contains their text; a string with it stands for the
+/// attribute, so that constants can be compared.
 MlirAttribute valueOf(nb::handle attributes, nb::handle name) {
   try {
     return session().attribute(attributes.attr("get")(name));
@@ -47,7 +47,7 @@ MlirAttribute valueOf(nb::handle attributes, nb::handle name) {
   }
 }
 
-/// The operation that an insertion point stands before, or null.
+/// The operation after an insertion point, or null.
 MlirOperation operationAt(nb::handle insertionPoint) {
   nb::object operation = insertionPoint.attr("ref_operation");
   return operation.is_none() ? MlirOperation{nullptr} : pointerOf<MlirOperation>(operation);
@@ -72,7 +72,7 @@ void mlirOperationSetLocation(MlirOperation op, MlirLocation location) {
 }
 
 MlirBlock mlirOperationGetBlock(MlirOperation op) {
-  // The bindings must not be asked for the block of an operation without a parent.
+  // The bindings crash on the block of an operation without a parent.
   if (!mlirOperationGetParentOperation(op).ptr)
     return {nullptr};
   return session().block(session().object(op).attr("block"));
@@ -126,7 +126,7 @@ intptr_t mlirOperationGetNumAttributes(MlirOperation op) {
 
 MlirNamedAttribute mlirOperationGetAttribute(MlirOperation op, intptr_t index) {
   nb::object attributes = session().object(op).attr("attributes");
-  nb::object name = attributes[index].attr("name"); // Its `attr` may end the process: valueOf.
+  nb::object name = attributes[index].attr("name"); // Its `attr` may abort; see valueOf.
   return {session().identifier(nb::cast<std::string_view>(name)), valueOf(attributes, name)};
 }
 
@@ -165,7 +165,7 @@ MlirOperation mlirOperationCreate(MlirOperationState *state) {
     mlirOperationDestroy({session().key(body).first});
   }
   session().forgetUses();
-  // As the C function does: its caller gives them away.
+  // As the C function does: it takes ownership of the regions.
   std::free(state->results);
   std::free(state->operands);
   std::free(state->regions);
@@ -176,7 +176,7 @@ MlirOperation mlirOperationCreate(MlirOperationState *state) {
 
 MlirOperation mlirOperationClone(MlirOperation op) {
   session().forgetUses();
-  // "ip": the caller may be inside of an insertion point's `with`.
+  // "ip": override the insertion point of an enclosing `with`.
   nb::object copy = session().object(op).attr("clone")(nb::arg("ip") = false);
   return session().own(copy.attr("operation"));
 }
@@ -237,7 +237,7 @@ void mlirOpPrintingFlagsUseLocalScope(MlirOpPrintingFlags flags) {
 }
 
 MlirRegion mlirRegionCreate() {
-  // Regions belong to operations: one that holds nothing else, and goes when its region is used.
+  // In the bindings a region needs an owner: a module, dropped once the region is used.
   nb::object unknown = classes().Location.attr("unknown")(session().context());
   nb::object holder = classes().Operation.attr("create")(
       "builtin.module", nb::arg("regions") = 1, nb::arg("loc") = unknown, nb::arg("ip") = false);

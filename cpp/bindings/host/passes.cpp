@@ -14,7 +14,7 @@ Session &session() { return Session::current(); }
 
 intptr_t count(nb::handle sequence) { return intptr_t(nb::len(sequence)); }
 
-/// The Python diagnostic; its owner keeps it for as long as a handler looks at it.
+/// The Python diagnostic. Its owner keeps it while a handler runs.
 nb::handle objectOf(MlirDiagnostic handle) { return {static_cast<PyObject *>(handle.ptr)}; }
 
 MlirDiagnostic handleOf(nb::handle diagnostic) { return {diagnostic.ptr()}; }
@@ -26,7 +26,7 @@ struct Handler {
   void (*deleteUserData)(void *);
 };
 
-/// An external pass. MLIR's own manager would clone it for its threads; here it runs as it is.
+/// An external pass. Unlike MLIR's manager, this host never clones it.
 struct ExternalPass {
   MlirExternalPassCallbacks callbacks;
   void *userData;
@@ -132,7 +132,7 @@ MlirDiagnostic mlirDiagnosticGetNote(MlirDiagnostic diagnostic, intptr_t index) 
   return handleOf(nb::object(objectOf(diagnostic).attr("notes")[index]));
 }
 
-// Nothing here asks for a pass's TypeID. They live as long as the process, as MLIR wants it.
+// This host never reads TypeIDs. They live as long as the process, as MLIR requires.
 MlirTypeIDAllocator mlirTypeIDAllocatorCreate() {
   static char allocator;
   return {&allocator};

@@ -13,7 +13,7 @@ int hexDigit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/// What stands for itself in MLIR's text, and for one byte as two digits after a backslash.
+/// Replaces `\XX`, a backslash and two hexadecimal digits, by the byte.
 std::string unescape(std::string_view literal) {
   std::string bytes;
   for (size_t i = 0; i < literal.size(); ++i) {
@@ -34,8 +34,8 @@ bool isUtf8(const std::string &bytes) {
   return false;
 }
 
-/// Whether a literal between these is a name (of an operation, attribute, symbol, or in a
-/// location). The values of attributes are read as bytes.
+/// Whether the literal between `before` and `after` is a name: of an operation, attribute, symbol
+/// or location. Values of attributes are read as bytes.
 bool isName(std::string_view before, std::string_view after) {
   std::string_view line = before.substr(before.rfind('\n') + 1);
   bool inLocation = line.find("loc(") != std::string_view::npos;
@@ -52,7 +52,7 @@ std::optional<std::string> findUndecodable(MlirOperation module) {
       nb::arg("print_generic_op_form") = true, nb::arg("assume_verified") = true);
   auto bytes = nb::cast<nb::bytes>(printed);
   std::string_view text(bytes.c_str(), bytes.size());
-  // A quote inside of a literal is printed as an escape, so quotes come in pairs.
+  // Quotes inside a literal are escaped, so quotes come in pairs.
   for (size_t open = text.find('"'); open != std::string_view::npos;) {
     size_t close = std::min(text.find('"', open + 1), text.size() - 1);
     std::string_view literal = text.substr(open + 1, close - open - 1);

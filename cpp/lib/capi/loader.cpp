@@ -67,8 +67,7 @@ public:
   std::uint64_t size = 0;
 };
 
-/// Maps a whole file for reading. The mapping costs nothing until a page is touched, and of 350 MB
-/// only the symbol and string tables are.
+/// Maps a whole file for reading. Only the pages of the symbol and string tables are loaded.
 class Mapping {
 public:
   Mapping(const std::string &path, const File &file) : size(file.size) {
@@ -87,7 +86,7 @@ public:
   std::uint64_t size;
 };
 
-/// A view of an ELF64 file in which every access is checked against the file's size first.
+/// A view of an ELF64 file. Checks every access against the file's size.
 class ElfFile {
 public:
   ElfFile(const std::string &path, const Mapping &mapping) : path(path), mapping(mapping) {
@@ -106,14 +105,14 @@ public:
       fail(path, "has section headers of an unknown size");
   }
 
-  /// The bytes [offset, offset + size), or a LoaderError that names `what` they should have been.
+  /// Returns the bytes [offset, offset + size). Throws a LoaderError that names `what` is missing.
   const unsigned char *bytes(std::uint64_t offset, std::uint64_t size, const char *what) const {
     if (offset > mapping.size || size > mapping.size - offset)
       fail(path, std::string("is truncated: its ") + what + " lies beyond the end of the file");
     return mapping.data + offset;
   }
 
-  /// Copies out, because nothing promises that a table in the file is aligned.
+  /// Copies, because a table in the file may be unaligned.
   template <class T> T read(std::uint64_t offset, const char *what) const {
     T value;
     std::memcpy(&value, bytes(offset, sizeof(T), what), sizeof(T));
@@ -128,7 +127,7 @@ public:
     if (header.e_shoff == 0)
       return {};
     std::uint64_t count = header.e_shnum;
-    // More sections than 16 bits can say: the first header's size field holds the number.
+    // The number of sections exceeds 16 bits: the size field of the first header has it.
     if (count == 0)
       count = read<Elf64_Shdr>(header.e_shoff, "section header table").sh_size;
     return table<Elf64_Shdr>(header.e_shoff, count, "section header table");
@@ -165,7 +164,7 @@ std::vector<LoadedLibrary::Range> executableRanges(const Elf64_Phdr *begin, std:
   return ranges;
 }
 
-/// The symbol table and the strings its names are in.
+/// A symbol table and its string table.
 struct SymbolTable {
   const unsigned char *symbols;
   std::uint64_t count;
@@ -194,7 +193,7 @@ SymbolTable findSymbolTable(const ElfFile &elf) {
   fail(elf.path, "has no symbol table (it was stripped)");
 }
 
-/// Walks the note records of a PT_NOTE segment; empty if there is no build id among them.
+/// Returns the build id in a PT_NOTE segment; empty if it has none.
 std::string buildIdInNotes(const unsigned char *notes, std::uint64_t size) {
   auto padded = [](std::uint64_t n) { return (n + 3) & ~std::uint64_t{3}; };
   while (size >= sizeof(Elf64_Nhdr)) {
@@ -258,7 +257,8 @@ std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
     int definitions = 0;
   };
   std::unordered_map<std::string_view, Found> wanted;
-  // Of 700,000 names only those that share the wanted ones' common prefix ("mlir") are hashed.
+  // Hash only names with the common prefix of the wanted ones ("mlir"): a library has 700,000
+  // names.
   std::string_view prefix = names.empty() ? std::string_view() : names.front();
   std::size_t longest = 0;
   for (std::string_view name : names) {
@@ -314,8 +314,7 @@ std::string buildId(const std::string &path) {
     if (!id.empty())
       return id;
   }
-  // The sizes and places of all segments and sections: two builds of a library of this size
-  // practically never agree in all of them.
+  // The sizes and offsets of all segments and sections distinguish builds of a large library.
   std::vector<Elf64_Shdr> sections = elf.sections();
   Fnv1a hash;
   hash.add(&elf.header, sizeof(elf.header));
@@ -335,7 +334,7 @@ int visitLibrary(dl_phdr_info *info, std::size_t, void *data) {
   auto *search = static_cast<Search *>(data);
   if (!info->dlpi_name || info->dlpi_name[0] == '\0')
     return 0;
-  // By inode: the dynamic linker's spelling of the path may go through links and "..".
+  // Compare inodes: the linker's path may contain links and "..".
   struct stat status;
   if (::stat(info->dlpi_name, &status) != 0)
     return 0;

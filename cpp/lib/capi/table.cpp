@@ -33,7 +33,7 @@ const Entry *entryOf(std::string_view name) {
   return found == std::end(entries) ? nullptr : found;
 }
 
-/// All slots of a table are pointers to functions, which have one size.
+/// Every slot of a table is a function pointer; these have one size.
 void *get(const Table &table, const Entry &entry) {
   void *address;
   std::memcpy(static_cast<void *>(&address), reinterpret_cast<const char *>(&table) + entry.offset,

@@ -28,33 +28,32 @@ private:
                                 "an array attribute of policies: [{key = \"k\", derived = "
                                 "\"retag\", offset = 100}, ...]"};
   Option<bool> defaults_{options(), "defaults",
-                         "drop what must not be in both phases: `_scheduling_group_id` and "
-                         "`collective_group_key`, unless they have a policy"};
-  Option<bool> report_{options(), "report", "say what was changed, in remarks"};
+                         "drop ids of `_scheduling_group_id` and `collective_group_key` that both "
+                         "phases have, unless a policy names the key"};
+  Option<bool> report_{options(), "report", "emit a remark for each changed value"};
 };
 
 const PassInfo &ApplyPolicies::staticInfo() {
   static const PassInfo info{
       "hlotag-apply-policies", "HlotagApplyPolicies",
       "Drop or rename the entries of backward operations, by key",
-      R"md(For modules whose tags are not of hlotag's making, or were given to both phases alike;
-tags of `hlotag.tag` and of rules have their policy from `grad`. `policies` is an MLIR array attribute; each
-element is a dictionary with the fields
+      R"md(For modules with tags of other tools, or with the same tags in both phases. Tags of `hlotag.tag` and of
+rules use `grad` instead. `policies` is an MLIR array attribute. Each element is a dictionary with the fields
 
 | field | |
 |---|---|
-| `key` | the key that the policy is for; one policy a key |
-| `derived` | `"drop"` removes it from operations of the backward pass, `"same"` keeps it, `"retag"` gives them another id |
-| `offset` | for `"retag"`: an integer to add to values that are integers |
-| `suffix` | for `"retag"`: text to append to other values, and to integers if there is no `offset` |
+| `key` | the key; a key has at most one policy |
+| `derived` | in the backward pass: `"drop"` removes the key, `"same"` keeps its value, `"retag"` changes its id |
+| `offset` | for `"retag"`: an integer to add to integer ids |
+| `suffix` | for `"retag"`: text to append to other ids, and to integers without `offset` |
 
-`"retag"` renames a value only if an operation of the forward pass has it too: an id that the backward pass has
-for itself stays, and a second run changes nothing. A new id that is in use already is an error.
-In `_scheduling_group_id`, of `G:I` the `G` is renamed; `noop` and `:I` name no group and stay.
+`"retag"` changes an id only if the forward pass has it too. So ids of the backward pass alone stay, and a second
+run changes nothing. A new id that is in use is an error. The id of the value `G:I` of `_scheduling_group_id` is
+`G`; the values `noop` and `:I` have no id and stay.
 
-With `defaults`, an id of a scheduling or collective group that both phases have is dropped in the backward pass, and
-`keep_original_sequence_order_in_group` with its group. Operations that are computed again for the backward
-pass (`jax.checkpoint`) belong to that pass.
+`defaults` drops an id of a scheduling or collective group in the backward pass if the forward pass has it too,
+and drops `keep_original_sequence_order_in_group` with its group. Recomputed operations (`jax.checkpoint`) belong
+to the backward pass.
 
 Before, with `policies=[{key = "g", derived = "retag", offset = 100}]`:
 
@@ -79,14 +78,14 @@ enum class Derived { Drop, Same, Retag };
 
 struct Policy {
   Derived derived = Derived::Same;
-  bool onlyShared = false; ///< leaves values alone that the forward pass does not have
+  bool onlyShared = false; ///< applies only to ids that the forward pass has too
   std::optional<int64_t> offset;
   std::optional<std::string> suffix;
 };
 
 using Policies = std::map<std::string, Policy, std::less<>>;
 
-/// The text is no list of policies, or one cannot be applied.
+/// The option `policies` is malformed.
 class PolicyError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -191,14 +190,14 @@ Policies parsePolicies(MlirContext context, std::string_view text) {
   if (text.find_first_not_of(" \t\n") == std::string_view::npos)
     return policies;
   if (ir::nestingDepth(text) > ir::kMaxAttributeDepth)
-    throw PolicyError("policies are an MLIR array attribute of dictionaries; this text is nested "
-                      "deeper than any");
+    throw PolicyError("policies must be an MLIR array attribute of dictionaries; this text is "
+                      "nested deeper than " +
+                      std::to_string(ir::kMaxAttributeDepth) + " brackets");
   ir::Attribute attr = capi::fn().mlirAttributeParseGet(context, ir::toRef(text));
   auto list = ir::dynCast<ir::ArrayAttr>(attr);
   if (!list)
-    throw PolicyError(
-        "policies must be an MLIR array attribute of dictionaries, and this is not: " +
-        std::string(text));
+    throw PolicyError("policies must be an MLIR array attribute of dictionaries, got: " +
+                      std::string(text));
   for (intptr_t i = 0; i < list.size(); ++i)
     PolicyReader(size_t(i) + 1, list[i]).readInto(policies);
   return policies;
@@ -209,7 +208,7 @@ std::string textOf(ir::Attribute value) {
   return text ? std::string(text.value()) : value.str();
 }
 
-/// Another id; null if there is none.
+/// Applies `offset` or `suffix` to `id`; null if neither applies.
 std::optional<std::string> rename(const std::string &id, const Policy &policy) {
   if (std::optional<int64_t> number = parseInteger(id); number && policy.offset) {
     int64_t sum = 0;
@@ -219,7 +218,7 @@ std::optional<std::string> rename(const std::string &id, const Policy &policy) {
   return policy.suffix ? std::optional<std::string>(id + *policy.suffix) : std::nullopt;
 }
 
-/// The part of a value that says which group an operation is in. Empty if none.
+/// The part of a value that names a group; empty if the value names none.
 std::string_view idOf(std::string_view key, std::string_view value) {
   return key == kSchedulingGroup ? analysis::groupOf(value) : value;
 }
@@ -232,14 +231,15 @@ public:
         broadcast_(ir::Identifier::get(ctx.context(), "stablehlo.broadcast_in_dim")) {}
 
   void run() {
-    // What each phase has, before anything changes.
+    // Collect the ids of each phase before any change.
     for (const ir::OpList::Entry &entry : ctx_.operations()) {
       ir::Operation op = entry.op;
       ir::DictionaryAttr entries = ctx_.tags().get(op);
       if (!entries || !carrier_.isTaggable(entry.name))
         continue;
       bool isBackward = provenance_.isTransposed(op);
-      // The constant that a gradient starts from has no phase in its name, but a tag it shares.
+      // The constant cotangent at the start of a gradient shares a tag with the backward pass, but
+      // its name has no phase.
       if (!isBackward && isConstant(op))
         continue;
       if ((isBackward ? backward_ : forward_).insert(entries.opaque()).second)
@@ -268,27 +268,27 @@ public:
   }
 
 private:
-  using Ids = std::set<std::pair<std::string, std::string>>; // with their keys
-  /// What was done to a value, for `report`.
+  using Ids = std::set<std::pair<std::string, std::string>>; // (key, id)
+  /// A changed value, for `report`.
   struct Change {
     ir::Operation first;
     std::string text;
     size_t count = 0;
   };
-  /// What becomes of a dictionary.
+  /// A dictionary after applying the policies.
   struct Result {
     ir::DictionaryAttr entries;
     std::vector<size_t> changes;
-    std::string step; ///< which values are new, in words
+    std::string step; ///< the new values, for hlotag.origins
   };
 
-  /// A constant or one that is broadcast.
+  /// Whether `op` is a constant or a broadcast constant.
   bool isConstant(ir::Operation op) const {
     if (op.name() == broadcast_ && op.operands()[0].isResult())
       op = op.operands()[0].definingOp();
     return op.name() == ctx_.ids().constant;
   }
-  /// Null if there is none for that key, or the entry only says that the key was removed.
+  /// The policy of the entry's key; null if none, and for the sentinel of a removed key.
   const Policy *policyFor(ir::NamedAttribute entry) const {
     auto found = policies_.find(entry.name.str());
     return found == policies_.end() || ir::isUnset(entry.value) ? nullptr : &found->second;
@@ -308,13 +308,13 @@ private:
   analysis::Provenance provenance_;
   analysis::EntryCarrier carrier_;
   ir::Identifier broadcast_;
-  std::set<const void *> forward_, backward_; // dictionaries
+  std::set<const void *> forward_, backward_; // distinct dictionaries of each phase
   Ids forwardIds_, backwardIds_;
   std::vector<std::pair<ir::Operation, ir::DictionaryAttr>> ops_; // of the backward pass
   ir::PointerMap<Result> results_;
   std::vector<Change> changes_;
-  std::map<std::pair<const void *, const void *>, size_t> changeOf_;   // by key and value
-  std::map<std::pair<std::string, std::string>, std::string> renamed_; // by key and new id: the old
+  std::map<std::pair<const void *, const void *>, size_t> changeOf_;   // by (key, value)
+  std::map<std::pair<std::string, std::string>, std::string> renamed_; // old id by (key, new id)
 };
 
 Applier::Result Applier::apply(ir::Operation op, ir::DictionaryAttr entries) {
@@ -334,7 +334,7 @@ Applier::Result Applier::apply(ir::Operation op, ir::DictionaryAttr entries) {
     else
       losesGroup |= entry.name.str() == kSchedulingGroup;
   }
-  // Says nothing without the group, and has a policy of its own or goes with it.
+  // Without the group, kGroupOrder has no meaning: drop it too, unless it has a policy.
   for (size_t i = 0; losesGroup && i < kept.size(); ++i) {
     if (kept[i].name.str() != kGroupOrder || policies_.count(kGroupOrder))
       continue;
@@ -361,8 +361,8 @@ ir::Attribute Applier::derive(ir::Operation op, ir::NamedAttribute entry, const 
   std::optional<std::string> other = rename(id, policy);
   if (!other) {
     (void)ctx_.emitError(op, ir::concat({"cannot retag '", key, "' = ", entry.value.str(),
-                                         (": it is no integer that 'offset' can be added to, and "
-                                          "the policy has no 'suffix'")}));
+                                         (": 'offset' needs an integer and a sum within 64 bits, "
+                                          "and the policy has no 'suffix'")}));
     return entry.value;
   }
   auto [former, isNew] = renamed_.try_emplace({key, *other}, id);

@@ -32,7 +32,7 @@ private:
                              "\"v\"}}, ...]"};
   Option<std::string> rulesFile_{
       options(), "rules-file",
-      "a TOML file of rules; those of `rules` come after them, and so win over them"};
+      "a TOML file of rules; the rules of `rules` come after them and win"};
 };
 
 const PassInfo &Attach::staticInfo() {

@@ -25,8 +25,8 @@ private:
   Option<int64_t> minOps_{options(), "min-ops", "leave groups alone that have fewer operations", 1};
   Option<std::string> onRefusal_{options(),
                                  "on-refusal",
-                                 "what a group that cannot be outlined is; with a warning it is "
-                                 "left alone",
+                                 "the severity of a group that cannot be outlined; after a "
+                                 "warning the group stays",
                                  "error",
                                  {"error", "warning"}};
 };
@@ -41,7 +41,7 @@ that regions capture included, become the function's arguments; values used outs
 function is called after key and value. Operations keep their locations and all their entries.
 
 Operations between them that depend on the group move behind the call; the others stay before it.
-A group is refused, with an error at the operation in the way, where that is impossible:
+If that is impossible, the pass refuses the group and reports the operation in the way:
 
 - an operation outside depends on the group, and the group on it;
 - side effects would change their order. Operations have some if they say so (`has_side_effect`), if they are
@@ -51,7 +51,7 @@ A group is refused, with an error at the operation in the way, where that is imp
 Operations in the regions of loops and conditionals are outlined there, unless the loop or conditional itself
 is in the group; bodies of reductions, sorts and scatters are part of their operation. What is outlined
 already stays: a call that is alone in its group, and the body of a function whose calls all have the entry.
-Groups whose operations lie apart cost time for all that is between them; else this is linear.
+Cost: linear in the operations, plus for each group those between its members.
 
 Before:
 

@@ -23,7 +23,7 @@ public:
   LogicalResult run(PassContext &ctx) override;
 
 private:
-  /// What operations derived from `primal` get.
+  /// The entries for operations derived from `primal`.
   analysis::Entries entriesFor(analysis::EntryCarrier &carrier, ir::Operation primal) const;
   analysis::Entries entriesFor(analysis::EntryCarrier &carrier,
                                const derivation::Operations &primal) const;
@@ -42,31 +42,30 @@ const PassInfo &PropagateAutodiff::staticInfo() {
       R"(Autodiff gives a backward operation the scope and source line of the forward operation it was
 derived from, but not its frontend attributes. Where marks had identities, in a stage with rules, this
 pass looks up which operations belong to one equation, and hands entries to all that derive from it.
-Elsewhere it finds that operation from the module alone, by replaying the transposition: for each primitive a table says what its derivative emits
-and takes. Where scope, line and data flow leave one equation, its entries are handed on; also where
-they leave several that hand on the same. What stays unknown gets nothing, and no entry replaces one
-with the same key. Rematerialized copies get the entries of their originals.
+Elsewhere it derives the operation from the module alone, by replaying the transposition: for each primitive
+a table lists the operations and operands of its derivative. If scope, line and data flow leave one equation,
+or several with the same entries, the pass hands these on. Other operations get nothing, and existing keys
+keep their values. Rematerialized copies get the entries of their originals.
 
-Some operations are not found. The figures are how many are, of those that autodiff derived in a program
-of `tests/ground_truth.py`; before are those of the alignment that this replaces, at its default:
+The replay does not find every derived operation. Shares of those found, in programs of `tests/ground_truth.py`:
 
-| operations | program | found | before | because |
-| --- | --- | --- | --- | --- |
-| of derivatives of derivatives | `hessian` of an MLP | 0% | 100% | primal and tangent have one name |
-| of batched derivatives | `vmap(grad)` of an MLP | 0% | 100% | the table has derivatives, not their batched forms |
-| that batching adds | `grad(vmap)` of an MLP | 82% | 73% | the same |
-| of custom derivatives (`jax.nn.relu`) | conv net | 77% | 86% | users write what they emit |
-| on constants only | branches | 82% | 100% | no value leads to their equation |
-| in unrolled loops | decoder | 66% | 87% | all rounds have one place |
-| in unrolled loops, computed again | decoder | 34% | 81% | the same |
-| computed again by a policy of `jax.checkpoint` | decoder | 81% | 87% | copies are recognized by what they take |
+| operations | program | found | reason |
+| --- | --- | --- | --- |
+| of derivatives of derivatives | `hessian` of an MLP | 0% | primal and tangent have the same name |
+| of batched derivatives | `vmap(grad)` of an MLP | 0% | the table has no batched forms |
+| that batching adds | `grad(vmap)` of an MLP | 82% | the same |
+| of custom derivatives (`jax.nn.relu`) | conv net | 77% | user code emits them |
+| on constants only | branches | 82% | no operand leads to their equation |
+| in unrolled loops | decoder | 66% | all iterations have the same location |
+| in unrolled loops, rematerialized | decoder | 34% | the same |
+| rematerialized by a policy of `jax.checkpoint` | decoder | 81% | copies are recognized by their operands |
 
-Of MLPs and transformers, looped or not and of up to 40 layers, 97% and more are found, and all products
-and reductions. What may be derived from dead code is left alone, and so is what takes no residual where
-a primitive of the place has no row in the table.
+In MLPs and transformers of up to 40 layers, looped or not, it finds 97% and more, and all products and
+reductions. It skips operations that may be derived from dead code, and operations without a residual at a
+location with a primitive that has no row in the table.
 
-With `seeds=attached` only entries in `hlotag.attached` are handed on; where an operation also has
-`hlotag.derived`, derived operations get the entries of that instead.
+With `seeds=attached` only entries in `hlotag.attached` are handed on. If an operation has `hlotag.derived`,
+derived operations get those entries instead.
 
 Before:
 
@@ -107,14 +106,14 @@ analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
   return result;
 }
 
-/// What calls of a function lost: the entries that none of its operations is to get from elsewhere.
+/// Removes the keys that were removed at all calls of a function.
 class TakenAway {
 public:
   TakenAway(analysis::Provenance &provenance, analysis::EntryCarrier &carrier, ir::TagWriter &tags)
       : provenance_(provenance), carrier_(carrier), tags_(tags) {}
 
-  /// What a loop calls to fill its stacks stems from the loop: what the call lost is not back
-  /// there.
+  /// Returns `entries` without these keys. A function that fills the stacks of a loop is derived
+  /// from the loop; it must not get keys back that its call removed.
   analysis::Entries without(analysis::Entries entries, ir::Operation function) {
     if (ir::DictionaryAttr taken = in(function)) {
       entries.all = carrier_.without(entries.all, taken);
@@ -138,14 +137,14 @@ private:
   analysis::Provenance &provenance_;
   analysis::EntryCarrier &carrier_;
   ir::TagWriter &tags_;
-  ir::Operation function_; // asked for last
+  ir::Operation function_; // the last argument of `in`
   ir::DictionaryAttr taken_;
 };
 
-/// Hands entries on within the equations that operations belong to, where marks say it.
+/// Hands entries on within equations, which identities give.
 class EquationLookup {
 public:
-  /// `entriesFor` gives what operations that derive from another get.
+  /// `entriesFor` returns the entries for operations derived from its argument.
   EquationLookup(PassContext &ctx, analysis::Provenance &provenance,
                  analysis::EntryCarrier &carrier,
                  const std::function<analysis::Entries(ir::Operation)> &entriesFor)
@@ -156,7 +155,7 @@ public:
   }
 
   void run() {
-    // What is handed on is read before any is handed on.
+    // Read all entries before changing any.
     forEach([&](ir::Operation op, size_t function) {
       if (!provenance_.isTransposed(op))
         addSeed(op, function);
@@ -170,7 +169,7 @@ public:
                 takenAway.without(seed->entries, graph_.functions()[function].op))
           carrier_.give(op, entries, {"derived by autodiff", seed->op});
     });
-    // JAX's constants have no name of their own.
+    // Constants have no name that leads to an equation.
     const ir::OpList &operations = ctx_.operations();
     for (size_t i = operations.size(); i-- > 0;)
       if (operations[i].name == ctx_.ids().constant)
@@ -230,8 +229,8 @@ private:
   const std::function<analysis::Entries(ir::Operation)> &entriesFor_;
   analysis::CallGraph graph_;
   analysis::EquationPaths paths_;
-  ir::PointerMap<size_t> numbers_;                       // of functions
-  std::unordered_map<uint32_t, std::deque<Seed>> seeds_; // by the last number of their paths
+  ir::PointerMap<size_t> numbers_;                       // index of each function
+  std::unordered_map<uint32_t, std::deque<Seed>> seeds_; // by the last number of a path
   std::map<std::pair<size_t, ir::Identities::Id>, Seeds> known_;
 };
 
@@ -239,7 +238,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.operations()))
     return success();
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
-  // The search costs more than anything else here: not without an entry to hand on.
+  // The search is expensive: skip it without an entry to hand on.
   const ir::OpList &operations = ctx.operations();
   auto isSeed = [&](const ir::OpList::Entry &entry) {
     return carrier.isTaggable(entry.name) && bool(entriesFor(carrier, entry.op));
@@ -263,7 +262,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   derivation::findDerived(operations, provenance, [&](const derivation::Derivation &derivation) {
     if (!carrier.isTaggable(derivation.derived))
       return;
-    // Where all that it may stem from hand on the same, it does not matter which it is.
+    // Several candidates with the same entries need not be told apart.
     analysis::Entries entries = entriesFor(carrier, *derivation.primals[0]);
     auto agrees = [&](const derivation::Operations *primal) {
       return entriesFor(carrier, *primal) == entries;

@@ -29,21 +29,21 @@ const PassInfo &Stats::staticInfo() {
   static const PassInfo info{
       "hlotag-stats", "HlotagStats",
       "Count tagged operations, by key, value, kind, phase and function",
-      R"md(Changes nothing. Reports one JSON object on one line, as a remark on the module or
-in the file `output`, which is overwritten:
+      R"md(Reports one JSON object on one line, as a remark on the module or in the file `output`, which the
+pass overwrites. The module stays unchanged.
 
 | field | value |
 |---|---|
-| `ops` | the number of operations that can have entries: all but modules, functions and terminators |
-| `tagged`, `untagged` | how many of them have some, or none |
-| `functions` | the number of functions, nested modules' included |
-| `keys` | by key: `ops`, how many operations have it, and `values` |
-| `keys.K.values` | by value: `ops`, and how many of those there are by kind of operation (`kinds`), by `phases` (`forward`, `backward`) and by function (`functions`) |
+| `ops` | the number of taggable operations: all except modules, functions and terminators |
+| `tagged`, `untagged` | the number of operations with and without entries |
+| `functions` | the number of functions, including those of nested modules |
+| `keys` | by key: `ops`, the number of operations with the key, and `values` |
+| `keys.K.values` | by value: `ops`, the number of operations, in total and by kind (`kinds`), phase (`phases`: `forward`, `backward`) and function (`functions`) |
 
-Names are sorted. A value that is no string is written as MLIR prints it. Bytes that are no UTF-8
-become `\udc80` to `\udcff`, as Python's `surrogateescape` has them.
+Names are sorted. A value that is not a string is written as MLIR prints it. Bytes that are not valid UTF-8 become
+`\udc80` to `\udcff`, as with Python's `surrogateescape`.
 
-Of this:
+For this module:
 
 ```mlir
 func.func @main(%x: tensor<f32>) -> tensor<f32> {
@@ -53,7 +53,7 @@ func.func @main(%x: tensor<f32>) -> tensor<f32> {
 }
 ```
 
-it reports, in one line:
+the report is, on one line:
 
 ```json
 {"ops": 2, "tagged": 1, "untagged": 1, "functions": 1, "keys": {"k": {"ops": 1, "values":
@@ -72,14 +72,14 @@ size_t lengthOfUtf8(std::string_view text) {
   for (size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xC0) != 0x80)
       return 0;
-  // Not the shortest form, a surrogate, or beyond the last code point.
+  // Overlong, a surrogate, or above U+10FFFF.
   bool isBad =
       length > 2 && ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
                      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F));
   return isBad ? 0 : length;
 }
 
-/// `text`, any bytes, as a JSON string.
+/// Quotes any bytes as a JSON string.
 std::string quoteJson(std::string_view text) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string result = "\"";
@@ -141,7 +141,7 @@ std::string toJson(const KeyStats &key) {
       {"{\"ops\": ", toJson(key.numOps), ", \"values\": ", objectOf(key.values), "}"});
 }
 
-/// Operations that are alike are counted together, so that text is handled once for all of them.
+/// Counts operations by (entries, name, function, phase), and makes text once for each.
 class Counter {
 public:
   explicit Counter(PassContext &ctx) : ctx_(ctx), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()) {}
@@ -179,7 +179,7 @@ private:
 
   PassContext &ctx_;
   analysis::EntryCarrier carrier_;
-  std::optional<analysis::Provenance> provenance_; // made for the first tagged operation
+  std::optional<analysis::Provenance> provenance_; // created at the first tagged operation
   std::unordered_map<Kind, size_t, KindHash> counts_;
   size_t numOps_ = 0, numTagged_ = 0, numFunctions_ = 0;
 };

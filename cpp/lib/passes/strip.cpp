@@ -23,17 +23,17 @@ private:
 
   Option<std::vector<std::string>> keys_{
       options(), "keys",
-      "patterns (`*`, `?`) of the keys to remove; by default all but those that belong to the one "
-      "operation they stand on, or are reserved"};
+      "patterns (`*`, `?`) of the keys to remove; by default all except reserved keys and those "
+      "that describe one operation only"};
 };
 
 const PassInfo &Strip::staticInfo() {
   static const PassInfo info{
       "hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries by key",
       R"(Removes the entries of `mhlo.frontend_attributes` whose key matches one of `keys`. An
-attribute that becomes empty is removed, and so is what `hlotag.origins` says of the entries. Without `keys`, everything goes except keys that change
-what a program means (`xla.sdy.*`, `composite.*`, layout modes, and what JAX writes for the one operation they stand on:
-`num_batch_dims`, `inlineable`, placements) and hlotag's own.
+attribute that becomes empty is removed, and so are the records of these entries in `hlotag.origins`. Without `keys`,
+the pass removes all keys except hlotag's own, those that change the meaning of a program (`xla.sdy.*`, `composite.*`,
+layout modes), and those of JAX that describe one operation only (`num_batch_dims`, `inlineable`, placements).
 
 Before, with `keys=a*`:
 

@@ -28,43 +28,43 @@ public:
 private:
   Option<std::string> onMistake_{options(),
                                  "on-mistake",
-                                 "what an entry is that XLA would drop or refuse",
+                                 "the severity of entries that XLA would drop or refuse",
                                  "error",
                                  {"error", "warning"}};
 };
 
 const PassInfo &Verify::staticInfo() {
   static const PassInfo info{"hlotag-verify", "HlotagVerify",
-                             "Check the tags, and remove what hlotag keeps in flight",
-                             R"(Meant as the last pass. Mistakes in entries are
+                             "Check tags, and remove hlotag's in-flight attributes",
+                             R"(The last pass of a pipeline. Mistakes in entries are
 
-- a value that is neither a string nor a bool: XLA drops it without a word;
+- a value that is neither a string nor a bool: XLA drops it silently;
 - a value that is not legal for a key that XLA reads (`hlotag keys` lists them);
-- scheduling groups (`_scheduling_group_id`) that no schedule can satisfy. A gap: an operation
-  outside depends on the group, and the group on it. A cycle: groups depend on each other. An order
-  (`keep_original_sequence_order_in_group`) that only some members ask for;
+- scheduling groups (`_scheduling_group_id`) that no schedule can satisfy: an operation outside depends on the
+  group and the group on it (a gap), groups depend on each other (a cycle), or only some members ask for an order
+  (`keep_original_sequence_order_in_group`);
 - groups of collectives (`collective_group_key`) that cannot be launched as one: a member depends on another, or
   groups on each other.
 
-Groups are looked at within one block, as XLA has it once it has inlined calls: a function that is called twice
-makes two parts of one group. Beyond a million operations calls are not looked into.
+Groups are checked per block, with calls inlined as in XLA: two calls of a function contribute two parts to one
+group. Beyond a million operations calls are not inlined.
 
-With `on-mistake=error` they make the pass fail. The pipeline of `hlotag.enable()` has `on-mistake=warning`,
-since they may come from a library, and a program that runs without hlotag must run with it: XLA on CPU
-reads none of them. The pass always fails when hlotag or a pipeline went wrong:
+With `on-mistake=error` mistakes make the pass fail. The pipeline of `hlotag.enable()` has `on-mistake=warning`:
+mistakes may come from a library, and a program that runs without hlotag must run with it. The pass always fails
+if hlotag or a pipeline is at fault:
 
-- the frontend attributes of an operation are no dictionary;
+- the frontend attributes of an operation are not a dictionary;
 - a key has the prefix `hlotag.`, or a rule attached one that is reserved for JAX, Shardy or XLA;
 - the module still has `hlotag.tags`: `hlotag-resolve` did not run.
 
 If the module has `hlotag.escaped`, it replaces the escapes in names, `\01%28` by `(`, and removes that attribute.
 
-It removes `hlotag.attached` and `hlotag.derived` from all operations, and entries `["hlotag.unset"]`,
-by which inner scopes keep a key off that outer ones set. (Passes that run afterwards no longer know of that: such a
-key comes back from an enclosing loop or call. All else of a pipeline's output stays the same if it runs again.) It removes all entries
-from the custom calls of programs with symbolic shapes that StableHLO refuses with any: `shape_assertion`,
-`stablehlo.dynamic_top_k`, `stablehlo.dynamic_approx_top_k`, `stablehlo.dynamic_reduce_window`, `stablehlo.dynamic_rng_bit_generator`. It changes nothing else;
-`hlotag.origins`, which `--debug-origins` makes, stays for who reads it.
+It removes from all operations `hlotag.attached`, `hlotag.derived`, and the entries `["hlotag.unset"]` of keys that
+an inner scope removed. Later passes may therefore give such a key back from an enclosing loop or call; otherwise
+a second run of a pipeline changes nothing. It removes all entries from custom calls of programs with symbolic
+shapes that StableHLO refuses with entries: `shape_assertion`, `stablehlo.dynamic_top_k`,
+`stablehlo.dynamic_approx_top_k`, `stablehlo.dynamic_reduce_window`, `stablehlo.dynamic_rng_bit_generator`.
+`hlotag.origins`, which `--debug-origins` writes, stays.
 
 Before:
 

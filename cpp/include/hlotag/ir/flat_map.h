@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How are answers kept by MLIR handle or number, in loops over all operations of a large module?
+// A hash map by MLIR handle or number, for loops over all operations of a large module.
 //
-// A hash map without an allocation per entry and without erasure. Entries are in insertion order,
-// and close keys have close slots, so a loop over a module accesses the table in order. Without
-// that, the time per operation grows with the module: std::unordered_map misses the cache at each
-// look-up.
+// No allocation per entry, no erasure. Entries are in insertion order and close keys have close
+// slots, so a loop over a module accesses the table in order. std::unordered_map misses the cache
+// at each look-up, so its time per operation grows with the module.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations of the program the operations of a module were traced for.
+// Which operation of the program was each operation of a module traced for?
 #pragma once
 
 #include "hlotag/ir/flat_map.h"
@@ -12,13 +12,13 @@
 
 namespace hlotag::ir {
 
-/// One operation that the program traced, by a number of its own.
+/// One operation of the traced program, by number.
 struct Identity {
   enum Kind : uint8_t {
-    Closed, ///< all that was traced for it belongs to it
-    Itself, ///< closed, but not what a rule traced: its jaxprs may hold operations of their own
+    Closed, ///< all equations traced for it belong to it
+    Itself, ///< the operation itself; equations that its rules trace may be operations of their own
     Open,   ///< the equations of its jaxprs are operations of their own
-    Call,   ///< the same, and others may call the function that holds them
+    Call,   ///< as Open; the equations are in a function that other operations may call too
   };
   uint32_t number = 0;
   Kind kind = Closed;
@@ -31,8 +31,8 @@ struct Identity {
 /// Outermost first, within a function.
 using Chain = std::vector<Identity>;
 
-/// The chains of a module's operations, from marks. Copied with a function, and dropped when
-/// something else than a pass of ours may have changed the module.
+/// The chains of a module's operations, from marks. Dropped after foreign passes, which may have
+/// changed the module.
 class Identities {
 public:
   using Id = uint32_t;
@@ -47,7 +47,7 @@ public:
 
   void set(Operation op, Id id);
   Id of(Operation op) const;
-  /// For all operations in `copy`, those of `original`, of which it is a clone.
+  /// Copies the chains of all operations in `original` to its clone `copy`.
   void copy(Operation original, Operation copy);
 
 private:

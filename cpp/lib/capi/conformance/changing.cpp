@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What changes operations and makes new ones.
+// Functions that change and create operations.
 #include "conformance.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string print(MlirOperation op) {
   return text;
 }
 
-/// As `mlirOperationCreate` takes it, which frees it.
+/// An argument of `mlirOperationCreate`, which frees it.
 template <class T> T *allocate(std::initializer_list<T> items) {
   auto *copy = static_cast<T *>(std::malloc(items.size() * sizeof(T)));
   std::copy(items.begin(), items.end(), copy);

@@ -26,7 +26,7 @@ module attributes {probe.dict = {a = "x", b = unit, c = true}, probe.flag = true
 )mlir";
 
 std::vector<std::string> Conformance::run() {
-  // In this order: each part uses what the ones before have tried.
+  // In this order: each part uses functions that earlier parts have checked.
   for (auto part : {&Conformance::operations, &Conformance::attributes, &Conformance::locations,
                     &Conformance::values, &Conformance::printing, &Conformance::changes,
                     &Conformance::creation, &Conformance::diagnostics, &Conformance::passes}) {

@@ -14,15 +14,15 @@ namespace hlotag::capi {
 inline MlirStringRef ref(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string_view viewOf(MlirStringRef text) { return {text.data, text.length}; }
 
-/// A callback that takes text, into a `std::string`.
+/// A print callback that appends to a `std::string`.
 inline void append(MlirStringRef chunk, void *text) {
   static_cast<std::string *>(text)->append(chunk.data, chunk.length);
 }
 
 template <class T> bool same(T a, T b) { return a.ptr == b.ptr; }
 
-/// All bits of an answer. A function of another type in its place gives any, and what a compiler
-/// makes of a `bool` that is neither is by chance.
+/// The byte of a `bool` result. A wrong function may return other values than 0 and 1, which a
+/// compiler may treat as either.
 inline unsigned bitsOf(bool answer) {
   const volatile bool kept = answer;
   return *reinterpret_cast<const volatile unsigned char *>(&kept);

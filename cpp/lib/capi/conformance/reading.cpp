@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reads a module, and what makes the attributes and locations that are compared with it.
+// Functions that read a module, and those that make attributes and locations to compare.
 #include "conformance.h"
 
 namespace hlotag::capi {

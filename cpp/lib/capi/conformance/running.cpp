@@ -7,14 +7,14 @@ namespace hlotag::capi {
 
 namespace {
 
-/// What a handler saw.
+/// The diagnostics that a handler got.
 struct Seen {
   int errors = 0, deleted = 0;
   std::string message, notes;
   MlirLocation location{nullptr};
 };
 
-/// What an external pass saw.
+/// The calls that an external pass got.
 struct Runs {
   int constructed = 0, destroyed = 0, runs = 0;
   bool fail = false;
@@ -118,7 +118,7 @@ void Conformance::passes() {
          "mlirOpPassManagerAddPipeline");
   fn.mlirPassManagerDestroy(manager);
 
-  // What jaxlib's pass removes is the unused private function.
+  // jaxlib's pass removes the unused private function.
   MlirOperation copy = fn.mlirOperationClone(module);
   manager = fn.mlirPassManagerCreate(context);
   (void)fn.mlirOpPassManagerAddPipeline(fn.mlirPassManagerGetAsOpPassManager(manager),
