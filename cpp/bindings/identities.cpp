@@ -14,27 +14,27 @@ namespace nb = nanobind;
 
 namespace {
 
-/// An element of a name stack that adds no text: JAX carries it to all equations that stem from
-/// the operation.
+/// An element of a name stack without text. JAX carries it to all equations derived from the
+/// operation.
 struct Identity {
   /// See `take_source_info`.
   enum Kind : char { Closed = 'c', Ruled = 'r', Open = 'o', Call = 'j' };
 
-  nb::object primitive; // of the operation
+  nb::object primitive; // the operation's primitive
   Kind kind;
-  bool isOfLowering; // not of the program
-  nb::object kept;   // the identity that this one repeats, see `keepIdentity`; else null
+  bool isOfLowering; // made while lowering, not by the program
+  nb::object kept;   // the identity that this one repeats, see `keepIdentity`, or null
 
   bool isClosed() const { return kind == Closed || kind == Ruled; }
 
   static void wrap(const Identity &, nb::handle) {}
 };
 
-/// Whether any stage needs identities; guarded by the interpreter's lock, as all here.
+/// Whether any stage needs identities. The interpreter's lock guards all state in this file.
 bool areGiven = false;
 thread_local bool isLowering = false;
 
-// See `take_source_info`. Never destroyed, as the interpreter is gone when globals are.
+// See `take_source_info`. Never released: the interpreter is gone before globals are.
 PyObject *sourceContext, *nameStackClass, *sourceInfoClass, *kinds;
 PyTypeObject *identityType;
 
@@ -78,7 +78,7 @@ nb::object namesOf(nb::handle source) {
   return attribute(source, names);
 }
 
-/// An item of a dictionary, borrowed; null if it is not there.
+/// Returns an item of a dictionary, borrowed, or null.
 PyObject *find(PyObject *dict, PyObject *key) {
   PyObject *value = PyDict_GetItemWithError(dict, key);
   if (!value && PyErr_Occurred())
@@ -86,7 +86,7 @@ PyObject *find(PyObject *dict, PyObject *key) {
   return value;
 }
 
-/// What a bind of `primitive` is: closed, unless `kinds` says otherwise.
+/// Returns the kind of a bind of `primitive`: from `kinds`, by default closed.
 Identity::Kind kindOf(PyObject *primitive, PyObject *const *values, PyObject *names) {
   PyObject *kind = find(kinds, primitive);
   if (kind && PyTuple_Check(kind)) {
@@ -110,9 +110,9 @@ nb::object withName(nb::handle stack, nb::handle element, bool isFirst) {
   return nb::handle(nameStackClass)(longer);
 }
 
-/// `names`, with the identity of what is traced now if they have none and that holds equations of
-/// its own: what else its rules trace belongs to it. JAX may cache the trace, and use it for
-/// another operation, whose identity is in front then: so this one is marked as repeated.
+/// Adds the current identity to `names`, the name stack of a new trace by a rule, unless they have
+/// one or the operation is closed. JAX may cache the trace and use it for another operation, whose
+/// identity then comes first; so the added identity is marked as repeated.
 nb::object keepIdentity(nb::object names) {
   if (!areGiven || isLowering)
     return names;
@@ -130,7 +130,7 @@ nb::object keepIdentity(nb::object names) {
 
 bool isIdentified() { return innermost(stackOf(namesOf(currentSource()))); }
 
-/// A name stack's elements without identities.
+/// Returns a name stack's elements without identities.
 nb::object withoutIdentities(nb::object stack) {
   if (!innermost(stack))
     return stack;
@@ -141,10 +141,11 @@ nb::object withoutIdentities(nb::object stack) {
   return nb::steal(PyList_AsTuple(others.ptr()));
 }
 
-/// Numbers a program's identities in the order in which it meets them.
+/// Numbers the identities of one program in the order of use.
 class Chains {
 public:
-  /// The chain of an equation of `primitive`, as marks have it; see `docs/design_notes.md`.
+  /// Returns the identities of an equation of `primitive`, as text for its mark; see
+  /// `docs/design_notes.md`. Empty for an equation without identities or traced by lowering.
   std::string of(nb::handle stack, nb::handle primitive) {
     std::vector<PyObject *> identities = identitiesOf(stack);
     std::string text;
@@ -158,8 +159,8 @@ public:
         text += char(at(identity).kind);
     }
     const Identity &last = at(identities.back());
-    // The operation itself ('e'), not what a rule made for it. No rule makes a call of a function
-    // with rules of its own, and the equations of one are operations of their own.
+    // 'e' is the operation itself, without the equations that its rules make. Rules make no calls
+    // of functions with custom rules, and the equations of these are operations of their own.
     if (last.isClosed() && last.primitive.is(primitive))
       text += last.kind == Identity::Ruled ? char(Identity::Open) : 'e';
     return text;
@@ -168,8 +169,8 @@ public:
 private:
   static const Identity &at(PyObject *identity) { return *nb::inst_ptr<Identity>(identity); }
 
-  /// Outermost first, borrowed. An identity that a rule kept for what it traced anew is left out
-  /// behind that of another call: JAX cached the trace.
+  /// Outermost first, borrowed. Leaves out an identity that a rule added to a new trace, if another
+  /// call's identity precedes it: JAX cached the trace.
   static std::vector<PyObject *> identitiesOf(nb::handle stack) {
     std::vector<PyObject *> found;
     for (Py_ssize_t i = 0; i < PyTuple_Size(stack.ptr()); ++i) {
@@ -223,7 +224,7 @@ bool hlotag::python::Identified::enter(PyObject *primitive, PyObject *const *val
 hlotag::python::Identified::~Identified() {
   if (!before_)
     return;
-  nb::error_scope pending; // of what was bound
+  nb::error_scope pending; // an exception of the bind
   try {
     setCurrentSource(before_);
   } catch (nb::python_error &error) {
@@ -232,8 +233,9 @@ hlotag::python::Identified::~Identified() {
 }
 
 void hlotag::python::bindIdentities(nb::module_ &m) {
-  nb::class_<Identity>(m, "Identity",
-                       "An element of a name stack: which operation of the program this is.")
+  nb::class_<Identity>(
+      m, "Identity",
+      "An element of a name stack: the operation of the program that an equation was made for.")
       .def("wrap", &Identity::wrap, nb::arg("names"), "Adds nothing to the text of the names.");
   identityType = reinterpret_cast<PyTypeObject *>(nb::type<Identity>().ptr());
   m.def(
@@ -245,25 +247,24 @@ void hlotag::python::bindIdentities(nb::module_ &m) {
         kinds = kindOf.inc_ref().ptr();
       },
       nb::arg("context"), nb::arg("name_stack"), nb::arg("source_info"), nb::arg("kinds"),
-      "Where JAX has the names of what is traced, the classes of these, and the kinds of binds by "
-      "primitive; or the kind, the name of a parameter, and the kinds for some of its values. "
-      "Before anything is given.");
+      "Sets JAX's context with the current source info, the classes of name stacks and source "
+      "infos, and the kinds of primitives that are not closed. A kind may depend on a parameter: "
+      "(kind, the parameter's name, kinds by some of its values). Call this before giving "
+      "identities.");
   m.def(
       "give_identities", [](bool areNeeded) { areGiven = areNeeded; }, nb::arg("are_needed"),
-      "Whether what is bound from now on, in all threads, is given identities.");
+      "Turns identities on or off, for all threads.");
   m.def(
       "set_lowering", [](bool lowers) { return std::exchange(isLowering, lowers); },
-      nb::arg("lowers"),
-      "Whether this thread traces from now on for lowering; returns whether that was so.");
+      nb::arg("lowers"), "Sets whether this thread traces for lowering; returns the former value.");
   m.def("keep_identity", &keepIdentity, nb::arg("names"),
-        "The name stack `names`, with which something is traced anew: with the identity that it "
-        "belongs to.");
-  m.def("is_identified", &isIdentified, "Whether what is traced now has an identity.");
+        "Adds the current identity to `names`, the name stack of a new trace by a rule.");
+  m.def("is_identified", &isIdentified, "Whether equations traced now have an identity.");
   m.def("without_identities", &withoutIdentities, nb::arg("stack"),
-        "The elements of a name stack that are no identities; `stack` itself if all are none.");
-  nb::class_<Chains>(m, "Chains", "Numbers a program's identities in the order it meets them.")
+        "The elements of a name stack without identities; `stack` itself if it has none.");
+  nb::class_<Chains>(m, "Chains", "Numbers the identities of one program in the order of use.")
       .def(nb::init<>())
       .def("of", &Chains::of, nb::arg("stack"), nb::arg("primitive"),
-           "The identities of an equation of `primitive`, as marks have them; empty if there are "
-           "none, or lowering traced it, for that belongs to what is lowered.");
+           "The identities in the name stack of an equation of `primitive`, as text for its mark; "
+           "empty for an equation without identities or traced by lowering.");
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Identities: which operation of the program an equation was made for.
+// Which operation of the program was an equation made for?
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 namespace hlotag::python {
 
-/// While alive, what the thread traces has an identity: the one that it has anyway, or a new one.
+/// A scope in which the equations that this thread traces have an identity: the present one, or a
+/// new one.
 class Identified {
 public:
   Identified() = default;
@@ -15,12 +16,12 @@ public:
   Identified(const Identified &) = delete;
   Identified &operator=(const Identified &) = delete;
 
-  /// For a bind of `primitive`, with its keyword arguments; `names` may be null. Returns false if
-  /// that raised an exception.
+  /// Enters the scope for a bind of `primitive` with its keyword arguments; `names` may be null.
+  /// Returns false if an exception is set.
   bool enter(PyObject *primitive, PyObject *const *values, PyObject *names);
 
 private:
-  nanobind::object before_; // the thread's source info; null if it was left as it was
+  nanobind::object before_; // the former source info of the thread; null if unchanged
 };
 
 void bindIdentities(nanobind::module_ &m);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This runs for every operation that JAX traces or runs, several times for one: in Python it took a
-// twelfth of tracing.
+// This runs several times for every operation that JAX traces or executes.
 #include "trace_groups.h"
 
 #include "identities.h"
@@ -23,16 +22,16 @@ nb::object attribute(nb::handle object, PyObject *name) {
   return value;
 }
 
-/// Counts equations, of all threads; guarded by the interpreter's lock, as all here.
+/// The number of equations of all threads. The interpreter's lock guards all state in this file.
 uint64_t made = 0;
 
 /// One bind: the equations that its thread makes from `begin` to `end`.
 struct Group {
   std::shared_ptr<Group> parent;
-  nb::object call;      // of the user's code, within the parent; null if there is none
-  nb::object evaluated; // the part of the call that evaluates one equation of a jaxpr, or null
+  nb::object call;      // the library call by user code that made the bind, or null
+  nb::object evaluated; // the part of that call that evaluates one equation of a jaxpr, or null
   uint64_t begin = 0;
-  uint64_t end = UINT64_MAX; // while it runs
+  uint64_t end = UINT64_MAX; // set when the bind returns
 
   bool isOpen() const { return end == UINT64_MAX; }
 
@@ -44,14 +43,14 @@ struct Group {
   }
 };
 
-/// A call of library code, which may be several binds. Its outermost frame has it as `f_trace`,
-/// which ends with the frame, and which Python calls for a debugger.
+/// A call of library code, which may make several binds. Stored as `f_trace` of its outermost
+/// frame, so it dies with the frame. Python calls `f_trace` for debuggers.
 struct Call {
-  nb::object code, instruction; // that it is called from
-  nb::object debugger;          // what the frame had before; None if nothing
+  nb::object code, instruction; // of the caller
+  nb::object debugger;          // the frame's former `f_trace`, or None
   std::vector<std::weak_ptr<Group>> groups;
 
-  /// What a debugger sees of the frame is what it would see without this.
+  /// Forwards events to the debugger.
   static nb::object trace(nb::object self, nb::object frame, nb::object event, nb::object arg) {
     Call &call = nb::cast<Call &>(self);
     if (call.debugger.is_none())
@@ -62,7 +61,7 @@ struct Call {
     return self;
   }
 
-  /// The one that `frame` is the outermost frame of.
+  /// Returns the call whose outermost frame is `frame`; creates it if new.
   static nb::object of(nb::handle frame, nb::handle caller, nb::handle callerCode) {
     static PyObject *const name = PyUnicode_InternFromString("f_trace");
     static PyObject *const lasti = PyUnicode_InternFromString("f_lasti");
@@ -77,7 +76,7 @@ struct Call {
   }
 };
 
-// Of the files that frames are of: see `take_files`.
+// See `take_files`.
 PyObject *isUserFilename, *runners;
 
 nb::object codeOf(PyObject *frame) {
@@ -85,12 +84,12 @@ nb::object codeOf(PyObject *frame) {
       reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame))));
 }
 
-/// What a frame is to the search for a library call.
+/// The role of a frame in the search for a library call.
 enum class FrameKind : uint8_t {
   User,
   Library,
-  Runner,  // of one call of what it is given
-  Skipped, // runs what it is given for each element
+  Runner,  // calls its argument once
+  Skipped, // a generator, or calls its argument for each element
 };
 
 FrameKind findKind(nb::handle code) {
@@ -111,7 +110,7 @@ FrameKind findKind(nb::handle code) {
 }
 
 FrameKind kindOf(nb::handle code) {
-  constexpr size_t most = 10000; // Notebooks make new code for ever.
+  constexpr size_t most = 10000; // A notebook makes new code with each cell.
   static auto *const kinds = new std::unordered_map<PyObject *, std::pair<nb::object, FrameKind>>();
   if (auto known = kinds->find(code.ptr()); known != kinds->end())
     return known->second.second;
@@ -122,17 +121,14 @@ FrameKind kindOf(nb::handle code) {
   return kind;
 }
 
-/// Finds the library call that a bind is part of: the outermost frame between the bind and the
-/// user's code. The part of the call that evaluates an equation is the outermost frame of kind
-/// `Library`.
+/// Sets `call` and `evaluated` of `group`, if there are frames of library code below user code.
 ///
-/// Args:
-///   group: gets what is found: nothing if no library code, or no user code, is there.
-///   frame: of the code that binds.
-///   outside: the frame that bound what `group` is within, or null; the search ends there.
+/// The call's frame is the outermost one that is not `Skipped`. The frame that evaluates an
+/// equation is the outermost one of kind `Library`. `frame` is the frame that binds; the search
+/// ends at `outside`, the frame that bound the parent of `group`, or null.
 void findCall(Group &group, PyObject *frame, PyObject *outside) {
   static PyObject *const back = PyUnicode_InternFromString("f_back");
-  std::vector<std::pair<PyObject *, FrameKind>> library; // borrowed: they are running
+  std::vector<std::pair<PyObject *, FrameKind>> library; // borrowed: running frames
   nb::object code;
   for (; frame != outside && frame != Py_None; frame = attribute(frame, back).ptr()) {
     code = codeOf(frame);
@@ -157,8 +153,8 @@ void findCall(Group &group, PyObject *frame, PyObject *outside) {
   }
 }
 
-/// A bind that has not returned. Its group is made with its first equation: an operation that runs
-/// without being traced has none.
+/// A bind that has not returned. Its first equation creates its group: an operation that is
+/// executed rather than traced makes none.
 class Open {
 public:
   Open() : outer_(innermost), frame_(reinterpret_cast<PyObject *>(PyEval_GetFrame())) {
@@ -191,25 +187,25 @@ public:
 
 private:
   Open *outer_;
-  PyObject *frame_; // of the code that binds, which lives as long; null if there is none
+  PyObject *frame_; // the frame that binds, borrowed, or null
   std::shared_ptr<Group> group_;
 };
 
 thread_local Open *Open::innermost = nullptr;
 
 struct Equation {
-  nb::object reference; // weak, and the one that JAX itself has
+  nb::object reference; // weak; shared with JAX
   std::shared_ptr<Group> group;
   uint64_t number;
 };
 
-/// What was recorded of a trace that is alive, in the order it was made.
+/// The recorded equations of a live trace, in order.
 struct Trace {
-  nb::object reference; // weak; forgets the trace
+  nb::object reference; // weak; its callback erases the trace
   std::vector<Equation> equations;
-  std::unordered_map<PyObject *, size_t> places; // by address, which a later equation may have
+  std::unordered_map<PyObject *, size_t> places; // by address, which may be reused
 
-  /// Null if it is of another trace, or was made while no group was open.
+  /// Returns null for equations of other traces, and for those made outside of groups.
   const Equation *find(nb::handle equation) const {
     auto place = places.find(equation.ptr());
     if (place == places.end() || !equations[place->second].reference().is(equation))
@@ -217,7 +213,7 @@ struct Trace {
     return &equations[place->second];
   }
 
-  /// Those of `group`, by number.
+  /// Visits the equations of `group`, by number.
   template <class Visit> void visit(const Group &group, Visit &&onEquation) const {
     auto isBefore = [](const Equation &equation, uint64_t number) {
       return equation.number < number;
@@ -229,7 +225,7 @@ struct Trace {
   }
 };
 
-/// By address. Never destroyed, as the interpreter is gone when globals are.
+/// The live traces by address. Never destroyed: the interpreter is gone before globals are.
 std::unordered_map<PyObject *, Trace> &traces() {
   static auto *const traces = new std::unordered_map<PyObject *, Trace>();
   return *traces;
@@ -239,7 +235,7 @@ PyObject *forget(PyObject *, PyObject *reference) {
   for (auto &[address, trace] : traces()) {
     if (trace.reference.ptr() != reference)
       continue;
-    // What goes with it may run code that makes traces.
+    // Its destruction may run code that makes traces.
     Trace last = std::move(trace);
     traces().erase(address);
     break;
@@ -273,7 +269,7 @@ void record(nb::handle trace, nb::handle equation) {
   records.equations.push_back({std::move(reference), group, made++});
 }
 
-/// The outermost group of `equation` within those that are open, or null.
+/// Returns the outermost closed group around `equation`, or null.
 std::shared_ptr<Group> groupOf(nb::handle equation) {
   std::shared_ptr<Group> group;
   for (const auto &[address, trace] : traces())
@@ -286,8 +282,7 @@ std::shared_ptr<Group> groupOf(nb::handle equation) {
   return group;
 }
 
-/// By number. A copy of what is recorded, and made before any object is: that may collect garbage,
-/// and traces with it.
+/// Equations by number. A copy: making objects may collect garbage, which erases traces.
 using References = std::vector<std::pair<uint64_t, nb::object>>;
 
 References referencesOf(const Group &group) {
@@ -307,7 +302,7 @@ bool hasEquationsIn(const Group &group, const nb::list &ofTraces) {
   return found;
 }
 
-/// Whether `place`, a (code, instruction) of the user's or None, is where `call` was called.
+/// Whether `place`, a (code, instruction) or None for any, is the place of `call`.
 bool isCalledAt(nb::handle call, nb::handle place) {
   const Call &itself = nb::cast<const Call &>(call);
   return place.is_none() || (itself.code.is(place[0]) && itself.instruction.equal(place[1]));
@@ -344,7 +339,7 @@ nb::list equationsOfCall(nb::handle equation, nb::handle place, const nb::list &
 
 using Arguments = PyObject *const *;
 
-/// Calls a method that was wrapped: `arguments` do not have `self`.
+/// Calls the original of a wrapped method; `arguments` exclude `self`.
 PyObject *callOriginal(PyObject *original, PyObject *self, Arguments arguments, Py_ssize_t count,
                        PyObject *names) {
   size_t all = count + (names ? PyTuple_Size(names) : 0) + 1;
@@ -359,14 +354,14 @@ PyObject *callOriginal(PyObject *original, PyObject *self, Arguments arguments, 
   return PyObject_Vectorcall(original, given, count + 1, names);
 }
 
-/// Off, a wrapper only calls what it wraps.
+/// A wrapper that is off only calls the original.
 struct Switch {
   bool isOn = false;
 };
 
-/// One place in the process that is wrapped, and by one wrapper at a time.
+/// A method that is wrapped, by one wrapper at a time.
 struct Place {
-  PyObject *original = nullptr; // what was there before
+  PyObject *original = nullptr; // the unwrapped method
   const Switch *itsSwitch = nullptr;
 };
 
@@ -402,7 +397,7 @@ PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObje
   return result.release().ptr();
 }
 
-/// Recipes are tuples, to which nothing refers weakly: their tracers are recorded.
+/// Records the tracers of a recipe: recipes are tuples, which have no weak references.
 PyObject *recordedRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
   nb::object recipe =
       nb::steal(PyObject_Vectorcall(newEqnRecipe.original, arguments, count, names));
@@ -445,7 +440,7 @@ void wrap(Place &place, nb::handle original, nb::handle itsSwitch) {
       nb::inst_ptr<Switch>(itsSwitch.inc_ref()); // Patches live as long as the process.
 }
 
-/// A method of the class `owner` that takes the place of `original`.
+/// Makes a method of the class `owner` that replaces `original`.
 nb::object wrapMethod(Place &place, PyMethodDef &method, nb::handle original, nb::handle itsSwitch,
                       nb::handle owner) {
   wrap(place, original, itsSwitch);
@@ -456,7 +451,7 @@ nb::object wrapMethod(Place &place, PyMethodDef &method, nb::handle original, nb
 
 void hlotag::python::bindTraceGroups(nb::module_ &m) {
   nb::class_<Call>(m, "Call", "A call of library code, on its outermost frame.")
-      .def("__call__", &Call::trace, "What a debugger of that frame does.");
+      .def("__call__", &Call::trace, "Forwards events of the frame to its debugger.");
   m.def(
       "take_files",
       [](nb::handle isUsers, nb::handle ofRunners) {
@@ -464,9 +459,11 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
         runners = ofRunners.inc_ref().ptr();
       },
       nb::arg("is_user_filename"), nb::arg("runners"),
-      "Which files are the user's; and which of JAX's run what they are given, with whether that "
-      "is one call. Before anything is recorded.");
-  nb::class_<Switch>(m, "Switch", "Turns a wrapper on; off, it only calls what it wraps.")
+      "Sets which files are the user's, and which of JAX's files run functions that they are "
+      "given, "
+      "with whether that is one call. Call this before recording.");
+  nb::class_<Switch>(m, "Switch",
+                     "Turns a wrapper on. A wrapper that is off only calls the original.")
       .def(nb::init<>())
       .def_rw("is_on", &Switch::isOn);
   auto wraps = [&m](const char *name, Place &place, PyMethodDef &method, const char *doc) {
@@ -481,7 +478,7 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
   wraps("in_some_group", bindWithTrace, bindWithTraceMethod,
         "`Primitive.bind_with_trace` with a group of its own open if none is.");
   wraps("recorded", makeEqn, makeEqnMethod,
-        "`DynamicJaxprTrace.make_eqn`, its equations recorded in the innermost open group.");
+        "`DynamicJaxprTrace.make_eqn`; records its equations in the innermost open group.");
   m.def(
       "recorded_recipe",
       [](nb::handle original, nb::handle_t<Switch> itsSwitch) {
@@ -489,13 +486,14 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
         return nb::steal(PyCFunction_New(&newEqnRecipeFunction, nullptr));
       },
       nb::arg("original"), nb::arg("switch"),
-      "`new_eqn_recipe`, the tracers of its recipes recorded as equations are.");
-  m.def("equations_of_call", &equationsOfCall, nb::arg("equation"), nb::arg("place").none(),
-        nb::arg("traces"),
-        "Those of the library call that made `equation`, within the binds that have not returned: "
-        "all that derive from its binds that have some in one of `traces`. Only itself if no group "
-        "was open. If `place`, where the user's code made it, is not where the call is, the call "
-        "evaluates an equation that was made there, and only what comes of that equation counts.");
+      "`new_eqn_recipe`; records the tracers of its recipes, as equations.");
+  m.def(
+      "equations_of_call", &equationsOfCall, nb::arg("equation"), nb::arg("place").none(),
+      nb::arg("traces"),
+      "The equations of the library call that made `equation`, within the binds that have not "
+      "returned: those of all its binds with equations in one of `traces`. Only `equation` if no "
+      "group was open. `place` is the user's place of `equation`. If the call is at another place, "
+      "it evaluates an equation from `place`; then only the part for that equation counts.");
   m.def(
       "recorded_equations",
       [] {
@@ -504,5 +502,5 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
           count += trace.equations.size();
         return count;
       },
-      "Those of all traces that are alive.");
+      "The number of recorded equations of live traces.");
 }

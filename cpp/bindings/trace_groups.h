@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which equations JAX makes during one bind of a primitive; `tracing.py` says why.
+// Which equations does JAX make during one bind of a primitive? See `tracing.py`.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jaxlib's Python bindings of MLIR keep in private names; nothing here needs JAX."""
+"""Private names of jaxlib's Python bindings of MLIR. This module does not need JAX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def capsule(module: Any) -> Any:
-    """A module's operation as C++ takes it; the bindings have no public name for it."""
+    """The capsule of a module's operation, for C++; the bindings have no public name for it."""
     return module.operation._CAPIPtr
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identities: for which operation of the program an equation was made, as an element of its name stack.
+"""Identities: elements of name stacks that say for which operation of the program an equation was made.
 
-JAX carries name stacks through every transformation, and has them in no cache's key. An element that adds no text is in no name
-either. There is no public way to read an equation's name stack, or to add to it anything but text.
+JAX carries name stacks through every transformation, and no cache key contains them. An identity adds no text, so it does not
+change names. There is no public way to read an equation's name stack, or to add an element other than text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from jax._src.source_info_util import NameStack
 from hlotag._compat.hooks import Patch
 from hlotag._core import is_identified, keep_identity, set_lowering, take_source_info, without_identities
 
-# What comes of a bind belongs to it, unless the equations of its jaxpr are operations of their own: always (OPEN), wherever it is
-# called if it is shared (CALL), or before rules of the user's replace them (RULED).
+# By default the equations that a bind makes belong to it (closed). OPEN: the equations of its jaxpr are operations of their own.
+# CALL: the same, in a function that other operations may call too. RULED: the same, but not the equations of its custom rules.
 OPEN, CALL, RULED = "o", "j", "r"
 
 
@@ -47,7 +47,7 @@ take_source_info(
 
 @contextmanager
 def identities_of_lowering() -> Iterator[None]:
-    """Within the block this thread traces for lowering: the identities that it gives are not of the program."""
+    """A block in which this thread traces for lowering: new identities are marked as not of the program."""
     outer = set_lowering(True)
     try:
         yield
@@ -56,7 +56,7 @@ def identities_of_lowering() -> Iterator[None]:
 
 
 def identity_patches() -> tuple[Patch, ...]:
-    """What the rules of a bind trace anew has the bind's identity; a function that it runs, as `shard_map` does, has its own."""
+    """Give the bind's identity to new traces of its rules, and new identities to functions that it runs (`shard_map`)."""
 
     def keep(original: Callable) -> Callable:
         def set_name_stack(name_stack: NameStack) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jaxprs as JAX's lowering reads them: with other equations, names and contexts.
+"""Views of jaxprs for JAX's lowering, with changed equations, names and contexts.
 
 `jax.extend.core` has the classes but not `JaxprEqn.ctx`, and no way to name an equation.
 """
@@ -16,13 +16,13 @@ from hlotag._core import without_identities
 
 
 class JaxprView:
-    """A jaxpr with other equations, each made when it is asked for.
+    """A jaxpr with other equations, which are made lazily.
 
-    `mlir.jaxpr_subcomp` reads equations one by one and keeps none, so a program of any size needs room for one copy.
+    `mlir.jaxpr_subcomp` reads equations one by one and keeps none, so only one copy is alive at a time.
 
     Args:
-      jaxpr: what it is but for its equations.
-      equations: gives them.
+      jaxpr: the jaxpr.
+      equations: returns an iterator over the equations.
     """
 
     __slots__ = ("_equations", "_jaxpr")
@@ -40,7 +40,7 @@ class JaxprView:
 
 
 class _MarkElement:
-    """An element of a name stack that is a prefix of the element after it, so that removing the text leaves JAX's own name."""
+    """An element of a name stack that prefixes the next one, so that removing the mark leaves JAX's own name."""
 
     __slots__ = ("text",)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that JAX lowers a program to, and what it keeps them in."""
+"""Modules of lowered programs, and JAX's objects that hold them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 
 def next_dump_number() -> int:
-    """The number of the next dump of a module; `JAX_DUMP_IR_TO` counts with the same counter, to which JAX has no interface."""
+    """The number of the next dump of a module. `JAX_DUMP_IR_TO` uses the same counter, which has no public name."""
     return next(mlir._ir_dump_counter)
 
 
 def read_bytecode(bytecode: bytes) -> Any:
-    """A module of its own in a context of its own, with all that JAX and its users put into the contexts of programs.
+    """Reads a module in a new context, with the dialects that JAX and its users register for programs.
 
-    JAX's contexts are for one thread, so the module that it caches and a changed copy must not share one.
+    A context is for one thread, so the cached module and a changed copy must not share one.
     """
     with make_ir_context():
         return ir.Module.parse(bytecode)
@@ -36,7 +36,7 @@ def lowered_with(lowered: Any, module: Any) -> Any:
     lowering = copy.copy(lowered._lowering)
     if not hasattr(lowering, "_hlo"):
         raise TypeError(f"hlotag cannot replace the module of a {type(lowering).__name__}")
-    lowering._hlo, lowering._executable = module, None  # The executable is of the module that it was.
+    lowering._hlo, lowering._executable = module, None  # The executable belongs to the former module.
     result = copy.copy(lowered)
     result._lowering = lowering
     return result
@@ -44,17 +44,17 @@ def lowered_with(lowered: Any, module: Any) -> Any:
 
 @contextmanager
 def without_disk_cache() -> Iterator[None]:
-    """Within the block, this thread neither finds what it compiles in JAX's persistent compilation cache nor leaves it there.
+    """A block in which this thread neither reads nor writes JAX's persistent compilation cache.
 
-    Whether that cache is used at all is asked once in a process. So the key has what nobody else's has, the locations, and
-    nothing takes long enough to be written. Both options are public; setting them for one thread and a block is not.
+    JAX decides once per process whether to use that cache. So within the block keys include locations, which makes them unique,
+    and no program is slow enough to be written. Both options are public; setting them for a thread and a block is not.
     """
     with config.compilation_cache_include_metadata_in_key(True), config.persistent_cache_min_compile_time_secs(float("inf")):
         yield
 
 
 def platform_of(lowered: Any) -> str:
-    """What a `Lowered` is for, as JAX calls it; empty where it does not say."""
+    """The platform of a `Lowered`; empty if unknown."""
     platforms = getattr(lowered._lowering, "_platforms", None) or ()
     return str(platforms[0]) if len(platforms) == 1 else ", ".join(map(str, platforms))
 
@@ -66,7 +66,7 @@ def read_artifact(serialized: bytes) -> Any:
 
 
 def write_artifact(module: Any, version: str | None) -> bytes:
-    """Serializes a module as `jax.export` does, for StableHLO of that version; None: the one that `jax.export` chooses now.
+    """Serializes a module as `jax.export` does, for that version of StableHLO; None for the default of `jax.export`.
 
     Shardy's operations are kept if the export had any (the last argument); JAX asks the backend, which need not be here yet.
     """
@@ -76,6 +76,6 @@ def write_artifact(module: Any, version: str | None) -> bytes:
 
 
 def exported_gradient_through(exported: Any, change: Callable[[Any], Any]) -> Any:
-    """The export, with `change` applied to its gradient when that is made; an `Exported` makes it by a private field."""
+    """The export with `change` applied to its gradient, which an `Exported` makes on demand by a private field."""
     make = exported._get_vjp
     return exported if make is None else dataclasses.replace(exported, _get_vjp=lambda primal: change(make(primal)))

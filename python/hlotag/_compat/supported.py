@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which versions of JAX hlotag works with, and what to say of others."""
+"""The supported versions of JAX, and the error for others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REQUIREMENT = "jax>=0.10.2,<0.13"
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turns the failure to import a part of JAX into an error that says what to install.
+    """Turns an ImportError of a part of JAX into an error that says which version to install.
 
     Raises:
         IncompatibleJaxlibError: The block raised an ImportError.
