@@ -10,7 +10,7 @@ void EquationPath::append(const ir::Chain &chain, bool isDerived) {
   for (ir::Identity identity : chain) {
     if (isClosed)
       return;
-    if (isCall || identity.kind == ir::Identity::Call)
+    if (isCall)
       numbers.clear();
     isCall = identity.kind == ir::Identity::Call;
     isClosed = identity.kind == ir::Identity::Closed ||

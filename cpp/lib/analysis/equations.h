@@ -26,7 +26,7 @@ namespace hlotag::analysis {
 struct EquationPath {
   std::vector<uint32_t> numbers; ///< outermost first; empty if nothing is known
   bool isClosed = false;         ///< whatever follows is part of it
-  bool isCall = false;           ///< the first is a call, and what follows replaces it
+  bool isCall = false;           ///< the last is a call, and what follows replaces them all
 
   void append(const ir::Chain &chain, bool isDerived);
   bool agreesWith(const EquationPath &other) const;

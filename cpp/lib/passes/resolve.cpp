@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/equations.h"
 #include "analysis/marks.h"
 #include "hlotag/analysis/provenance.h"
+#include "hlotag/ir/walk.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 #include "transforms/phase_split.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <stdexcept>
 
@@ -317,6 +321,56 @@ private:
   size_t numBad_ = 0;
 };
 
+/// Writes `hlotag.equations`: each path of a forward operation is a number, and a derived operation
+/// has those of the paths that its own agree with.
+class EquationRecorder {
+public:
+  EquationRecorder(PassContext &ctx, analysis::Provenance &provenance)
+      : ctx_(ctx), provenance_(provenance), graph_(ctx.operations(), ctx.ids()),
+        paths_(graph_, ctx.identities(), provenance),
+        name_(ir::Identifier::get(ctx.context(), ir::kEquations)) {}
+
+  void run() {
+    // Forward operations have numbers before derived ones ask for them.
+    for (bool isDerived : {false, true})
+      for (size_t function = 0; function < graph_.functions().size(); ++function)
+        ir::walk(graph_.functions()[function].op, [&](ir::Operation op) {
+          if (provenance_.isTransposed(op) == isDerived)
+            record(op, function, isDerived);
+          return ir::WalkResult::Advance;
+        });
+  }
+
+private:
+  using Numbers = std::vector<std::pair<analysis::EquationPath, std::string>>;
+
+  void record(ir::Operation op, size_t function, bool isDerived) {
+    std::string numbers;
+    for (const analysis::EquationPath &path :
+         paths_.of(function, ctx_.identities().of(op), isDerived)) {
+      if (path.numbers.empty())
+        continue;
+      Numbers &known = numbers_[path.numbers.back()];
+      auto isIt = [&](const auto &other) { return other.first.numbers == path.numbers; };
+      if (!isDerived && std::none_of(known.begin(), known.end(), isIt))
+        known.emplace_back(path, std::to_string(next_++));
+      for (const auto &[other, number] : known)
+        if (isDerived ? path.agreesWith(other) : other.numbers == path.numbers)
+          numbers += (numbers.empty() ? "" : ",") + number;
+    }
+    if (!numbers.empty())
+      ctx_.rewriter().setAttr(op, name_, ir::StringAttr::get(ctx_.context(), numbers));
+  }
+
+  PassContext &ctx_;
+  analysis::Provenance &provenance_;
+  analysis::CallGraph graph_;
+  analysis::EquationPaths paths_;
+  ir::Identifier name_;
+  std::map<uint32_t, Numbers> numbers_; // by the last number of their paths
+  size_t next_ = 0;
+};
+
 LogicalResult Resolve::run(PassContext &ctx) {
   ir::Attribute attr = ctx.module().attr(ctx.ids().tags.str());
   if (!attr)
@@ -334,7 +388,13 @@ LogicalResult Resolve::run(PassContext &ctx) {
         return locations.dependsOnPhase(op.location());
       }))
     provenance.emplace(ctx.operations());
-  return Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run();
+  if (failed(Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run()))
+    return failure();
+  if (ctx.tags().recordsOrigins() && !ctx.identities().empty()) {
+    provenance.emplace(ctx.operations()); // The locations changed.
+    EquationRecorder(ctx, *provenance).run();
+  }
+  return success();
 }
 
 } // namespace

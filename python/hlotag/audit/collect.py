@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         return dumps.audit_dumps(Path(fun))
     if not callable(fun):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
-    now = active()
-    # Not `unique`: what passes report is heard only if the program is lowered anew.
-    with under(now and dataclasses.replace(now, debug_origins=True)), kept_reports() as reports, step("lowering"):
+    with recording(), kept_reports() as reports, step("lowering"):
         lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
     if not isinstance(lowered, jax.stages.Lowered):
         lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit has one of its own around JAX's.
@@ -94,6 +93,17 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
     found = audit_lowered(lowered, xla_passes=xla_passes)
     return dataclasses.replace(found, reports=list(dict.fromkeys(reports)))
+
+
+def recording() -> AbstractContextManager[Any]:
+    """Within the block programs are traced and lowered anew, in the stage that is on, and operations say where they come from.
+
+    Returns:
+        A context manager.
+    """
+    now = active()
+    # Not `unique`: what passes report is heard only if the program is lowered anew.
+    return under(now and dataclasses.replace(now, debug_origins=True, identify=True))
 
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:

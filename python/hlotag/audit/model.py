@@ -117,7 +117,7 @@ class Op(NamedTuple):
             of one iteration.
         bytes: The size of its operands and results.
         fusions: The fusions that its instructions are in.
-        derived_from: Of a backward operation, the forward operations of its line and scope, one of which it is derived from.
+        derived_from: Of a backward operation, the forward operation that it is derived from; several if it may be any of these.
     """
 
     id: int

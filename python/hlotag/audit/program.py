@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from hlotag.audit import cost
 from hlotag.audit.model import Op, Stage, Step, TagState, Ways
 from hlotag.errors import ParseError
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
-from hlotag.hlo.origins import RECORDS, Origins, walk
+from hlotag.hlo.origins import EQUATIONS, RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.host.modules import SOURCE_NAME
 
@@ -87,6 +87,7 @@ def read(module: Any, filename: str = "") -> Program:
     calls = _Calls(origins.operations)
     ops: list[Op] = []
     tags: dict[int, Ways] = {}
+    equations: dict[int, list[str]] = {}
     function = ""
     for number, (operation, place) in enumerate(zip(origins.operations, places, strict=True)):
         if operation.name == "func.func":
@@ -103,9 +104,11 @@ def read(module: Any, filename: str = "") -> Program:
             if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
                 raise ParseError(f"{file or filename}:{line}: {FRONTEND!r} of {operation.name} must be a dictionary")
             tags[number_of_op] = _tags(operation, ir)
+        if EQUATIONS in operation.attributes:
+            equations[number_of_op] = operation.attributes[EQUATIONS].value.split(",")
     name = ir.StringAttr(module.operation.attributes["sym_name"]).value if "sym_name" in module.operation.attributes else "module"
     ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
-    return Program(name, _with_forward(ops, tags), tags, op_of, origins)
+    return Program(name, _with_forward(ops, tags, equations), tags, op_of, origins)
 
 
 def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) -> list[Op]:
@@ -127,18 +130,30 @@ def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) ->
     return [op if op.file else with_line(op) for op in ops]
 
 
-def _with_forward(ops: list[Op], tagged: Container[int]) -> list[Op]:
-    """The operations; of the backward ones with tags, each knows the forward operations that it may be derived from."""
-    forward: dict[tuple[str, int, str], list[Op]] = {}
+def _with_forward(ops: list[Op], tagged: Container[int], equations: Mapping[int, Sequence[str]]) -> list[Op]:
+    """The operations; of the backward ones with tags, each knows the forward operation that it is derived from.
+
+    That is the last one of its equation. Without equations it may be any that computes at its line and scope.
+    """
+
+    def places(op: Op) -> Sequence[Hashable]:
+        return equations.get(op.id, ()) if equations else [(op.file, op.line, op.scope)] if op.line else ()
+
+    forward: dict[Hashable, list[Op]] = {}
     for op in ops:
-        if op.phase == "forward" and op.line and kind_of(opcode_of(op.name)) >= Kind.POINTWISE:
-            forward.setdefault((op.file, op.line, op.scope), []).append(op)
+        if op.phase == "forward" and op.name != "stablehlo.constant":
+            for place in places(op):
+                forward.setdefault(place, []).append(op)
+
+    def at(place: Hashable, name: str) -> list[int]:
+        found = forward.get(place, [])
+        # The derivatives of a product are products, and nothing else has such.
+        alike = [op.id for op in found if op.name == name] if kind_of(opcode_of(name)) == Kind.HEAVY else []
+        computing = alike or [op.id for op in found if kind_of(opcode_of(op.name)) >= Kind.POINTWISE]
+        return (computing or [op.id for op in found])[-1:] if equations else computing
 
     def sources(op: Op) -> tuple[int, ...]:
-        found = forward.get((op.file, op.line, op.scope), [])
-        # The derivatives of a product are products, and nothing else has such.
-        alike = [other for other in found if other.name == op.name] if kind_of(opcode_of(op.name)) == Kind.HEAVY else []
-        return tuple([other.id for other in alike or found])[:_FORWARD]
+        return tuple(dict.fromkeys(source for place in places(op) for source in at(place, op.name)))[:_FORWARD]
 
     return [op._replace(derived_from=sources(op)) if op.phase == "backward" and op.id in tagged else op for op in ops]
 

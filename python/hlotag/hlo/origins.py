@@ -24,6 +24,8 @@ from hlotag.host.modules import to_bytecode
 
 # Where entries come from, on the operations of a program that is audited.
 RECORDS = "hlotag.origins"
+# The numbers of the equations that an operation of such a program belongs to, with commas between.
+EQUATIONS = "hlotag.equations"
 
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 
