@@ -69,4 +69,5 @@ def run_page(page: Path) -> int:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, "")  # A block may import what another wrote.
     print(run_page(Path(sys.argv[1]).resolve()), "blocks")

@@ -27,6 +27,7 @@ func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 """
+STEP = "import jax.numpy as jnp\n\ndef step():\n    return jnp.sin, (jnp.ones(3),)\n"
 COMMANDS = ("opt", "passes", "audit", "keys", "completion")
 
 
@@ -61,6 +62,7 @@ def test_the_examples_of_help_run(command, capsys):
     text = help_of(command, capsys)
     examples = re.findall(r"hlotag(?:-opt)? [^|>#\n)]*", text.partition("examples:")[2].partition("\n\n")[0])
     assert examples
+    Path("train.py").write_text(STEP)
     for example in examples:
         arguments = shlex.split(example)
         if "--dump-dir" in arguments:
@@ -99,10 +101,10 @@ WRONG = [
     ("hlotag opt module.mlir -o folder", 1, "hlotag-opt: error: folder: Is a directory"),
     ("hlotag opt module.mlir -o none/out", 1, "hlotag-opt: error: none: there is no such folder"),
     ("hlotag opt module.mlir --load-pass-plugin=module.mlir", 1, "module.mlir: "),
-    ("hlotag audit", 2, "hlotag audit: error: give either a module or --dump-dir"),
+    ("hlotag audit", 2, "hlotag audit: error: give either a module or program, or --dump-dir"),
     ("hlotag audit module.mlir --dump-dir folder", 2, "give either"),
     ("hlotag audit module.mlir --module main", 2, "--module chooses from a folder"),
-    ("hlotag audit --dump-dir folder --xla-passes", 2, "for a module, and not for --dump-dir"),
+    ("hlotag audit --dump-dir folder --xla-passes", 2, "the dumps of --dump-dir are only read"),
     ("hlotag audit --dump-dir folder", 2, "no module before and after"),
     ("hlotag audit absent", 2, "hlotag audit: error: absent: No such file"),
     ("hlotag audit folder", 2, "hlotag audit: error: folder: Is a directory"),

@@ -66,6 +66,16 @@ class Problem:
         """`file:line`, the file without its directory; the scope if the line is not known."""
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else self.scope
 
+    @property
+    def title(self) -> str:
+        """How often, what, and of which tags on which operations: `4 x lost  block=mlp on dot_general f32[8,8]`."""
+        about = " on ".join(filter(None, (self.tag, self.on)))
+        return f"{f'{self.count} x ' if self.count > 1 else ''}{self.kind}{f'  {about}' if about else ''}"
+
+    def __str__(self) -> str:
+        """All that is to be said, without the place."""
+        return " ".join(filter(None, (f"{self.title}:", self.why, self.effect, self.advice)))
+
 
 @dataclass(frozen=True)
 class Report:

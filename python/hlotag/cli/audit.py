@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import sys
 from collections import Counter
@@ -28,12 +29,15 @@ conditions of --fail-if:
   states: kept, duplicated, merged, restored, used, moved, cse, folded, dead, lost, unknown
 
 examples:
+  hlotag audit train.py:step --fail-if lost:_scheduling_group_id --json audit.json
+  hlotag audit train.py:step --baseline audit.json --sarif audit.sarif
   hlotag audit module.mlir --html audit.html
   hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-verify' --xla-passes
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
   hlotag audit module.mlir --json - | jq '.tags[].state'
 
-exit status: 0; 1 if a condition holds; 2 if there is nothing to audit or a file is not what it should be
+exit status: 0; 1 if a condition holds or something is worse than in the baseline; 2 if there is nothing to audit or a file
+is not what it should be
 """
 
 # How many lines say what made a condition hold.
@@ -52,15 +56,28 @@ def add_to(commands: terminal.Commands) -> None:
         epilog=_GRAMMAR,
     )
     add = parser.add_argument
-    add("file", nargs="?", metavar="FILE", help="a StableHLO module, text or bytecode; '-' is standard input")
+    add(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="a StableHLO module, text or bytecode, '-' for standard input; or a program, train.py:step, where "
+        "step() returns jax.jit(f).lower(...) or (f, arguments)",
+    )
     add("--dump-dir", metavar="DIR", help="what XLA_FLAGS=--xla_dump_to named")
     add("--module", metavar="NAME", help="of a folder: part of the module's name (default: the largest one)")
-    add("--pass-pipeline", metavar="TEXT", default="", help="passes to run on the module first (default: none)")
+    add(
+        "--pass-pipeline",
+        metavar="TEXT",
+        default="",
+        help="passes to run on the module first (default: none), or on a program (default: those of hlotag.enable())",
+    )
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="find out which of XLA's passes changed what")
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
+    add("--baseline", metavar="FILE", help="exit with status 1 if something is worse than in this audit, which --json wrote")
     add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write a page to look at")
+    add("--sarif", metavar="FILE", help="write the problems, or what is worse, for code hosts to show at their lines")
     add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
     add("--explore", action="store_true", help="open the graph in Model Explorer, which hlotag[explore] installs")
     add("--png", metavar="FILE", help="write a figure: .png, .svg or .pdf")
@@ -69,26 +86,37 @@ def add_to(commands: terminal.Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from hlotag.audit.render import model_explorer
+    from hlotag.audit import baseline
+    from hlotag.audit.render import model_explorer, sarif, table
     from hlotag.cli.condition import Condition
 
     conditions = [Condition.parse(text) for text in args.fail_if]
+    before = baseline.read(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
     if args.explore:
         model_explorer.installed()  # Before anything that takes long.
     with step(f"auditing {args.dump_dir or args.file}"):
-        audit = dataclasses.replace(_audit(args), source_root=args.sources)
+        audit = _audit(args)
+        audit = dataclasses.replace(audit, source_root=args.sources or audit.source_root)
+    worse = None if before is None else baseline.worse(audit, before)
     outputs: dict[str, Callable[[str], None]] = {
         "html": audit.to_html,
         "png": audit.to_png,
         "json": lambda path: terminal.write_output(path, audit.to_json(indent=1) + "\n"),
+        "sarif": lambda path: terminal.write_output(
+            path, sarif.dumps(audit.report.problems if worse is None else worse, Path.cwd()) + "\n"
+        ),
     }
     for name, write in outputs.items():
         if (path := getattr(args, name)) is not None:
             with step(f"writing {path}"):
                 write(path)
-    if args.json != "-":
+    if "-" not in (args.json, args.sarif):
         Console().print(audit)
     status = _report(audit, conditions)
+    if worse:
+        status = 1
+        print(f"hlotag audit: worse than {args.baseline}: {len(worse)} problem{'s' * (len(worse) > 1)}", file=sys.stderr)
+        Console(stderr=True).print(*table.problems(worse), sep="\n")
     if args.explore:
         model_explorer.explore(audit)
     return status
@@ -96,10 +124,10 @@ def _run(args: argparse.Namespace) -> int:
 
 def _audit(args: argparse.Namespace) -> Audit:
     if (args.file is None) == (args.dump_dir is None):
-        raise HlotagError("give either a module or --dump-dir")
+        raise HlotagError("give either a module or program, or --dump-dir")
     if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes or args.no_hlo):
         raise HlotagError(
-            "--pass-pipeline, --xla-passes and --no-hlo are for a module, and not for --dump-dir: dumps are only read"
+            "--pass-pipeline, --xla-passes and --no-hlo are for what is compiled; the dumps of --dump-dir are only read"
         )
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
@@ -107,10 +135,37 @@ def _audit(args: argparse.Namespace) -> Audit:
         from hlotag.audit.dumps import audit_dumps
 
         return audit_dumps(Path(args.dump_dir), args.module)
+    from hlotag.cli import programs
+
+    if programs.is_named(args.file):
+        return _audit_program(args)
     from hlotag.audit.collect import audit_module
 
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     return audit_module(source, args.file, args.pass_pipeline, xla_passes=args.xla_passes, hlo=not args.no_hlo)
+
+
+def _audit_program(args: argparse.Namespace) -> Audit:
+    """Audits a program in the stage that it turns on itself, else in that of `hlotag.enable()`."""
+    from hlotag.audit.collect import audit
+    from hlotag.cli import programs
+    from hlotag.lowering import staging
+    from hlotag.passes.pipeline import DEFAULT_PIPELINE
+    from hlotag.tagging import state
+
+    is_off = state.of_process() is None
+    if is_off:
+        staging.enable(args.pass_pipeline or DEFAULT_PIPELINE, hlo=not args.no_hlo)
+    ours = state.of_process()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            function, arguments = programs.load(args.file)
+        if state.of_process() is not ours and (args.pass_pipeline or args.no_hlo):
+            raise HlotagError(f"{args.file} turns hlotag on or off itself: leave out --pass-pipeline and --no-hlo")
+        return audit(function, *arguments, xla_passes=args.xla_passes)
+    finally:
+        if is_off:
+            staging.disable()
 
 
 def _report(audit: Audit, conditions: Sequence[Condition]) -> int:

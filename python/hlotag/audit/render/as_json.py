@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as JSON: `schema.json` describes it, and a change that a reader would notice raises VERSION."""
+"""An audit as JSON: `schema.json` describes it, and a change that a reader would notice raises the number in SCHEMA."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hlotag.audit.model import Op, Step, Stray, Tag
 from hlotag.audit.report import Reported
 
-VERSION = 1
+SCHEMA = "hlotag.audit/1"
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:
@@ -36,7 +36,7 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         A dictionary that `schema.json` describes.
     """
     return {
-        "schema": f"hlotag.audit/{VERSION}",
+        "schema": SCHEMA,
         "name": audit.name,
         "platform": audit.platform,
         "stages": [str(stage) for stage in audit.stages],

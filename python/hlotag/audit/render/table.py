@@ -78,7 +78,7 @@ def renderable(audit: Reported, width: int | None = None) -> RenderableType:
     parts: list[RenderableType] = [_title(audit)]
     needs = audit.report.problems
     parts.append(Text(printable(audit.report.sentence), style="bold" if needs else "green"))
-    parts += _problems(needs)
+    parts += problems(needs)
     if audit.tags:
         parts.append(_table(audit, columns))
     parts += _effects(audit)
@@ -126,16 +126,20 @@ def _table(audit: Reported, width: int) -> Table:
     return table
 
 
-def _problems(problems: Sequence[Problem]) -> list[RenderableType]:
+def problems(problems: Sequence[Problem]) -> list[RenderableType]:
+    """Each problem with its place, its reason and what to do; no more than a screen has room for.
+
+    Args:
+        problems: Those of a report.
+
+    Returns:
+        What rich can print.
+    """
     rows: list[RenderableType] = []
     for problem in problems[:_LISTED]:
-        about = " on ".join(part for part in (problem.tag, problem.on) if part)
         place = f" at {problem.source}" if problem.source else ""
-        head = Text.assemble(
-            (f"{problem.count} x " if problem.count > 1 else "", "bold"),
-            (problem.kind, _STYLES[TagState.LOST if problem.kind == "lost" else TagState.MOVED]),
-            printable(f"  {about}{place}"),
-        )
+        head = Text(printable(f"{problem.title}{place}"))
+        head.highlight_words([problem.kind], _STYLES[TagState.LOST if problem.kind == "lost" else TagState.MOVED])
         words = Text(printable(f"{problem.why} {problem.effect}"))
         advice = [Text(printable(problem.advice), "dim")] if problem.advice else []
         rows += [Padding(head, (0, 0, 0, 2)), Padding(Group(words, *advice), (0, 0, 0, 6))]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`train.py:step`: the program that a command is to look at, from a file of the user's."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+import types
+from collections.abc import Callable, Sequence
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+from hlotag.errors import HlotagError
+
+_WANTED = "a function without arguments that returns jax.jit(step).lower(...), or (step, arguments)"
+
+
+def is_named(text: str) -> bool:
+    """Whether a text names a program, `train.py:step`, and not a file.
+
+    Args:
+        text: What the user gave.
+
+    Returns:
+        True for a Python file, a colon and a name.
+    """
+    file, colon, name = text.rpartition(":")
+    return bool(colon) and file.endswith(".py") and name.isidentifier()
+
+
+def load(text: str) -> tuple[Any, Sequence[Any]]:
+    """Runs the user's file and calls the function in it; the file's folder is on Python's path from then on, as for a script.
+
+    Args:
+        text: `train.py:step`.
+
+    Returns:
+        What to audit: a `Lowered` without arguments, or a function and its arguments.
+
+    Raises:
+        HlotagError: The file does not have the function, or that fails or returns something else.
+        OSError: There is no such file.
+    """
+    filename, _, name = text.rpartition(":")
+    path = Path(filename).resolve(strict=True)
+    sys.path.insert(0, str(path.parent))
+    return _made(text, name, _called(text, lambda: _module(path)))
+
+
+def _module(path: Path) -> Any:
+    loader = SourceFileLoader(path.stem, str(path))
+    module = types.ModuleType(loader.name)
+    module.__file__ = loader.path
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
+    return module
+
+
+def _called(text: str, function: Callable[[], Any]) -> Any:
+    """What the user's code returns; its exceptions have their traceback, and are no condition that holds."""
+    try:
+        return function()
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        raise HlotagError(f"{text}: the program failed, as the traceback says") from error
+
+
+def _made(text: str, name: str, module: Any) -> tuple[Any, Sequence[Any]]:
+    import jax.stages
+
+    if not hasattr(module, name):
+        raise HlotagError(f"{text}: the file has no {name!r}; name {_WANTED}")
+    made = getattr(module, name)
+    if callable(made) and not isinstance(made, jax.stages.Lowered):
+        needed = [p.name for p in inspect.signature(made).parameters.values() if _is_needed(p)]
+        if needed:
+            raise HlotagError(f"{text}: {name} takes arguments ({', '.join(needed)}); name {_WANTED}")
+        made = _called(text, made)
+    match made:
+        case jax.stages.Lowered():
+            return made, ()
+        case (function, tuple() | list() as arguments) if callable(function):
+            return function, arguments
+    raise HlotagError(f"{text}: {name} is or returns a {type(made).__name__}; name {_WANTED}")
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return parameter.default is inspect.Parameter.empty and parameter.kind not in variadic

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit in continuous integration: a program of the user's, a baseline, and what code hosts show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hlotag
+from hlotag.audit import Audit, Op, Stage, Step, Tag, TagState, baseline
+from hlotag.audit.model import Effect
+from hlotag.audit.render import sarif
+from hlotag.cli import main
+from hlotag.errors import Diagnostic
+
+PROGRAM = """
+import jax
+import jax.numpy as jnp
+import hlotag
+
+def f(x):
+    return jnp.tanh(hlotag.tag(jnp.sin(x) @ x, {"k": "v"}, grad={"k": "g"})).sum()
+
+def pair():
+    print("of the program")
+    return jax.grad(f), (jax.ShapeDtypeStruct((4, 4), "float32"),)
+
+def lowered():
+    return jax.jit(jax.grad(f)).lower(jnp.ones((4, 4)))
+
+def with_rules():
+    hlotag.enable(rules=[hlotag.Rule({"rule": "1"}, op="sine")])
+    return pair()
+
+def failing():
+    raise SystemExit(0)
+
+neither = 3
+"""
+
+
+@pytest.fixture
+def program(tmp_path) -> str:
+    (tmp_path / "train_step.py").write_text(PROGRAM)
+    return str(tmp_path / "train_step.py")
+
+
+@pytest.mark.parametrize("name", ["pair", "lowered"])
+def test_a_program_is_audited_as_in_process(program, name, capsys):
+    assert main(["audit", f"{program}:{name}", "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {(tag["key"], tag["value"]) for tag in document["tags"]} == {("k", "v"), ("k", "g")}
+    assert document["hlo_stage"] and document["counts"].keys().isdisjoint({"lost", "moved"})
+    assert {document["ops"][tag["op"]]["file"] for tag in document["tags"]} == {program}
+    assert not hlotag.active()
+
+
+def test_a_program_may_turn_the_stage_on_itself(program, capsys):
+    assert main(["audit", f"{program}:with_rules", "--json", "-"]) == 0
+    assert "rule" in {tag["key"] for tag in json.loads(capsys.readouterr().out)["tags"]}
+    assert not hlotag.active()
+    assert main(["audit", f"{program}:with_rules", "--no-hlo"]) == 2
+    assert "leave out --pass-pipeline and --no-hlo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("f", "f takes arguments (x); name a function without arguments"),
+        ("absent", "the file has no 'absent'"),
+        ("neither", "neither is or returns a int"),
+        ("failing", "the program failed, as the traceback says"),
+    ],
+)
+def test_what_is_no_program_is_an_error_in_words(program, name, said, capsys):
+    assert main(["audit", f"{program}:{name}"]) == 2
+    assert said in capsys.readouterr().err
+
+
+# --- Against a baseline ----------------------------------------------------------------------------------------------------
+
+
+def audit_of(*states: TagState, line: int = 7, value: str = "v", **fields) -> Audit:
+    ops = [Op(n, "stablehlo.dot_general", f"layer_{n}", file="/x/model.py", line=line) for n in range(len(states))]
+    tags = [
+        Tag("k", value, op, (Step(Stage.LOWERED, TagState.ATTACHED), Step(Stage.OPTIMIZED, state, "algsimp")))
+        for op, state in zip(ops, states, strict=True)
+    ]
+    return Audit("m", ops, tags, stages=list(Stage), **fields)
+
+
+def worse(now: Audit, before: Audit) -> list[tuple[str, int, tuple[int, ...]]]:
+    found = baseline.worse(now, baseline.read(before.to_json(), "audit.json"))
+    return [(problem.kind, problem.count, problem.tags) for problem in found]
+
+
+LOST, KEPT, MOVED = TagState.LOST, TagState.KEPT, TagState.MOVED
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "found"),
+    [
+        (audit_of(LOST, KEPT), audit_of(LOST, KEPT), []),
+        (audit_of(LOST, KEPT, line=9), audit_of(LOST, KEPT), []),
+        (audit_of(KEPT, KEPT), audit_of(LOST, KEPT), []),
+        (audit_of(LOST, LOST, LOST), audit_of(LOST, KEPT, LOST), [("lost", 1, (1,))]),
+        (audit_of(KEPT, LOST), audit_of(LOST, KEPT), [("lost", 1, (1,))]),
+        (audit_of(MOVED), audit_of(LOST), [("moved", 1, (0,))]),
+        (audit_of(KEPT, value="w"), audit_of(KEPT), [("absent", 1, ())]),
+        (audit_of(reports=[Diagnostic("warning", "a gap")]), audit_of(), [("warning", 1, ())]),
+        (audit_of(reports=[Diagnostic("warning", "a gap")] * 2), audit_of(reports=[Diagnostic("warning", "a gap")] * 2), []),
+        (audit_of(KEPT, effects=[Effect("k", "v", False, "")]), audit_of(KEPT), [("not obeyed", 1, (0,))]),
+    ],
+)
+def test_only_what_got_worse_counts(now, before, found):
+    assert worse(now, before) == found
+
+
+def test_the_command_says_what_got_worse_and_fails(program, tmp_path, capsys):
+    file = tmp_path / "audit.json"
+    assert main(["audit", f"{program}:pair", "--json", str(file)]) == 0
+    assert main(["audit", f"{program}:pair", "--baseline", str(file)]) == 0
+    capsys.readouterr()
+    document = json.loads(file.read_text())
+    for tag in document["tags"]:
+        tag["value"] = "old"
+    file.write_text(json.dumps(document))
+    output = tmp_path / "audit.sarif"
+    assert main(["audit", f"{program}:pair", "--baseline", str(file), "--sarif", str(output)]) == 1
+    said = capsys.readouterr().err
+    assert f"worse than {file}: 1 problem\n" in said and f"{len(document['tags'])} x absent  k=old" in said
+    (result,) = json.loads(output.read_text())["runs"][0]["results"]
+    assert result["ruleId"] == "absent" and "locations" not in result
+
+
+@pytest.mark.parametrize(("text", "said"), [("{", "no JSON"), ("[]", "found None"), ('{"schema": "x"}', "found 'x'")])
+def test_a_baseline_that_is_none(program, tmp_path, capsys, text, said):
+    file = tmp_path / "audit.json"
+    file.write_text(text)
+    assert main(["audit", f"{program}:pair", "--baseline", str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
+# --- What code hosts show --------------------------------------------------------------------------------------------------
+
+
+def test_sarif_has_what_code_hosts_need():
+    audit = audit_of(LOST, LOST, reports=[Diagnostic("warning", "a gap", file="/x/sub dir/a.py", line=0)])
+    document = json.loads(sarif.dumps(audit.report.problems, Path("/x/sub dir")))
+    (run,) = document["runs"]
+    assert document["version"] == "2.1.0" and run["tool"]["driver"]["name"] == "hlotag"
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["lost", "warning"]
+    lost, gap = run["results"]
+    assert (lost["ruleId"], lost["level"], gap["level"]) == ("lost", "error", "warning")
+    assert lost["message"]["text"].startswith("2 x lost  k=v on dot_general: XLA's pass algsimp rewrote")
+    places = [result["locations"][0]["physicalLocation"] for result in (lost, gap)]
+    assert [place["artifactLocation"]["uri"] for place in places] == ["file:///x/model.py", "a.py"]
+    assert [place["region"]["startLine"] for place in places] == [7, 1]
+    elsewhere = json.loads(sarif.dumps(audit.report.problems, Path("/x")))["runs"][0]["results"][1]
+    assert elsewhere["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "sub%20dir/a.py"
