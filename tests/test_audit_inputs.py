@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import os
+import signal
+import tempfile
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 import hlotag
 import requires
+from hlotag import _compat
+from hlotag.audit import collect
 from hlotag.cli import main
 from programs import B, W, X, mlp
 
@@ -80,3 +85,23 @@ def test_what_passes_report_is_a_problem():
             audit = hlotag.audit(gradient, X, W, B)
         (problem,) = audit.report.problems
         assert problem.kind == "unmatched rule" and "rule 1 matched nothing" in problem.why
+
+
+@pytest.mark.parametrize("kind", ["function", "module"])
+def test_an_interrupt_waits_for_xla_and_leaves_nothing(kind, monkeypatch, tmp_path):
+    text = "func.func public @main(%x: tensor<f32>) -> tensor<f32> {\n  return %x : tensor<f32>\n}"
+    owner, name = (jax.stages.Lowered, "compile") if kind == "function" else (_compat, "compile_module")
+    original, ended = getattr(owner, name), []
+
+    def interrupted(*args, **kwargs):
+        signal.raise_signal(signal.SIGINT)
+        result = original(*args, **kwargs)
+        ended.append(os.listdir(tmp_path))
+        return result
+
+    monkeypatch.setattr(owner, name, interrupted)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        hlotag.audit(jnp.sin, jnp.ones(3)) if kind == "function" else collect.audit_module(text.encode(), "m.mlir")
+    assert len(ended) == len(ended[0]) == 1 and not os.listdir(tmp_path)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _compat
+from hlotag._util import interrupts
 from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
@@ -124,7 +125,7 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
     every_pass = xla_passes or len(to_bytecode(module)) <= _SMALL
     prepared.like(module, original)
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-        with step("compiling"), _compat.without_disk_cache(), hlo_stage.recorded() as records:
+        with step("compiling"), interrupts.held(), _compat.without_disk_cache(), hlo_stage.recorded() as records:
             unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
             compiled = numbered.compile(_dump_options(folder, every_pass))
         captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
@@ -183,7 +184,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     every_pass = xla_passes or len(to_bytecode(module)) <= _SMALL
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
         try:
-            with module.context, hlo_stage.recorded() as records:
+            with interrupts.held(), module.context, hlo_stage.recorded() as records:
                 platform = _compat.compile_module(module, _dump_options(folder, every_pass))
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA does not compile it: {error}") from None

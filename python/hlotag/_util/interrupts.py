@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is not to be interrupted halfway: XLA goes on in threads of its own, and writes to folders that are being removed."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Holds Ctrl-C back until the block ends; in threads other than the main one, which get none, it does nothing.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        KeyboardInterrupt: At the end, if one was held back.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        # None: the handler is not Python's, and cannot be put back.
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
