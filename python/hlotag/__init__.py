@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hlotag.errors import Diagnostic as Diagnostic
     from hlotag.errors import HlotagError as HlotagError
     from hlotag.errors import IncompatibleJaxlibError as IncompatibleJaxlibError
+    from hlotag.errors import KeyIgnored as KeyIgnored
     from hlotag.errors import ParseError as ParseError
     from hlotag.errors import PassError as PassError
     from hlotag.errors import PassFailed as PassFailed
@@ -80,6 +81,7 @@ _HOME = {
         "Diagnostic",
         "HlotagError",
         "IncompatibleJaxlibError",
+        "KeyIgnored",
         "ParseError",
         "PassError",
         "PassFailed",

@@ -54,6 +54,10 @@ class TagDropped(UserWarning):
     """A tag could not be honoured; the message names the line that set it."""
 
 
+class KeyIgnored(UserWarning):
+    """No XLA compiler reads a key that looks like one that they read; the message names that one."""
+
+
 class PassFailed(UserWarning):
     """A pass failed and `on_error="warn"` let the program go on; the message is that of the `PassError`."""
 

@@ -293,7 +293,9 @@ def functions_in(jaxpr: Any) -> set[str]:
 
 def user_frame() -> Any | None:
     """The innermost frame of user code on this thread's stack, with `file_name` and `start_line`; None outside of any."""
-    return source_info_util.user_frame(source_info_util.current().traceback)
+    frames = source_info_util.user_frames(source_info_util.current().traceback)
+    # A constructor that Python writes for a dataclass is in no file.
+    return next((f for f in frames if f.file_name != "<string>" or not f.function_name.endswith("__init__")), None)
 
 
 def jax_value_tag(value: Any, metadata: Metadata) -> Any:

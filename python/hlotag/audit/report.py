@@ -6,7 +6,6 @@ Terminal, page, JSON and command show the same report.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
 _UNRESTORED = "hlotag's HLO stage ran and could not put it right. Please report it, with audit.to_json()."
 _TRIAL = "cpu"  # Where programs for accelerators are tried: that it does not read their keys is no problem.
-_SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
 
 
 @dataclass(frozen=True)
@@ -272,16 +270,14 @@ def _reported(audit: Findings) -> Iterator[Problem]:
 
 def _unread(audit: Findings) -> Iterator[Problem]:
     """Keys of the catalogue that an accelerator's compiler does not read, and keys that look like misspelt ones."""
-    known = [key.name for key in keys.catalogue() if not key.reserved]
     numbers: dict[str, list[int]] = {}
     for number, tag in enumerate(audit.tags):
         numbers.setdefault(tag.key, []).append(number)
     for name, found in numbers.items():
         first = audit.tags[found[0]].op
         key = keys.lookup(name)
-        meant = difflib.get_close_matches(name, known, 1, _SIMILAR) if key is None else []
-        if meant:
-            why, advice = "No compiler reads this key.", f"Did you mean {meant[0]}?"
+        if meant := keys.meant(name, audit.tags[found[0]].value):
+            why, advice = "No compiler reads this key.", f"Did you mean {meant}?"
         elif key is not None and audit.platform != _TRIAL and not _is_read(key, audit.platform):
             why = f"XLA for {audit.platform} does not read this key; read by: {key.consumer}."
             advice = "Audit the program as compiled for a backend that reads it, to see what it does there."

@@ -18,6 +18,7 @@ from hlotag._util.arguments import check_choice, check_text, path_of, shown
 from hlotag.errors import ArgumentError, TagError
 from hlotag.tagging import keys
 from hlotag.tagging.marks import as_text
+from hlotag.tagging.warning import reading
 
 _PATTERNS = ("op", "scope", "source", "function")
 _PHASES = ("forward", "backward", "both")
@@ -180,7 +181,8 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     rules = []
     for number, table in enumerate(tables, 1):
         try:
-            rule = Rule(**_fields(table))
+            with reading(str(path), places.line_of_attrs(number)):
+                rule = Rule(**_fields(table))
         except TagError as error:
             raise TagError(f"{places.of(number, str(error))}: rule {number}: {error}{places.line(number, str(error))}") from error
         at = places.of(number).encode(errors="backslashreplace").decode()  # MLIR's text is UTF-8; the path need not be.
@@ -251,6 +253,10 @@ class _Places:
     def line(self, number: int, message: str) -> str:
         """That line's text, to be put under the message."""
         return "" if self._headers is None else f"\n  {self._lines[self._index(number, message)].strip()}"
+
+    def line_of_attrs(self, number: int) -> int:
+        """The line's number; 0 if it is not known."""
+        return 0 if self._headers is None else self._index(number, "'attrs'") + 1
 
     def _index(self, number: int, message: str) -> int:
         assert self._headers is not None

@@ -8,6 +8,8 @@ compiler is closed: a consumer is "(unverified)" until a key was seen to change 
 from __future__ import annotations
 
 import ast
+import difflib
+import functools
 import re
 import threading
 from collections.abc import Collection, Iterable
@@ -15,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hlotag._util.arguments import check_choice, check_text, elements_of, shown
-from hlotag.errors import TagError
+from hlotag.errors import KeyIgnored, TagError
+from hlotag.tagging.warning import warn
 
 Derived = Literal["same", "drop"]
 
@@ -302,6 +305,8 @@ _known = {key.name: key for key in _CATALOGUE}
 _families = tuple((key.name.removesuffix("*"), key) for key in _CATALOGUE if key.name.endswith("*"))
 _registered: dict[str, Key] = {}
 _lock = threading.Lock()
+_SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
+_LEAST_WORD = 4
 
 
 class _ByKey(str):
@@ -357,6 +362,8 @@ def check(name: str, text: str) -> None:
 def check_value(name: str, text: str) -> None:
     """Checks a value only. The key may be reserved, as for tags by JAX's own API.
 
+    Warns of a key that XLA ignores and that looks like one that it reads.
+
     Args:
       name: the key.
       text: the value as text.
@@ -367,10 +374,47 @@ def check_value(name: str, text: str) -> None:
     check_text("key", name, TagError)
     check_text(f"value of key {name!r}", text, TagError)
     key = lookup(name)
+    if key is None and (known := meant(name, text)):
+        warn(
+            f"key {name!r}: no XLA compiler reads it; did you mean {known!r}? If it is yours, hlotag.register_key({name!r})",
+            KeyIgnored,
+        )
     if key is None or key.values is None or key.values.allow(text):
         return
     otherwise = key.otherwise or "XLA would ignore it, or fail without naming this line"
     raise TagError(f"key {name!r}: the value {text!r} is not legal; legal values: {key.values}. With this one {otherwise}")
+
+
+def meant(name: str, text: str) -> str:
+    """The key that XLA reads and that an unknown one was probably to be.
+
+    Args:
+      name: a key.
+      text: its value.
+
+    Returns:
+      A key of nearly the same name, or one that has all words of `name` and takes the value; "" if there is none, or `name` is
+      known.
+    """
+    misspelt, shortened = _alike(name) if name not in _registered else ((), ())
+    return next((key.name for key in (*misspelt, *shortened) if key in misspelt or (key.values and key.values.allow(text))), "")
+
+
+@functools.lru_cache(maxsize=4096)
+def _alike(name: str) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """The keys that an unknown name is nearly, and those that have all of its words, the shortest first."""
+    if lookup(name):
+        return (), ()
+    free = {key.name.lower(): key for key in _CATALOGUE if not key.reserved}
+    words = _words(name)
+    within = [key for key in free.values() if words and words <= _words(key.name)]
+    near = difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
+    return tuple(map(free.__getitem__, near)), tuple(sorted(within, key=lambda key: len(_words(key.name))))
+
+
+def _words(name: str) -> set[str]:
+    """`{"scheduling", "group"}` for `_scheduling_group_id`: short words say little."""
+    return {word for word in re.split("[^a-z]+", name.lower()) if len(word) >= _LEAST_WORD}
 
 
 def reads(key: Key, backend: str) -> bool:

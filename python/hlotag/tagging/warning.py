@@ -4,10 +4,24 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 # By file, the registry in which `warnings` records the places it has warned about.
 _registries: dict[str, dict[Any, Any]] = {}
+_read: ContextVar[tuple[str, int] | None] = ContextVar("hlotag_read", default=None)
+
+
+@contextmanager
+def reading(file: str, line: int) -> Iterator[None]:
+    """Warnings of the block point at a line of a file that is read, not at the program that has it read."""
+    token = _read.set((file, line))
+    try:
+        yield
+    finally:
+        _read.reset(token)
 
 
 def warn_at(text: str, category: type[Warning], file: str | None, line: int) -> None:
@@ -26,7 +40,7 @@ def warn_at(text: str, category: type[Warning], file: str | None, line: int) -> 
 
 
 def warn(text: str, category: type[Warning]) -> None:
-    """Warns of the line of user code that runs now.
+    """Warns of the line of user code that runs now, or of the file's that is read.
 
     Args:
       text: the message.
@@ -35,4 +49,4 @@ def warn(text: str, category: type[Warning]) -> None:
     from hlotag import _compat
 
     frame = _compat.user_frame()
-    warn_at(text, category, frame and frame.file_name, frame.start_line if frame else 0)
+    warn_at(text, category, *(_read.get() or (frame and frame.file_name, frame.start_line if frame else 0)))
