@@ -53,6 +53,46 @@ def test_a_group_that_a_dependence_keeps_apart():
     assert effect.reason == "a dependence through x"
 
 
+def test_a_dependence_is_told_of_the_member_that_it_keeps_apart():
+    """The farthest member, o, could follow the run; y is between o and b, which is no reason for either's distance."""
+    lines = [
+        *(START, dot("a", "p", GROUP), DONE, f"x = {F32} tanh(a)", f"c = {F32} copy(x)", dot("b", "c", GROUP)),
+        *(f"z = {F32} exponential(b)", f"y = {F32} exponential(p)", dot("o", "y", GROUP)),
+        *(f"t = {F32} add(b, o)", f"u = {F32} add(z, t)", f"ROOT r = {F32} add(d, u)"),
+    ]
+    effect = effect_of(entry(*lines), "cuda")
+    assert effect.evidence == "3 of 5 in one run (s, a, d); b is 3 instructions away"
+    assert effect.reason == "a dependence through x"
+
+
+def test_members_outside_of_the_run_that_depend_on_each_other():
+    lines = [
+        *(dot("b", "p", GROUP), f"x = {F32} tanh(b)", dot("o", "x", GROUP), f"y = {F32} tanh(o)"),
+        *(START, dot("a", "p", GROUP), DONE, f"t = {F32} add(y, a)", f"ROOT r = {F32} add(d, t)"),
+    ]
+    effect = effect_of(entry(*lines), "cuda")
+    assert (effect.evidence, effect.reason) == (
+        "3 of 5 in one run (s, a, d); b is 4 instructions away",
+        "a dependence through x",
+    )
+
+
+def test_a_run_that_depends_on_an_earlier_member():
+    start = START.replace("start(p)", "start(c)")
+    lines = [dot("b", "p", GROUP), f"x = {F32} tanh(b)", f"c = {F32} copy(x)", start, dot("a", "p", GROUP), DONE, RESULT]
+    effect = effect_of(entry(*lines), "cuda")
+    assert (effect.evidence, effect.reason) == (
+        "3 of 4 in one run (s, a, d); b is 3 instructions away",
+        "a dependence through x",
+    )
+
+
+def test_a_copy_between_members_is_no_gap():
+    copied = dot("a", "c", GROUP)
+    lines = [START, f"c = {F32} copy(p)", copied, DONE, RESULT]
+    assert effect_of(entry(*lines), "cuda").evidence == "s, a, d in one run; a beside s"
+
+
 def test_a_group_whose_key_the_compiler_took_off():
     inner = f"f {{\n q = {F32} parameter(0)\n ROOT n = {F32} negate(q){GROUP}\n}}\n\n"
     fusion = f"a = {F32} fusion(p), kind=kLoop, calls=f"

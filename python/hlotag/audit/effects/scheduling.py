@@ -51,7 +51,7 @@ def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruc
     runs = [[order[0]]]
     for before, after in itertools.pairwise(order):
         between = sequence[schedule.position(before) + 1 : schedule.position(after)]
-        if all(map(is_passive, between)):
+        if all(map(_is_glue, between)):
             runs[-1].append(after)
         else:
             runs.append([after])
@@ -70,14 +70,16 @@ def _scattered(
         place = schedule.position(instruction)
         return max(first - place, place - last)
 
-    outside = [i for run in runs if run is not longest for i in run]
-    farthest = max(outside, key=distance)
+    outside = sorted((i for run in runs if run is not longest for i in run), key=distance, reverse=True)
+    group = {*longest, *outside}
+    through = _dependences(longest, group, schedule) or _dependences(outside, group, schedule)
+    farthest = next((i for i in outside if i in through), outside[0])
     evidence = (
         f"{len(inside)} of {len(runs_of)} in one run ({names(longest)}); "
         f"{farthest.name} is {count(distance(farthest), 'instruction')} away"
     )
-    if between := _dependence([*longest, *outside], schedule):
-        return Verdict(False, evidence, f"a dependence through {between.name}")
+    if farthest in through:
+        return Verdict(False, evidence, f"a dependence through {through[farthest].name}")
     if taken := [i for i in outside if _was_taken(i, members, runs_of)]:
         why = f"XLA took the key off {names(taken)} before it scheduled: on GPU, synchronous operations do not keep it"
         return Verdict(False, evidence, why)
@@ -92,20 +94,31 @@ def _was_taken(instruction: Instruction, members: Sequence[Member], runs_of: Seq
     return "_scheduling_group_id" not in instruction.attributes or TagState.RESTORED in states
 
 
-def _dependence(members: Sequence[Instruction], schedule: Schedule) -> Instruction | None:
-    """An instruction outside of the group that needs a member and that a member needs."""
-    inside = set(members)
-    sequence = schedule.sequence(members[0].computation.id)
-    after: set[Instruction] = set()
+def _dependences(ends: Sequence[Instruction], group: set[Instruction], schedule: Schedule) -> dict[Instruction, Instruction]:
+    """The gaps in a group.
+
+    Args:
+        ends: Some of its members.
+        group: All of them.
+        schedule: Of the module.
+
+    Returns:
+        By member that depends on one of `ends`, or one of them on it, through instructions outside of the group: the first.
+    """
+    sequence = schedule.sequence(ends[0].computation.id)
+    # None: by members only. The members of an asynchronous pair depend on each other through glue, which is no gap.
+    after: dict[Instruction, Instruction | None] = dict.fromkeys(ends)
     for instruction in sequence:
-        if any(operand in inside or operand in after for operand in instruction.operands):
-            after.add(instruction)
-    before: set[Instruction] = set()
+        if found := [after[i] for i in instruction.operands if i in after]:
+            foreign = None if instruction in group or _is_glue(instruction) else instruction
+            after[instruction] = next(filter(None, found), foreign)
+    before: dict[Instruction, Instruction | None] = dict.fromkeys(ends)
     for instruction in reversed(sequence):
-        if instruction in inside or instruction in before:
-            before.update(instruction.operands)
-    # The members of an asynchronous pair depend on each other through glue, which is no gap.
-    return next((i for i in sequence if i in after and i in before and i not in inside and not _is_glue(i)), None)
+        if instruction in before:
+            foreign = None if instruction in group or _is_glue(instruction) else instruction
+            through = foreign or before[instruction]
+            before.update((i, through or before.get(i)) for i in instruction.operands)
+    return {i: through for i in group if (through := after.get(i) or before.get(i))}
 
 
 def _is_glue(instruction: Instruction) -> bool:
