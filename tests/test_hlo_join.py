@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import jax
@@ -25,13 +24,11 @@ from hlo_programs import (
     sign_operations,
     signature_of_instruction,
 )
-from hlotag import _compat
-from hlotag.hlo import HloModule, join
+from hlotag.hlo import join
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import MOVES
-from hlotag.hlo.origins import Origins, walk
+from hlotag.hlo.origins import walk
 from hlotag.hlo.restore import Rules
-from hlotag.host.modules import copy_of
 from hlotag.lowering import hlo_stage
 
 
@@ -319,76 +316,3 @@ def test_what_xla_takes_out_of_a_loop_is_that_of_its_users_there():
     found = tags(f, np.ones((2, 2, 3, 9, 4), np.float32), np.ones((5, 3, 9, 4), np.float32))
     # Whether the indices are within bounds is the same in each round.
     assert found["reduce"] == [{"k": "write"}]
-
-
-def joined(function, text: str, *arguments) -> dict[str, list[str]]:
-    """By instruction of HLO text, the names of its operations' values; `{sine}` there is the name of the only sine."""
-    origins = Origins(copy_of(jax.jit(function).lower(*arguments).compiler_ir("stablehlo")))
-    named: dict[str, str] = {}
-    for origin in origins:
-        base = origin.op.rpartition(".")[2]
-        name = next(n for k in itertools.count() if (n := f"{base}{k or ''}") not in named)
-        named[name] = f"\x01{origins.token}:{origin.id}\x01/{base}"
-    for name, op_name in named.items():
-        text = text.replace(f"{{{name}}}", f'metadata={{op_name="{op_name}"}}')
-    names = list(named)
-    found = join(HloModule(_compat.hlo_from_text(text)), origins)
-    return {instruction.name: [names[number] for number in numbers] for instruction, numbers in found.items()}
-
-
-PRODUCTS = """
-HloModule products
-ENTRY main {
-  x = f32[4,8] parameter(0)
-  v = f32[8,8] parameter(1)
-  w = f32[8,6] parameter(2)
-  both = f32[8,14] concatenate(v, w), dimensions={1}
-  product = f32[4,14] dot(x, both), lhs_contracting_dims={1}, rhs_contracting_dims={0}, {dot_general1}
-  turned = f32[14,4] transpose(product), dimensions={1,0}
-  left = f32[8,4] slice(turned), slice={[0:8], [0:4]}, {dot_general1}
-  right = f32[6,4] slice(turned), slice={[8:14], [0:4]}, {dot_general1}
-  sine = f32[8,4] sine(left), {sine}
-  cosine = f32[6,4] cosine(right), {cosine}
-  sines = f32[4,8] transpose(sine), dimensions={1,0}
-  cosines = f32[4,6] transpose(cosine), dimensions={1,0}
-  ROOT results = (f32[4,8], f32[4,6]) tuple(sines, cosines)
-}
-"""
-
-
-def test_one_contraction_that_xla_makes_of_two_is_of_both():
-    """As GPU's compiler does: it has the name of one of them."""
-    found = joined(lambda x, v, w: (jnp.sin(x @ v), jnp.cos(x @ w)), PRODUCTS, X, W, W[:, :6])
-    assert found["product"] == ["dot_general1", "dot_general"]
-    assert (found["left"], found["right"]) == (["dot_general"], ["dot_general1"])
-
-
-SUMS = """
-HloModule sums
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT added = f32[] add(a, b), {add}
-}
-largest {
-  c = f32[] parameter(0)
-  d = f32[] parameter(1)
-  ROOT larger = f32[] maximum(c, d), {maximum}
-}
-ENTRY main {
-  x = f32[4,8] parameter(0)
-  zero = f32[] constant(0)
-  first = f32[4] reduce(x, zero), dimensions={1}, to_apply=SHARED, {reduce}
-  max = f32[4] reduce(x, zero), dimensions={1}, to_apply=largest, {reduce1}
-  second = f32[8] reduce(x, zero), dimensions={0}, to_apply=sum, {reduce2}
-  ROOT results = (f32[4], f32[4], f32[8]) tuple(first, max, second)
-}
-"""
-
-
-@pytest.mark.parametrize(("shared", "expected"), [("sum", ["add1", "add"]), ("largest", ["add1"])])
-def test_a_body_that_xla_shares_is_of_each_operation_that_has_one(shared, expected):
-    """As GPU's compiler does: it has the name of one of them."""
-    found = joined(lambda x: (x.sum(1), x.max(1), x.sum(0)), SUMS.replace("SHARED", shared), X)
-    assert sorted(found["added"], reverse=True) == expected
-    assert found["larger"] == ["maximum"]

@@ -21,6 +21,7 @@ import hlo_programs
 from hlotag.hlo.module import Instruction
 
 TARGETS = Path(__file__).parent / "targets"
+_FLOATS = (10, 11, 12, 16)  # F16, F32, F64 and BF16 in xla/xla_data.proto
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,22 @@ def wrongly_signed(instructions: list[Instruction]) -> list[tuple[Instruction, s
     parts = {prod(i.dimensions) for i in instructions if i.opcode == "slice"}
 
     def is_right(instruction: Instruction, expected: str) -> bool:
-        found = instruction.attributes.get("t", "")
-        # A dot becomes a convolution, or a product and a sum. XLA joins the tags of collectives that it combines.
-        kind, _, result = found.rpartition("->")
-        became = instruction.opcode in ("convolution", "reduce") and result == expected.rpartition("->")[2]
+        found, opcode = instruction.attributes.get("t", ""), instruction.opcode
+        kind, sizes = (found.partition(":")[0], found.partition(":")[2].partition("->"))
+        is_result = sizes[2] == expected.rpartition("->")[2]
+        # Programs have no reduction of bits: TPU's compiler packs a mask, or checks bounds of a scatter.
+        if opcode == "reduce" and not instruction.op_name and instruction.proto.shape.element_type not in _FLOATS:
+            return found.startswith("operation ") or kind == "scatter"
+        if opcode == "all-reduce" and kind == "reduce-scatter":
+            return expected == f"all-reduce:{sizes[0]}"
+        if opcode == "all-reduce" and "," in found:  # XLA joins the tags of collectives that it combines, or concatenates.
+            is_sum = sum(int(one.rpartition(":")[2]) for one in found.split(",")) == prod(instruction.dimensions)
+            return is_sum or hlo_programs.has_signature(instruction, expected)
+        became = {"dot": ("convolution", "reduce"), "fft": ("convolution",)}.get(kind, ())
         # Of a dot that GPU's compiler made of several, slices are the results of these.
-        is_combined = instruction.opcode == "dot" and result.isdecimal() and int(result) in parts
-        is_dot = kind.startswith("dot:") and (became or is_combined)
-        return is_dot or hlo_programs.has_signature(instruction, expected)
+        is_combined = opcode == kind == "dot" and sizes[2].isdecimal() and int(sizes[2]) in parts
+        is_piece = opcode in became and (is_result or kind == "fft")
+        return is_combined or is_piece or hlo_programs.has_signature(instruction, expected)
 
     heavy = [(i, s) for i in instructions if (s := hlo_programs.signature_of_instruction(i)) is not None]
     return [(i, s) for i, s in heavy if not is_right(i, s)]

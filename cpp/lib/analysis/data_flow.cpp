@@ -11,6 +11,7 @@ using ir::Value;
 DataFlow::DataFlow(const ir::OpList &operations, const ir::OpIds &ids)
     : operations_(operations), ids_(ids),
       rng_(ir::Identifier::get(operations[0].op.context(), "stablehlo.rng")),
+      manual_(ir::Identifier::get(operations[0].op.context(), "sdy.manual_computation")),
       calls_(operations, ids), operands_(operations.size() - 1) {
   for (size_t f = 0; f < calls_.functions().size(); ++f)
     *functions_.insert(calls_.functions()[f].op.opaque()).first = f;
@@ -107,10 +108,15 @@ DataFlow::Definition DataFlow::definition(Value value) const {
 
 Value DataFlow::source(Value value) const {
   if (Operation call = value.definingOp()) {
+    if (call.name() == manual_)
+      return call.regions()[0].firstBlock().yielded(value.number());
     const size_t *callee = callees_.find(call.opaque());
     return callee ? bodyOf(*callee).yielded(value.number()) : Value();
   }
-  const size_t *function = functions_.find(value.ownerBlock().parentOp().opaque());
+  Operation parent = value.ownerBlock().parentOp();
+  if (parent.name() == manual_)
+    return value.number() < parent.operands().size() ? parent.operands()[value.number()] : Value();
+  const size_t *function = functions_.find(parent.opaque());
   // Arguments of the other blocks come from branches.
   if (!function || value.ownerBlock() != bodyOf(*function) ||
       calls_.functions()[*function].callers.size() != 1)

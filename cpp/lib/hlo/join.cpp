@@ -51,8 +51,8 @@ private:
     Ids ids;
     // Of instructions whose name is not enough: what uses them; the operations whose values they
     // must compute, since their users take them for that, or for the other operand, which XLA may
-    // have swapped; and their users' operations.
-    bool isUnsure = false;
+    // have swapped; and their users' operations. Helpers belong to those, and compute none.
+    bool isUnsure = false, isHelper = false;
     std::vector<Use> users;
     Ids results, wanted, swapped, owners;
   };
@@ -145,9 +145,24 @@ private:
       for (int64_t number : owners)
         unique_.add(facts.owners, number);
     }
+    if (facts.owners.empty())
+      facts.owners = expanded(i);
     std::sort(facts.owners.begin(), facts.owners.end());
     bool isCollective = isCombined(i) || (facts.ids.empty() && module_.kind(i).isCombinable);
     facts.ids = isCollective ? combined(i) : byFlow(i);
+  }
+
+  /// The operation that was expanded to a loop, if an instruction is what that computes.
+  Ids expanded(size_t i) const {
+    const Module::Computation &computation =
+        module_.computations[module_.instructions[i].computation];
+    if (computation.root != i || !computation.caller)
+      return {};
+    size_t loop = *computation.caller;
+    const Ids &ids = facts_[loop].ids;
+    bool isExpansion = module_.kind(loop).isLoop && !ids.empty() &&
+                       operations_.kind(ids[0]).opcode != opcode(loop);
+    return isExpansion ? ids : Ids();
   }
 
   /// Adds the operations that could compute an operand, by what uses it.
@@ -157,9 +172,10 @@ private:
       // It hands on what its own users want, and what it is named after.
       if (!handsOn(user, position))
         return;
-      for (const Ids *numbers : {&facts.wanted, &facts.ids})
-        for (int64_t number : *numbers)
-          unique_.add(wanted, number);
+      for (int64_t number : facts.wanted)
+        unique_.add(wanted, number);
+      for (int64_t number : facts.isHelper ? Ids() : facts.ids)
+        unique_.add(wanted, number);
       return;
     }
     const Kinds::Kind &kind = module_.kind(user);
@@ -169,11 +185,23 @@ private:
       // The reduction that a contraction became takes what that computes.
       if (kind.isHeavy && kind.heavy != operations_.kind(number).heavy)
         continue;
-      const Ids &operands = operations_.operands(number);
-      if (operands.size() == module_.instructions[user].operands.size() &&
-          operands[position] != kNone)
+      Ids operands = operations_.operands(number);
+      if (operands.size() != module_.instructions[user].operands.size())
+        continue;
+      if (kind.heavy == kContraction && areSwapped(user, operands))
+        std::swap(operands[0], operands[1]);
+      if (operands[position] != kNone)
         unique_.add(wanted, operands[position]);
     }
+  }
+
+  /// Whether sizes say that XLA swapped the operands of a contraction.
+  bool areSwapped(size_t i, const Ids &operands) const {
+    uint64_t first = numElements(module_.dimensions(module_.instructions[i].operands[0]));
+    auto isFirst = [&](int64_t number) {
+      return number != kNone && numElements(operations_.dimensions(number)) == first;
+    };
+    return operands.size() == 2 && !isFirst(operands[0]) && isFirst(operands[1]);
   }
 
   /// Adds the operations that could compute an operand, if its user takes the other one for it.
@@ -189,7 +217,7 @@ private:
   /// what XLA combined or scattered.
   bool isKnown(size_t i) {
     const Facts &facts = facts_[i];
-    return !facts.ids.empty() && !(facts.isUnsure && module_.kind(i).isSlice) &&
+    return !facts.ids.empty() && !facts.isHelper && !(facts.isUnsure && module_.kind(i).isSlice) &&
            operations_.becomes(facts.ids[0], opcode(i));
   }
 
@@ -266,7 +294,7 @@ private:
   }
 
   Ids byFlow(size_t i) {
-    const Facts &facts = facts_[i];
+    Facts &facts = facts_[i];
     if (!facts.ids.empty() && module_.kind(i).isMove)
       return moved(i);
     for (const Ids *numbers : {&facts.ids, &facts.wanted, &facts.swapped}) {
@@ -281,7 +309,10 @@ private:
     }
     if (Ids ids = absorbed(i); !ids.empty())
       return ids;
-    return facts.ids.empty() ? owner(i) : facts.ids;
+    if (!facts.ids.empty())
+      return facts.ids;
+    facts.isHelper = true;
+    return owner(i);
   }
 
   /// Operations of the instruction's kind, and the named one, which is of no such kind and was

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operation computes each operand, calls looked through, and which operations compute the
-// same value?
+// Which operation computes each operand, calls and manual computations looked through, and which
+// operations compute the same value?
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
@@ -56,12 +56,12 @@ private:
     return calls_.functions()[function].op.regions()[0].firstBlock();
   }
   Definition definition(ir::Value value) const;
-  /// The operand or returned value that a call passes on as `value`, or null.
+  /// The operand or returned value that a call or manual computation passes on as `value`, or null.
   ir::Value source(ir::Value value) const;
 
   const ir::OpList &operations_;
   const ir::OpIds &ids_;
-  ir::Identifier rng_; // stablehlo.rng
+  ir::Identifier rng_, manual_; // stablehlo.rng, sdy.manual_computation
   CallGraph calls_;
   ir::PointerMap<size_t> numbers_;
   ir::PointerMap<size_t> functions_, callees_; // of `calls_`: by function, and by func.call

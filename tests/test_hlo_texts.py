@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The join of instructions to operations, on HLO texts that have what XLA's compilers for CPU, GPU and TPU make."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from hlotag import _compat
+from hlotag.hlo import HloModule, join
+from hlotag.hlo.origins import Origins
+from hlotag.host.modules import copy_of
+
+X, W = np.ones((4, 8), np.float32), np.ones((8, 8), np.float32)
+
+
+def joined(function, text: str, *arguments) -> dict[str, list[str]]:
+    """By instruction of HLO text, the names of its operations' values; `{sine}` there is the name of the only sine."""
+    origins = Origins(copy_of(jax.jit(function).lower(*arguments).compiler_ir("stablehlo")))
+    named: dict[str, str] = {}
+    for origin in origins:
+        base = origin.op.rpartition(".")[2]
+        name = next(n for k in itertools.count() if (n := f"{base}{k or ''}") not in named)
+        named[name] = f"\x01{origins.token}:{origin.id}\x01/{base}"
+    for name, op_name in named.items():
+        text = text.replace(f"{{{name}}}", f'metadata={{op_name="{op_name}"}}')
+    names = list(named)
+    found = join(HloModule(_compat.hlo_from_text(text)), origins)
+    return {instruction.name: [names[number] for number in numbers] for instruction, numbers in found.items()}
+
+
+PRODUCTS = """
+HloModule products
+ENTRY main {
+  x = f32[4,8] parameter(0)
+  v = f32[8,8] parameter(1)
+  w = f32[8,6] parameter(2)
+  both = f32[8,14] concatenate(v, w), dimensions={1}
+  product = f32[4,14] dot(x, both), lhs_contracting_dims={1}, rhs_contracting_dims={0}, {dot_general1}
+  turned = f32[14,4] transpose(product), dimensions={1,0}
+  left = f32[8,4] slice(turned), slice={[0:8], [0:4]}, {dot_general1}
+  right = f32[6,4] slice(turned), slice={[8:14], [0:4]}, {dot_general1}
+  sine = f32[8,4] sine(left), {sine}
+  cosine = f32[6,4] cosine(right), {cosine}
+  sines = f32[4,8] transpose(sine), dimensions={1,0}
+  cosines = f32[4,6] transpose(cosine), dimensions={1,0}
+  ROOT results = (f32[4,8], f32[4,6]) tuple(sines, cosines)
+}
+"""
+
+
+def test_one_contraction_that_xla_makes_of_two_is_of_both():
+    """As GPU's compiler does: it has the name of one of them."""
+    found = joined(lambda x, v, w: (jnp.sin(x @ v), jnp.cos(x @ w)), PRODUCTS, X, W, W[:, :6])
+    assert found["product"] == ["dot_general1", "dot_general"]
+    assert (found["left"], found["right"]) == (["dot_general"], ["dot_general1"])
+
+
+SUMS = """
+HloModule sums
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT added = f32[] add(a, b), {add}
+}
+largest {
+  c = f32[] parameter(0)
+  d = f32[] parameter(1)
+  ROOT larger = f32[] maximum(c, d), {maximum}
+}
+ENTRY main {
+  x = f32[4,8] parameter(0)
+  zero = f32[] constant(0)
+  first = f32[4] reduce(x, zero), dimensions={1}, to_apply=SHARED, {reduce}
+  max = f32[4] reduce(x, zero), dimensions={1}, to_apply=largest, {reduce1}
+  second = f32[8] reduce(x, zero), dimensions={0}, to_apply=sum, {reduce2}
+  ROOT results = (f32[4], f32[4], f32[8]) tuple(first, max, second)
+}
+"""
+
+
+@pytest.mark.parametrize(("shared", "expected"), [("sum", ["add1", "add"]), ("largest", ["add1"])])
+def test_a_body_that_xla_shares_is_of_each_operation_that_has_one(shared, expected):
+    """As GPU's compiler does: it has the name of one of them."""
+    found = joined(lambda x: (x.sum(1), x.max(1), x.sum(0)), SUMS.replace("SHARED", shared), X)
+    assert sorted(found["added"], reverse=True) == expected
+    assert found["larger"] == ["maximum"]
+
+
+MASK = """
+HloModule mask
+either {
+  a = u16[] parameter(0)
+  b = u16[] parameter(1)
+  ROOT or = u16[] or(a, b)
+}
+ENTRY main {
+  x = f32[4,8] parameter(0)
+  zero = f32[] constant(0)
+  zeros = f32[4,8] broadcast(zero), dimensions={}
+  sine = f32[4,8] sine(x), {sine}
+  positive = pred[4,8] compare(sine, zeros), direction=GT, {compare}
+  bit = u16[4,8] convert(positive)
+  column = u16[4,8] iota(), iota_dimension=1
+  shifted = u16[4,8] shift-left(bit, column)
+  none = u16[] constant(0)
+  packed = u16[4] reduce(shifted, none), dimensions={1}, to_apply=either
+  rows = u16[4,8] broadcast(packed), dimensions={0}
+  taken = u16[4,8] and(column, rows)
+  mask = pred[4,8] convert(taken), {compare}
+  ROOT kept = f32[4,8] select(mask, sine, zeros), {select}
+}
+"""
+
+
+def test_what_helps_an_operation_does_not_take_its_operands():
+    """TPU's compiler packs a mask that a backward pass needs: the words are of the comparison, not of what it compares."""
+    found = joined(lambda x: lax.select((y := jnp.sin(x)) > 0, y, jnp.zeros_like(y)), MASK, X)
+    assert found["packed"] == found["rows"] == found["taken"] == ["compare"]
+    assert found["sine"] == ["sine"]
+
+
+LOOP = """
+HloModule loop
+both {
+  a = pred[] parameter(0)
+  b = pred[] parameter(1)
+  ROOT and = pred[] and(a, b)
+}
+body {
+  state = (s32[], f32[4,8], s32[2]) parameter(0)
+  round = s32[] get-tuple-element(state), index=0
+  x = f32[4,8] get-tuple-element(state), index=1
+  limits = s32[2] get-tuple-element(state), index=2
+  place = s32[2] broadcast(round), dimensions={}
+  yes = pred[] constant(true)
+  within = pred[2] compare(limits, place), direction=GE
+  is_within = pred[] reduce(within, yes), dimensions={0}, to_apply=both
+  chosen = pred[4,8] broadcast(is_within), dimensions={}
+  opposite = f32[4,8] negate(x)
+  written = f32[4,8] select(chosen, opposite, x)
+  one = s32[] constant(1)
+  next = s32[] add(round, one)
+  ROOT states = (s32[], f32[4,8], s32[2]) tuple(next, written, limits)
+}
+condition {
+  last = (s32[], f32[4,8], s32[2]) parameter(0)
+  done = s32[] get-tuple-element(last), index=0
+  end = s32[] constant(8)
+  ROOT is_left = pred[] compare(done, end), direction=LT
+}
+ENTRY main {
+  argument = f32[4,8] parameter(0)
+  zero = s32[] constant(0)
+  ends = s32[2] constant({4, 8})
+  first = (s32[], f32[4,8], s32[2]) tuple(zero, argument, ends)
+  rounds = (s32[], f32[4,8], s32[2]) while(first), condition=condition, body=body, NAME
+  ROOT result = f32[4,8] get-tuple-element(rounds), index=1
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "operation"),
+    [(lambda x: x.at[0].add(1.0), "scatter"), (lambda x: lax.fori_loop(0, 8, lambda i, x: jnp.sin(x) * i, x), "while")],
+)
+def test_a_loop_that_an_operation_is_expanded_to_is_of_that_operation(function, operation):
+    found = joined(function, LOOP.replace("NAME", f"{{{operation}}}"), X)
+    assert found["rounds"] == [operation]
+    helpers = [operation] if operation == "scatter" else []  # A loop of the program has operations of its own.
+    assert found["is_within"] == found["written"] == found["next"] == found["is_left"] == helpers
+
+
+PARTS = """
+HloModule parts
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT added = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[8,5] parameter(0)
+  w = f32[2,7] parameter(1)
+  place = s32[] parameter(2)
+  zero = s32[] constant(0)
+  whole = f32[8,5] all-reduce(x), replica_groups={}, to_apply=sum
+  part = f32[2,5] dynamic-slice(whole, place, zero), dynamic_slice_sizes={2,5}
+  ROOT product = f32[5,7] dot(part, w), lhs_contracting_dims={0}, rhs_contracting_dims={0}, {dot_general}
+}
+"""
+
+
+def test_a_collective_whose_parts_another_computation_multiplies_is_found():
+    """A contraction's operands may be swapped, and a gradient's are of the forward pass's `shard_map`."""
+
+    def mapped(function, *specs):
+        mesh = Mesh(np.array(jax.devices()[:4]), ("i",))
+        return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=P("i"))
+
+    def f(x, w):
+        h = mapped(lambda x: lax.psum_scatter(x, "i", tiled=True), P("i"))(x)
+        return mapped(lambda w, h: jnp.sin(w).T @ h, P("i"), P("i"))(w, h)
+
+    found = joined(f, PARTS, np.ones((32, 5), np.float32), np.ones((8, 7), np.float32))
+    assert found["product"] == ["dot_general"]
+    assert found["whole"] == ["reduce_scatter"]
