@@ -172,3 +172,17 @@ def test_as_exact_as_marks(function: Callable[[Any], Any], derivative: str) -> N
     wrong = [(a.name, a.entries, b.entries, b.location) for a, b in zip(found, expected, strict=True) if a.entries != b.entries]
     assert not wrong
     assert any(op.entries for op in found)
+
+
+def test_a_rule_takes_no_round_of_a_loop_for_a_helper_of_the_next() -> None:
+    """`exp2` lowers to a product and its exponential, at one location in all rounds."""
+
+    def rounds(x: Any) -> Any:
+        for _ in range(2):
+            x = jax.lax.exp2(x)
+        return x
+
+    with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="multiply")]):
+        ops = ops_of(jax.jit(rounds).lower(X).compiler_ir())
+    entries = {kind: [op.entries for op in ops if op.name == f"stablehlo.{kind}"] for kind in ("multiply", "exponential")}
+    assert entries == {"multiply": [{"k": "v"}] * 2, "exponential": [{}] * 2}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations.h"
 
-#include "../analysis/lowering_groups.h"
+#include "../analysis/primitives.h"
 
 #include <algorithm>
 

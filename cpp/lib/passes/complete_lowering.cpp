@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/lowering_groups.h"
+#include "analysis/primitives.h"
 #include "hlotag/analysis/call_graph.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/pass/pass.h"
@@ -37,8 +37,10 @@ Here the others get the entries too:
 
 - *Helpers*: operations in the same block, with the same location, that the tagged operation is
   computed from, and what else is computed from those. Equations of a Python loop have one location
-  for all iterations; where the location's primitive names the kind of the tagged operation (`mul` and
+  for all iterations. Where marks had identities, in a stage with rules, these tell iterations apart.
+  Elsewhere, if the location's primitive names the kind of the tagged operation (`mul` and
   `stablehlo.multiply`), operations of that kind are taken for results of other iterations and left alone.
+  So are calls.
 - *Constants* whose users all have an entry, and broadcasts of such constants.
 - With `seeds=all`, what JAX wraps around tagged operations without tagging it: calls of functions that
   it made for one primitive (not for a `jit`) and `while` loops when everything in them has an entry, and
@@ -75,8 +77,7 @@ struct Seed {
 class Completer {
 public:
   Completer(PassContext &ctx, bool attachedOnly)
-      : ctx_(ctx), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), groups_(ctx.context()),
-        attachedOnly_(attachedOnly),
+      : ctx_(ctx), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), attachedOnly_(attachedOnly),
         broadcast_(ir::Identifier::get(ctx.context(), "stablehlo.broadcast_in_dim")),
         barrier_(ir::Identifier::get(ctx.context(), "stablehlo.optimization_barrier")) {}
 
@@ -84,8 +85,6 @@ public:
     collect();
     if (!anyEntries_)
       return;
-    for (const Seed &seed : seeds_)
-      groups_.addSeed(seed.op, seed.location);
     for (const Seed &seed : seeds_)
       completeHelpers(seed);
     if (!attachedOnly_)
@@ -100,6 +99,11 @@ private:
   void completeHelpers(const Seed &seed);
   void completeEnclosing();
 
+  /// Whether `op`, at the location of `seed`, may be the result of another equation.
+  bool mayBeResult(ir::Operation op, ir::Operation seed) const {
+    return op.name() == ctx_.ids().funcCall ||
+           (op.name() == seed.name() && analysis::isResultOfItsPrimitive(seed));
+  }
   bool isSplatOfConstant(ir::Operation op);
   bool isOfCheckpoint(ir::Operation op);
   /// The entries that all operations in the regions of `root` share, constants apart.
@@ -108,7 +112,6 @@ private:
 
   PassContext &ctx_;
   analysis::EntryCarrier carrier_;
-  analysis::LoweringGroups groups_;
   bool attachedOnly_;
   ir::Identifier broadcast_, barrier_;
 
@@ -151,11 +154,15 @@ void Completer::collect() {
 
 void Completer::completeHelpers(const Seed &seed) {
   ir::Block block = seed.op.block();
+  ir::Identities::Id identity = ctx_.identities().of(seed.op);
   auto visit = [&](ir::Operation op) {
     // Ask for what is cheap first; most operands end at the location.
-    if (!op || op.location() != seed.location || op.block() != block)
+    if (!op || op.location() != seed.location || op.block() != block ||
+        ctx_.identities().of(op) != identity)
       return;
-    if (carrier_.isTaggable(op) && !groups_.isResult(op.name(), seed.location) &&
+    if (identity == ir::Identities::kNone && mayBeResult(op, seed.op))
+      return;
+    if (carrier_.isTaggable(op) &&
         carrier_.give(op, seed.entries, {"helper in its lowering", seed.op}))
       pending_.push_back(op);
   };

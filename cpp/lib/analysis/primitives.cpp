@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lowering_groups.h"
+#include "primitives.h"
 
 #include "hlotag/ir/tag_writer.h"
 
@@ -64,7 +64,8 @@ std::string_view primitiveOf(std::string_view name) {
   return name;
 }
 
-bool LoweringGroups::isResultOfItsPrimitive(ir::Operation op, ir::Location location) {
+bool isResultOfItsPrimitive(ir::Operation op) {
+  ir::Location location = op.location();
   ir::NameLoc name = ir::dynCast<ir::NameLoc>(location);
   if (!name)
     return false;
