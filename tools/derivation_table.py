@@ -129,6 +129,8 @@ def samples() -> Iterator[Sample]:  # noqa: PLR0912
         yield lambda x, axes=axes, name=name: getattr(lax, f"reduce_{name}")(x, axes), (x,)
     yield lambda x: lax.convert_element_type(x, jnp.bfloat16), (x,)
     yield lambda x: lax.convert_element_type(x, np.float32), (x.astype(jnp.bfloat16),)
+    convert = jax.extend.core.primitives.convert_element_type_p.bind
+    yield lambda x: convert(x, new_dtype=x.dtype, weak_type=True, sharding=None), (x,)
     yield lambda x: lax.reduce_precision(x, 8, 7), (x,)
     yield lambda x: lax.slice(x, (0, 1), (2, 3)), (x,)
     yield lambda x: lax.slice(x, (0, 0), (3, 4), (2, 2)), (x,)

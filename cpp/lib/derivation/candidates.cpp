@@ -241,7 +241,7 @@ bool Transposition::addSumsHandedOn(EquationId id, Candidates &found) const {
   bool isSure = true;
   for (PrimalId candidate : here) {
     const Primal &primal = primals_[candidate];
-    if (!primal.row || !handsOnToSeveral(primal) || !isCotangentOf(added, primal))
+    if (!primal.row || !isCotangentOf(added, primal))
       continue;
     std::vector<ValueId> hit;
     for (ValueId in : handedOnBy(primal))
