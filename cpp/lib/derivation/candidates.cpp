@@ -55,12 +55,11 @@ std::vector<PrimalId> Transposition::plausible(EquationId id) const {
 /// Adds the primals of the place that take or make one of the values.
 void Transposition::addMakersAt(PlaceId place, const Cotangent &of,
                                 std::vector<PrimalId> &found) const {
-  std::vector<ValueId> values = of.of;
-  closeOver(values);
-  for (ValueId value : values)
-    if (const auto *primals = at_.find(keyOf(place, value)))
-      for (PrimalId primal : *primals)
-        addOnce(found, primal);
+  for (ValueId value : of.of)
+    for (ValueId other : handedOn(value))
+      if (const auto *primals = at_.find(keyOf(place, other)))
+        for (PrimalId primal : *primals)
+          addOnce(found, primal);
 }
 
 bool Transposition::fits(ValueId value, Input input, PrimalId id) const {
@@ -183,9 +182,10 @@ Transposition::Candidates Transposition::sumsOf(EquationId id) const {
   ValueId added = equation.ins[1];
   if (calledAt_[added] == equation.place) // a call may have made it
     return found;
+  Cotangent sum = cotangentOf(id);
   Candidates ifUnsure;
-  addSumsOfMakers(id, found, ifUnsure);
-  if (!addSumsHandedOn(id, found))
+  addSumsOfMakers(id, sum, found, ifUnsure);
+  if (!addSumsHandedOn(id, sum, found))
     for (Candidate candidate : ifUnsure)
       addOnce(found, candidate);
   return found;
@@ -210,9 +210,10 @@ Transposition::Candidates Transposition::sumsOfRows(EquationId id) const {
 }
 
 /// Sums of the equation that made what is added: to `ifUnsure` if what it makes is handed on first.
-void Transposition::addSumsOfMakers(EquationId id, Candidates &found, Candidates &ifUnsure) const {
-  Cotangent sum = cotangentOf(id);
-  closeOver(sum.of);
+void Transposition::addSumsOfMakers(EquationId id, const Cotangent &sum, Candidates &found,
+                                    Candidates &ifUnsure) const {
+  std::vector<ValueId> whole = sum.of;
+  closeOver(whole);
   for (EquationId maker : made_[all_[id].ins[1]])
     for (Candidate from : candidates_[maker]) {
       if (!emits(maker) || from.node == Candidate::kSum ||
@@ -220,20 +221,17 @@ void Transposition::addSumsOfMakers(EquationId id, Candidates &found, Candidates
         continue;
       Candidate candidate{from.primal, Candidate::kSum};
       std::vector<ValueId> made = madeFor(maker, from);
-      for (ValueId &value : made)
-        value = tangentOf(value);
-      bool isDirect = !sum.isKnown || intersect(made, sum.of);
-      closeOver(made);
-      if (isDirect)
+      auto isDirect = [&](ValueId value) { return isHandedOnTo(sum.of, value); };
+      auto isIndirect = [&](ValueId value) { return intersect(handedOn(value), whole); };
+      if (!sum.isKnown || std::any_of(made.begin(), made.end(), isDirect))
         addOnce(found, candidate);
-      else if (intersect(made, sum.of))
+      else if (std::any_of(made.begin(), made.end(), isIndirect))
         addOnce(ifUnsure, candidate);
     }
 }
 
 /// Sums of equations that hand on what is added. Returns whether nothing else of them may get it.
-bool Transposition::addSumsHandedOn(EquationId id, Candidates &found) const {
-  Cotangent sum = cotangentOf(id);
+bool Transposition::addSumsHandedOn(EquationId id, const Cotangent &sum, Candidates &found) const {
   ValueId added = all_[id].ins[1];
   std::vector<PrimalId> here;
   if (const Cotangent *of = cotangent(added))
@@ -245,7 +243,7 @@ bool Transposition::addSumsHandedOn(EquationId id, Candidates &found) const {
       continue;
     std::vector<ValueId> hit;
     for (ValueId in : handedOnBy(primal))
-      if (!sum.isKnown || isHandedOnTo(sum, in))
+      if (!sum.isKnown || isHandedOnTo(sum.of, in))
         hit.push_back(in);
     if (hit.empty())
       continue;
@@ -275,7 +273,6 @@ bool Transposition::takesCotangent(EquationId id, ValueId value, Candidate from)
 
 bool Transposition::isUsed(EquationId id, Candidate candidate) const {
   std::vector<ValueId> made = madeFor(id, candidate);
-  closeOver(made);
   for (ValueId out : all_[id].outs)
     for (EquationId user : users_[out]) {
       auto primal = only(user);
@@ -283,7 +280,7 @@ bool Transposition::isUsed(EquationId id, Candidate candidate) const {
         continue;
       const std::vector<ValueId> &outs = primals_[*primal].outs;
       if (std::none_of(outs.begin(), outs.end(),
-                       [&](ValueId taken) { return contains(made, tangentOf(taken)); }))
+                       [&](ValueId taken) { return isHandedOnTo(made, taken); }))
         return false;
     }
   if (!made.empty())

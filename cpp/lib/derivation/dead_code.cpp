@@ -46,11 +46,9 @@ bool Transposition::hasCounterpart(EquationId id) const {
 
 /// Whether what `from` emits may make the cotangent of the result of `to`.
 bool Transposition::isHandedTo(PrimalId from, PrimalId to) const {
-  std::vector<ValueId> taken = primals_[from].ins;
-  closeOver(taken);
   const std::vector<ValueId> &outs = primals_[to].outs;
   return std::any_of(outs.begin(), outs.end(),
-                     [&](ValueId out) { return contains(taken, tangentOf(out)); });
+                     [&](ValueId out) { return isHandedOnTo(primals_[from].ins, out); });
 }
 
 void Transposition::findLive() {

@@ -40,18 +40,14 @@ void Transposition::replay() {
       propose(id);
     update(id, &Transposition::hint);
   }
-  bool isChanged = true;
-  for (size_t round = 0; round < kMaxRounds && isChanged; ++round) {
-    findLive();
-    isChanged = prune();
-  }
   findLive();
+  for (size_t round = 0; round < kMaxRounds && prune(); ++round)
+    findLive();
 }
 
 void Transposition::findPrimals() {
   std::unordered_map<std::vector<uint32_t>, PrimalId, HashList> known;
   primalOf_.assign(all_.size(), kNone);
-  makers_.resize(values_.size());
   for (EquationId id = 0; id < all_.size(); ++id) {
     const Equation &equation = all_[id];
     if (equation.isDerived)
@@ -61,19 +57,13 @@ void Transposition::findPrimals() {
     auto [primal, isNew] = known.emplace(key, PrimalId(primals_.size()));
     primalOf_[id] = primal->second;
     if (isNew) {
-      Primal made;
-      made.row = table_.row(equation.primitive);
-      made.place = equation.place;
-      made.ins = equation.ins;
-      made.outs = equation.outs;
-      if (made.row)
-        for (const Node &node : made.row->nodes)
+      const Row *row = table_.row(equation.primitive);
+      if (row)
+        for (const Node &node : row->nodes)
           addLast(*byNode_.insert(keyOf(equation.place, node.primitive)).first, primal->second);
-      primals_.push_back(std::move(made));
-      for (ValueId out : equation.outs)
-        makers_[out].push_back(primal->second);
-      for (const std::vector<ValueId> &list : {equation.ins, equation.outs})
-        for (ValueId value : list)
+      primals_.push_back({row, equation.place, equation.ins, equation.outs});
+      for (const std::vector<ValueId> *list : {&equation.ins, &equation.outs})
+        for (ValueId value : *list)
           addOnce(*at_.insert(keyOf(equation.place, value)).first, primal->second);
     }
     Primal &found = primals_[primal->second];
@@ -93,8 +83,10 @@ ValueId Transposition::tangentOf(ValueId value) const {
   ValueId result = value;
   for (size_t hop = 0; hop < kMaxHops; ++hop) {
     ValueId from = kNone;
-    for (PrimalId id : makers_[result]) {
-      const Primal &primal = primals_[id];
+    for (EquationId id : made_[result]) {
+      if (emits(id))
+        continue;
+      const Primal &primal = primals_[primalOf_[id]];
       const Row *row = primal.row;
       if (!row || row->handedOn.empty() || handsOnToSeveral(primal))
         continue;
@@ -124,16 +116,18 @@ const std::vector<ValueId> &Transposition::handedOn(ValueId value) const {
     return *found;
   std::vector<ValueId> result{tangentOf(value)};
   for (size_t at = 0; at < result.size() && result.size() < kMaxHandedOn; ++at)
-    for (PrimalId id : makers_[result[at]])
-      if (const Primal &primal = primals_[id]; primal.row && handsOnToSeveral(primal))
-        for (ValueId in : handedOnBy(primal))
+    for (EquationId id : made_[result[at]]) {
+      const Primal *primal = emits(id) ? nullptr : &primals_[primalOf_[id]];
+      if (primal && primal->row && handsOnToSeveral(*primal))
+        for (ValueId in : handedOnBy(*primal))
           addOnce(result, tangentOf(in));
+    }
   return *handedOn_.insert(value).first = std::move(result);
 }
 
-bool Transposition::isHandedOnTo(const Cotangent &cotangent, ValueId value) const {
-  return std::any_of(cotangent.of.begin(), cotangent.of.end(),
-                     [&](ValueId from) { return contains(handedOn(from), tangentOf(value)); });
+bool Transposition::isHandedOnTo(const std::vector<ValueId> &from, ValueId value) const {
+  return std::any_of(from.begin(), from.end(),
+                     [&](ValueId of) { return contains(handedOn(of), tangentOf(value)); });
 }
 
 /// The operands that get the cotangent of the result as it is.
@@ -178,7 +172,7 @@ bool Transposition::isCotangentOf(ValueId value, const Primal &primal) const {
   const Cotangent *of = cotangent(value);
   return !of || !of->isKnown ||
          std::any_of(primal.outs.begin(), primal.outs.end(),
-                     [&](ValueId out) { return isHandedOnTo(*of, out); });
+                     [&](ValueId out) { return isHandedOnTo(of->of, out); });
 }
 
 /// The operands of the primal whose cotangent the equation then makes.

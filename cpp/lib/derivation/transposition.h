@@ -64,10 +64,10 @@ private:
 
 /// An equation of the program, with all that is computed again of it.
 struct Primal {
-  const Row *row = nullptr; ///< null if the table has none
-  PlaceId place = 0;
-  std::vector<ValueId> ins, outs;
-  std::vector<EquationId> originals, copies;
+  const Row *row; ///< null if the table has none
+  PlaceId place;
+  const std::vector<ValueId> &ins, &outs;
+  std::vector<EquationId> originals = {}, copies = {};
 };
 
 /// An equation may be `node` of what the derivative of `primal` emits.
@@ -125,9 +125,11 @@ private:
               const std::vector<Input> &wanted, std::vector<bool> &isTaken) const;
   Candidates sumsOf(EquationId id) const;
   Candidates sumsOfRows(EquationId id) const;
-  void addSumsOfMakers(EquationId id, Candidates &found, Candidates &ifUnsure) const;
-  bool addSumsHandedOn(EquationId id, Candidates &found) const;
-  bool isHandedOnTo(const Cotangent &cotangent, ValueId value) const;
+  void addSumsOfMakers(EquationId id, const Cotangent &sum, Candidates &found,
+                       Candidates &ifUnsure) const;
+  bool addSumsHandedOn(EquationId id, const Cotangent &sum, Candidates &found) const;
+  /// Whether the cotangent of one of `from` is that of `value` too.
+  bool isHandedOnTo(const std::vector<ValueId> &from, ValueId value) const;
   std::vector<ValueId> common(const std::vector<ValueId> &a, const std::vector<ValueId> &b) const;
   void closeOver(std::vector<ValueId> &values) const;
   const std::vector<ValueId> &handedOn(ValueId value) const;
@@ -174,7 +176,6 @@ private:
   ir::FlatMap<uint64_t, std::vector<PrimalId>> byNode_; ///< by place and what they may emit
   mutable ir::FlatMap<uint64_t, std::vector<ValueId>> handedOn_; // by value
   ir::FlatMap<uint64_t, std::vector<PrimalId>> at_; // by place and value that it takes or makes
-  std::vector<std::vector<PrimalId>> makers_;       // by value
   EquationLists made_, users_;
   std::vector<Candidates> candidates_;     // by equation
   std::vector<PrimalId> only_;             ///< by equation: of all candidates, or none
