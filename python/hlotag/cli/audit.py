@@ -25,7 +25,7 @@ conditions of --fail-if:
   STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention" for lost,moved.
                           KEY and VALUE may hold * and ?. Without KEY, any tag counts.
   dropped[:KEY[=VALUE]]   a tag that no operation could take, or that is on a wrong instruction
-  effect[:KEY[=VALUE]]    the compiler reads the key and did not do what it asks for
+  effect[:KEY[=VALUE]]    the compiler reads the key and did not obey it
   states: kept, duplicated, merged, restored, used, moved, cse, folded, dead, lost, unknown
 
 examples:
@@ -37,10 +37,10 @@ examples:
   hlotag audit module.mlir --json - | jq '.tags[].state'
 
 exit status: 0; 1 if a condition holds or something is worse than in the baseline; 2 if there is nothing to audit or a file
-is not what it should be
+is invalid
 """
 
-# How many lines say what made a condition hold.
+# The number of lines printed for a condition that holds.
 _LISTED = 20
 
 

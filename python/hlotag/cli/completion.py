@@ -42,7 +42,9 @@ def _run(parsers: dict[str, argparse.ArgumentParser], args: argparse.Namespace) 
     except ImportError:
         raise HlotagError("completions are made by shtab; install it: pip install 'hlotag[completion]'") from None
     if args.shell not in shtab.SUPPORTED_SHELLS:
-        raise HlotagError(f"this shtab knows {', '.join(shtab.SUPPORTED_SHELLS)}, and not {args.shell}; a newer one may")
+        raise HlotagError(
+            f"this shtab supports {', '.join(shtab.SUPPORTED_SHELLS)}, not {args.shell}; upgrade it: pip install -U shtab"
+        )
     _complete(parsers["hlotag"], shtab)
     print(shtab.complete(parsers[args.program], args.shell))
     return 0

@@ -19,15 +19,15 @@ class ConditionError(HlotagError):
 
 @dataclass(frozen=True)
 class Condition:
-    """What makes `hlotag audit` fail.
+    """A condition that makes `hlotag audit` fail.
 
     Attributes:
-        text: As it was written.
-        states: Which states count.
-        strays: Whether tags on wrong instructions, and those without operation, count.
-        effects: Whether keys count that the compiler reads and did not obey.
-        key: A pattern.
-        value: A pattern.
+        text: The condition as written.
+        states: The states that count.
+        strays: Whether tags on wrong instructions, and tags without an operation, count.
+        effects: Whether keys that the compiler reads and did not obey count.
+        key: A pattern of keys.
+        value: A pattern of values.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Condition:
             The condition.
 
         Raises:
-            ConditionError: It is malformed; the message says what there is.
+            ConditionError: The condition is malformed.
         """
         states, colon, tag = text.partition(":")
         key, equals, value = tag.partition("=")
@@ -64,13 +64,13 @@ class Condition:
         return cls(text, found, "dropped" in named, "effect" in named, key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:
-        """What of an audit the condition is about.
+        """Lists what in an audit makes the condition hold.
 
         Args:
-            audit: Any.
+            audit: The audit.
 
         Returns:
-            A line for each.
+            One line for each tag, stray or effect.
         """
         lines = plain_rows([tag for tag in audit.tags if self._counts(tag)])
         if self.strays:
@@ -88,7 +88,7 @@ class Condition:
         return lines
 
     def _counts(self, tag: Tag) -> bool:
-        # How a tag came is a condition as well: none is to be inferred, for instance.
+        # The origin of a tag is a condition too, such as "propagated".
         return (tag.state in self.states or tag.origin in self.states) and self._matches(tag.key, tag.value)
 
     def _matches(self, key: str, value: str) -> bool:

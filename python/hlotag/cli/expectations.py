@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--verify-diagnostics`: compares what was reported with the `expected-...` comments of a file, as `mlir-opt` does."""
+"""`--verify-diagnostics`: compares diagnostics with the `expected-...` comments of a file, as `mlir-opt` does."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Expectation:
 
     Attributes:
         severity: "error", "note", "remark" or "warning".
-        line: Where it has to be reported; None for `@unknown`, which also covers places outside of the file.
-        comment_line: Where the comment is.
-        text: What the message has to contain.
-        pattern: The same as a regular expression.
+        line: The line of the expected diagnostic; None for `@unknown`, which includes places outside of the file.
+        comment_line: The line of the comment.
+        text: The text that the message must contain.
+        pattern: The text as a regular expression.
     """
 
     severity: str
@@ -34,11 +34,11 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Report:
-    """Something that was reported.
+    """One reported diagnostic.
 
     Attributes:
         severity: As in Expectation.
-        line: None when it is not in the file.
+        line: The line; None outside of the file.
         message: The text.
     """
 
@@ -78,11 +78,11 @@ def compare(expectations: list[Expectation], reports: list[Report]) -> list[tupl
     """Pairs expectations and reports.
 
     Args:
-        expectations: Those of the file.
-        reports: All that was reported.
+        expectations: The expectations of the file.
+        reports: The reported diagnostics.
 
     Returns:
-        For each that is left over, its line and what is wrong. Empty when all match.
+        Line and problem for each expectation or report without a partner. Empty if all match.
     """
     open_ones = list(expectations)
     problems: list[tuple[int | None, str]] = []
@@ -102,7 +102,7 @@ def _accepts(expectation: Expectation, report: Report) -> bool:
 
 
 def _target(place: str | None, number: int, holds_comment: list[bool]) -> int | None:
-    """The line that a comment on line `number` speaks of; `@above` and `@below` skip over other comments."""
+    """The line that a comment on line `number` refers to; `@above` and `@below` skip other comments."""
     if place is None:
         return number
     if place == "unknown":
@@ -117,6 +117,6 @@ def _target(place: str | None, number: int, holds_comment: list[bool]) -> int | 
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """In an `-re` comment `{{...}}` within the text is a regular expression, the rest stands for itself."""
+    """The pattern of an `-re` comment: `{{...}}` within the text is a regular expression, the rest is literal."""
     parts = _REGEX_PART.split(text)
     return re.compile("".join(part if index % 2 else re.escape(part) for index, part in enumerate(parts)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HEADER = ("name", "values", "ops", "consumer", "derived")
 _GAP = 2
 _UNBOUNDED = 10_000
-_WIDE = 80  # columns from which names are not broken
+_WIDE = 80  # from this width on, names are not wrapped
 _EXAMPLES = """\
 examples:
   hlotag keys                       # all of them
@@ -63,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
     keys = [key for key in catalogue() if not args.pattern or any(fnmatchcase(key.name, p) for p in args.pattern)]
     unmatched = [p for p in args.pattern if not any(fnmatchcase(key.name, p) for key in keys)]
     if unmatched:
-        # Quiet success would read as "this key is known and free".
+        # Success without output would suggest a known key.
         raise HlotagError(f"no known key matches {', '.join(unmatched)}; unknown keys may have any value")
     if args.json:
         print(json.dumps([as_json(key) for key in keys], indent=2))
@@ -79,7 +79,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def as_json(key: Key) -> dict[str, object]:
-    """One key, with its legal values both as text and by kind."""
+    """One key, with its legal values as text and by kind."""
     return {**dataclasses.asdict(key), "values": key.values and {**dataclasses.asdict(key.values), "text": str(key.values)}}
 
 
@@ -87,11 +87,11 @@ def table(keys: Sequence[Key], width: int) -> Table:
     """The keys in aligned columns.
 
     Args:
-      keys: what to list.
+      keys: the keys.
       width: columns of the terminal.
 
     Returns:
-      What rich can print.
+      A table of rich's.
     """
     from rich.table import Table
     from rich.text import Text

@@ -26,7 +26,7 @@ from hlotag.passes.plugins import load_pass_plugin
 
 _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 _PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
-_OF_RUN = "run."  # The flags whose destination begins with it are fields of `_core.RunOptions`.
+_OF_RUN = "run."  # Prefix of the destinations of flags that set fields of `_core.RunOptions`.
 _PRINTING = ("print_before", "print_after", "print_after_change", "print_after_failure", "timing")
 _EXAMPLES = """\
 examples:
@@ -114,7 +114,7 @@ def _describe_passes() -> str:
 
 
 def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str]) -> str:
-    """One pipeline from `--pass-pipeline` or from a flag for each pass, in the order given; `options` are the other flags."""
+    """The pipeline, from `--pass-pipeline` or from the flags of passes in order; `options` are the parser's own flags."""
     elements = []
     for flag in flags:
         match = _PASS_FLAG.fullmatch(flag)
@@ -130,12 +130,12 @@ def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str])
 
 @dataclass
 class _Part:
-    """A part of the input that is processed on its own.
+    """A part of the input, processed separately.
 
     Attributes:
-        source: Its text, with empty lines in front so that line numbers are those of the file; or bytecode.
-        reports: What was reported about it.
-        output: The result, None if there is none.
+        source: Text, after as many empty lines as precede it in the file, so that line numbers agree; or bytecode.
+        reports: The diagnostics.
+        output: The result; None after a failure.
     """
 
     source: str | bytes
@@ -210,7 +210,7 @@ class _Opt:
                 self._check_roundtrip(module)
 
     def _running(self) -> AbstractContextManager[None]:
-        # Text that passes print must not meet a line that is overwritten.
+        # A progress line would garble text that passes print.
         prints = any(self.options[name] for name in _PRINTING)
         return nullcontext() if prints else step(f"running {self.pipeline}")
 
@@ -241,7 +241,7 @@ class _Opt:
         terminal.write_output(self.args.output, data)
 
     def _fail(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
-        # With --verify-diagnostics failures may be what the file expects.
+        # With --verify-diagnostics, the file may expect failures.
         if not self.args.verify_diagnostics:
             self.failed = True
         self._report(part, diagnostics)

@@ -19,7 +19,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _STYLES = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan"}
 _SEVERITY = r"(?m)^(?:.*?: )?(?:(?P<error>error:)|(?P<warning>warning:)|(?P<note>note:))"
-_INTERRUPTED = 130  # as shells have it
+_INTERRUPTED = 130  # the exit status of shells after SIGINT
 
 
 def add_command(
@@ -28,10 +28,10 @@ def add_command(
     """Adds a command to a program.
 
     Args:
-        commands: Those of the program.
-        name: The command.
-        run: Runs it on its arguments, and returns the exit status.
-        failure: The exit status if it raises.
+        commands: The program's commands.
+        name: The name of the command.
+        run: Runs the command and returns the exit status.
+        failure: The exit status after an error.
         **kwargs: As for `argparse.ArgumentParser`.
 
     Returns:
@@ -58,14 +58,14 @@ def say(text: str) -> None:
 
 
 def write_output(path: str, content: str | bytes) -> None:
-    """Writes a file that the user named; `-` is standard output.
+    """Writes a file, or standard output if `path` is `-`.
 
     Args:
-        path: The file; its folder is there, since one that is not is more likely misspelt than wanted.
-        content: What is to be in it.
+        path: The file, in an existing folder: a missing one is probably misspelt.
+        content: The content.
 
     Raises:
-        OSError: It cannot be written; an old file is as it was.
+        OSError: The file cannot be written; an old file is unchanged.
     """
     if path == "-":
         sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
@@ -78,12 +78,12 @@ def write_output(path: str, content: str | bytes) -> None:
 
 
 def run(program: str, failure: int, work: Callable[[], int]) -> int:
-    """Runs a command so that nothing ends in a traceback that a user can cause.
+    """Runs a command, and prints errors that a user can cause without a traceback.
 
     Args:
-        program: What errors begin with.
-        failure: The exit status of a failure.
-        work: The command; returns its exit status.
+        program: The prefix of error messages.
+        failure: The exit status after an error.
+        work: Runs the command and returns the exit status.
 
     Returns:
         The exit status.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HLO modules: reading and writing them, and joining their instructions to the operations of the program they came from."""
+"""HLO modules: reads and writes them, and joins instructions to the operations that they came from."""
 
 from hlotag.hlo.join import join
 from hlotag.hlo.module import Computation, HloModule, Instruction

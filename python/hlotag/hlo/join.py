@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations of the program an HLO instruction came from: by the numbers in names, and by data flow where they fail."""
+"""Which operations did an HLO instruction come from? The numbers in its name say, or else the data flow."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
     """Joins the instructions of a module to the operations they came from.
 
     Args:
-      module: as XLA's passes made it, with the numbers still in its names.
+      module: the module after XLA's passes, with numbers in its names.
       origins: the numbered operations.
 
     Returns:
-      The numbers by instruction, those of fused and called computations included: its own first, then those that XLA merged into
-      it. Empty for what XLA made without one: parameters, tuples, copies.
+      The numbers of each instruction, also in fused and called computations: first its own operation's, then those of operations
+      that XLA merged into it. Empty for XLA's own instructions: parameters, tuples, copies.
 
     Raises:
       ParseError: instructions refer to what the module does not have.
@@ -33,15 +33,15 @@ def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
 
 
 def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> dict[Instruction, Ids]:
-    """Joins instructions to the operations that they were made from, and leaves out those that merely compute the same.
+    """Joins instructions to the operations that they were made from, without operations of merely equal value.
 
     Args:
       module: as for `join`.
       program: the operations.
-      named: by instruction, the operations that it is named after.
+      named: for each instruction, the operations that it is named after.
 
     Returns:
-      The numbers by instruction, as of `join`.
+      The numbers of each instruction, as for `join`.
 
     Raises:
       ParseError: instructions refer to what the module does not have.
@@ -55,14 +55,14 @@ def _joined(module: HloModule, program: _core.Program, named: Sequence[Ids] | No
 
 
 def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
-    """Takes instructions for operations.
+    """Makes a program of the instructions of a module.
 
     Args:
       module: the module.
-      numbers: by instruction, which operation it is, counted from 0; -1 for none.
+      numbers: for each instruction, the index of its operation; -1 for none.
 
     Returns:
-      The operations.
+      The program.
 
     Raises:
       ParseError: instructions refer to what the module does not have.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A view of an HLO module: what is asked of its instructions, and nothing that a module of 100,000 of them would feel."""
+"""Views of HLO modules and their instructions, fast enough for 100,000 instructions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def _proto() -> types.ModuleType:
-    """Loaded with the first module: protobuf takes longer to import than the rest of hlotag."""
+    """Imports the messages lazily: protobuf takes longer to import than the rest of hlotag."""
     from hlotag.hlo import proto
 
     return proto
@@ -23,13 +23,13 @@ class Instruction:
     """An instruction of a computation.
 
     Attributes:
-      proto: the `HloInstructionProto`; what is set on it is in the module that is written.
+      proto: the `HloInstructionProto`; changes of it change the written module.
       name, opcode: as in HLO text, without "%".
-      op_name: of `OpMetadata`: JAX's scope and primitive, "" if XLA has none.
+      op_name: the name in `OpMetadata`: JAX's scope and primitive; "" if absent.
       id: unique within its computation.
       operand_ids: ids of the operands, in the same computation.
       called_ids: ids of the computations that it calls: a fusion's, a loop's body and condition, ...
-      computation: that the instruction is in.
+      computation: the computation with the instruction.
     """
 
     __slots__ = ("called_ids", "computation", "id", "name", "op_name", "opcode", "operand_ids", "proto")
@@ -41,7 +41,7 @@ class Instruction:
         self.opcode: str = instruction.opcode
         self.op_name: str = instruction.metadata.op_name
         self.id: int = instruction.id
-        self.operand_ids: tuple[int, ...] = tuple(instruction.operand_ids[:])  # A slice is read at once.
+        self.operand_ids: tuple[int, ...] = tuple(instruction.operand_ids[:])  # A slice is one read.
         self.called_ids: tuple[int, ...] = tuple(instruction.called_computation_ids[:])
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ def set_attributes(instruction: Any, entries: Mapping[str, str]) -> None:
     """Writes the frontend attributes of an `HloInstructionProto`."""
     written = instruction.frontend_attributes.map
     written.clear()
-    for key, value in entries.items():  # `update` is not protobuf's own, and takes several times as long.
+    for key, value in entries.items():  # Not `update`, which is several times as slow.
         written[key] = value
 
 
@@ -122,7 +122,7 @@ class HloModule:
 
     Attributes:
       name: of the module.
-      proto: the message; what is set in it is in the module that is written.
+      proto: the message; changes of it change the written module.
 
     Raises:
       ParseError: the bytes are not an HLO module.
@@ -131,7 +131,7 @@ class HloModule:
     def __init__(self, module: Any):
         self.proto = _proto().read(module) if isinstance(module, bytes) else module
         self.name: str = self.proto.name
-        self._known_attributes: dict[bytes, Mapping[str, str]] = {}  # By how protobuf writes them.
+        self._known_attributes: dict[bytes, Mapping[str, str]] = {}  # By serialized form.
         self._places: dict[int, tuple[str, int] | None] = {}  # By stack frame.
 
     def __repr__(self) -> str:
@@ -142,12 +142,12 @@ class HloModule:
 
     @cached_property
     def computations(self) -> dict[int, Computation]:
-        """The computations by id, callees before their callers; made when somebody asks."""
+        """The computations by id, callees before their callers; made lazily."""
         return {c.id: Computation(c, self) for c in self.proto.computations}
 
     @property
     def entry(self) -> Computation:
-        """The computation that runs."""
+        """The entry computation."""
         return self.computations[self.proto.entry_computation_id]
 
     def instructions(self) -> Iterator[Instruction]:
@@ -157,10 +157,10 @@ class HloModule:
 
     def attributes_of(self, instruction: Any) -> Mapping[str, str]:
         """The frontend attributes of an `HloInstructionProto`; equal ones may be one object, which stays as it is."""
-        # A message that is not there is not asked for: protobuf would make an empty one.
+        # Do not read an absent message: protobuf would create it.
         if not instruction.HasField("frontend_attributes"):
             return _NO_ATTRIBUTES
-        # Protobuf writes a map in a third of the time that reading it takes, and most instructions have one of few.
+        # Serializing a map is three times as fast as reading it, and there are few distinct maps.
         message = instruction.frontend_attributes
         written = message.SerializeToString()
         if (entries := self._known_attributes.get(written)) is None:
@@ -168,7 +168,7 @@ class HloModule:
         return entries
 
     def to_bytes(self) -> bytes:
-        """The module, serialized; fields that this view does not know are as they were."""
+        """The serialized module, with unknown fields unchanged."""
         return _proto().write(self.proto)
 
     def source_of(self, metadata: Any) -> tuple[str, int] | None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which HLO instructions an operation may have become.
+"""Which HLO instructions may an operation become?
 
-XLA gives the name of an operation to whatever it replaces it by, and sometimes to what it replaces another one by: a dot whose
-transposed operand it folded is called like the transpose. What a name says is believed where kind and opcode agree.
+XLA names a replacement after the replaced operation, and sometimes after a neighbour: a dot with a folded transpose has the name
+of the transpose. So hlotag believes a name only if the kind of the operation and the opcode agree.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import functools
 
 
 class Kind(enum.IntEnum):
-    """What an operation or instruction does, coarsely; a rewrite may make lower kinds of a higher one, never the other way."""
+    """The cost class of an operation or instruction. Rewrites may lower the class, never raise it."""
 
-    GLUE = 0  # says nothing of a program: tuples, copies, wrappers
+    GLUE = 0  # computes nothing: tuples, copies, wrappers
     LAYOUT = 1  # moves elements
     POINTWISE = 2  # computes element by element
     HEAVY = 3  # everything else
@@ -75,22 +75,22 @@ _RENAMED = {
     "manual_computation": "call",
     "optimization_barrier": "opt-barrier",
 }
-# Where all elements stay in their order, nothing has to be computed.
+# Renames the dimensions of elements; computes nothing.
 RELABELLING = {"reshape", "transpose", "broadcast", "bitcast-convert"}
-# What moves values and computes none; a broadcast of an iota is one.
+# Moves values without computing any; an iota counts, as a broadcast of one may be an iota.
 MOVES = frozenset(
     {
         *("bitcast", "bitcast-convert", "broadcast", "concatenate", "convert", "copy", "get-tuple-element", "iota"),
         *("opt-barrier", "pad", "reshape", "reverse", "slice", "transpose", "tuple"),
     }
 )
-# What XLA adds for its own ends, and gives no name: it is nobody's operation.
+# XLA's own instructions, if they have no name.
 _XLAS_OWN = frozenset({"bitcast", "copy", "get-tuple-element", "parameter", "partition-id", "replica-id", "tuple"})
-# What they become is theirs alone to know.
+# Opaque: may become any instruction.
 _OPAQUE = {"custom_call", "composite", "custom-call"}
-# Beside its own kind, what a heavy operation is rewritten to.
+# The opcodes, beside its own, that a heavy operation may be rewritten to.
 _REWRITTEN = {
-    # Where XLA's partitioner splits what they sum up, collectives add the parts.
+    # If XLA's partitioner splits the reduced dimension, collectives add the parts.
     "contraction": {"contraction", "reduce", "custom-call", "all-reduce", "reduce-scatter"},
     "reduce": {"reduce", "all-reduce", "reduce-scatter", "contraction", "custom-call"},
     "scatter": {"scatter", "while", "reduce", "sort", "custom-call", "all-reduce", "reduce-scatter"},
@@ -102,7 +102,7 @@ _REWRITTEN = {
     "reduce-scatter": {"reduce-scatter", "all-reduce"},
     "all-reduce": {"reduce-scatter", "all-reduce"},
 }
-# What one that takes a single place is rewritten to.
+# The rewrites of an operation on a single element.
 _OF_ONE_PLACE = {"gather": "dynamic-slice", "scatter": "dynamic-update-slice"}
 
 
@@ -125,7 +125,7 @@ def kind_of(opcode: str) -> Kind:
 
 @functools.cache
 def opcode_of(name: str) -> str:
-    """The HLO opcode that an operation is translated to, or an empty string where that is open.
+    """The HLO opcode that an operation is translated to; empty if it depends.
 
     Args:
         name: `stablehlo.dot_general`, or an opcode.
@@ -141,7 +141,7 @@ def opcode_of(name: str) -> str:
 
 @functools.cache
 def may_be(name: str, opcode: str) -> bool:
-    """Whether an operation may have become an instruction that is more than glue.
+    """Whether an operation may have become a non-glue instruction.
 
     Args:
         name: The operation's.
@@ -161,7 +161,7 @@ def may_be(name: str, opcode: str) -> bool:
         group = _HEAVY.get(own, "")
         return _HEAVY[_base(opcode)] in _REWRITTEN.get(group, {group})
     if kind == Kind.LAYOUT:
-        # Of what moves elements, only a broadcast of an iota is made an iota under its own name.
+        # Among operations that move elements, only a broadcast may become an iota with its own name.
         is_moved = kind_of(own) == Kind.LAYOUT and (opcode != "iota" or own == "broadcast")
         return is_moved or opcode == _OF_ONE_PLACE.get(own)
     return kind_of(own) >= Kind.POINTWISE
@@ -169,13 +169,13 @@ def may_be(name: str, opcode: str) -> bool:
 
 @functools.cache
 def traits(name: str) -> tuple[str, bool, bool, bool, str]:
-    """What `hlotag._core.join` asks of a name.
+    """The traits of a name, for `hlotag._core.join`.
 
     Args:
         name: An operation's, or an opcode.
 
     Returns:
-        The opcode; whether that only moves values, relabels elements, is XLA's own where it has no name; and its heavy kind.
+        (opcode, whether it only moves values, whether it relabels elements, whether it is XLA's own if nameless, heavy kind).
     """
     opcode = opcode_of(name)
     return opcode, opcode in MOVES, opcode in RELABELLING, opcode in _XLAS_OWN, _HEAVY.get(_base(opcode), "")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of a StableHLO module, numbered, so that what XLA makes of them can be traced back.
+"""Numbers the operations of a StableHLO module, so that HLO instructions can be joined to them.
 
-The number is in the operation's location name, which XLA carries as `OpMetadata.op_name` through its passes: it joins the names
-of operations that it merges by `;`, and writes `call/callee` when it inlines. A name costs nothing there, while a frontend
-attribute with a unique value would keep equal kernels apart.
+The number is in the operation's location name, which XLA carries through its passes as `OpMetadata.op_name`. XLA joins the names
+of merged operations by `;`, and writes `call/callee` when it inlines. Names have no effect on XLA; frontend attributes with
+unique values would keep equal kernels apart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hlotag._compat.bindings import capsule
 from hlotag.host import connection
 from hlotag.host.modules import to_bytecode
 
-# Where entries come from, on the operations of a program that is audited.
+# The attribute with the origin of entries, in an audited program.
 RECORDS = "hlotag.origins"
 # The numbers of the equations that an operation of such a program belongs to, with commas between.
 EQUATIONS = "hlotag.equations"
@@ -35,12 +35,12 @@ class Origin:
     """An operation of the program as XLA got it.
 
     Attributes:
-      id: its number, counted in the order of the module's text.
+      id: the number, in the order of the module's text.
       op: e.g. "stablehlo.dot_general".
-      name: its location's name, scopes included, e.g. "jit(f)/layer_0/dot_general"; in a called function, from there on.
+      name: the location's name with scopes, e.g. "jit(f)/layer_0/dot_general"; in a called function, relative to it.
       source: "file:line:column" of the innermost frame, or "".
-      function: the symbol that it is in.
-      phase: "forward", "backward", or "" where the name does not say it (in functions that are called).
+      function: the symbol of the function that holds it.
+      phase: "forward", "backward", or "" if the name does not say (in called functions).
       attributes: its frontend attributes.
     """
 
@@ -57,15 +57,15 @@ class Origins:
     """The operations of one module, by number.
 
     Args:
-      module: an `ir.Module`, which is kept and whose locations get the numbers. Make a copy of a module that others see.
-      salt: makes the token another one.
-      every: numbers also the operands of an equation that XLA might merge with it, for reports; by default these share its
-        number, so that XLA's metadata stay as they were.
+      module: an `ir.Module`, which is kept and changed: its locations get the numbers.
+      salt: changes the token.
+      every: whether operands of an equation that XLA might merge with it have numbers of their own, for reports. By default they
+        share its number, so that XLA's metadata stay unchanged.
 
     Attributes:
-      token: names the module; equal for equal modules, in every process.
+      token: identifies the module; equal for equal modules, in every process.
       module: the numbered module.
-      program: the operations, as C++ knows them.
+      program: the operations, for C++.
     """
 
     def __init__(self, module: Any, salt: str = "", *, every: bool = False):
@@ -101,24 +101,24 @@ class Origins:
 
     @cached_property
     def operations(self) -> list[Any]:
-        """The operations themselves, by number."""
+        """The operations by number."""
         return list(walk(self.module.operation))
 
     def ids_of(self, op_name: str) -> tuple[int, ...]:
-        """The numbers in an `op_name`, one for each operation that XLA merged, the first first; callers are left out."""
+        """The numbers of the merged operations in an `op_name`, in order, without callers."""
         return self.program.read_name(op_name)[0]
 
     def callers_of(self, op_name: str) -> set[int]:
-        """The numbers in an `op_name` of the calls that XLA inlined."""
+        """The numbers of inlined calls in an `op_name`."""
         return set(self.program.read_name(op_name)[1])
 
     def plain(self, op_name: str) -> str:
-        """`op_name` as XLA would have written it without numbers."""
+        """`op_name` without numbers."""
         return self.program.read_name(op_name)[2]
 
 
 def _digest(module: Any, salt: str) -> str:
-    """Of all that the table says: the module with its locations."""
+    """A digest of the module with its locations."""
     return hashlib.blake2b(to_bytecode(module), digest_size=8, key=salt.encode()).hexdigest()
 
 
@@ -136,7 +136,7 @@ def _function_of(operation: Any) -> str:
 
 
 def walk(parent: Any) -> Iterator[Any]:
-    """The operations in an operation, each before those in its regions, which may be nested deeper than calls in Python."""
+    """The operations nested in an operation, in pre-order; iterative, as regions may be deeper than Python's stack."""
     pending = [directly_in(parent)]
     while pending:
         operation = next(pending[-1], None)

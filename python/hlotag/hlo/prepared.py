@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which modules go through the HLO stage, and through that of which stage?"""
+"""Which modules go through the HLO stage, and of which stage?"""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hlotag.hlo.restore import tags_of
 if TYPE_CHECKING:
     from hlotag.tagging.state import Stage
 
-# What JAX itself writes on the custom call of a kernel (LAPACK's, Pallas's), which keeps it: it makes no program a tagged one.
+# Keys that JAX writes on custom calls of kernels (LAPACK, Pallas). XLA keeps them; they are no tags.
 _OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
 
-# For as long as JAX's caches, or whoever lowered a module, keep it. By identity: jaxlib hashes modules by contents or by name.
+# By identity, as jaxlib hashes modules by contents or by name.
 stages: ByIdentity[Stage] = ByIdentity()
 
 
@@ -32,6 +32,6 @@ def has_work(module: Any, stage: Stage) -> bool:
 
 
 def like(module: Any, original: Any) -> None:
-    """Has `module` go through the HLO stage if `original`, which it was made from, does."""
+    """Prepares `module` for the HLO stage if `original`, from which it was made, is prepared."""
     if (stage := stages.get(original)) is not None and has_work(module, stage):
         stages[module] = stage

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`HloModuleProto` for the protobuf library: the few fields that are used here.
+"""`HloModuleProto` for the protobuf library, with the fields that hlotag uses.
 
 Field numbers are those of XLA's `hlo.proto` and `xla_data.proto`, which protobuf keeps stable. Fields that are not listed stay
 in a message as unknown fields, and are written back as they were read.

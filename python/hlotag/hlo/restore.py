@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tags of HLO instructions, put right: docs/hlo.md has the rules."""
+"""Restores the tags of HLO instructions, by the rules of docs/hlo.md."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
 
 
 def tags_of(entries: Entries, patterns: tuple[str, ...] = ("*",)) -> dict[str, str]:
-    """The entries that are tags: whose keys nobody reserves, and match one of the patterns."""
+    """The entries whose keys are not reserved and match one of the patterns."""
     return {key: value for key, value in entries.items() if _is_tag(key, patterns)}
 
 
 def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frames: bool) -> bytes:
-    """Gives every instruction the tags of the operations that it came from, and takes the numbers out of names.
+    """Gives every instruction the tags of the operations that it came from, and removes the numbers from names.
 
     Args:
-      module: a serialized `HloModuleProto`, as XLA's passes made it.
+      module: a serialized `HloModuleProto`, after XLA's passes.
       program: the numbered operations.
-      rules: asked once for instructions that are equal to them.
-      keeps_frames: makes XLA keep the ids of stack frames when it reads the module back into the one that it is from.
+      rules: decide about the entries of instructions; called once for equal arguments.
+      keeps_frames: makes XLA keep the ids of stack frames when it merges the module back.
 
     Returns:
-      The module, in which all else is as it was, byte for byte.
+      The module, unchanged except for tags and names.
 
     Raises:
-      ParseError: it is no sound HLO module.
+      ParseError: the bytes are not a valid HLO module.
     """
     try:
         return program.restore(module, opcodes, rules, keeps_frames=keeps_frames)
@@ -46,14 +46,14 @@ def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frame
 
 
 class Rules:
-    """What entries instructions are to have.
+    """Decides about the entries of instructions.
 
     Args:
-      entries: those of the program's operations.
-      patterns: of the keys to put right; others stay as XLA left them.
-      labels: patterns of the keys that names show.
-      fingerprint: of the registered keys (`keys.fingerprint`) when the stage was made; later registrations do not count.
-      platform: whose compiler it is. The keys that it has read and taken away stay away.
+      entries: the distinct entries of operations.
+      patterns: patterns of the keys to restore; other keys stay unchanged.
+      labels: patterns of the keys that are written into names.
+      fingerprint: the registered keys (`keys.fingerprint`) when the stage was made.
+      platform: the compiler's. Keys that this compiler has read and removed are not restored.
     """
 
     def __init__(
@@ -68,27 +68,27 @@ class Rules:
         self._written = {entry for tags in self._tags for entry in tags.items()}
         self._labels = labels
         self._taken = {key for tags in self._tags for key in tags if platform and keys.is_taken(key, platform)}
-        # Keys that say where in a schedule, a stream or a memory something is: helpers need not and may not share them.
+        # Keys of one place in a schedule, a stream or a memory: helpers must not get them.
         registered = keys.registered_in(fingerprint)
         self._of_one_place = {key for tags in self._tags for key in tags if key in registered or keys.is_of_one_place(key)}
 
     def entries_for(
         self, before: Entries, own: Sequence[int], callers: Sequence[int], is_operation: bool, is_combined: bool
     ) -> Entries:
-        """Those of an instruction.
+        """The entries of an instruction.
 
         Args:
-          before: that XLA left.
-          own: which entries the operations have that it came from; its own first.
-          callers: which entries the calls have that XLA inlined.
-          is_operation: whether it is what its operation computes, and not one that helps.
-          is_combined: whether it does what several collectives were to do.
+          before: its entries after XLA's passes.
+          own: the indices of the entries of the operations that it came from, its own operation's first.
+          callers: the indices of the entries of inlined calls.
+          is_operation: whether it computes its operation's result, rather than an intermediate value.
+          is_combined: whether it replaces several collectives.
         """
         if all(self._tags[index] == before for index in own):
             return before
-        # XLA copies some of a call's entries to what it inlines.
+        # XLA copies some entries of a call to the inlined operations.
         from_callers = {entry for index in callers for entry in self._tags[index].items()}
-        # A value that the program does not have is XLA's own.
+        # A value that is not in the program is XLA's own.
         after = {k: v for k, v in before.items() if (k, v) in from_callers or not self._is_written(k, v, is_combined)}
         for key, value in self._merged(own, is_combined).items():
             is_xlas = key in before and not self._is_written(key, before[key], is_combined)
