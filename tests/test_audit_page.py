@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,6 +122,21 @@ def test_a_row_opens_and_more_are_shown(chromium, tmp_path):
     chromium.execute_script("document.getElementById('more').click()")
     assert sorted(listed(chromium)) == list(range(len(audit.tags)))
     assert chromium.execute_script("return document.getElementById('more').hidden")
+
+
+def test_what_an_operation_is_derived_from_and_what_from_it_are_links(chromium, tmp_path):
+    audit = made_up(40)
+    first, second = (next(tag for tag in audit.tags if tag.op.phase == phase) for phase in ("forward", "backward"))
+    derived = second.op._replace(derived_from=(first.op.id,))
+    ops = [derived if op.id == derived.id else op for op in audit.ops]
+    show(chromium, replace(audit, ops=ops, tags=[tag._replace(op=ops[tag.op.id]) for tag in audit.tags]), tmp_path / "a.html")
+    numbers = [audit.tags.index(tag) for tag in (first, second)]
+    script = "return [...document.querySelectorAll(`#tag-${arguments[0]} .way a`)].map((link) => link.hash)"
+    for number, other in (numbers, numbers[::-1]):
+        chromium.execute_script("location.hash = `#tag-${arguments[0]}`", number)
+        chromium.execute_script("dispatchEvent(new HashChangeEvent('hashchange'))")
+        assert chromium.execute_script(script, number) == [f"#tag-{other}"]
+    assert "Derivatives" not in text_of(chromium, f"#tag-{numbers[1]} .way")
 
 
 def test_slash_searches(chromium, tmp_path):

@@ -2,6 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const { strings, states, tags, ops } = data;
 const PAGE = 100;
+const LINKS = 12;
 const [search, count, list, more] = ["search", "count", "list", "more"].map((id) => document.getElementById(id));
 let found = data.order;
 let shown = 0;
@@ -25,6 +26,23 @@ const place = (op, whole) => {
   return file ? `${whole ? file : file.split("/").at(-1)}:${ops.line[op]}` : "";
 };
 const namesOf = (indices) => indices.map(text).join(", ");
+
+// By operation, its first tag, and the tagged operations that are derived from it.
+const firstTag = new Map();
+tags.op.forEach((op, tag) => firstTag.has(op) || firstTag.set(op, tag));
+const derivatives = new Map();
+ops.derived.forEach((sources, op) => sources.forEach((source) => derivatives.set(source, [...(derivatives.get(source) ?? []), op])));
+
+function links(operations) {
+  const made = operations.slice(0, LINKS).map((op) => {
+    const name = element("code", "", `${opText(op)} at ${place(op)}`);
+    if (!firstTag.has(op)) return element("div", "", name);
+    const link = element("a", "", name);
+    link.href = `#tag-${firstTag.get(op)}`;
+    return element("div", "", link);
+  });
+  return operations.length > LINKS ? [...made, `and ${operations.length - LINKS} more`] : made;
+}
 
 function words(tag) {
   const op = tags.op[tag];
@@ -54,11 +72,8 @@ function way(tag) {
   const scope = text(ops.scope[op]);
   const within = [scope && `scope ${scope}`, `function ${text(ops.function[op])}`, ops.backward[op] ? "backward" : "forward"];
   add("Operation", element("code", "", opText(op)), ` ${text(ops.work[op])}`, element("div", "dim", within.filter(Boolean).join(", ")));
-  if (ops.derived[op].length) {
-    const one = ops.derived[op].length === 1;
-    const names = ops.derived[op].map((other) => `${opText(other)} at ${place(other)}`).join("; ");
-    add(one ? "Derived from" : "Derived from one of", element("code", "", names));
-  }
+  if (ops.derived[op].length) add(ops.derived[op].length === 1 ? "Derived from" : "Derived from one of", ...links(ops.derived[op]));
+  if (derivatives.has(op)) add("Derivatives", ...links(derivatives.get(op)));
   data.ways[tags.way[tag]].forEach(([stage, state, by, detail, confidence], step) => {
     const on = tags.on[tag][step] ?? [];
     const parts = [element("span", `state ${states[state][0]}`, states[state][1])];
