@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -109,6 +110,36 @@ SECTIONS = [
 ]
 
 
+# A cost that a user meets, the script that measures it, and its figure in the output: a text, or two numbers and their ratio.
+# Then the most that it may be.
+COSTS = [
+    ("A call of a compiled function", "stage", r"^cached call .* ([+-]\S+ us)$", "+1 us"),
+    ("`import hlotag` and `hlotag.enable()`", "stage", r"^import .* ([+-]\S+ ms)$", "+60 ms"),
+    ("Trace and lower, value tags beside JAX's own", "tags", r"^value tags / .*: (\S+)$", "1.05"),
+    ("Trace and lower, rules beside none", "tags", r"^rules / none: (\S+)$", "1.10"),
+    (
+        "The passes, beside one of JAX's own",
+        "passes",
+        r"^default .* verifier +\S+ +(\S+)(?s:.*)^sdy-.* verifier +\S+ +(\S+)",
+        "1.0",
+    ),
+    ("An operation among 860,000, beside one among 9,000", "passes", r"^default pipeline, rules .* (\S+)x$", "2"),
+    ("Compile with the HLO stage, beside without: a transformer", "hlo_stage", r"^transformer .* (\S+)$", "1.02"),
+    ("An audit of 100,000 instructions", "audit", r"audited (\S+ s)", "2 s"),
+]
+
+
+def costs(outputs: dict[str, str]) -> str:
+    """The table of COSTS, from what each script printed."""
+    rows = ["| | at most | measured |", "|---|---|---|"]
+    for what, name, pattern, most in COSTS:
+        if found := re.search(pattern, outputs.get(name, ""), re.MULTILINE):
+            figures = found.groups()
+            figure = figures[0] if len(figures) == 1 else f"{float(figures[0]) / float(figures[1]):.2f}"
+            rows.append(f"| {what} | {most} | {figure} |")
+    return "\n".join(rows)
+
+
 def machine() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -145,11 +176,9 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="small programs and few repetitions, to see whether it works")
     options = parser.parse_args()
     start = time.monotonic()
-    page = [
-        "<!-- Made by `make bench`; do not edit. -->\n# Performance\n\n"
-        "Times are of one machine and say little; ratios within a table are of one run, in turns, and are what to compare.\n\n"
-        f"{machine()}; {date.today()}.{load()}\n"
-    ]
+    first = f"{machine()}; {date.today()}.{load()}\n"
+    page: list[str] = []
+    outputs: dict[str, str] = {}
     for section in SECTIONS:
         if section.name not in options.only:
             continue
@@ -157,11 +186,18 @@ def main() -> None:
         arguments = section.short if options.short else section.arguments
         text = run(section, arguments)
         print(text + "\n", flush=True)
+        outputs[section.name] = outputs.get(section.name, "") + text + "\n"
         parts = [f"## {section.title}", f"`python benchmarks/{section.name}.py {arguments}`", f"```text\n{text}\n```"]
         page.append("\n\n".join([*parts, section.comment]).rstrip() + "\n")
     print(f"{time.monotonic() - start:.0f} s in all")
     if not options.print and options.only == names:
-        PAGE.write_text("\n".join(page))
+        head = (
+            "<!-- Made by `make bench`; do not edit. -->\n# Performance\n\n## What will it cost me?\n\n"
+            f"{costs(outputs)}\n\n"
+            "Figures without a unit are ratios of processor time, and an operation's cost is that of the passes with rules.\n"
+            "Times are of one machine; ratios within a table are of one run, in turns, and are the figures to compare.\n\n"
+        )
+        PAGE.write_text("\n".join([head + first, *page]))
         print(f"written: {PAGE.relative_to(HERE.parent)}")
 
 

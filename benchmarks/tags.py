@@ -22,6 +22,11 @@ from jax.experimental import xla_metadata
 
 import hlotag
 
+RATIOS = (
+    ("value tags / JAX's own tags", "stage on, tags", "JAX alone, tags"),
+    ("rules / none", "three rules, no tags", "JAX alone, no tags"),
+)
+
 
 def untagged(x=None, **_):
     return nullcontext() if x is None else x
@@ -71,6 +76,8 @@ def main() -> None:
         both = statistics.median(sum(run[name]) for run in runs)
         ratio = statistics.median(sum(run[name]) / sum(run[base]) for run in runs)
         print(f"{name:24}{trace * 1e3:>10.0f}{lower * 1e3:>10.0f}{both * 1e3:>10.0f}{ratio:>22.3f}")
+    for name, of, to in RATIOS:
+        print(f"{name}: {statistics.median(sum(run[of]) / sum(run[to]) for run in runs):.3f}")
 
 
 if __name__ == "__main__":
