@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's compiler and runtime as jaxlib has them, with the names and the forms that its documentation had.
+"""XLA's compiler and runtime in jaxlib, with the names and forms that `jaxlib.xla_client` documented.
 
 Other names (`PrimitiveType`, `OpSharding`, ...) are jaxlib's own, wherever its version keeps them.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hlotag's errors as `hlotag.xla` raises them: they are XLA's own error too, which code written for jaxlib catches."""
+"""The errors of `hlotag.xla`: hlotag's errors that are also jaxlib's, which code written for jaxlib catches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hlotag import errors
 
 
 class _Said(JaxRuntimeError):
-    """jaxlib's error, with the message that it is raised with; jaxlib's `str` wants a status."""
+    """jaxlib's error with a plain message; jaxlib's `str` expects a status code."""
 
     __str__ = Exception.__str__
     error_message = property(Exception.__str__)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's own errors, with what was asked for and what to do next."""
+"""Turns XLA's errors into errors that name the task and the next step."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _STATUS_CODE = re.compile(r"^[A-Z_]+: ")
 
 
 def reason_of(error: BaseException) -> str:
-    """What XLA gives as the reason.
+    """The reason in an error of XLA's.
 
     Args:
         error: An error that jaxlib raised.
 
     Returns:
-        Its message without the status code in front.
+        The message without the status code.
     """
     return _STATUS_CODE.sub("", str(error)).strip()
 
 
 @contextmanager
 def refusals_explained(task: str, next_step: str) -> Iterator[None]:
-    """Within the block, an error of XLA's becomes an `XlaError`.
+    """Turns errors of XLA within the block into `XlaError`.
 
     Args:
-        task: What XLA was to do, as in "XLA cannot ...".
-        next_step: What the caller can do about it.
+        task: The verb phrase after "XLA cannot".
+        next_step: The advice to the caller.
 
     Yields:
         Nothing.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who serialized an executable: jaxlib reads what another jaxlib wrote without asking, and runs it.
+"""Which jaxlib serialized an executable? jaxlib does not check, and runs executables of other versions.
 
-The stamp is a field behind jaxlib's own bytes, with a number that nobody else uses, so jaxlib still reads the whole.
+The stamp is an extra protobuf field after jaxlib's bytes, with an unused number, so that jaxlib can still read the whole.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from hlotag.xla._errors import XlaError
 
 _FIELD = 536_870_000
 _MAGIC = b"hlotag executable"
-_OF_JAXLIB = b"pjrt_ifrt"  # near the beginning of what jaxlib writes, on every platform
+_OF_JAXLIB = b"pjrt_ifrt"  # near the start of serialized executables on every platform
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What is known about a serialized executable.
+    """The origin of a serialized executable.
 
     Attributes:
         jaxlib: The version of the jaxlib that compiled it.
@@ -40,27 +40,27 @@ def stamped(executable: bytes, stamp: Stamp) -> bytes:
     """Adds a stamp.
 
     Args:
-        executable: What jaxlib wrote.
-        stamp: What is known about it.
+        executable: An executable that jaxlib serialized.
+        stamp: Its origin.
 
     Returns:
-        Both.
+        The executable with the stamp.
     """
     about = json.dumps([_checksum(executable, asdict(stamp)), asdict(stamp)]).encode()
     return executable + _wire.with_part(b"", _FIELD, about + len(about).to_bytes(4, "little") + _MAGIC)
 
 
 def unstamped(serialized: bytes) -> tuple[bytes, Stamp | None]:
-    """Takes the stamp off.
+    """Removes the stamp.
 
     Args:
-        serialized: What `stamped` gave, or what jaxlib wrote.
+        serialized: The result of `stamped`, or of jaxlib.
 
     Returns:
-        What jaxlib wrote; and the stamp, if there was one.
+        jaxlib's bytes, and the stamp or None.
 
     Raises:
-        XlaError: Some bytes are not what they were.
+        XlaError: The bytes are damaged.
     """
     if not serialized.endswith(_MAGIC):
         return serialized, None
@@ -83,7 +83,7 @@ def _checksum(executable: bytes, fields: dict[str, Any]) -> int:
 
 
 def looks_serialized(data: bytes) -> bool:
-    """Tells a serialized executable by its looks.
+    """Whether bytes look like a serialized executable.
 
     Args:
         data: Any bytes.

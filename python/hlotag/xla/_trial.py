@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does XLA survive a program that somebody wrote? It checks much of one by ending the process, so a child process goes first.
+"""Does XLA survive a program? XLA aborts on many malformed programs, so a child process tries each first.
 
-What passed is remembered, in this process and in the user's cache directory: a program is tried once.
+This process and the user's cache directory remember the programs that passed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def why_not(task: str, **payload: Any) -> str:
         **payload: Its arguments.
 
     Returns:
-        Why the process ended, in XLA's words; empty if it did not, or if there is no interpreter to try it with.
+        XLA's message if the process aborted; empty if it did not, or if there is no interpreter for a child.
     """
     verdict = hashlib.sha256(pickle.dumps((task, payload, library.find_bindings(), os.environ.get("XLA_FLAGS")))).hexdigest()
     if verdict in _passed or verdict in _remembered() or not sys.executable:
@@ -68,7 +68,7 @@ def _file() -> str | None:
 
 
 def _remembered() -> list[str]:
-    """What passed in other processes, the oldest first."""
+    """The programs that passed in other processes, oldest first."""
     with suppress(OSError, ValueError):
         if path := _file():
             return cache.read_own_file(path).decode().split()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads or compiles a program that may end the process. A child process runs this as a script, without importing JAX.
+"""Reads or compiles a program that may abort the process. A child process runs this as a script, without importing JAX.
 
-Whatever is wrong with the program and does not end the process is an error
-that its parent finds as well.
+It ignores errors that do not abort the process: the parent finds these too.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 _STACK = 6 << 20
-"""Less than the stack of a thread of the parent, which has used some of it."""
+"""Less than the stack of a thread of the parent, part of which is in use."""
 
 
 def read(program: str | bytes) -> None:
@@ -36,7 +35,7 @@ def compile(bytecode: bytes, options: bytes, on_cpu: bool) -> None:
 
 
 def main() -> None:
-    """Does what standard input says; ends the process with 0 if it gets that far."""
+    """Runs the task on standard input; exits with status 0 if the process survives it."""
     job: dict[str, Any] = pickle.load(sys.stdin.buffer)
     sys.path[:] = job.pop("path")
     task = {"read": read, "compile": compile}[job.pop("task")]

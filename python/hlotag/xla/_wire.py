@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's messages where jaxlib is not enough: it takes a truncated one for a smaller one, and cannot replace a part of one."""
+"""Checks and edits serialized messages of XLA's: jaxlib accepts truncated ones, and cannot replace a field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parts(message: bytes) -> set[int]:
         Their numbers.
 
     Raises:
-        ValueError: This is not a message, or it is cut off.
+        ValueError: The bytes are not a message, or are truncated.
     """
     try:
         unknown = UnknownFieldSet(Empty.FromString(message))
@@ -42,7 +42,7 @@ def part_of(message: bytes, number: int) -> bytes:
         number: The field's number.
 
     Returns:
-        Its value; empty if the message does not have it, or is none.
+        The value; empty if the field is absent or the bytes are not a message.
     """
     try:
         values = _holder(number).FromString(message).values
@@ -52,15 +52,15 @@ def part_of(message: bytes, number: int) -> bytes:
 
 
 def with_part(message: bytes, number: int, value: bytes) -> bytes:
-    """Gives a field of a message another value.
+    """Replaces a field of a message.
 
     Args:
         message: A message.
         number: The number of a field that is a string, bytes or a message.
-        value: Its value.
+        value: The new value.
 
     Returns:
-        The message with this value in place of the one it had, and all else as it was.
+        The message with the new value.
     """
     holder = _holder(number).FromString(message)
     holder.values[:] = [value]
@@ -69,5 +69,5 @@ def with_part(message: bytes, number: int, value: bytes) -> bytes:
 
 @functools.cache
 def _holder(number: int) -> Any:
-    """The class of messages of which one field is known; the others stay as they are."""
+    """A class of messages with one known field."""
     return protobuf.classes({"Holder": {"values": (number, "bytes[]")}})["Holder"]

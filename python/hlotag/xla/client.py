@@ -28,11 +28,11 @@ _NO_COMPILER = "No compiler factory"
 class Client:
     """The devices of one platform, and XLA's compiler for them.
 
-    What is not described here is jaxlib's own: `devices()`, `device_count()`, `platform`, `live_arrays()`, ...
+    Other attributes are jaxlib's own: `devices()`, `device_count()`, `platform`, `live_arrays()`, ...
 
     Args:
-        client: jaxlib's client, or the name of a platform (`"cpu"`, `"gpu"`, `"tpu"`), or None for JAX's default one. By name it
-            is the client that JAX itself uses, so that arrays are JAX's; `make_cpu_client` makes one apart.
+        client: jaxlib's client, the name of a platform (`"cpu"`, `"gpu"`, `"tpu"`), or None for JAX's default one. A name
+            means the client of JAX itself, so that its arrays are JAX's; `make_cpu_client` makes a separate client.
     """
 
     def __init__(self, client: Any = None):
@@ -78,15 +78,14 @@ class Client:
     ) -> Executable:
         """Compiles a program without loading it.
 
-        On CPU jaxlib 0.10.2 has no such compiler; there the program is compiled and loaded, and only what an `Executable` has
-        is given out.
+        On CPU jaxlib 0.10.2 cannot compile without loading; there the result hides a loaded program.
 
         Args:
-            computation: The program, as `compile_and_load` takes it.
-            executable_devices: As `compile_and_load` takes them.
-            compile_options: As `compile_and_load` takes them.
+            computation: As for `compile_and_load`.
+            executable_devices: As for `compile_and_load`.
+            compile_options: As for `compile_and_load`.
             options: Another name of `compile_options`.
-            pipeline: Passes to run before.
+            pipeline: As for `compile_and_load`.
 
         Returns:
             The compiled program.
@@ -128,13 +127,13 @@ class Client:
                 replica on each device if the program names neither.
             host_callbacks: What jaxlib needs for some platforms to call back into Python; a `Lowered` brings its own.
             options: Another name of `compile_options`.
-            pipeline: Passes to run before, as in `hlotag.run_passes`; on a copy.
+            pipeline: Passes to run on a copy first, as in `hlotag.run_passes`.
 
         Returns:
             The loaded program.
 
         Raises:
-            ParseError: The program cannot be read; the message says what it looks like, and where the fault is.
+            ParseError: The program cannot be read; the message names its probable kind and the place of the fault.
             PassError: A pass failed.
             ArgumentError: The devices or options do not fit the client, or each other.
             UnsupportedError: The options ask for several replicas and several partitions.
@@ -173,12 +172,12 @@ class Client:
         *,
         options: Any = None,
     ) -> LoadedExecutable:
-        """Loads an executable that was serialized; never give it bytes from somebody you do not trust, since they are code.
+        """Loads a serialized executable. Executables are code: never load bytes that you do not trust.
 
         Args:
-            serialized: What `serialize_executable` gave, here or in another process, or what jaxlib itself wrote.
-            executable_devices: As in `compile_and_load`; as many as it was compiled for.
-            compile_options: `CompileOptions`. None for those that it was compiled with, but for the devices.
+            serialized: The result of `serialize_executable`, in any process, or of jaxlib itself.
+            executable_devices: As in `compile_and_load`; their number must be that of the compilation.
+            compile_options: `CompileOptions`. None for those of the compilation, except devices.
             host_callbacks: As in `compile_and_load`.
             options: Another name of `compile_options`.
 
@@ -213,11 +212,11 @@ class Client:
         """Puts data on a device, in its own dtype: 64 bits stay 64 bits.
 
         Args:
-            argument: A NumPy array or something that can become one; numbers of Python's get JAX's default dtypes.
+            argument: A NumPy array or an object convertible to one; Python numbers get JAX's default dtypes.
             device: One of the client's; None for its first one.
-            force_copy: Whether to copy where sharing memory with a NumPy array would do (CPU).
-            host_buffer_semantics: How long the data must stay as it is, jaxlib's `HostBufferSemantics`; the default shares memory
-                where that is possible.
+            force_copy: Whether to copy even if memory could be shared with a NumPy array (CPU).
+            host_buffer_semantics: How long the data must stay unchanged, jaxlib's `HostBufferSemantics`; the default shares
+                memory if possible.
 
         Returns:
             An array that executables of this client take.
@@ -242,7 +241,7 @@ class Client:
         with refusals_explained(f"put an array of dtype {data.dtype} on a device", "give numbers"):
             return _compat.put_on_device(aval, sharding, [data], [place], force_copy=force_copy, enable_x64=True, **semantics)
 
-    # --- What jaxlib is given must fit: much of what does not ends the process. ---
+    # --- Checks: jaxlib aborts on many arguments that do not fit. ---
 
     def _prepared(
         self, computation: Any, devices: Any, compile_options: Any, options: Any, pipeline: str | Sequence[str] | None
@@ -262,7 +261,7 @@ class Client:
             build = used.executable_build_options
             build.use_spmd_partitioning = program.num_partitions > 1
             build.use_shardy_partitioner = program.num_partitions > 1 and inputs.uses_shardy(program.module)
-        # The executable's code is the same; jaxlib does not run one that has no device.
+        # The code is the same; but jaxlib does not run an executable without devices.
         used.compile_portable_executable = False
         placed = self._placed(devices, used)
         inputs.check_replica_groups(program.module, used.num_replicas * used.num_partitions)
@@ -313,7 +312,7 @@ class Client:
         return _compat.DeviceList(tuple(given))
 
     def _own(self, devices: list[Any]) -> list[Any]:
-        """The devices, if they are this client's: those of another look the same and end the process."""
+        """Checks that the devices are this client's; jaxlib aborts on those of another."""
         known = self._raw.devices()
         for device in devices:
             if device in known:
@@ -337,7 +336,7 @@ class LoadedExecutable(Loaded):
 
     Args:
         jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
-        serialized: What it was deserialized from, if it was.
+        serialized: The bytes from which it was deserialized, if any.
     """
 
     @property
@@ -355,16 +354,16 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
     num_devices: int | None = None,
     **further: Any,
 ) -> Client:
-    """Makes a client for the CPU, apart from JAX's own: its devices and arrays are its own.
+    """Makes a CPU client separate from JAX's, with devices and arrays of its own.
 
     Args:
-        asynchronous: Whether executions may run on behind the caller's back.
+        asynchronous: Whether calls may return before executions finish.
         distributed_client: The client of a job of several processes.
         node_id: This process in the job.
         num_nodes: The processes in the job.
         collectives: How processes exchange data.
-        num_devices: How many devices to make of the CPU; None for what `XLA_FLAGS` says, or one.
-        **further: What else jaxlib's `make_cpu_client` takes.
+        num_devices: The number of CPU devices; None for the number in `XLA_FLAGS`, or one.
+        **further: Further arguments of jaxlib's `make_cpu_client`.
 
     Returns:
         The client.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`xla_computation`: the HLO of a function, as `jax.xla_computation` gave it before JAX removed it."""
+"""`xla_computation`: the HLO of a function, as by the former `jax.xla_computation`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from hlotag.xla._errors import ArgumentError
 
 
 class Computation(_compat.XlaComputation):
-    """The HLO of a function: jaxlib's `XlaComputation`, with what its text does not say.
+    """The HLO of a function: jaxlib's `XlaComputation`, with the data that HLO text lacks.
 
     `as_hlo_text()`, `as_serialized_hlo_module_proto()`, `as_hlo_dot_graph()`, `get_hlo_module()` and `program_shape()` are
     jaxlib's own.
 
     Attributes:
-        num_replicas: How many replicas it is for: the product of the sizes in `axis_env`.
-        num_partitions: How many partitions it is for, according to `in_parts` and `out_parts` or a mesh that the function uses.
-        host_callbacks: What XLA needs to call back into Python, on some platforms.
-        keepalive: What must live as long as its executables: callbacks.
+        num_replicas: The number of replicas: the product of the sizes in `axis_env`.
+        num_partitions: The number of partitions, from `in_parts` and `out_parts` or a mesh in the function.
+        host_callbacks: Callbacks into Python, which XLA needs on some platforms.
+        keepalive: Objects that must live as long as executables: callbacks.
     """
 
     num_replicas: int
@@ -66,17 +66,17 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     return_shape: bool = False,
     donate_argnums: int | Iterable[int] = (),
 ) -> Callable[..., Any]:
-    """Creates a function that gives the HLO of `fun` for example arguments, as `jax.xla_computation` did.
+    """Creates a function that returns the HLO of `fun` for example arguments, as `jax.xla_computation` did.
 
     Args:
         fun: A function of arrays, or of pytrees of arrays.
         static_argnums: Which positional arguments are values at compile time, as in `jax.jit`.
         axis_env: Names and sizes of axes that collectives may name, as `jax.pmap` set them up; the program is for as many
             replicas as the product of the sizes, the last axis varying fastest.
-        in_parts: How arguments are partitioned: None for not at all; or a pytree prefix of the positional arguments that are not
-            static, with `PartitionSpec(2, 1)` for 2 parts along the first dimension, and None for what each partition has whole.
+        in_parts: How arguments are partitioned: None for not at all; or a pytree prefix of the non-static positional arguments,
+            with `PartitionSpec(2, 1)` for 2 parts along the first dimension, and None for replicated arguments.
         out_parts: Likewise, how outputs are partitioned.
-        backend: The platform, `"cpu"`, `"gpu"`, `"cuda"`, `"rocm"` or `"tpu"`; it need not be there. None for JAX's default one.
+        backend: The platform, `"cpu"`, `"gpu"`, `"cuda"`, `"rocm"` or `"tpu"`, which need not be present. None for the default.
         tuple_args: Whether the program has one parameter, a tuple; None for not.
         instantiate_const_outputs: Does nothing, as before.
         return_shape: Whether to return also the shapes of the outputs.
@@ -88,8 +88,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         `shape`, `dtype` and `named_shape`.
 
     Raises:
-        ArgumentError: A parameter is not as described here.
-        ArgumentError: `fun` cannot be called.
+        ArgumentError: A parameter is invalid, or `fun` is not callable.
 
     Examples:
         >>> "sine(" in hlotag.xla_computation(jnp.sin)(1.0).as_hlo_text()
@@ -107,7 +106,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
     @functools.wraps(fun, updated=())
     def computation_maker(*args: Any, **kwargs: Any) -> Any:
-        # Counted from the front, once it is known how many there are.
+        # Negative indices depend on the number of arguments.
         static_here = _within("static_argnums", static, len(args))
         donated_here = _within("donate_argnums", donated, len(args))
         if both := static_here & donated_here:
@@ -137,7 +136,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
 
 def _computation(module: Any, shardings: dict[str, dict[int, Any]], *, is_tupled: bool) -> Computation:
-    """Converts a module; `shardings` has those of its arguments and results by attribute and index."""
+    """Converts a module. `shardings` maps attributes (of arguments and results) to shardings by index."""
     partitions = _partition_count([sharding for of in shardings.values() for sharding in of.values()], module)
     for attribute, of in shardings.items():
         _write_shardings(module, attribute, of)
@@ -158,12 +157,12 @@ def _indices(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def _is_int(value: Any) -> bool:
-    """Whether JAX takes this for an int: one of NumPy's is one, too."""
+    """Whether JAX accepts `value` as an int, as it does NumPy's."""
     return hasattr(value, "__index__") and np.ndim(value) == 0
 
 
 def _within(name: str, numbers: tuple[int, ...], count: int) -> set[int]:
-    """The numbers counted from the front."""
+    """The indices, negative ones resolved."""
     for number in numbers:
         if not -count <= number < count:
             raise ArgumentError(f"{name} has {number}, and the function was called with {count} positional arguments")
@@ -186,13 +185,13 @@ def _platform(name: str | None) -> str:
     if name is None:
         return jax.default_backend()
     check_choice("backend", name, ("cpu", "gpu", "cuda", "rocm", "tpu"))
-    if name == "gpu":  # Which of the two, JAX knows only where there is one.
+    if name == "gpu":  # Only a present GPU tells which of the two.
         return next((p for p in ("cuda", "rocm") if p in jax_backend.backends()), "cuda")
     return name
 
 
 def _described(leaf: Any) -> jax.ShapeDtypeStruct:
-    """The type of an argument; its value is not looked at."""
+    """The shape and dtype of an argument."""
     is_array = isinstance(leaf, np.ndarray | np.generic | jax.Array) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
     described = jax.typeof(leaf) if is_array else leaf
     weak = bool(getattr(described, "weak_type", False))
@@ -238,7 +237,7 @@ def _sharding(where: str, spec: Any, leaf: Any) -> str:
 
 
 def _partition_count(shardings: list[str], module: Any) -> int:
-    """How many partitions a program is for: those of the parameters here, or of the meshes that the function itself uses."""
+    """The number of partitions: of `in_parts` and `out_parts`, or of the meshes in the function."""
     counts = {int(text[text.rindex("[") + 1 : -2]) for text in shardings if "<=" in text}
     for operation in module.body.operations:
         if operation.operation.name == "sdy.mesh":
