@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
 from importlib import resources
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import jsonschema
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
+from rich.console import Console
 
 import audit_programs
 import audit_truth
@@ -423,6 +425,9 @@ def test_table_fits(sample, width):
     assert max(map(len, lines)) <= width
     assert "block=all" in sample.summary(width)
     assert lines[0].startswith("jit_gradient: ")
+    console = Console(file=io.StringIO(), width=width)
+    console.print(sample)
+    assert [line.rstrip() for line in console.file.getvalue().splitlines()] == lines
 
 
 def test_table_begins_with_what_needs_attention():

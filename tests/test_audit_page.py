@@ -139,6 +139,15 @@ def test_what_an_operation_is_derived_from_and_what_from_it_are_links(chromium, 
     assert "Derivatives" not in text_of(chromium, f"#tag-{numbers[1]} .way")
 
 
+def test_what_has_no_tag_and_is_derived_from_what_has_one_is_named(chromium, tmp_path):
+    audit = made_up(40)
+    last = audit.ops[-1]._replace(derived_from=(audit.tags[0].op.id,))
+    tags = [tag for tag in audit.tags if tag.op.id != last.id]
+    show(chromium, replace(audit, ops=[*audit.ops[:-1], last], tags=tags), tmp_path / "a.html")
+    chromium.execute_script("location.hash = '#tag-0'; dispatchEvent(new HashChangeEvent('hashchange'))")
+    assert f"Derivatives{last.name.removeprefix('stablehlo.')} at model.py:{last.line}" in text_of(chromium, "#tag-0 .way")
+
+
 def test_slash_searches(chromium, tmp_path):
     show(chromium, made_up(400), tmp_path / "a.html")
     chromium.find_element("tag name", "body").send_keys("/")

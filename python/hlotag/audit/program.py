@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +108,7 @@ def read(module: Any, filename: str = "") -> Program:
             equations[number_of_op] = operation.attributes[EQUATIONS].value.split(",")
     name = ir.StringAttr(module.operation.attributes["sym_name"]).value if "sym_name" in module.operation.attributes else "module"
     ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
-    return Program(name, _with_forward(ops, tags, equations), tags, op_of, origins)
+    return Program(name, _with_forward(ops, equations), tags, op_of, origins)
 
 
 def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) -> list[Op]:
@@ -130,8 +130,8 @@ def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) ->
     return [op if op.file else with_line(op) for op in ops]
 
 
-def _with_forward(ops: list[Op], tagged: Container[int], equations: Mapping[int, Sequence[str]]) -> list[Op]:
-    """The operations; of the backward ones with tags, each knows the forward operation that it is derived from.
+def _with_forward(ops: list[Op], equations: Mapping[int, Sequence[str]]) -> list[Op]:
+    """The operations; of the backward ones, each knows the forward operation that it is derived from.
 
     That is the last one of its equation. Without equations it may be any that computes at its line and scope.
     """
@@ -155,7 +155,7 @@ def _with_forward(ops: list[Op], tagged: Container[int], equations: Mapping[int,
     def sources(op: Op) -> tuple[int, ...]:
         return tuple(dict.fromkeys(source for place in places(op) for source in at(place, op.name)))[:_FORWARD]
 
-    return [op._replace(derived_from=sources(op)) if op.phase == "backward" and op.id in tagged else op for op in ops]
+    return [op._replace(derived_from=sources(op)) if op.phase == "backward" else op for op in ops]
 
 
 def _name_all(module: Any) -> None:

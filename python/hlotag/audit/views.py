@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from hlotag.audit.render import as_json, figure, model_explorer, page, table
 from hlotag.audit.report import Reported
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 
 class Audit(Reported):
@@ -91,9 +92,9 @@ class Audit(Reported):
         """
         self.to_png(path, dark=dark)
 
-    def __rich__(self) -> RenderableType:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What `rich.print` shows."""
-        return table.renderable(self)
+        yield table.renderable(self, options.max_width)
 
     def _repr_html_(self) -> str:
         """What Jupyter shows."""

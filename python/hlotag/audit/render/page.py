@@ -188,7 +188,8 @@ def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
     """The tags by columns, which is a third of the size and much quicker to read than a list of objects."""
     text, way = _Table(), _Table()
     numbers = {tag.op.id for tag in audit.tags}
-    ops = [audit.ops[number] for number in sorted(numbers | {other for n in numbers for other in audit.ops[n].derived_from})]
+    ends = [(op.id, other) for op in audit.ops for other in op.derived_from]  # Of tagged operations the others are named.
+    ops = [audit.ops[number] for number in sorted(numbers.union(*(pair for pair in ends if not numbers.isdisjoint(pair))))]
     place = {op.id: index for index, op in enumerate(ops)}
     return {
         "states": [[str(state), state.label, state.meaning] for state in _STATES],

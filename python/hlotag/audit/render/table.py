@@ -64,23 +64,22 @@ def as_text(audit: Reported, width: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 
-def renderable(audit: Reported, width: int | None = None) -> RenderableType:
+def renderable(audit: Reported, width: int) -> RenderableType:
     """What rich can print.
 
     Args:
         audit: What to show.
-        width: Columns to fit in; the terminal's by default.
+        width: Columns to fit in.
 
     Returns:
         A title, a sentence, the problems and a table.
     """
-    columns = width or shutil.get_terminal_size((120, 24)).columns
     parts: list[RenderableType] = [_title(audit)]
     needs = audit.report.problems
     parts.append(Text(printable(audit.report.sentence), style="bold" if needs else "green"))
     parts += problems(needs)
     if audit.tags:
-        parts.append(_table(audit, columns))
+        parts.append(_table(audit, width))
     parts += _effects(audit)
     parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
     return Group(*parts)
