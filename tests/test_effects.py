@@ -16,6 +16,7 @@ from hlotag.hlo import HloModule
 from programs import W, X
 
 F32 = "f32[8,8]{1,0}"
+SUM = "f {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] add(x, y)\n}\n\n"
 HEAD = "HloModule m, is_scheduled=true\n\n"
 GROUP = ', frontend_attributes={_scheduling_group_id="7"}'
 
@@ -204,6 +205,13 @@ def test_what_a_compiler_does_not_read_is_not_judged():
     )
     assert effect.obeyed is None
     assert effect.reason == "XLA for gpu does not read it; read by tpu"
+
+
+def test_what_a_compiler_was_not_seen_to_read_is_not_judged():
+    key = ', frontend_attributes={combiner_key="a"}'
+    effect = effect_of(entry(f"ROOT n = {F32} all-reduce(p), to_apply=f{key}").replace("ENTRY", SUM + "ENTRY"), "tpu")
+    assert effect.obeyed is None
+    assert effect.reason == "XLA for tpu was not seen to read it; read by gpu"
 
 
 # --- On this machine's compiler --------------------------------------------------------------------------------------------

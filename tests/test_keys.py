@@ -526,6 +526,7 @@ def test_a_key_in_a_file_of_rules_warns_at_the_files_line(tmp_path):
         ("must_fuse", "a", "MUST_FUSE"),
         ("inlinable", "false", "inlineable"),
         ("stream", "main", ""),
+        ("group", "forward", ""),
         ("remat_group", "7", ""),
         *((name, "1", "") for name in ("layer", "block", "tag", "k", "id", "name", "_scheduling_group_id")),
     ],

@@ -18,8 +18,10 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlo_programs
+import hlotag
 from hlotag.hlo.module import Instruction
 
+ONE, FOUR = 0, 1  # Devices, as places in KINDS.
 TARGETS = Path(__file__).parent / "targets"
 _FLOATS = (10, 11, 12, 16)  # F16, F32, F64 and BF16 in xla/xla_data.proto
 
@@ -47,6 +49,11 @@ class Compiler:
             return jax.jit(function, **options).lower(*self.shapes(arguments))
 
 
+def cpu(count: int) -> Compiler:
+    """One or four devices of this machine."""
+    return Compiler(f"{count} cpu", tuple(jax.devices()[:count]))
+
+
 def gpu(kind: str, count: int = 1) -> Compiler:
     """One or more GPUs; for a kind there is a file in `targets/`."""
     target = (TARGETS / f"{kind}.txtpb").read_text()
@@ -62,7 +69,22 @@ def tpu(kind: str, count: int = 4) -> Compiler:
 
 def is_here(platform: str) -> bool:
     """Whether the packages of a platform's compiler are installed."""
-    return importlib.util.find_spec({"gpu": "jax_cuda12_plugin", "tpu": "libtpu"}[platform]) is not None
+    return importlib.util.find_spec({"cpu": "jaxlib", "gpu": "jax_cuda12_plugin", "tpu": "libtpu"}[platform]) is not None
+
+
+def block(**attrs: str) -> Any:
+    """A block with a tag; without one, nothing."""
+    return hlotag.tagged(attrs)
+
+
+def mapped(function: Callable[..., Any], places: tuple[Any, ...], out: Any) -> Callable[..., Any]:
+    """A function under shard_map, on the devices that it is compiled for."""
+
+    def run(*arguments: Any) -> Any:
+        mesh = Mesh(np.array(jax.devices()), ("i",))
+        return jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=out, check_vma=False)(*arguments)
+
+    return run
 
 
 def wrongly_signed(instructions: list[Instruction]) -> list[tuple[Instruction, str]]:
@@ -93,6 +115,7 @@ def wrongly_signed(instructions: list[Instruction]) -> list[tuple[Instruction, s
 
 # By platform and name; one device, and four.
 KINDS: dict[str, dict[str, Callable[[], Compiler]]] = {
+    "cpu": {"CPU": lambda: cpu(1), "4 CPU": lambda: cpu(4)},
     "gpu": {"H100": lambda: gpu("h100"), "4 H100": lambda: gpu("h100", 4)},
     "tpu": {"TPU v5e": lambda: tpu("v5e", 1), "4 TPU v5e": lambda: tpu("v5e")},
 }

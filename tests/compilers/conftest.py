@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests that `make test-compilers` runs, once for each platform: with HLOTAG_COMPILERS=gpu, then tpu."""
+"""Fixtures of the tests that `make test-compilers` runs, once for each platform: with HLOTAG_COMPILERS=cpu, gpu, tpu."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ PLATFORM = os.environ.get("HLOTAG_COMPILERS", "")
 # The tests take an environment of their own, which other test runs have not.
 collect_ignore_glob = [] if PLATFORM else ["test_*.py"]
 
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if PLATFORM == "cpu":
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 if PLATFORM == "gpu":
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_autotune_level=0"
 if PLATFORM == "tpu":

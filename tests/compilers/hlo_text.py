@@ -8,7 +8,8 @@ import re
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _LEFT_OUT = re.compile(rf', (?:metadata|frontend_attributes)=\{{(?:[^{{}}"]|{_STRING}|\{{(?:[^{{}}"]|{_STRING})*\}})*\}}')
 _COMPUTATION = re.compile(r"^(?:ENTRY )?(%[\w.\-]+) \(.*\{\n((?:  .*\n)*)\}", re.M)
-_NAME = re.compile(r"%[\w.\-]+")
+_CALLED = re.compile(r"([={])(?=%)")
+_NAME = re.compile(r"(?:computation )?%[\w.\-]+")
 
 
 def without_names(text: str) -> str:
@@ -27,6 +28,8 @@ def without_names(text: str) -> str:
     written: list[str] = []
     pending = [entry[1]]
     for computation in pending:
-        written += [_NAME.sub(lambda name: numbers.setdefault(name[0], f"%{len(numbers)}"), bodies[computation])]
-        pending += [name for name in dict.fromkeys(_NAME.findall(bodies[computation])) if name in bodies and name not in pending]
+        body = _CALLED.sub(r"\1computation ", bodies[computation])  # An instruction and what it calls may share a name.
+        written += [_NAME.sub(lambda name: numbers.setdefault(name[0], f"%{len(numbers)}"), body)]
+        found = dict.fromkeys(name.removeprefix("computation ") for name in _NAME.findall(body))
+        pending += [name for name in found if name in bodies and name not in pending]
     return "\n\n".join(written)

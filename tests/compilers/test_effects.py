@@ -13,33 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.ad_checkpoint import checkpoint_name
-from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 import hlotag
-from compilers import KINDS, Compiler, is_here
+from compilers import FOUR, KINDS, ONE, Compiler, block, is_here, mapped
 from hlotag.audit import Effect
 
 PLATFORM = os.environ["HLOTAG_COMPILERS"]
 X = np.ones((512, 512), np.float32)
 LARGE = np.ones((2048, 2048), np.float32)
-ONE, FOUR = 0, 1  # Devices, as places in KINDS.
 
 Program = Callable[..., Any]
-
-
-def block(**attrs: str) -> Any:
-    return hlotag.tagged(attrs)
-
-
-def mapped(function: Program, places: tuple[Any, ...], out: Any) -> Program:
-    """A function under shard_map, on the devices that it is compiled for."""
-
-    def run(*arguments):
-        mesh = Mesh(np.array(jax.devices()), ("i",))
-        return jax.shard_map(function, mesh=mesh, in_specs=places, out_specs=out, check_vma=False)(*arguments)
-
-    return run
 
 
 def layers(x, first, second, third, *, product: Program, group: dict[str, str]):
@@ -145,7 +129,7 @@ def offloaded(x, w):
 
 
 WEIGHTS = np.ones((3, 512, 512), np.float32)
-NOT_READ = "does not read it"
+NOT_READ, NOT_SEEN = "does not read it", "was not seen to read it"
 
 # By name: devices, the program, its arguments, and by compiler and key whether it obeys, with a part of what is said.
 ROWS: dict[str, tuple[int, Program, tuple[Any, ...], dict[str, dict[str, tuple[bool | None, str]]]]] = {
@@ -226,13 +210,16 @@ ROWS: dict[str, tuple[int, Program, tuple[Any, ...], dict[str, dict[str, tuple[b
         ONE,
         called(inlineable="false"),
         (X, X),
-        {"gpu": {"inlineable=false": (True, "is a call")}, "tpu": {"inlineable=false": (True, "is a fusion")}},
+        {"gpu": {"inlineable=false": (True, "is a call")}, "tpu": {"inlineable=false": (None, NOT_SEEN)}},
     ),
     "combiner": (
         FOUR,
         sums,
         (X, X),
-        {name: {"combiner_key=a": (True, "combined with none but its own")} for name in ("gpu", "tpu")},
+        {
+            "gpu": {"combiner_key=a": (True, "combined with none but its own")},
+            "tpu": {"combiner_key=a": (None, "was not seen to read it; read by gpu")},
+        },
     ),
     "loop that runs once": (
         ONE,
@@ -245,7 +232,7 @@ ROWS: dict[str, tuple[int, Program, tuple[Any, ...], dict[str, dict[str, tuple[b
         often,
         (X,),
         {
-            "gpu": {"_xla_loop_unroll_strategy=full": (False, "WHILE_LOOP_UNROLLING_MANUAL_UNROLL")},
+            "gpu": {"_xla_loop_unroll_strategy=full": (None, NOT_SEEN)},
             "tpu": {"_xla_loop_unroll_strategy=full": (None, NOT_READ)},
         },
     ),

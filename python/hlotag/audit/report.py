@@ -278,8 +278,8 @@ def _unread(audit: Findings) -> Iterator[Problem]:
         key = keys.lookup(name)
         if meant := keys.meant(name, audit.tags[found[0]].value):
             why, advice = "No compiler reads this key.", f"Did you mean {meant}?"
-        elif key is not None and audit.platform != _TRIAL and not _is_read(key, audit.platform):
-            why = f"XLA for {audit.platform} does not read this key; read by: {key.consumer}."
+        elif key is not None and audit.platform != _TRIAL and not _is_read(key, keys.backend_of(audit.platform)):
+            why = f"XLA for {audit.platform} does not read this key; read by: {', '.join(key.readers)}."
             advice = "Audit the program as compiled for a backend that reads it, to see what it does there."
         else:
             continue
@@ -287,11 +287,9 @@ def _unread(audit: Findings) -> Iterator[Problem]:
         yield Problem("unread key", name, "", first.file, first.line, len(found), why, effect, advice, tags=tuple(found))
 
 
-def _is_read(key: keys.Key, platform: str) -> bool:
-    """Whether the compiler of a platform reads a key, as far as the catalogue knows; `platform` is empty if unknown."""
-    names = ("gpu", "cuda", "rocm")
-    backend = "gpu" if any(name in platform for name in names) else platform
-    return key.reserved or key.consumer in ("all", "unverified") or not backend or backend in key.consumer
+def _is_read(key: keys.Key, backend: str) -> bool:
+    """Whether the compiler of a backend may read a key, as far as the catalogue knows; `backend` is empty if unknown."""
+    return key.reserved or key.consumer == "registered" or not backend or backend in key.readers
 
 
 def _count(number: int, what: str) -> str:

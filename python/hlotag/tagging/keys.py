@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue of keys: which keys XLA reads, their legal values, and the defaults for derived operations.
 
-The facts about XLA are from its source at main of August and September 2026, unless a doc names another source. XLA's TPU
-compiler is closed: a consumer is "(unverified)" until a key was seen to change its output. This module does not need JAX.
+The facts about XLA are from its source at main of August and September 2026, unless a doc names another source. The compilers
+that read a key were seen to: tests/compilers/key_probes.py compiles a program with and without each. This module does not need
+JAX.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hlotag.errors import KeyIgnored, TagError
 from hlotag.tagging.warning import warn
 
 Derived = Literal["same", "drop"]
+BACKENDS = ("cpu", "gpu", "tpu")
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,13 @@ class Key:
       name: the key; a reserved family ends in `*`.
       values: the legal values; None if any text is.
       ops: kinds of operations on which XLA reads it.
-      consumer: the backends that read it: "cpu", "gpu", "tpu", "all", or several; "(unverified)" where nobody could check.
+      consumer: the backends that are said to read it: "cpu", "gpu", "tpu", "all", or several; "registered" for a key of your own.
       derived: what operations that autodiff derives from a tagged one get by default: "same", or "drop" for nothing.
       doc: one or two sentences.
       reserved: whether it belongs to JAX, Shardy, XLA or hlotag, and tags must not use it.
       otherwise: what XLA does with an illegal value.
       taken_by: the backends whose compilers take it away once they have read it.
+      seen: the backends whose compilers were seen to read it, with some supported jax.
     """
 
     name: str
@@ -86,6 +89,17 @@ class Key:
     reserved: bool = False
     otherwise: str = ""
     taken_by: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """The backends that were seen, or are said, to read it."""
+        return tuple(b for b in BACKENDS if b in self.seen or b in self.consumer or self.consumer == "all")
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """The backends that are said to read it and were not seen to."""
+        return tuple(b for b in self.readers if b not in self.seen)
 
 
 _INT32 = Values(integer_bits=32)
@@ -107,6 +121,7 @@ _CATALOGUE: tuple[Key, ...] = (
         "gpu, tpu",
         "drop",
         "Where to compute: on the host, or on one of the cores of a TPU.",
+        seen=("gpu", "tpu"),
     ),
     Key(
         "_xla_buffer_placement",
@@ -116,6 +131,7 @@ _CATALOGUE: tuple[Key, ...] = (
         "drop",
         "The memory space of a value, on the custom call annotate_device_placement.",
         otherwise="compilation would fail: invalid external annotation",
+        seen=("gpu", "tpu"),
     ),
     Key(
         "_scheduling_group_id",
@@ -125,13 +141,14 @@ _CATALOGUE: tuple[Key, ...] = (
         "drop",
         "Operations to schedule as one group. Each group needs an id of its own: give the backward pass another one by grad=.",
         taken_by=("gpu", "tpu"),
+        seen=("gpu", "tpu"),
     ),
     Key(
         "keep_original_sequence_order_in_group",
         # Whatever is not "true" is off (`HasKeepOriginalSequenceOrderInGroupAttribute`).
         _FLAG,
         ("member of a scheduling group",),
-        "gpu, tpu (unverified)",
+        "gpu, tpu",
         "drop",
         "Keeps the order of a scheduling group. All members need it, or the scheduler aborts; follows its group's policy.",
         otherwise="the scheduler would take it for false",
@@ -140,22 +157,24 @@ _CATALOGUE: tuple[Key, ...] = (
         "scheduler_hint",
         Values(("force_early", "force_delay", "force_delay_async")),
         ("custom_call", "asynchronous operations"),
-        "gpu, tpu (unverified)",
+        "gpu, tpu",
         "drop",
         "Asks the latency-hiding scheduler for an early or a late place.",
         otherwise="the scheduler would ignore it",
+        seen=("gpu", "tpu"),
     ),
     Key(
         "scheduler_delay_priority",
         _INT32,
         ("custom_call",),
-        "gpu, tpu (unverified)",
+        "gpu, tpu",
         "drop",
         "Order among operations that a scheduler_hint delays.",
         # latency_hiding_scheduler.cc, GetCustomCallForceDelayPriority: CHECK(absl::SimpleAtoi(...)).
         otherwise="the latency-hiding scheduler would abort the process",
+        seen=("gpu", "tpu"),
     ),
-    Key("latency_metadata", Values(integer_bits=64), ("any",), "gpu", "drop", "A latency, for the scheduler."),
+    Key("latency_metadata", Values(integer_bits=64), ("any",), "gpu", "drop", "A latency, for the scheduler.", seen=("gpu",)),
     Key(
         "_xla_stream_annotation",
         Values(("collective",), integer_bits=32, ignore_case=True),
@@ -165,21 +184,31 @@ _CATALOGUE: tuple[Key, ...] = (
         "The stream to run on.",
         # execution_stream_assignment.cc, FindAssignedStreamId: CHECK(absl::SimpleAtoi(...)) unless it equals "collective".
         otherwise=_ABORTS,
+        seen=("gpu",),
     ),
-    Key("inlineable", Values(("false", "true", "auto")), ("call",), "all", "same", "Whether XLA may inline a call."),
+    Key(
+        "inlineable",
+        Values(("false", "true", "auto")),
+        ("call",),
+        "all",
+        "same",
+        "Whether XLA may inline a call.",
+        seen=("cpu", "gpu"),
+    ),
     *(
         Key(
             name,
             None,
             ("fusible operations", "call"),
-            f"{consumer}; kept by inliner, CSE and sinking on all",
+            "tpu",
             "drop",
             f"{doc} Give the backward pass an id of its own by grad=.",
+            seen=seen,
         )
-        for name, consumer, doc in (
-            ("MUST_FUSE", "tpu", "Operations with the same id are to be one fusion."),
-            ("MAXIMAL_FUSE", "tpu (unverified)", "Operations with the same id are to be fused, in one fusion or several."),
-            ("mosaic_fusion_group", "tpu (unverified)", "Operations with the same id are one fusion group of Mosaic."),
+        for name, doc, seen in (
+            ("MUST_FUSE", "Operations with the same id are to be one fusion.", ("tpu",)),
+            ("MAXIMAL_FUSE", "Operations with the same id are to be fused, in one fusion or several.", ("tpu",)),
+            ("mosaic_fusion_group", "Operations with the same id are one fusion group of Mosaic.", ()),
         )
     ),
     Key(
@@ -189,6 +218,7 @@ _CATALOGUE: tuple[Key, ...] = (
         "tpu",
         "same",
         "A limit that fusions do not cross.",
+        seen=("tpu",),
     ),
     *(
         Key(
@@ -198,27 +228,38 @@ _CATALOGUE: tuple[Key, ...] = (
             "gpu",
             "drop",
             f"Marks a backward gemm, for the gemm rewriter: the gradient of {of}. JAX never sets it.",
+            seen=("gpu",),
         )
         for name, of in (("grad_x", "x"), ("grad_y", "y"))
     ),
-    Key("compilation_unit", None, ("call", "any"), "cpu", "same", "Names the unit in which the module splitter compiles it."),
+    Key(
+        "compilation_unit",
+        None,
+        ("call",),
+        "cpu, gpu",
+        "same",
+        "Names the unit in which the module splitter compiles it.",
+        seen=("cpu", "gpu"),
+    ),
     # Collectives.
     Key(
         "collective_group_key",
         Values(pattern="(?s:.+)", text="text, not empty"),
         ("collectives",),
-        "gpu, tpu (unverified)",
+        "gpu, tpu",
         "drop",
         "Independent collectives to launch as one group; the key is to be unique within the module.",
         otherwise="XLA would form no group",
+        seen=("gpu",),
     ),
     Key(
         "combiner_key",
         None,
         ("collectives",),
-        "gpu, tpu (unverified)",
+        "gpu, tpu",
         "drop",
         "Only collectives with the same key are combined.",
+        seen=("gpu",),
     ),
     Key(
         "collective_communication_domain",
@@ -227,12 +268,13 @@ _CATALOGUE: tuple[Key, ...] = (
         "gpu",
         "drop",
         "The interconnect that a collective stays within.",
+        seen=("gpu",),
     ),
     Key(
         "is_pipelineable",
         _FLAG,
         ("collectives",),
-        "gpu, tpu (unverified)",
+        "gpu, tpu",
         "drop",
         "Selects a collective for pipelining across iterations.",
     ),
@@ -240,11 +282,12 @@ _CATALOGUE: tuple[Key, ...] = (
         "_xla_collective_matmul",
         Values(("none", "lhs_ag", "rhs_ag", "rs")),
         ("dot", "collectives"),
-        "gpu",
+        "gpu, tpu",
         "drop",
         "Which collective to overlap with a matrix product.",
+        seen=("gpu", "tpu"),
     ),
-    Key("always_sink", None, ("collectives",), "gpu", "drop", "For collectives in loops; meaning and values unverified."),
+    Key("always_sink", None, ("collectives",), "gpu", "drop", "For collectives in loops; its values are unknown."),
     Key(
         "_xla_send_recv_source_target_pairs",
         Values(pattern=r"\{\{\d+,\s*\d+\}(,\s*\{\d+,\s*\d+\})*\}", text="{{0,1},...}"),
@@ -268,24 +311,43 @@ _CATALOGUE: tuple[Key, ...] = (
         "How to unroll this loop; read if xla_gpu_enable_while_loop_unrolling is WHILE_LOOP_UNROLLING_MANUAL_UNROLL.",
         otherwise=_ABORTS,
     ),
-    Key("skip-simplify-while-loops_trip-count-one", _FLAG, ("while",), "all", "drop", "Keeps a loop that runs once."),
-    Key("_xla_disable_loop_instr_hoisting", None, ("while",), "all", "drop", "Keeps loop invariants inside; values unverified."),
-    Key("xla_disable_while_loop_copies", None, ("while",), "all", "drop", "Adds no copies for the loop; values unverified."),
-    Key("num_batch_dims", Values(integer_bits=64), ("custom_call",), "all", "drop", "Leading batch dimensions of a custom call."),
-    Key("kernel_metadata", None, ("custom_call",), "gpu, tpu (unverified)", "drop", "Text for a kernel's own compiler."),
+    Key(
+        "skip-simplify-while-loops_trip-count-one",
+        _FLAG,
+        ("while",),
+        "all",
+        "drop",
+        "Keeps a loop that runs once.",
+        seen=("cpu", "gpu", "tpu"),
+    ),
+    Key(
+        "_xla_disable_loop_instr_hoisting", None, ("while",), "all", "drop", "Keeps loop invariants inside.", seen=("cpu", "tpu")
+    ),
+    Key("xla_disable_while_loop_copies", None, ("while",), "all", "drop", "Adds no copies for the loop.", seen=("tpu",)),
+    Key(
+        "num_batch_dims",
+        Values(integer_bits=64),
+        ("custom_call",),
+        "all",
+        "drop",
+        "Leading batch dimensions of a custom call.",
+        seen=("cpu", "gpu", "tpu"),
+    ),
+    Key("kernel_metadata", None, ("custom_call",), "gpu, tpu", "drop", "Text for a kernel's own compiler."),
     Key(
         "xla_allow_dce_side_effecting_op",
         None,
         ("custom_call",),
         "all",
         "drop",
-        "Lets XLA delete an operation with a side effect when nothing uses its result; values unverified.",
+        "Lets XLA delete an operation with a side effect when nothing uses its result.",
+        seen=("tpu",),
     ),
     # Debugging.
-    Key("_xla_log", None, ("any",), "unverified", "same", "Logs the value."),
-    Key("breakpoint", None, ("any",), "unverified", "same", "A breakpoint."),
-    Key("xla_log_for_comparison", None, ("any",), "unverified", "same", "Logs the value, to compare two runs."),
-    Key("_xla_tag", None, ("any",), "unverified", "same", "The tag of a logged value."),
+    Key("_xla_log", None, ("any",), "tpu", "same", "Logs the value."),
+    Key("breakpoint", None, ("any",), "tpu", "same", "A breakpoint."),
+    Key("xla_log_for_comparison", None, ("any",), "tpu", "same", "Logs the value, to compare two runs."),
+    Key("_xla_tag", None, ("any",), "tpu", "same", "The tag of a logged value."),
     # What others write and read.
     _reserved("hlotag.*", "hlotag, for what is on its way"),
     _reserved("xla.sdy.*", "Shardy"),
@@ -397,7 +459,7 @@ def meant(name: str, text: str) -> str:
       known.
     """
     misspelt, shortened = _alike(name) if name not in _registered else ((), ())
-    return next((key.name for key in (*misspelt, *shortened) if key in misspelt or (key.values and key.values.allow(text))), "")
+    return next((key.name for key in (*misspelt, *shortened) if key in misspelt or key.values.allow(text)), "")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -407,9 +469,13 @@ def _alike(name: str) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
         return (), ()
     free = {key.name.lower(): key for key in _CATALOGUE if not key.reserved}
     words = _words(name)
-    within = [key for key in free.values() if words and words <= _words(key.name)]
+    within = [key for key in free.values() if words and words <= _words(key.name) and not _takes_any(key)]
     near = difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
     return tuple(map(free.__getitem__, near)), tuple(sorted(within, key=lambda key: len(_words(key.name))))
+
+
+def _takes_any(key: Key) -> bool:
+    return key.values is None or key.values.allow("any text")
 
 
 def _words(name: str) -> set[str]:
@@ -417,14 +483,13 @@ def _words(name: str) -> set[str]:
     return {word for word in re.split("[^a-z]+", name.lower()) if len(word) >= _LEAST_WORD}
 
 
-def reads(key: Key, backend: str) -> bool:
-    """Whether XLA's compiler for a backend reads a key, as far as is known.
+def backend_of(platform: str) -> str:
+    """One of `BACKENDS`, or "" if there is none.
 
     Args:
-      key: an entry of the catalogue.
-      backend: "cpu", "gpu" or "tpu".
+      platform: as JAX calls it, or XLA.
     """
-    return bool({"all", backend} & set(re.findall("[a-z]+", key.consumer.partition(";")[0])))
+    return "gpu" if platform.lower() in ("cuda", "gpu", "rocm") else platform if platform in BACKENDS else ""
 
 
 def dropped(names: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from hlotag.tagging import keys
 Judge = Callable[[Sequence[Member], Schedule, str], Verdict]
 
 # By key, the function that looks for its effect.
-_JUDGES: Mapping[str, Judge] = {
+JUDGES: Mapping[str, Judge] = {
     "_scheduling_group_id": scheduling.group,
     "_xla_stream_annotation": scheduling.stream,
     "_xla_compute_type": placement.compute_type,
@@ -25,11 +25,9 @@ _JUDGES: Mapping[str, Judge] = {
     "FUSE_LIMIT": fusions.limit,
     "inlineable": structure.inlineable,
     "skip-simplify-while-loops_trip-count-one": structure.kept_loop,
-    "_xla_loop_unroll_strategy": structure.unrolled_loop,
     "combiner_key": collectives.combiner_key,
     "collective_group_key": collectives.launch_group,
 }
-_BACKENDS = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "rocm": "gpu", "tpu": "tpu"}
 
 
 def find(
@@ -46,12 +44,12 @@ def find(
     Returns:
         One for each key of the catalogue and value, in the order in which the program has them.
     """
-    backend = _BACKENDS.get(platform, "")
-    by_tag: dict[tuple[str, str], list[Tag]] = {}
+    backend = keys.backend_of(platform)
+    by_tag: dict[tuple[keys.Key, str], list[Tag]] = {}
     for tag in tags:
         key = keys.lookup(tag.key)
         if key is not None and not key.reserved and key.consumer != "registered":
-            by_tag.setdefault((tag.key, tag.value), []).append(tag)
+            by_tag.setdefault((key, tag.value), []).append(tag)
     if not by_tag:
         return ()
     wanted = {tag.op.id: instructions.get(tag.op.id, ()) for found in by_tag.values() for tag in found}
@@ -71,19 +69,15 @@ def _first_with(names: set[str], modules: Sequence[HloModule]) -> Schedule:
     return Schedule(modules[-1])
 
 
-def _effect(key: str, value: str, members: Sequence[Member], schedule: Schedule, backend: str) -> Effect:
-    known = keys.lookup(key)
-    judge = _JUDGES.get(key)
-    found = (
-        judge(members, schedule, value)
-        if judge is not None
-        else Verdict(None, "", "the compiled module does not show its effect")
-    )
-    if known is None or not backend or keys.reads(known, backend):
-        return Effect(key, value, *found)
+def _effect(key: keys.Key, value: str, members: Sequence[Member], schedule: Schedule, backend: str) -> Effect:
+    judge = JUDGES.get(key.name)
+    if judge is None:
+        found = Verdict(None, "", "the compiled module does not show its effect")
+    else:
+        found = judge(members, schedule, value)
+    if not backend or backend in key.seen:
+        return Effect(key.name, value, *found)
     # What happens without being asked for is no obedience.
-    return Effect(key, value, None, found.evidence, f"XLA for {backend} does not read it; {_readers(known)}")
-
-
-def _readers(key: keys.Key) -> str:
-    return f"read by {key.consumer}" if key.consumer != "unverified" else "nobody is known to read it"
+    reads = "was not seen to read it" if backend in key.readers else "does not read it"
+    readers = f"read by {', '.join(key.seen)}" if key.seen else "no compiler was seen to"
+    return Effect(key.name, value, None, found.evidence, f"XLA for {backend} {reads}; {readers}")

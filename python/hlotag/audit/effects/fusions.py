@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotag.audit.effects.schedule import Schedule
+from hlotag.audit.effects.schedule import Schedule, is_passive
 from hlotag.audit.effects.verdict import Member, Verdict, count, gone, names, present
 from hlotag.hlo.module import Instruction
 
@@ -17,7 +17,7 @@ def must_fuse(members: Sequence[Member], schedule: Schedule, value: str) -> Verd
         return gone(members)
     kernels: dict[Instruction, int] = {}
     for member in there:
-        for kernel in dict.fromkeys(_kernel(i, schedule) for i in member.instructions):
+        for kernel in dict.fromkeys(_kernel(i, schedule) for i in member.instructions if not is_passive(i)):
             kernels[kernel] = kernels.get(kernel, 0) + 1
     if len(kernels) == 1:
         return Verdict(True, f"{count(len(there), 'operation')} in {names(kernels)}")

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the compilers obey of a transformer's train step on four devices, its layers scanned and unrolled.
+
+Weights are sharded and gathered under shard_map, activations are offloaded by a rematerialization policy; two calls are tagged.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.ad_checkpoint import checkpoint_name
+from jax.sharding import PartitionSpec as P
+
+import hlotag
+from compilers import block, mapped
+from test_effects import NOT_READ, NOT_SEEN, PLATFORM, effects
+
+LAYERS, BATCH, LENGTH, WIDTH, HEADS = 2, 32, 32, 256, 2
+POLICY = jax.checkpoint_policies.save_and_offload_only_these_names(
+    names_which_can_be_saved=[],
+    names_which_can_be_offloaded=["hidden"],
+    offload_src="device",
+    offload_dst="pinned_host",
+)
+
+
+def activation(x, w):
+    return jnp.tanh(x @ w)
+
+
+project = hlotag.xla_metadata_call(jnp.matmul, inlineable="false")
+head = hlotag.xla_metadata_call2(activation, {"MUST_FUSE": "head"}, ad_metadata="drop")
+
+
+def attention(x, qkv):
+    q, k, v = (y.reshape(*y.shape[:-1], HEADS, -1) for y in jnp.split(x @ qkv, 3, axis=-1))
+    weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+    return x + jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(x.shape)
+
+
+@partial(jax.checkpoint, policy=POLICY)
+def layer(x, shards):
+    with block(combiner_key="weights"):
+        qkv, up, down = (jax.lax.all_gather(w, "i", tiled=True) for w in shards)
+    x = attention(x, qkv)
+    hidden = checkpoint_name(activation(x, up), "hidden")
+    return x + project(hidden, down), None
+
+
+def scanned(x, weights):
+    return jax.lax.scan(layer, x, weights)[0]
+
+
+def unrolled(x, weights):
+    for n in range(LAYERS):
+        x, _ = layer(x, [w[n] for w in weights])
+    return x
+
+
+def train_step(*arguments, layers):
+    def step(weights, last, x, y):
+        def loss(weights, last):
+            return jnp.square(head(layers(x, weights), last) - y).mean()
+
+        value, gradients = jax.value_and_grad(loss, (0, 1))(weights, last)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, (weights, last), gradients), jax.lax.pmean(value, "i")
+
+    shards = [P(None, "i")] * 3
+    return mapped(step, (shards, P(), P("i"), P("i")), ((shards, P()), P()))(*arguments)
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+WEIGHTS = [ones(LAYERS, WIDTH, 3 * WIDTH), ones(LAYERS, WIDTH, 4 * WIDTH), ones(LAYERS, 4 * WIDTH, WIDTH)]
+ARGUMENTS = WEIGHTS, ones(WIDTH, WIDTH), ones(BATCH, LENGTH, WIDTH), ones(BATCH, LENGTH, WIDTH)
+EXPECTED = {
+    "gpu": {
+        "combiner_key=weights": (True, "combined with none but its own"),
+        "inlineable=false": (True, "are calls"),
+        "MUST_FUSE=head": (None, NOT_READ),
+    },
+    "tpu": {
+        "combiner_key=weights": (None, NOT_SEEN),
+        "inlineable=false": (None, NOT_SEEN),
+        "MUST_FUSE=head": (True, "operations in "),
+    },
+}
+
+
+@pytest.mark.parametrize("layers", [scanned, unrolled])
+def test_effects_of_a_train_step(layers, four):
+    found = effects(four, partial(train_step, layers=layers), *ARGUMENTS)
+    offloaded = {
+        "_xla_buffer_placement=pinned_host": (True, "into the host's memory (S(5))"),
+        "_xla_buffer_placement=device": (True, "out of the host's memory (S(5))"),
+    }
+    expected = EXPECTED[PLATFORM] | offloaded
+    assert found.keys() == expected.keys()
+    for key, (obeyed, said) in expected.items():
+        assert found[key].obeyed is obeyed, found[key]
+        assert said in str(found[key])
