@@ -46,32 +46,42 @@ void Transposition::replay() {
 }
 
 void Transposition::findPrimals() {
-  std::unordered_map<std::vector<uint32_t>, PrimalId, HashList> known;
   primalOf_.assign(all_.size(), kNone);
   for (EquationId id = 0; id < all_.size(); ++id) {
-    const Equation &equation = all_[id];
-    if (equation.isDerived)
+    if (emits(id))
       continue;
-    std::vector<uint32_t> key{equation.place, equation.primitive};
-    key.insert(key.end(), equation.outs.begin(), equation.outs.end());
-    auto [primal, isNew] = known.emplace(key, PrimalId(primals_.size()));
-    primalOf_[id] = primal->second;
-    if (isNew) {
-      const Row *row = table_.row(equation.primitive);
-      if (row)
-        for (const Node &node : row->nodes)
-          addLast(*byNode_.insert(keyOf(equation.place, node.primitive)).first, primal->second);
-      primals_.push_back({row, equation.place, equation.ins, equation.outs});
-      for (const std::vector<ValueId> *list : {&equation.ins, &equation.outs})
-        for (ValueId value : *list)
-          addOnce(*at_.insert(keyOf(equation.place, value)).first, primal->second);
-    }
-    Primal &found = primals_[primal->second];
-    (equation.isCopy ? found.copies : found.originals).push_back(id);
+    PrimalId primal = primalOf_[id] = knownPrimal(all_[id]);
+    if (primal == kNone)
+      primal = primalOf_[id] = addPrimal(all_[id]);
+    (all_[id].isCopy ? primals_[primal].copies : primals_[primal].originals).push_back(id);
   }
   for (PrimalId id = 0; id < primals_.size(); ++id)
     for (ValueId out : primals_[id].outs)
       addOnce(*at_.insert(keyOf(primals_[id].place, tangentOf(out))).first, id);
+}
+
+/// The primal of an equation before that computes the same; or none.
+PrimalId Transposition::knownPrimal(const Equation &equation) const {
+  const std::vector<PrimalId> *alike =
+      equation.outs.empty() ? nullptr : at_.find(keyOf(equation.place, equation.outs[0]));
+  for (size_t i = 0; alike && i < alike->size(); ++i)
+    if (const Primal &primal = primals_[(*alike)[i]];
+        primal.primitive == equation.primitive && primal.outs == equation.outs)
+      return (*alike)[i];
+  return kNone;
+}
+
+PrimalId Transposition::addPrimal(const Equation &equation) {
+  auto id = PrimalId(primals_.size());
+  const Row *row = table_.row(equation.primitive);
+  primals_.push_back({row, equation.place, equation.primitive, equation.ins, equation.outs});
+  if (row)
+    for (const Node &node : row->nodes)
+      addLast(*byNode_.insert(keyOf(equation.place, node.primitive)).first, id);
+  for (const std::vector<ValueId> *list : {&equation.ins, &equation.outs})
+    for (ValueId value : *list)
+      addOnce(*at_.insert(keyOf(equation.place, value)).first, id);
+  return id;
 }
 
 // --- Tangents ------------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ private:
 struct Primal {
   const Row *row; ///< null if the table has none
   PlaceId place;
+  TextId primitive;
   const std::vector<ValueId> &ins, &outs;
   std::vector<EquationId> originals = {}, copies = {};
 };
@@ -111,6 +112,8 @@ private:
   using Lookup = const Cotangent *(Transposition::*)(ValueId) const;
 
   void findPrimals();
+  PrimalId knownPrimal(const Equation &equation) const;
+  PrimalId addPrimal(const Equation &equation);
   void propose(EquationId id);
   std::vector<PrimalId> plausible(EquationId id) const;
   void addMakersAt(PlaceId place, const Cotangent &of, std::vector<PrimalId> &found) const;
