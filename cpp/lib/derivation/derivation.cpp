@@ -63,7 +63,6 @@ private:
 
   /// Equations with their residuals; each original has its own.
   void collectPrimals() {
-    std::vector<std::vector<EquationId>> residuals;
     for (EquationId id = 0; id < all().size(); ++id) {
       if (all()[id].isDerived || all()[id].isCopy)
         continue;

@@ -139,14 +139,7 @@ void Equations::runFunction(Operation function, const Ids &arguments, Frame fram
 void Equations::runBlock(Block block, Operation parent, Frame &frame, Ids &yields) {
   for (Operation op : block.operations()) {
     Identifier name = op.name();
-    Ids ins;
-    for (ir::Value operand : op.operands()) {
-      ValueId *known = frame.numbers.find(operand.opaque());
-      ValueId value = known ? *known : newValue(operand);
-      if (!known)
-        *frame.numbers.insert(operand.opaque()).first = value;
-      ins.push_back(frame.branches.empty() ? value : chosen(value, frame));
-    }
+    Ids ins = operandsOf(op, frame);
     if (name == ids_.funcReturn || name == ids_.stablehloReturn || name == ids_.sdyReturn) {
       yields = std::move(ins);
       return;
@@ -154,92 +147,107 @@ void Equations::runBlock(Block block, Operation parent, Frame &frame, Ids &yield
     if (numLeft_ == 0)
       return;
     --numLeft_;
-    if (name == barrier_ && ins.size() == size_t(op.results().size())) {
-      for (ir::Value result : op.results())
-        *frame.numbers.insert(result.opaque()).first = ins[size_t(result.number())];
-      continue;
-    }
-    if (name == ids_.constant && op.results().size() == 1) {
-      std::vector<uint64_t> key{bits(op.attr("value").opaque()), bits(op.results()[0].type().ptr)};
-      ValueId value = numberOf(key, op.results()[0]);
-      values[value].isConstant = true;
-      *frame.numbers.insert(op.results()[0].opaque()).first = value;
-      continue;
-    }
-    const Origin &origin = provenance_.of(op, parent);
-    bool isBranching = (name == ids_.caseOp || name == ids_.ifOp) && ins.size() == 1;
-    bool isLoop = name == ids_.whileOp && op.regions().size() == 2 &&
-                  ins.size() == size_t(op.results().size());
-    bool isSite = name == ids_.funcCall || name == manual_ || isBranching || isLoop;
-    if (isSite) {
-      Site site;
-      site.op = op;
-      site.parent = frame.site;
-      site.place = placeOf(frame.place, origin);
-      site.sourceKey = origin.sourceKey;
-      site.primitive = origin.primitive;
-      site.isCopy = frame.isCopy || origin.rematted;
-      site.isDerived = frame.isDerived || origin.transposed;
-      site.isBeyondTable = isHigherOrder(origin);
-      site.ins = ins;
-      runSite(op, ins, site, frame);
-      continue;
-    }
-    Ids outs = number(op, ins, origin, frame);
-    for (ir::Value result : op.results())
-      *frame.numbers.insert(result.opaque()).first = outs[size_t(result.number())];
-    addTo(op, ins, outs, origin, frame);
+    if (name == barrier_ && ins.size() == size_t(op.results().size()))
+      bindResults(op, ins, frame);
+    else if (name == ids_.constant && op.results().size() == 1)
+      bindResults(op, {numberOfConstant(op)}, frame);
+    else
+      runOperation(op, ins, provenance_.of(op, parent), frame);
   }
 }
 
-void Equations::runSite(Operation op, const Ids &ins, const Site &site, Frame &frame) {
-  auto id = SiteId(sites.size());
-  sites.push_back(site);
-  if (frame.depth < kMaxDepth && op.name() != ids_.funcCall) {
-    Frame outer = {};
-    std::swap(outer.site, frame.site);
-    std::swap(outer.isDerived, frame.isDerived);
-    std::swap(outer.isCopy, frame.isCopy);
-    frame.site = id;
-    frame.isDerived = site.isDerived;
-    frame.isCopy = site.isCopy;
-    ++frame.depth;
-    if (op.name() == ids_.whileOp) {
-      runLoop(op, ins, id, frame);
-    } else if (op.name() == manual_) {
-      Block body = op.regions()[0].firstBlock();
-      bind(body, ins, frame);
-      Ids yields;
-      runBlock(body, op, frame, yields);
-      sites[id].outs = std::move(yields);
-    } else {
-      runBranches(op, ins, id, frame);
-    }
-    --frame.depth;
-    std::swap(outer.site, frame.site);
-    std::swap(outer.isDerived, frame.isDerived);
-    std::swap(outer.isCopy, frame.isCopy);
-  } else if (FlatSymbolRefAttr callee = op.attrOf<FlatSymbolRefAttr>("callee");
-             callee && frame.depth < kMaxDepth) {
-    if (Operation function = provenance_.calleeOf(op)) {
-      Frame inner;
-      inner.place = site.place;
-      inner.site = id;
-      inner.isDerived = site.isDerived;
-      inner.isCopy = site.isCopy;
-      inner.branches = frame.branches;
-      inner.depth = frame.depth + 1;
-      Ids outs;
-      runFunction(function, ins, std::move(inner), outs);
-      sites[id].outs = std::move(outs);
-    }
+Equations::Ids Equations::operandsOf(Operation op, Frame &frame) {
+  Ids ins;
+  for (ir::Value operand : op.operands()) {
+    ValueId *known = frame.numbers.find(operand.opaque());
+    ValueId value = known ? *known : newValue(operand);
+    if (!known)
+      *frame.numbers.insert(operand.opaque()).first = value;
+    ins.push_back(frame.branches.empty() ? value : chosen(value, frame));
   }
-  for (ir::Value result : op.results()) {
-    Ids &outs = sites[id].outs;
+  return ins;
+}
+
+void Equations::bindResults(Operation op, const Ids &outs, Frame &frame) {
+  for (ir::Value result : op.results())
+    *frame.numbers.insert(result.opaque()).first = outs[size_t(result.number())];
+}
+
+ValueId Equations::numberOfConstant(Operation op) {
+  ir::Value result = op.results()[0];
+  ValueId value = numberOf({bits(op.attr("value").opaque()), bits(result.type().ptr)}, result);
+  values[value].isConstant = true;
+  return value;
+}
+
+void Equations::runOperation(Operation op, const Ids &ins, const Origin &origin, Frame &frame) {
+  Identifier name = op.name();
+  bool isBranching = (name == ids_.caseOp || name == ids_.ifOp) && ins.size() == 1;
+  bool isLoop =
+      name == ids_.whileOp && op.regions().size() == 2 && ins.size() == size_t(op.results().size());
+  if (name == ids_.funcCall || name == manual_ || isBranching || isLoop) {
+    runSite(op, ins, origin, frame);
+    return;
+  }
+  Ids outs = number(op, ins, origin, frame);
+  bindResults(op, outs, frame);
+  addTo(op, ins, outs, origin, frame);
+}
+
+void Equations::runSite(Operation op, const Ids &ins, const Origin &origin, Frame &frame) {
+  auto id = SiteId(sites.size());
+  Site &site = sites.emplace_back();
+  site.op = op;
+  site.parent = frame.site;
+  site.place = placeOf(frame.place, origin);
+  site.sourceKey = origin.sourceKey;
+  site.primitive = origin.primitive;
+  site.isCopy = isInCopy(frame) || origin.rematted;
+  site.isDerived = isInDerived(frame) || origin.transposed;
+  site.isBeyondTable = isHigherOrder(origin);
+  site.ins = ins;
+  if (frame.depth < kMaxDepth && op.name() == ids_.funcCall)
+    runCall(op, ins, id, frame);
+  else if (frame.depth < kMaxDepth)
+    runRegions(op, ins, id, frame);
+  Ids &outs = sites[id].outs;
+  for (ir::Value result : op.results())
     if (size_t(result.number()) >= outs.size())
       outs.push_back(newValue(result));
-    *frame.numbers.insert(result.opaque()).first = outs[size_t(result.number())];
+  bindResults(op, outs, frame);
+}
+
+void Equations::runCall(Operation op, const Ids &ins, SiteId site, const Frame &frame) {
+  Operation function =
+      op.attrOf<FlatSymbolRefAttr>("callee") ? provenance_.calleeOf(op) : Operation();
+  if (!function)
+    return;
+  Frame inner;
+  inner.place = sites[site].place;
+  inner.site = site;
+  inner.branches = frame.branches;
+  inner.depth = frame.depth + 1;
+  Ids outs;
+  runFunction(function, ins, std::move(inner), outs);
+  sites[site].outs = std::move(outs);
+}
+
+void Equations::runRegions(Operation op, const Ids &ins, SiteId site, Frame &frame) {
+  frame.site = site;
+  ++frame.depth;
+  if (op.name() == ids_.whileOp) {
+    runLoop(op, ins, site, frame);
+  } else if (op.name() == manual_) {
+    Block body = op.regions()[0].firstBlock();
+    bind(body, ins, frame);
+    Ids yields;
+    runBlock(body, op, frame, yields);
+    sites[site].outs = std::move(yields);
+  } else {
+    runBranches(op, ins, site, frame);
   }
+  --frame.depth;
+  frame.site = sites[site].parent;
 }
 
 /// What a round puts into a stack, if that is what it yields for `argument`.
@@ -255,7 +263,7 @@ ValueId Equations::stackedIn(ValueId yielded, ValueId argument) const {
 void Equations::runLoop(Operation op, const Ids &ins, SiteId site, Frame &frame) {
   Block body = op.regions()[1].firstBlock(), condition = op.regions()[0].firstBlock();
   Operation end = body.terminator();
-  bool emits = frame.isDerived && !frame.isCopy;
+  bool emits = isInDerived(frame) && !isInCopy(frame);
   Ids arguments;
   for (ir::Value argument : body.arguments()) {
     auto i = size_t(argument.number());
@@ -325,7 +333,7 @@ Equations::Ids Equations::number(Operation op, const Ids &ins, const Origin &ori
     values[sliced_[ins[0]]].type = op.results()[0].type().ptr;
     return {sliced_[ins[0]]};
   }
-  bool emits = (frame.isDerived || origin.transposed) && !frame.isCopy && !origin.rematted;
+  bool emits = (isInDerived(frame) || origin.transposed) && !isInCopy(frame) && !origin.rematted;
   bool allConstant = true, anyConstant = false, anyLinear = false;
   for (ValueId in : ins) {
     allConstant &= values[in].isConstant;
@@ -370,8 +378,8 @@ void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origi
                       const Frame &frame) {
   const void *location = op.location().opaque();
   bool isResult = analysis::isLoweredTo(provenance_.text(origin.primitive), op.name().str());
-  bool isCopy = frame.isCopy || origin.rematted;
-  bool isDerived = (frame.isDerived || origin.transposed) && !isCopy;
+  bool isCopy = isInCopy(frame) || origin.rematted;
+  bool isDerived = (isInDerived(frame) || origin.transposed) && !isCopy;
   Equation *last = equations.empty() ? nullptr : &equations.back();
   auto isUsed = [&](ValueId in) { return contains(last->outs, in) || roots_.count(in); };
   bool joins = last && last->location == location && last->site == frame.site && !last->hasResult &&

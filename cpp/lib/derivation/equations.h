@@ -82,7 +82,6 @@ private:
     ir::PointerMap<ValueId> numbers;
     PlaceId place = 0;
     SiteId site = kNone;
-    bool isDerived = false, isCopy = false;
     std::vector<std::pair<ValueId, size_t>> branches; ///< predicates, and which branch it is in
     size_t depth = 0;
   };
@@ -91,7 +90,10 @@ private:
   void bind(ir::Block block, const Ids &numbers, Frame &frame);
   void runFunction(ir::Operation function, const Ids &arguments, Frame frame, Ids &results);
   void runBlock(ir::Block block, ir::Operation parent, Frame &frame, Ids &yields);
-  void runSite(ir::Operation op, const Ids &ins, const Site &site, Frame &frame);
+  void runOperation(ir::Operation op, const Ids &ins, const analysis::Origin &origin, Frame &frame);
+  void runSite(ir::Operation op, const Ids &ins, const analysis::Origin &origin, Frame &frame);
+  void runCall(ir::Operation op, const Ids &ins, SiteId site, const Frame &frame);
+  void runRegions(ir::Operation op, const Ids &ins, SiteId site, Frame &frame);
   void runLoop(ir::Operation op, const Ids &ins, SiteId site, Frame &frame);
   void runBranches(ir::Operation op, const Ids &ins, SiteId site, Frame &frame);
   void addTo(ir::Operation op, const Ids &ins, const Ids &outs, const analysis::Origin &origin,
@@ -100,6 +102,15 @@ private:
   void mergeExpanded();
   size_t lengthOf(const Expansion &expansion, size_t first) const;
 
+  Ids operandsOf(ir::Operation op, Frame &frame);
+  void bindResults(ir::Operation op, const Ids &outs, Frame &frame);
+  ValueId numberOfConstant(ir::Operation op);
+  bool isInDerived(const Frame &frame) const {
+    return frame.site != kNone && sites[frame.site].isDerived;
+  }
+  bool isInCopy(const Frame &frame) const {
+    return frame.site != kNone && sites[frame.site].isCopy;
+  }
   ValueId newValue(ir::Value value, bool isLinear = false);
   ValueId numberOf(const std::vector<uint64_t> &key, ir::Value value);
   ValueId chosen(ValueId value, const Frame &frame) const;
