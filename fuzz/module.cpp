@@ -331,10 +331,10 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FuzzedDataProvider input(data, size);
   const char *pipeline = input.PickValueInArray(kPipelines);
-  // Pairing counts on what StableHLO's verifier checks of loops and branches, and upstream's MLIR
-  // has no StableHLO.
-  bool pairs = std::string_view(pipeline).find("autodiff") != std::string_view::npos;
-  std::string text = Writer(input, !pairs).write();
+  // Derivation counts on what StableHLO's verifier checks of loops and branches, and upstream's
+  // MLIR has no StableHLO.
+  bool derives = std::string_view(pipeline).find("autodiff") != std::string_view::npos;
+  std::string text = Writer(input, !derives).write();
   MlirContext context = fuzz::makeContext();
   if (MlirOperation module = fuzz::parseModule(context, text); module.ptr) {
     check(module, pipeline);

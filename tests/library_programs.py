@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of the public functions of JAX's libraries, for measuring that nothing is derived wrongly.
 
-Nobody wrote these functions with the pairing in mind. Each is tried with a list of arguments, and what can be differentiated is
+Nobody wrote these functions with derivation in mind. Each is tried with a list of arguments, and what can be differentiated is
 put into small programs that call it at several lines, repeatedly at one, and in a function that is batched, checkpointed or run
 by a loop, so that many a pair is possible.
 
@@ -32,8 +32,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+import derivation_programs
 import ground_truth
-import pairing_programs
 import random_sources
 from ground_truth import Program
 
@@ -278,7 +278,7 @@ def _has_gradient(expression: str) -> bool:
     names = dict(NAMES)
     exec(f"def loss(x):\n    return put_into(jnp.zeros((4, 8)), {expression.format('x')}).sum()", names)
     try:
-        jaxpr = jax.make_jaxpr(jax.grad(names["loss"]))(pairing_programs.X)
+        jaxpr = jax.make_jaxpr(jax.grad(names["loss"]))(derivation_programs.X)
     except Exception:  # whatever a function has against the arguments that are tried
         return False
     return any("transpose(" in str(eqn.source_info.name_stack) for eqn in jaxpr.eqns)
@@ -306,7 +306,7 @@ def program(expression: str, layout: str, transform: str) -> Program:
     texts = {"a": expression.format("y"), "b": b, "c": expression.format("z"), "d": expression.format("jnp.sin(z)")}
     source, names = LAYOUTS[layout].format(**texts), dict(NAMES)
     exec(compile(source, "/library/program.py", "exec"), names)
-    arguments = (pairing_programs.X, pairing_programs.W, pairing_programs.V)
+    arguments = (derivation_programs.X, derivation_programs.W, derivation_programs.V)
     return Program(names["program"], arguments, random_sources.TRANSFORMS[transform], runs_repeatedly=layout == "unrolled")
 
 

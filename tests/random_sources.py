@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs as source text, each operation with a line of its own, for measuring how well operations are paired."""
+"""Random programs as source text, each operation with a line of its own, for measuring what is derived wrongly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-import pairing_programs
+import derivation_programs
 from ground_truth import Program
 
 UNARY = (
@@ -95,11 +95,11 @@ ENDS = ("{0}.sum()", "({0} ** 2).mean()", "jnp.sin({0}).sum()", "{0}.max()", "jn
 TRANSFORMS = {
     transform.__name__: transform
     for transform in (
-        pairing_programs.everything,
-        pairing_programs.each,
-        pairing_programs.of_batch,
-        pairing_programs.hessian_vector,
-        pairing_programs.second_gradient,
+        derivation_programs.everything,
+        derivation_programs.each,
+        derivation_programs.of_batch,
+        derivation_programs.hessian_vector,
+        derivation_programs.second_gradient,
     )
 }
 # A call of the function `f` that makes `y` of `a`; `g` is another function.
@@ -177,4 +177,4 @@ def program(seed: int, transform: str) -> Program:
     """The random program of that number; the same in every process."""
     names: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax}
     exec(compile(_Writer(seed).source(), f"/random/{seed}.py", "exec"), names)
-    return Program(names["program"], (pairing_programs.X, pairing_programs.W, pairing_programs.V), TRANSFORMS[transform])
+    return Program(names["program"], (derivation_programs.X, derivation_programs.W, derivation_programs.V), TRANSFORMS[transform])

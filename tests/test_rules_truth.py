@@ -13,9 +13,9 @@ from collections import defaultdict
 import jax
 import pytest
 
+import derivation_programs
 import ground_truth
 import hlotag
-import pairing_programs
 from decoder_programs import DECODERS
 from ground_truth import KEY, Program
 from programs import FORWARD_MODE, PROGRAMS, TRANSFORMS
@@ -75,7 +75,7 @@ def test_so_they_have_in_every_program(name, transform):
     check(of_programs(name, transform))
 
 
-MODELS = {k: p for k, p in (ground_truth.PROGRAMS | DECODERS | pairing_programs.DEVELOPMENT).items() if "40" not in k}
+MODELS = {k: p for k, p in (ground_truth.PROGRAMS | DECODERS | derivation_programs.DEVELOPMENT).items() if "40" not in k}
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ TAIL = """
   [design_notes.md](design_notes.md)), deeper text is refused.
 - XLA's own threads have stack for some 200 regions in each other, and the process ends beyond that: `hlotag audit` refuses a module with
   operations nested more than 128 deep.
-- Pairing forward with backward operations relies on what StableHLO's verifier checks of loops and branches. Where StableHLO is not registered
+- Finding what autodiff derived relies on what StableHLO's verifier checks of loops and branches. Where StableHLO is not registered
   (under `mlir-opt`), a `while` or `case` whose region has no terminator may end the process; the fuzz target leaves these out.
 - A pipeline that ends in `hlotag-verify` forgets which keys the program took away; running a rule again gives them again.
 """

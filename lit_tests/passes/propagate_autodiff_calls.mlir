@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: hlotag-opt %s --hlotag-propagate-autodiff | FileCheck %s
 
-// Functions are paired through their calls: what says `transpose` is the caller.
+// What a function stems from is found through its calls: what says `transpose` is the caller.
 
 // CHECK-LABEL: func.func @main
 func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More programs for measuring how well backward operations are paired.
+"""More programs for measuring how much of what autodiff derived is found.
 
 Those in `DEVELOPMENT` were looked at while the analysis was written. Those in `HELD_OUT` never were: only their totals.
 
-`python tests/pairing_programs.py [program ...]` prints the table of both.
+`python tests/derivation_programs.py [program ...]` prints the table of both.
 """
 
 from __future__ import annotations
