@@ -212,11 +212,10 @@ def _make(
 
 
 def _hands_on(pipeline: str) -> bool:
-    """Whether `pipeline` may hand entries to what autodiff derives: with a rule, those of rules; unless told so, all."""
+    """Whether rules of `pipeline` may reach what autodiff derives."""
     elements = [(name, element) for name, element, _ in _core.pipeline_elements(pipeline)]
     has_rules = any(name == "hlotag-attach" != element for name, element in elements)
-    seeds = [element for name, element in elements if name == "hlotag-propagate-autodiff"]
-    return any(has_rules or "seeds=attached" not in element for element in seeds)
+    return has_rules and any(name == "hlotag-propagate-autodiff" for name, _ in elements)
 
 
 def _complete(pipeline: str) -> str:
