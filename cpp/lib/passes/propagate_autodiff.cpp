@@ -40,7 +40,7 @@ const PassInfo &PropagateAutodiff::staticInfo() {
       "hlotag-propagate-autodiff", "HlotagPropagateAutodiff",
       "Hand entries from forward operations to the backward operations derived from them",
       R"(Autodiff gives a backward operation the scope and source line of the forward operation it was
-derived from, but not its frontend attributes. Where marks had identities, in a program of the stage, this
+derived from, but not its frontend attributes. Where marks had identities, in a stage with rules, this
 pass looks up which operations belong to one equation, and hands entries to all that derive from it.
 Elsewhere it derives the operation from the module alone, by replaying the transposition: for each primitive
 a table lists the operations and operands of its derivative. If scope, line and data flow leave one equation,
