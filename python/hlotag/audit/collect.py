@@ -72,6 +72,12 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     Raises:
         ArgumentError: `fun` is something else, or arguments are given for what takes none.
         ParseError: The folder holds no modules of XLA's.
+
+    Examples:
+        >>> with hlotag.stage():
+        ...     audit = hlotag.audit(lambda x: hlotag.tag(x @ x, {"layer": "1"}), jnp.ones((4, 4)))
+        >>> [str(tag.state) for tag in audit.tags]
+        ['kept']
     """
     import jax.stages
 

@@ -64,8 +64,8 @@ def enable(
       IncompatibleJaxlibError: this jaxlib cannot run the passes.
 
     Examples:
-      >>> hlotag.enable(rules=[hlotag.Rule({"group": "1"}, op="dot_general")])
-      >>> 'group = "1"' in jax.jit(jnp.dot).lower(jnp.ones(4), jnp.ones(4)).as_text()
+      >>> hlotag.enable(rules=[hlotag.Rule({"layer": "1"}, op="dot_general")])
+      >>> 'layer = "1"' in jax.jit(jnp.dot).lower(jnp.ones(4), jnp.ones(4)).as_text()
       True
       >>> hlotag.disable()
     """
@@ -125,10 +125,10 @@ def stage(
         call.
 
     Examples:
-      >>> @hlotag.stage(rules=[hlotag.Rule({"group": "1"}, op="sine")])
+      >>> @hlotag.stage(rules=[hlotag.Rule({"layer": "1"}, op="sine")])
       ... def text():
       ...     return jax.jit(jnp.sin).lower(1.0).as_text()
-      >>> 'group = "1"' in text()
+      >>> 'layer = "1"' in text()
       True
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}

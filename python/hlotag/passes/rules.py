@@ -154,7 +154,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
 
     Examples:
       >>> from pathlib import Path
-      >>> _ = Path("rules.toml").write_text('[[rule]]\nop = "sine"\nattrs = {group = "1"}')
+      >>> _ = Path("rules.toml").write_text('[[rule]]\nop = "sine"\nattrs = {layer = "1"}')
       >>> hlotag.load_rules("rules.toml")[0].op
       'sine'
     """

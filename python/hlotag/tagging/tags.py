@@ -43,8 +43,8 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
 
     Examples:
       >>> with hlotag.stage():
-      ...     program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), group=1)).lower(1.0)
-      >>> 'frontend_attributes = {group = "1"}' in program.as_text()
+      ...     program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), layer=1)).lower(1.0)
+      >>> 'frontend_attributes = {layer = "1"}' in program.as_text()
       True
     """
     if x is None:
@@ -69,10 +69,10 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
 
     Examples:
       >>> def loss(x):
-      ...     return hlotag.tag(jnp.sin(x), {"group": "1"}, grad={"group": "2"})
+      ...     return hlotag.tag(jnp.sin(x), {"layer": "1"}, grad={"layer": "2"})
       >>> with hlotag.stage():
       ...     gradient = jax.jit(jax.grad(loss)).lower(1.0)
-      >>> 'group = "2"' in gradient.as_text()
+      >>> 'layer = "2"' in gradient.as_text()
       True
     """
     metadata = as_metadata(attrs)
