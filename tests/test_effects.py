@@ -177,6 +177,14 @@ def test_a_copy_into_the_hosts_memory(space):
     assert effect.evidence.startswith(expected)
 
 
+def test_an_operation_without_the_copy_that_another_one_has():
+    key = ', frontend_attributes={_xla_buffer_placement="pinned_host"}'
+    there = "f32[8,8]{1,0:S(5)}"
+    copy = f"s = ({there}, {F32}, u32[]) copy-start(n)", f"d = {there} copy-done(s)"
+    effect = effect_of(entry(f"n = {F32} negate(p){key}", f"m = {F32} tanh(p){key}", *copy, f"ROOT b = {F32} copy(m)"), "tpu")
+    assert (effect.obeyed, effect.evidence) == (False, "no move into the host's memory (S(5)) for 1 operation: tanh")
+
+
 def fused(*lines: str) -> str:
     return "\n".join(["f {", f" q = {F32} parameter(0)", *(f" {line}" for line in lines), "}\n\n"])
 

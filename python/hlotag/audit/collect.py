@@ -304,7 +304,7 @@ def _finish(
         tags=tags_found,
         strays=found.strays,
         dropped=dropped,
-        effects=effects.find(tags_found, {**inlined, **found.main}, captures[-1].modules, platform),
+        effects=effects.find(tags_found, ops, {**inlined, **found.main}, captures[-1].modules, platform),
         platform=platform,
         stages=list(Stage),
         notes=[] if dump else [_NOT_DUMPED],

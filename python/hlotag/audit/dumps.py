@@ -227,7 +227,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         ops=program.ops,
         tags=tags,
         strays=found.strays,
-        effects=effects.find(tags, found.main, [last], platform),
+        effects=effects.find(tags, program.ops, found.main, [last], platform),
         platform=platform,
         stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
         notes=notes,

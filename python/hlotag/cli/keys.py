@@ -115,7 +115,8 @@ def _consumer(key: Key) -> str:
     """The compilers that were seen to read it, and those that are only said to."""
     if key.reserved or not key.readers:
         return key.consumer
-    return "; ".join(filter(None, (", ".join(key.seen), key.unseen and f"not seen: {', '.join(key.unseen)}")))
+    unseen = f"not seen: {', '.join(key.unseen)}" if key.unseen else ""
+    return "; ".join(filter(None, (", ".join(key.seen), unseen)))
 
 
 def markdown(keys: Sequence[Key]) -> str:

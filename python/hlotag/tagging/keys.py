@@ -459,7 +459,7 @@ def meant(name: str, text: str) -> str:
       known.
     """
     misspelt, shortened = _alike(name) if name not in _registered else ((), ())
-    return next((key.name for key in (*misspelt, *shortened) if key in misspelt or key.values.allow(text)), "")
+    return next((key.name for key in (*misspelt, *shortened) if key in misspelt or (key.values and key.values.allow(text))), "")
 
 
 @functools.lru_cache(maxsize=4096)

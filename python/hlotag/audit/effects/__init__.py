@@ -9,8 +9,9 @@ from typing import Any
 from hlotag.audit.effects import collectives, fusions, placement, scheduling, structure
 from hlotag.audit.effects.schedule import Schedule
 from hlotag.audit.effects.verdict import Member, Verdict
-from hlotag.audit.model import Effect, Tag
+from hlotag.audit.model import Effect, Op, Tag
 from hlotag.hlo import HloModule
+from hlotag.hlo.module import Instruction
 from hlotag.tagging import keys
 
 Judge = Callable[[Sequence[Member], Schedule, str], Verdict]
@@ -31,12 +32,17 @@ JUDGES: Mapping[str, Judge] = {
 
 
 def find(
-    tags: Sequence[Tag], instructions: Mapping[int, Sequence[Any]], modules: Sequence[HloModule], platform: str
+    tags: Sequence[Tag],
+    ops: Sequence[Op],
+    instructions: Mapping[int, Sequence[Any]],
+    modules: Sequence[HloModule],
+    platform: str,
 ) -> tuple[Effect, ...]:
     """Looks for the effect of each key that some compiler reads.
 
     Args:
         tags: Of an audit.
+        ops: Of the audit, by id.
         instructions: By operation, the instructions that it became, or that are named as these are.
         modules: The optimized module; the first is looked at that has all of the instructions, else the last.
         platform: What it was compiled for, as JAX calls it.
@@ -52,11 +58,18 @@ def find(
             by_tag.setdefault((key, tag.value), []).append(tag)
     if not by_tag:
         return ()
-    wanted = {tag.op.id: instructions.get(tag.op.id, ()) for found in by_tag.values() for tag in found}
-    schedule = _first_with({i.name for became in wanted.values() for i in became}, modules)
-    names = {op: [i for b in became if (i := schedule.by_name.get(b.name)) is not None] for op, became in wanted.items()}
+    near = {tag.op.id: list(tag.op.operands) for found in by_tag.values() for tag in found}
+    for op in ops:
+        for operand in near.keys() & set(op.operands):
+            near[operand].append(op.id)
+    schedule = _first_with({i.name for op in near for i in instructions.get(op, ())}, modules)
+
+    def became(*found: int) -> list[Instruction]:
+        names = [i.name for op in found for i in instructions.get(op, ())]
+        return [schedule.by_name[name] for name in names if name in schedule.by_name]
+
     return tuple(
-        _effect(key, value, [Member(tag, names[tag.op.id]) for tag in found], schedule, backend)
+        _effect(key, value, [Member(tag, became(tag.op.id), became(*near[tag.op.id])) for tag in found], schedule, backend)
         for (key, value), found in by_tag.items()
     )
 

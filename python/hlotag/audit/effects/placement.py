@@ -11,6 +11,7 @@ from hlotag.hlo.module import Instruction
 
 # What writes one of its operands' memory spaces into another; fusions do it on GPU.
 _MOVES = {"async-start", "copy", "copy-start", "custom-call", "dynamic-slice", "dynamic-update-slice", "fusion"}
+_LISTED = 4
 _TO_HOST = ("pinned_host", "unpinned_host")
 _THREADS = {"host": "host", "sparse": "sparsecore", "sparseoffload": "sparsecore", "dense": "main"}
 
@@ -39,16 +40,34 @@ def _threads(instruction: Instruction) -> set[str]:
 
 
 def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """A placement: the module is to have copies into, or out of, the host's memory. They are counted, not told apart."""
+    """A placement: for each member the module is to have a move of its value into, or out of, the host's memory.
+
+    A move is a member's if it is next to what the member or its neighbours became. One that is nobody's may be any member's.
+    """
     to_host = value in _TO_HOST
     moves = [i for i in schedule.scheduled() if i.opcode in _MOVES and _crosses(i, to_host) and schedule.runners(i) == [i]]
+    near = {move: schedule.next_to(move, before=to_host) for move in moves}
+    owners: dict[Instruction, list[Member]] = {}
+    without = []
+    for member in members:
+        around = {runner for i in (*member.instructions, *member.neighbours) for runner in schedule.runners(i)}
+        own = [move for move in moves if not around.isdisjoint(near[move])]
+        owners.update((move, [*owners.get(move, ()), member]) for move in own)
+        without += [] if own else [member]
     where = f"{'into' if to_host else 'out of'} the host's memory (S({HOST_MEMORY}))"
-    asked = count(len(members), "operation")
-    if moves:
-        return Verdict(True, f"{count(len(moves), 'move')} {where} for {asked}: {names(moves)}")
-    return Verdict(
-        False, f"no move {where} for {asked}", "XLA found the value where it was asked for, or simplified the move away"
-    )
+    if without and len(owners) == len(moves):
+        places = dict.fromkeys(member.tag.op.source or member.tag.op.name for member in without)
+        why = "XLA found the value where it was asked for, or simplified the move away"
+        return Verdict(False, f"no move {where} for {count(len(without), 'operation')}: {', '.join(places)}", why)
+    told = ", ".join(_told(move, owners.get(move, ())) for move in moves[:_LISTED])
+    more = f" and {len(moves) - _LISTED} more" if len(moves) > _LISTED else ""
+    return Verdict(True, f"{count(len(moves), 'move')} {where} for {count(len(members), 'operation')}: {told}{more}")
+
+
+def _told(move: Instruction, owners: Sequence[Member]) -> str:
+    """`copy-start.4 (step.py:60)`."""
+    places = dict.fromkeys(member.tag.op.source for member in owners if member.tag.op.source)
+    return f"{move.name} ({', '.join(places)})" if places else move.name
 
 
 def _crosses(instruction: Instruction, to_host: bool) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Computation, Instruction
+from hlotag.hlo.opcodes import Kind, kind_of
 
 HOST_MEMORY = 5  # XLA's `Layout::kHostMemorySpace`.
 
@@ -33,10 +34,13 @@ class Schedule:
     def __init__(self, module: HloModule) -> None:
         self.by_name: dict[str, Instruction] = {}
         self._callers: dict[int, list[Instruction]] = {}
+        self._users: dict[Instruction, list[Instruction]] = {}
         for instruction in module.instructions():
             self.by_name[instruction.name] = instruction
             for called in instruction.called_ids:
                 self._callers.setdefault(called, []).append(instruction)
+            for operand in instruction.operands:
+                self._users.setdefault(operand, []).append(instruction)
         self._sequences = {s.computation_id: list(s.sequence.instruction_ids) for s in module.proto.schedule.sequences}
         if not self._sequences:
             fused = {c for i in module.instructions() if i.opcode == "fusion" for c in i.called_ids}
@@ -64,6 +68,14 @@ class Schedule:
         """The place of a scheduled instruction in its computation."""
         self.sequence(instruction.computation.id)
         return self._positions[instruction.computation.id][instruction]
+
+    def next_to(self, instruction: Instruction, *, before: bool) -> dict[Instruction, None]:
+        """The instruction, and those that make its operands, or use its result, glue between them left out."""
+        found: dict[Instruction, None] = {instruction: None}
+        for at in found_while_growing(found):
+            if at is instruction or is_glue(at) or at.opcode == "async-done":
+                found.update(dict.fromkeys(at.operands if before else self._users.get(at, ())))
+        return found
 
     def around(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and those that run it, innermost first: fusions, calls, asynchronous pairs, loops."""
@@ -126,6 +138,11 @@ def found_while_growing(found: dict[Instruction, None]) -> Iterator[Instruction]
 def is_passive(instruction: Instruction) -> bool:
     """Whether nothing is computed: glue, or a copy that the compiler itself begins early."""
     return instruction.opcode in _PASSIVE
+
+
+def is_glue(instruction: Instruction) -> bool:
+    """Whether the instruction only hands values on, copies included."""
+    return is_passive(instruction) or (kind_of(instruction.opcode) == Kind.GLUE and not instruction.called_ids)
 
 
 def thread(computation: Computation) -> str:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from hlotag.audit.effects.schedule import Schedule, is_passive
+from hlotag.audit.effects.schedule import Schedule, is_glue, is_passive
 from hlotag.audit.effects.verdict import Member, Verdict, count, gone, names, present
 from hlotag.audit.model import TagState
 from hlotag.hlo.module import Instruction
-from hlotag.hlo.opcodes import Kind, kind_of
+from hlotag.hlo.opcodes import kind_of
 
 _BEGINS, _ENDS = "-start", "-done"
 
@@ -51,7 +51,7 @@ def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruc
     runs = [[order[0]]]
     for before, after in itertools.pairwise(order):
         between = sequence[schedule.position(before) + 1 : schedule.position(after)]
-        if all(map(_is_glue, between)):
+        if all(map(is_glue, between)):
             runs[-1].append(after)
         else:
             runs.append([after])
@@ -110,19 +110,15 @@ def _dependences(ends: Sequence[Instruction], group: set[Instruction], schedule:
     after: dict[Instruction, Instruction | None] = dict.fromkeys(ends)
     for instruction in sequence:
         if found := [after[i] for i in instruction.operands if i in after]:
-            foreign = None if instruction in group or _is_glue(instruction) else instruction
+            foreign = None if instruction in group or is_glue(instruction) else instruction
             after[instruction] = next(filter(None, found), foreign)
     before: dict[Instruction, Instruction | None] = dict.fromkeys(ends)
     for instruction in reversed(sequence):
         if instruction in before:
-            foreign = None if instruction in group or _is_glue(instruction) else instruction
+            foreign = None if instruction in group or is_glue(instruction) else instruction
             through = foreign or before[instruction]
             before.update((i, through or before.get(i)) for i in instruction.operands)
     return {i: through for i in group if (through := after.get(i) or before.get(i))}
-
-
-def _is_glue(instruction: Instruction) -> bool:
-    return is_passive(instruction) or (kind_of(instruction.opcode) == Kind.GLUE and not instruction.called_ids)
 
 
 def _is_half(instruction: Instruction, ending: str) -> bool:

@@ -19,10 +19,12 @@ class Member(NamedTuple):
     Attributes:
         tag: The tag.
         instructions: What the operation became; empty if nothing is left of it.
+        neighbours: What the operations became that made its operands, or use its result.
     """
 
     tag: Tag
     instructions: Sequence[Instruction]
+    neighbours: Sequence[Instruction]
 
 
 class Verdict(NamedTuple):
