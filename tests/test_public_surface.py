@@ -14,9 +14,9 @@ X = np.ones((2, 2), np.float32)
 
 def test_dir_has_public_names_only():
     names = dir(hlotag)
-    assert [name for name in names if name.startswith("_")] == ["__version__"]
+    assert not [name for name in names if name.startswith("_")]
     modules = {name for name in names if inspect.ismodule(getattr(hlotag, name))}
-    assert modules == {"audit", "xla"} and set(hlotag.__all__) == set(names) - {"__version__"}
+    assert modules == {"audit", "xla"} and set(hlotag.__all__) == set(names) and hlotag.__version__
 
 
 def test_types_of_results_are_public(monkeypatch):

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# The public names, and where they are defined. `__init__.py` reads this file too.
+
+from . import audit
+from . import xla as xla
+from .audit.collect import audit as audit  # noqa: F811  (the package, which can be called)
+from .audit.model import Effect as Effect
+from .audit.model import Op as Op
+from .audit.model import Step as Step
+from .audit.model import Tag as Tag
+from .audit.model import TagState as TagState
+from .audit.report import Problem as Problem
+from .audit.report import Report as Report
+from .audit.views import Audit as Audit
+from .errors import ArgumentError as ArgumentError
+from .errors import Diagnostic as Diagnostic
+from .errors import HlotagError as HlotagError
+from .errors import IncompatibleJaxlibError as IncompatibleJaxlibError
+from .errors import KeyIgnored as KeyIgnored
+from .errors import ParseError as ParseError
+from .errors import PassError as PassError
+from .errors import PassFailed as PassFailed
+from .errors import ScopeError as ScopeError
+from .errors import SlowHost as SlowHost
+from .errors import TagDropped as TagDropped
+from .errors import TagError as TagError
+from .errors import UnsupportedError as UnsupportedError
+from .errors import XlaError as XlaError
+from .lowering.dump import dump_to as dump_to
+from .lowering.hlo_stage import Record as Record
+from .lowering.hlo_stage import recorded as recorded
+from .lowering.staging import disable as disable
+from .lowering.staging import enable as enable
+from .lowering.staging import stage as stage
+from .passes.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
+from .passes.pipeline import PassInfo as PassInfo
+from .passes.pipeline import PassOption as PassOption
+from .passes.pipeline import list_passes as list_passes
+from .passes.pipeline import run_passes as run_passes
+from .passes.plugins import get_include as get_include
+from .passes.plugins import load_pass_plugin as load_pass_plugin
+from .passes.python_passes import register_pass as register_pass
+from .passes.rules import Rule as Rule
+from .passes.rules import load_rules as load_rules
+from .tagging.calls import fuse_limit as fuse_limit
+from .tagging.calls import must_fuse_call as must_fuse_call
+from .tagging.calls import xla_metadata_call as xla_metadata_call
+from .tagging.calls import xla_metadata_call2 as xla_metadata_call2
+from .tagging.keys import Key as Key
+from .tagging.keys import register_key as register_key
+from .tagging.state import Stage as Stage
+from .tagging.state import active as active
+from .tagging.tags import set_xla_metadata as set_xla_metadata
+from .tagging.tags import tag as tag
+from .tagging.tags import tagged as tagged
+from .xla.computation import xla_computation as xla_computation
+
+__version__: str
