@@ -29,7 +29,7 @@ COMPUTED_BY = {
     "stablehlo.reshape": {"reshape", "bitcast", "copy", "broadcast", "transpose"},
     "stablehlo.transpose": {"transpose", "bitcast", "copy", "reshape"},
     "stablehlo.dot_general": {"convolution", "dot", "multiply", "add", "reduce", "custom-call"},
-    "stablehlo.convolution": {"convolution", "dot", "multiply", "custom-call"},
+    "stablehlo.convolution": {"convolution", "dot", "multiply", "custom-call", "reduce"},
     "stablehlo.slice": {"slice", "broadcast"},
     "stablehlo.reverse": {"reverse", "broadcast"},
     "stablehlo.pad": {"pad", "slice", "broadcast"},
@@ -39,7 +39,7 @@ COMPUTED_BY = {
     "stablehlo.dynamic_slice": {"dynamic-slice", "slice"},
     "stablehlo.divide": {"divide", "multiply"},
     "stablehlo.subtract": {"subtract", "add"},
-    "stablehlo.scatter": {"scatter", "dynamic-update-slice"},
+    "stablehlo.scatter": {"scatter", "dynamic-update-slice", "select"},
     "stablehlo.gather": {"gather", "dynamic-slice"},
 }
 

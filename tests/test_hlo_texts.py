@@ -15,13 +15,14 @@ from jax.sharding import PartitionSpec as P
 
 from hlotag import _compat
 from hlotag.hlo import HloModule, join
+from hlotag.hlo.join import sources
 from hlotag.hlo.origins import Origins
 from hlotag.host.modules import copy_of
 
 X, W = np.ones((4, 8), np.float32), np.ones((8, 8), np.float32)
 
 
-def joined(function, text: str, *arguments) -> dict[str, list[str]]:
+def joined(function, text: str, *arguments, by=join) -> dict[str, list[str]]:
     """By instruction of HLO text, the names of its operations' values; `{sine}` there is the name of the only sine."""
     origins = Origins(copy_of(jax.jit(function).lower(*arguments).compiler_ir("stablehlo")))
     named: dict[str, str] = {}
@@ -32,7 +33,7 @@ def joined(function, text: str, *arguments) -> dict[str, list[str]]:
     for name, op_name in named.items():
         text = text.replace(f"{{{name}}}", f'metadata={{op_name="{op_name}"}}')
     names = list(named)
-    found = join(HloModule(_compat.hlo_from_text(text)), origins)
+    found = by(HloModule(_compat.hlo_from_text(text)), origins)
     return {instruction.name: [names[number] for number in numbers] for instruction, numbers in found.items()}
 
 
@@ -211,3 +212,27 @@ def test_a_collective_whose_parts_another_computation_multiplies_is_found():
     found = joined(f, PARTS, np.ones((32, 5), np.float32), np.ones((8, 7), np.float32))
     assert found["product"] == ["dot_general"]
     assert found["whole"] == ["reduce_scatter"]
+
+
+CALLED = """
+HloModule called
+ENTRY main {
+  x = f32[4,8] parameter(0)
+  w = f32[8,8] parameter(1)
+  product = f32[4,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, {dot_general}
+  ROOT expanded = f32[4,8] dot(product, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, {call}
+}
+"""
+
+
+def sources_of(module: HloModule, origins: Origins):
+    """As an audit joins them."""
+    return sources(module, origins.program, (origins.ids_of(i.op_name) for i in module.instructions()))
+
+
+@pytest.mark.parametrize("by", [join, sources_of])
+def test_what_is_named_after_a_call_is_not_what_the_call_takes(by):
+    """TPU's compiler makes products of an FFT, and names them after the call that holds it."""
+    found = joined(lambda x, w: jax.jit(jnp.sin)(x @ w), CALLED, X, W, by=by)
+    assert found["product"] == ["dot_general"]
+    assert found["expanded"] == []

@@ -138,8 +138,10 @@ nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes,
       return toTuples(ids);
     }
     std::vector<hlo::NumberedName> names;
-    for (nb::handle numbers : named)
+    for (nb::handle numbers : named) {
       names.push_back({nb::cast<hlo::Ids>(numbers), {}});
+      hlo::setCallsApart(names.back(), program);
+    }
     return toTuples(hlo::join(module, kinds, program, names));
   });
 }

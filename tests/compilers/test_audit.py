@@ -37,8 +37,6 @@ def test_the_modules_that_the_compiler_dumps_are_read(compiler, name):
 
 # By compiler and program, what the audit says of one tag with jax 0.10.2.
 _WRONG_IN_0_10 = {
-    ("1 v5e", "mlp"): "a product by a scalar's broadcast is merged with the broadcast, and the truth says kept",
-    ("4 v5e", "mlp"): "the same",
     ("4 h100", "rnn"): "a transpose that became part of a copy is folded away, and the truth says kept",
 }
 

@@ -516,20 +516,22 @@ private:
 
 } // namespace
 
-std::vector<NumberedName> readNames(const Module &module, const Program &program) {
-  std::vector<NumberedName> names;
-  names.reserve(module.instructions.size());
+void setCallsApart(NumberedName &named, const Program &program) {
   auto isCall = [&](int64_t number) {
     return program.names[program.operations.at(size_t(number)).name] == "func.call";
   };
+  std::copy_if(named.numbers.begin(), named.numbers.end(), std::back_inserter(named.callers),
+               isCall);
+  named.numbers.erase(std::remove_if(named.numbers.begin(), named.numbers.end(), isCall),
+                      named.numbers.end());
+}
+
+std::vector<NumberedName> readNames(const Module &module, const Program &program) {
+  std::vector<NumberedName> names;
+  names.reserve(module.instructions.size());
   for (const Module::Instruction &instruction : module.instructions) {
-    NumberedName named = readNumbers(instruction.opName, program.token);
-    // XLA inlines all calls: what is named after one is in its callee, and has no number itself.
-    std::copy_if(named.numbers.begin(), named.numbers.end(), std::back_inserter(named.callers),
-                 isCall);
-    named.numbers.erase(std::remove_if(named.numbers.begin(), named.numbers.end(), isCall),
-                        named.numbers.end());
-    names.push_back(std::move(named));
+    names.push_back(readNumbers(instruction.opName, program.token));
+    setCallsApart(names.back(), program);
   }
   return names;
 }

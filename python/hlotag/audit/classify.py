@@ -239,7 +239,7 @@ class _View:
 
     def step(self, number: int, key: str, value: str, live: Callable[[], set[int]], eliminated: Callable[[], Eliminated]) -> Step:
         main = self.matching.main.get(number, [])
-        bearing = [i for i in main if self.bears(i, key, value)]
+        bearing = [i for i in main if self.bears(i, key, value) and not self._is_borrowed(i, number, key, value)]
         if bearing:
             return self._there(number, key, main, bearing)
         if main := [i for i in main if not self._is_anothers(i, number)]:
@@ -262,7 +262,7 @@ class _View:
             for i in bearing
             if len(owners := self.matching.owners.get(i, ())) > 1
             for owner in owners
-            if owner != number and i in self.matching.main.get(owner, ())
+            if owner != number and i in self.matching.main.get(owner, ()) and self._is_proven(i, owner)
         }
         if shared:
             return Step(self.stage, TagState.MERGED, detail=f"with {len(shared)} more", instructions=names)
@@ -280,6 +280,16 @@ class _View:
         """Whether it relabels a value, and is named after another operation: it may be of either, if it has its tag."""
         named = self._named[instruction]
         return instruction.opcode in ("bitcast", "copy") and bool(named) and number not in named
+
+    def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
+        """Whether it has the tag of the product that it is named after: XLA gives it to the changes of shape around that."""
+        named = self._named[instruction]
+        products = [n for n in named if opcode_of(self._ops[n].name) == "dot"] if self._is_anothers(instruction, number) else []
+        return any((key, value) in self._tags.get(n, ()) for n in products)
+
+    def _is_proven(self, instruction: Any, number: int) -> bool:
+        """Whether more than data flow says that it computes an operation: what only helps several is of none of them."""
+        return number in self._named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY
 
     def _copies(self, number: int, instructions: list[Any], main: list[Any]) -> int:
         """As often as one of the operation's own kind is there; where it became others, as often as all of these are.

@@ -323,7 +323,7 @@ def _placed(op: Op, instructions: Sequence[Instruction], around: Mapping[int, st
 def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
     named = _named(module, read)
     found = sources(module, read.origins.program, (read.origins.ids_of(i.op_name) for i in module.instructions()))
-    joined = {i: _known(numbers, read) for i, numbers in found.items()}
+    joined = {i: _known(numbers, read) or named[i] for i, numbers in found.items()}  # A call is joined to nothing.
     callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
     return Capture(stage, module, named, joined, callers)
 

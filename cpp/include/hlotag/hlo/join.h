@@ -16,6 +16,10 @@ namespace hlotag::hlo {
 /// Reads the numbers in the names of all instructions.
 std::vector<NumberedName> readNames(const Module &module, const Program &program);
 
+/// Moves calls to the callers. XLA inlines all calls: an instruction that is named after one is in
+/// its callee, and has no number itself.
+void setCallsApart(NumberedName &named, const Program &program);
+
 /// Returns the numbers of each instruction's operations: its own first, then those that XLA merged
 /// into it. Empty for instructions without an operation: parameters, tuples, copies. Throws
 /// `std::out_of_range` if the program has no operation of a number.
