@@ -26,13 +26,32 @@ def test_the_range_is_the_same_everywhere():
         assert re.search(r"^jax(>=|==)", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("module", ["jax.experimental.xla_metadata", "jax._src.export"])
-def test_a_jax_that_lacks_what_we_use_is_refused_with_what_to_install(run_python, module):
-    code = f"import sys, jax; sys.modules[{module!r}] = None\nimport hlotag; hlotag.enable()"
+def test_a_jax_without_tags_is_refused_with_what_to_install(run_python):
+    code = "import sys, jax; sys.modules['jax.experimental.xla_metadata'] = None\nimport hlotag; hlotag.enable()"
     done = run_python(code)
     assert done.returncode == 1
     error = done.stderr[done.stderr.index("hlotag.errors.IncompatibleJaxlibError") :]
-    assert f"pip install '{REQUIREMENT}'" in error and module.rsplit(".", 1)[-1] in error
+    assert f"pip install '{REQUIREMENT}'" in error and "xla_metadata" in error
+
+
+@pytest.mark.parametrize("name", ["_src.export._export", "_src.core.pvary_p", "_src.xla_transform.PipelineStage"])
+def test_a_jax_that_lacks_what_we_use_leaves_its_own_tags(run_python, name):
+    module, _, part = name.rpartition(".")
+    code = f"""
+import jax, jax.numpy as jnp, jax.experimental.xla_metadata, jax._src.xla_transform, sys
+from jax.{module} import {part} as kept
+import jax.{module} as home
+del home.{part}
+sys.modules.pop("jax.{name}", None) and sys.modules.__setitem__("jax.{name}", None)
+import hlotag
+hlotag.enable()
+home.{part} = kept
+print(hlotag.active(), jax.jit(lambda x: hlotag.tag(jnp.sin(x), {{"k": "v"}})).lower(1.0).as_text())
+"""
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("None ") and 'k = "v"' in done.stdout
+    assert done.stderr.count("TagDropped") == 1 and part in done.stderr and f"pip install '{REQUIREMENT}'" in done.stderr
 
 
 def test_jaxs_private_api_is_used_in_one_place():

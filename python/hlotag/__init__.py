@@ -4,9 +4,24 @@
 `hlotag.enable()` is enough for programs that already use `jax.experimental.xla_metadata`.
 """
 
+from typing import Any
+
 import lazy_loader
 
 from hlotag._util.version import VERSION as __version__  # noqa: F401
 
 # The names of `__init__.pyi`, each imported on first use: `hlotag-opt` needs the passes and not JAX.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_imported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    from hlotag.errors import IncompatibleJaxlibError
+
+    try:
+        return _imported(name)
+    except IncompatibleJaxlibError:
+        from hlotag.lowering import without_hooks
+
+        if not hasattr(without_hooks, name):
+            raise
+        return getattr(without_hooks, name)

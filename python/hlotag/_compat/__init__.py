@@ -20,9 +20,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hlotag._compat.supported import explained
+from hlotag.errors import IncompatibleJaxlibError
 
 if TYPE_CHECKING:
     from hlotag._compat.hooks import (
+        Patch,
         bind_patches,
         block_patch,
         cache_key_patch,
@@ -114,22 +116,40 @@ _OF_JAX = ("hooks", "identities", "jaxprs", "modules", "runtime", "tracing", "tr
 
 
 def __getattr__(name: str) -> Any:
-    for module in _modules():
-        if name in vars(module):
-            globals()[name] = value = vars(module)[name]
+    lacking = None
+    for module in _OF_JAX:
+        try:
+            names = vars(_imported(module))
+        except IncompatibleJaxlibError as error:
+            lacking = lacking or error
+            continue
+        if name in names:
+            globals()[name] = value = names[name]
             return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise lacking or AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def check() -> None:
+    """Raises IncompatibleJaxlibError if this JAX lacks a part that hlotag uses."""
+    for module in _OF_JAX:
+        _imported(module)
+
+
+def _imported(name: str) -> ModuleType:
+    """A module of this package, imported when it is first used: `hlotag-opt` needs the bindings and not JAX."""
+    with explained():
+        _hide_frames()
+        return import_module(f"{__name__}.{name}")
 
 
 @cache
-def _modules() -> list[ModuleType]:
-    """Imports JAX's side when it is first used: `hlotag-opt` needs the bindings and not JAX."""
-    with explained():
-        from jax._src import source_info_util, traceback_util
+def _hide_frames() -> None:
+    """Tells JAX that hlotag's frames are not the user's.
 
-        modules = [import_module(f"{__name__}.{name}") for name in _OF_JAX]
-    # hlotag's frames are not the user's: locations and warnings name the user's line and are the same with the stage on and off,
-    # and the traceback of an error in the user's program has none of ours.
+    Locations and warnings name the user's line and are the same with the stage on and off, and the traceback of an error in the
+    user's program has none of ours.
+    """
+    from jax._src import source_info_util, traceback_util
+
     for register in (source_info_util.register_exclusion, traceback_util.register_exclusion):
         register(str(Path(__file__).parent.parent))
-    return modules

@@ -7,16 +7,22 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from functools import partial
+from inspect import Parameter, signature
+from itertools import zip_longest
 from typing import Any
 
 from jax import stages
-from jax._src import cache_key, compiler, core, source_info_util, xla_metadata_lib
+from jax._src import cache_key, compiler, core, xla_metadata_lib
+from jax._src.core import Primitive
 from jax._src.export import _export
 from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
+from jax._src.interpreters.partial_eval import DynamicJaxprTrace
+from jax._src.source_info_util import Scope
 from jax.interpreters import mlir as public_mlir
 
 from hlotag import _core
+from hlotag._compat.supported import explained
 from hlotag._compat.tracing import VALUE_TAG
 
 
@@ -28,11 +34,17 @@ class Patch:
 
     Args:
       owner: the object with the attribute.
-      name: the attribute.
+      name: the attribute, a function.
+      parameters: the function's first ones, as `def` has them, that the replacement relies on.
       wrap: a function from the original to its replacement.
+
+    Raises:
+      IncompatibleJaxlibError: this JAX has no such attribute, or its parameters are others.
     """
 
-    def __init__(self, owner: Any, name: str, wrap: Callable[..., Any]):
+    def __init__(self, owner: Any, name: str, parameters: str, wrap: Callable[..., Any]):
+        with explained():
+            _check_parameters(getattr(owner, name), parameters.split(", "))
         self._owner, self._name, self._wrap = owner, name, wrap
         self._switch = _core.Switch()
         self._untouched = self._there()
@@ -79,6 +91,21 @@ class Patch:
         return switched
 
 
+def _check_parameters(function: Any, expected: list[str]) -> None:
+    """Raises ImportError unless the first parameters of `function` are those `expected`; another library's may be `*args`."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):  # Python cannot tell those of some functions in C.
+        return
+    found = [{Parameter.VAR_POSITIONAL: "*args", Parameter.KEYWORD_ONLY: "*"}.get(each.kind, each.name) for each in parameters]
+    for want, have in zip_longest(expected, found[: len(expected)]):
+        if have == "*args":
+            return
+        if have != want:
+            text = f"{function.__module__}.{function.__qualname__} takes {signature(function)}, not ({', '.join(expected)}, ...)"
+            raise ImportError(text)
+
+
 class _SwitchingPatch(Patch):
     """A patch whose wrapper, `wrap(original, switch)`, reads the switch itself, for speed."""
 
@@ -97,9 +124,9 @@ def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -
       wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold an unwrapped `primitive.bind`.
     """
     return (
-        Patch(VALUE_TAG, "bind", lambda original: original),
-        _SwitchingPatch(core.Primitive, "bind", partial(wrap_bind, owner=core.Primitive)),
-        _SwitchingPatch(core.Primitive, "bind_with_trace", partial(wrap_held, owner=core.Primitive)),
+        Patch(VALUE_TAG, "bind", "*args", lambda original: original),
+        _SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap_bind, owner=Primitive)),
+        _SwitchingPatch(Primitive, "bind_with_trace", "self, trace, args, avals, params", partial(wrap_held, owner=Primitive)),
     )
 
 
@@ -117,7 +144,7 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
 
         return filter_nones
 
-    return Patch(xla_metadata_lib, "filter_nones", wrap)
+    return Patch(xla_metadata_lib, "filter_nones", "d", wrap)
 
 
 def equation_patch(wrap: Callable[..., Any]) -> Patch:
@@ -126,7 +153,7 @@ def equation_patch(wrap: Callable[..., Any]) -> Patch:
     Args:
       wrap: a function from `make_eqn`, the switch and the class to the replacement.
     """
-    return _SwitchingPatch(pe.DynamicJaxprTrace, "make_eqn", partial(wrap, owner=pe.DynamicJaxprTrace))
+    return _SwitchingPatch(DynamicJaxprTrace, "make_eqn", "self", partial(wrap, owner=DynamicJaxprTrace))
 
 
 def recipe_patch(wrap: Callable[..., Any]) -> Patch:
@@ -137,7 +164,7 @@ def recipe_patch(wrap: Callable[..., Any]) -> Patch:
     Args:
       wrap: a function from the original and the switch to the replacement.
     """
-    return _SwitchingPatch(pe, "new_eqn_recipe", wrap)
+    return _SwitchingPatch(pe, "new_eqn_recipe", "trace", wrap)
 
 
 def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
@@ -154,7 +181,7 @@ def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
 
         return bind_with_trace
 
-    return Patch(VALUE_TAG, "bind_with_trace", wrap)
+    return Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", wrap)
 
 
 def lowering_patch(lower: Callable[..., Any]) -> Patch:
@@ -171,7 +198,7 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
 
         return lower_jaxpr_to_module
 
-    return Patch(mlir, "lower_jaxpr_to_module", wrap)
+    return Patch(mlir, "lower_jaxpr_to_module", "module_name, jaxpr", wrap)
 
 
 def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
@@ -188,7 +215,7 @@ def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
 
         return jaxpr_subcomp
 
-    return Patch(mlir, "jaxpr_subcomp", wrap), Patch(public_mlir, "jaxpr_subcomp", wrap)
+    return Patch(mlir, "jaxpr_subcomp", "ctx, jaxpr", wrap), Patch(public_mlir, "jaxpr_subcomp", "ctx, jaxpr", wrap)
 
 
 def scope_patch(text_of: Callable[[str], str]) -> Patch:
@@ -206,7 +233,7 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
 
         return wrap_names
 
-    return Patch(source_info_util.Scope, "wrap", wrap)
+    return Patch(Scope, "wrap", "self, stack", wrap)
 
 
 def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:
@@ -224,7 +251,7 @@ def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -
 
         return export_lowered
 
-    return Patch(_export, "_export_lowered", wrap)
+    return Patch(_export, "_export_lowered", "lowered", wrap)
 
 
 def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
@@ -243,7 +270,7 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
 
         return init
 
-    return Patch(stages.Traced, "__init__", wrap)
+    return Patch(stages.Traced, "__init__", "self", wrap)
 
 
 class _KeptTraced(stages.Traced):
@@ -269,7 +296,7 @@ def compile_patch(compile_module: Callable[..., Any]) -> Patch:
 
         return backend_compile_and_load
 
-    return Patch(compiler, "backend_compile_and_load", wrap)
+    return Patch(compiler, "backend_compile_and_load", "backend, module", wrap)
 
 
 def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
@@ -285,4 +312,4 @@ def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
 
         return get
 
-    return Patch(cache_key, "get", wrap)
+    return Patch(cache_key, "get", "module", wrap)

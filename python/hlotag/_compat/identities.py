@@ -14,6 +14,7 @@ from typing import Any
 
 from jax._src import ad_checkpoint, api, core, custom_derivatives, pjit, shard_map, source_info_util
 from jax._src.lax.control_flow import conditionals, loops, solves
+from jax._src.shard_map import ShardMapPrimitive
 from jax._src.source_info_util import NameStack
 
 from hlotag._compat.hooks import Patch
@@ -72,7 +73,10 @@ def identity_patches() -> tuple[Patch, ...]:
 
         return bind
 
-    return Patch(source_info_util, "set_name_stack", keep), Patch(shard_map.ShardMapPrimitive, "bind", free)
+    return (
+        Patch(source_info_util, "set_name_stack", "name_stack", keep),
+        Patch(ShardMapPrimitive, "bind", "self, *args", free),
+    )
 
 
 def _freed(function: Callable) -> Callable:

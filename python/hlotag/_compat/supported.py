@@ -14,14 +14,14 @@ REQUIREMENT = "jax>=0.10.2,<0.13"
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turns an ImportError of a part of JAX into an error that says which version to install.
+    """Turns an error about a missing part of JAX into one that says which version to install.
 
     Raises:
-        IncompatibleJaxlibError: The block raised an ImportError.
+        IncompatibleJaxlibError: The block raised an ImportError or an AttributeError.
     """
     try:
         yield
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         try:
             from jax import __version__ as version
         except ImportError:

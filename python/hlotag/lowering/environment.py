@@ -77,11 +77,12 @@ def _dump(directory: str) -> None:
 
 def _enable(given: Mapping[str, str]) -> None:
     from hlotag.host import connection
-    from hlotag.lowering.staging import enable
     from hlotag.passes.pipeline import DEFAULT_PIPELINE
     from hlotag.passes.rules import load_rules
 
     try:
+        from hlotag.lowering.staging import enable
+
         connection.ensure()
     except HlotagError as error:
         _warn("HLOTAG_HOST" if "HLOTAG_HOST" in given else "HLOTAG_ENABLE", f"{error}; hlotag stays off")

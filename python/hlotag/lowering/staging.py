@@ -27,6 +27,9 @@ from hlotag.tagging.state import OnError, Stage, active, unique
 from hlotag.tagging.tags import lowered, note_removals, tag_equations, with_policies
 from hlotag.tagging.warning import warn
 
+# Here, and not in the middle of a program.
+_compat.check()
+
 # Turns marks into the program's own tags, without propagation: a module that JAX could have written.
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
@@ -325,7 +328,7 @@ def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
 # Installed while the process or a block has a stage.
 _hooks = Hooks(
     *tracing.PATCHES,
-    *marks.PATCHES,
+    *marks.patches(),
     _compat.value_tag_patch(_tag_value),
     _compat.block_patch(_block_metadata),
     _compat.lowering_patch(_lower),
@@ -348,7 +351,7 @@ def _release() -> None:
     with _switching:
         _users -= 1
         if _users == 0:
-            _hooks.remove(keep=marks.PATCHES if marks.reserved.is_used else ())
+            _hooks.remove(keep=marks.patches() if marks.reserved.is_used else ())
             hlo_stage.release()
 
 

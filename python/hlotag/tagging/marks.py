@@ -58,7 +58,7 @@ def as_text(value: Any) -> str:
 
 
 class _ReservedUse:
-    """Whether an equation holds reserved values, so that `PATCHES` must stay installed after the last stage.
+    """Whether an equation holds reserved values, so that `patches` must stay installed after the last stage.
 
     A jaxpr, or the function from `jax.vjp`, may be lowered after the stage in which it was traced.
     """
@@ -229,4 +229,7 @@ def attach_table(module: Any, marker: Marker) -> None:
         )
 
 
-PATCHES = (*_compat.jaxpr_patches(as_lowered), _compat.scope_patch(_name_as_lowered))
+@functools.cache
+def patches() -> tuple[_compat.Patch, ...]:
+    """The patches of JAX by which it lowers marked equations, and escapes scopes."""
+    return (*_compat.jaxpr_patches(as_lowered), _compat.scope_patch(_name_as_lowered))

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from hlotag.errors import IncompatibleJaxlibError
+
 # By file, the registry in which `warnings` records the places it has warned about.
 _registries: dict[str, dict[Any, Any]] = {}
 _read: ContextVar[tuple[str, int] | None] = ContextVar("hlotag_read", default=None)
@@ -48,5 +50,8 @@ def warn(text: str, category: type[Warning]) -> None:
     """
     from hlotag import _compat
 
-    frame = _compat.user_frame()
+    try:
+        frame = _compat.user_frame()
+    except IncompatibleJaxlibError:  # Rules work on modules without JAX's tracing.
+        frame = None
     warn_at(text, category, *(_read.get() or (frame and frame.file_name, frame.start_line if frame else 0)))

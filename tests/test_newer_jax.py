@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A JAX that changed what hlotag hooks into: one warning that names the part, JAX's own tags, and all that needs no hooks."""
+
+from __future__ import annotations
+
+# Breaks each hook in turn, in one interpreter: hlotag is imported anew for each.
+CHILD = r"""
+import sys, warnings
+from pathlib import Path
+
+import jax, jax.numpy as jnp
+import hlotag
+from hlotag._compat import hooks, supported
+
+MODULE = 'func.func @main(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.sine %a : tensor<f32> return %0 : tensor<f32> }'
+HLO = 'HloModule jit_f\n\nENTRY main {\n  p = f32[] parameter(0)\n  ROOT s = f32[] sine(p), frontend_attributes={k="v"}\n}\n'
+for stage in ("before_optimizations", "cpu_after_optimizations"):
+    Path(f"module_0001.jit_f.{stage}.txt").write_text(HLO)
+
+targets = []
+construct = hooks.Patch.__init__
+
+def recorded(self, owner, name, *rest):
+    targets.append((owner, name))
+    construct(self, owner, name, *rest)
+
+hooks.Patch.__init__ = recorded
+import hlotag.lowering.staging
+hooks.Patch.__init__ = construct
+
+def changed(*, nothing_that_was_there):
+    raise AssertionError("called")
+
+def forget():
+    # `_core` and `_compat` hold state of the process.
+    for module in list(sys.modules):
+        if module.split(".")[0] == "hlotag" and not module.startswith(("hlotag._core", "hlotag._compat", "hlotag.errors")):
+            del sys.modules[module]
+
+def check(named):
+    import hlotag
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hlotag.enable(rules=[hlotag.Rule({"k": "v"}, op="sine")])
+        hlotag.enable()
+        with hlotag.stage(None) as stage:
+            assert stage is None
+        hlotag.disable()
+    (warning,) = caught
+    text = str(warning.message)
+    assert warning.category is hlotag.TagDropped and warning.filename == "<string>", warning
+    for part in (named, jax.__version__, supported.REQUIREMENT, "hlotag.run_passes"):
+        assert part in text, (part, text)
+    assert hlotag.active() is None
+    from hlotag.passes.rules import with_rules
+
+    rules = with_rules(hlotag.DEFAULT_PIPELINE, [hlotag.Rule({"k": "v"}, op="sine")])
+    assert 'k = "v"' in str(hlotag.run_passes(MODULE, rules))
+    from hlotag.audit.dumps import audit_dumps
+
+    assert [tag.value for tag in audit_dumps(Path(".")).tags] == ["v"]
+    try:
+        hlotag.audit(jnp.sin, 1.0)
+    except hlotag.IncompatibleJaxlibError as error:
+        assert named in str(error)
+    else:
+        raise AssertionError("the audit of a program needs hooks")
+    return hlotag
+
+def run(hlotag):
+    @hlotag.tagged({"block": 1})
+    def f(x):
+        return hlotag.set_xla_metadata(hlotag.tag({"y": jnp.sin(x), "n": 1}, {"k": "v"})["y"], of="jax").sum()
+
+    text = jax.jit(f).lower(jnp.ones(3)).as_text()
+    assert all(entry in text for entry in ('k = "v"', 'block = "1"', 'of = "jax"')), text
+    gradient = jax.jit(jax.grad(f))
+    assert "hlotag" not in gradient.lower(jnp.ones(3)).as_text(debug_info=True)
+    assert jnp.allclose(gradient(jnp.ones(3)), jnp.cos(1.0))
+
+def enabled_by_the_environment(named):
+    from hlotag.lowering import environment
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        environment.start({"HLOTAG_ENABLE": "1"})
+    assert named in str(caught[0].message) and "hlotag stays off" in str(caught[0].message)
+
+for owner, name in targets:
+    there, original = vars(owner).get(name), getattr(owner, name)
+    for way in ("gone", "changed"):
+        if way == "changed":
+            setattr(owner, name, changed)
+        elif there is not None and name != "__init__":  # Each class has that one.
+            delattr(owner, name)
+        else:
+            continue
+        forget()
+        named = name if way == "gone" else "nothing_that_was_there"
+        try:
+            broken = check(named)
+            enabled_by_the_environment(named)
+        finally:
+            setattr(owner, name, there) if there is not None else delattr(owner, name)
+        run(broken)
+        print(way, f"{getattr(owner, '__name__', owner)}.{name}")
+"""
+
+
+def test_each_hook_broken_in_turn(run_python):
+    done = run_python(CHILD)
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr[-3000:]
+    broken = [line.split() for line in done.stdout.splitlines()]
+    changed, gone = ({place for way, place in broken if way == wanted} for wanted in ("changed", "gone"))
+    inherited = {"ShardMapPrimitive.bind", "Traced.__init__", "xla_metadata_value.bind", "xla_metadata_value.bind_with_trace"}
+    assert len(changed) == 17 and changed - gone == inherited
