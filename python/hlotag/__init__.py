@@ -18,7 +18,8 @@ def __getattr__(name: str) -> Any:
     from hlotag.errors import IncompatibleJaxlibError
 
     try:
-        return _imported(name)
+        value = globals()[name] = _imported(name)
+        return value
     except IncompatibleJaxlibError:
         from hlotag.lowering import without_hooks
 
