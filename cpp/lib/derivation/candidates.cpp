@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which nodes of which equations an emitted equation may be.
+// Which nodes of which primals may an emitted equation be?
 #include "transposition.h"
 
 #include <algorithm>
@@ -8,12 +8,13 @@
 namespace hlotag::derivation {
 namespace {
 
-constexpr size_t kMaxInputs = 8;     // of an equation, to try their orders
-constexpr size_t kMaxPlausible = 64; // primals of a place, where no value tells them apart
+constexpr size_t kMaxInputs = 8;     // inputs of a node whose orders are tried
+constexpr size_t kMaxPlausible = 64; // primals of one place, if no value selects among them
 
 } // namespace
 
-/// The primals that a value of the equation speaks for; of its place if none does.
+/// Returns the primals at the equation's place that share a value with it; all primals of the place
+/// if no value decides.
 std::vector<PrimalId> Transposition::plausible(EquationId id) const {
   const Equation &equation = all_[id];
   std::vector<PrimalId> found;
@@ -52,7 +53,7 @@ std::vector<PrimalId> Transposition::plausible(EquationId id) const {
   return here && here->size() <= kMaxPlausible ? *here : found;
 }
 
-/// Adds the primals of the place that take or make one of the values.
+/// Adds the primals of the place that take or make a value with the cotangent `of`.
 void Transposition::addMakersAt(PlaceId place, const Cotangent &of,
                                 std::vector<PrimalId> &found) const {
   for (ValueId value : of.of)
@@ -90,7 +91,8 @@ bool Transposition::fits(ValueId value, Input input, PrimalId id) const {
   return false;
 }
 
-/// Whether each operand is one that the node takes, and the other way round.
+/// Returns whether each operand of the equation matches an input of its own, and each input of the
+/// node matches an operand.
 bool Transposition::fits(EquationId id, Candidate candidate) const {
   const Equation &equation = all_[id];
   const Primal &primal = primals_[candidate.primal];
@@ -113,8 +115,8 @@ bool Transposition::fits(EquationId id, Candidate candidate) const {
   return assign(id, candidate.primal, given, wanted, isTaken);
 }
 
-/// Whether the last of `given` and those before are of different inputs among `wanted`, and each of
-/// those takes something.
+/// Returns whether the values `given` match distinct inputs of `wanted`, and each other input
+/// matches an operand of the equation. Backtracks.
 bool Transposition::assign(EquationId id, PrimalId primal, std::vector<ValueId> &given,
                            const std::vector<Input> &wanted, std::vector<bool> &isTaken) const {
   const Equation &equation = all_[id];
@@ -153,7 +155,7 @@ void Transposition::propose(EquationId id) {
     const Row *row = primals_[primal].row;
     if (!row || primal == primalOf_[id])
       continue;
-    // Residuals are computed after what they are of.
+    // A residual is computed after its primal.
     auto isBefore = [&](EquationId other) {
       return other < id && all_[other].site == equation.site;
     };
@@ -170,7 +172,8 @@ void Transposition::propose(EquationId id) {
   }
 }
 
-/// JAX adds a cotangent to the one before in the equation that made it, or hands it on to several.
+/// Returns the candidates of an `add_any`. JAX adds a cotangent to the previous one at the equation
+/// that made it, or at the equation that hands it on to several operands.
 Transposition::Candidates Transposition::sumsOf(EquationId id) const {
   const Equation &equation = all_[id];
   Candidates found = sumsOfRows(id);
@@ -191,7 +194,7 @@ Transposition::Candidates Transposition::sumsOf(EquationId id) const {
   return found;
 }
 
-/// Sums that are nodes of a row.
+/// Returns the candidates whose node is a sum.
 Transposition::Candidates Transposition::sumsOfRows(EquationId id) const {
   Candidates found;
   for (ValueId in : all_[id].ins)
@@ -209,7 +212,8 @@ Transposition::Candidates Transposition::sumsOfRows(EquationId id) const {
   return found;
 }
 
-/// Sums of the equation that made what is added: to `ifUnsure` if what it makes is handed on first.
+/// Adds the primals that made the added cotangent; to `ifUnsure` those whose cotangent reaches the
+/// sum only through values that hand it on.
 void Transposition::addSumsOfMakers(EquationId id, const Cotangent &sum, Candidates &found,
                                     Candidates &ifUnsure) const {
   std::vector<ValueId> whole = sum.of;
@@ -230,7 +234,8 @@ void Transposition::addSumsOfMakers(EquationId id, const Cotangent &sum, Candida
     }
 }
 
-/// Sums of equations that hand on what is added. Returns whether nothing else of them may get it.
+/// Adds the primals that hand on the added cotangent. Returns whether each of their other operands
+/// is a constant or gets a derivative elsewhere.
 bool Transposition::addSumsHandedOn(EquationId id, const Cotangent &sum, Candidates &found) const {
   ValueId added = all_[id].ins[1];
   std::vector<PrimalId> here;
@@ -255,8 +260,8 @@ bool Transposition::addSumsHandedOn(EquationId id, const Cotangent &sum, Candida
   return isSure;
 }
 
-/// Whether it is known to take `value` as the cotangent of its primal's result, and not as what
-/// `from` emits besides.
+/// Returns whether `id` has one primal, not that of `from`, and takes `value` as the cotangent of
+/// its result, not as a value from another node of the same derivative.
 bool Transposition::takesCotangent(EquationId id, ValueId value, Candidate from) const {
   std::optional<PrimalId> primal = only(id);
   if (!primal || *primal == from.primal || !values_[value].isLinear)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether an emitted equation may stem from an equation that is dead code, and so is not there.
+// May an emitted equation stem from dead code, an equation that is missing in the module?
 #include "transposition.h"
 
 #include <algorithm>
 
 namespace hlotag::derivation {
 
-// --- What is proved to stem from live code -------------------------------------------------------
+// --- Derivatives of live code --------------------------------------------------------------------
 
-/// Whether it takes the result of all that it may stem from, or a residual of it: dead code has
-/// neither. What takes an operand may stem from another equation that took it.
+/// Returns whether each candidate takes the result or a residual of its primal. The module holds
+/// neither for dead code. An operand proves nothing: a live equation may take it too.
 bool Transposition::usesOwn(EquationId id) const {
   const Candidates &list = candidates_[id];
   return usesResidual(id) && !list.empty() &&
@@ -26,8 +26,8 @@ bool Transposition::usesOwn(EquationId id) const {
          });
 }
 
-/// Whether another one takes the same cotangent, and another operand of the same equation: a
-/// product has two derivatives.
+/// Returns whether another equation takes the same cotangent and another operand of the same
+/// primal, as the two derivatives of a product do.
 bool Transposition::hasCounterpart(EquationId id) const {
   std::optional<PrimalId> primal = only(id);
   if (!primal || !usesResidual(id))
@@ -44,7 +44,7 @@ bool Transposition::hasCounterpart(EquationId id) const {
   return false;
 }
 
-/// Whether what `from` emits may make the cotangent of the result of `to`.
+/// Returns whether the derivative of `from` may make the cotangent of a result of `to`.
 bool Transposition::isHandedTo(PrimalId from, PrimalId to) const {
   const std::vector<ValueId> &outs = primals_[to].outs;
   return std::any_of(outs.begin(), outs.end(),
@@ -70,13 +70,13 @@ void Transposition::findLive() {
       if (values_[out].isLinear)
         for (EquationId user : users_[out])
           setLive(user);
-    // What else takes its cotangent for the same equation.
+    // Emitted equations of the same primal that take the same cotangent.
     std::optional<PrimalId> same = only(id);
     for (ValueId in : all_[id].ins)
       for (EquationId user : same &&values_[in].isLinear ? users_[in] : EquationLists::List())
         if (only(user) == same)
           setLive(user);
-    // What makes its cotangent, if that is of a user of the value.
+    // The maker of its cotangent, if that stems from the same primal or from a user of its result.
     std::optional<PrimalId> here = only(id);
     for (size_t i = 0; here && i < all_[id].ins.size(); ++i)
       for (EquationId maker : made_[all_[id].ins[i]]) {
@@ -87,7 +87,7 @@ void Transposition::findLive() {
   }
 }
 
-// --- What may stem from dead code ----------------------------------------------------------------
+// --- Derivatives of dead code --------------------------------------------------------------------
 
 namespace {
 
@@ -97,7 +97,8 @@ bool makesCotangentOf(const Node &node, uint8_t operand) {
 
 } // namespace
 
-/// What depends on an operand that has a derivative has one too.
+/// Marks the values with a tangent: results of differentiated primals, and what is computed from a
+/// value with a tangent.
 void Transposition::findTangents() {
   hasTangent_.assign(values_.size(), false);
   for (EquationId id = 0; id < all_.size(); ++id)
@@ -111,8 +112,8 @@ void Transposition::findTangents() {
         hasTangent_[out] = true;
 }
 
-/// Whether some equation of the place may be that node of a dead equation, as far as one can tell
-/// from the equations whose values it takes.
+/// Returns whether some emitted equation of the place may be `node`, judged by its primitive and by
+/// the makers of its operands.
 bool Transposition::isEmittedAt(PlaceId place, const Row &row, const Node &node) const {
   if (!node.primitive)
     return true;
@@ -135,8 +136,8 @@ bool Transposition::isEmittedAt(PlaceId place, const Row &row, const Node &node)
   });
 }
 
-/// Whether a dead equation of that primitive can have an operand with a tangent, and emit `id` as
-/// `node`: if so, some equation of the place makes the operand's cotangent.
+/// Returns whether a dead equation that emits `id` as `node` can have a tangent at `operand`: only
+/// if some equation of the place makes the operand's cotangent.
 bool Transposition::isDifferentiatedByDead(EquationId id, RowNode node, uint8_t operand) {
   const Row &row = *table_.row(node.primitive);
   if (makesCotangentOf(row.nodes[node.node], operand))
@@ -150,7 +151,7 @@ bool Transposition::isDifferentiatedByDead(EquationId id, RowNode node, uint8_t 
   return known->second;
 }
 
-/// Whether the residual may be that input of a dead equation's node.
+/// Returns whether a dead equation's `node` may take the residual `value` as `input`.
 bool Transposition::isInputOfDead(EquationId id, RowNode node, ValueId value, Input input) {
   const Row &row = *table_.row(node.primitive);
   EquationLists::List makers = made_[value];
@@ -161,12 +162,12 @@ bool Transposition::isInputOfDead(EquationId id, RowNode node, ValueId value, In
     return std::any_of(makers.begin(), makers.end(), [&](EquationId maker) {
       return all_[maker].primitive == row.nodes[input.number].primitive;
     });
-  default: // nothing takes the result of dead code
+  default: // the module has no result of dead code
     return false;
   }
 }
 
-/// Whether the residuals that `id` takes may be inputs of that node of a dead equation.
+/// Returns whether a dead equation's node `of` may take all residuals that `id` takes.
 bool Transposition::fitsDead(EquationId id, RowNode of) {
   const std::vector<Input> &inputs = table_.row(of.primitive)->nodes[of.node].inputs;
   return std::all_of(all_[id].ins.begin(), all_[id].ins.end(), [&](ValueId in) {
@@ -176,8 +177,8 @@ bool Transposition::fitsDead(EquationId id, RowNode of) {
   });
 }
 
-/// What a primitive without a row emits may look like anything that its place emits, unless that
-/// takes a residual. Residuals have primitives without rows too.
+/// Finds the places with a primitive that has no row. Its derivative may emit any equation of the
+/// place that takes no residual. Primitives that compute residuals only need no row.
 void Transposition::findUnknownPlaces() {
   ir::FlatMap<uint64_t, bool> unknown;
   auto isVariable = [&](ValueId value) {
@@ -197,9 +198,9 @@ void Transposition::findUnknownPlaces() {
   }
 }
 
-/// For each emitted equation, the nodes of dead equations that it may be: where no equation of its
-/// place is known that it may stem from, any that fits, and then what such a node's value goes to.
-/// Returns whether there are more that may stem from dead code than before.
+/// Collects in `dead_` the nodes of dead equations that each emitted equation may be: all fitting
+/// nodes for an equation without candidates, and then the users of such nodes. Returns whether more
+/// equations than before may stem from dead code.
 bool Transposition::findDead() {
   findTangents();
   differentiatedByDead_.clear();
@@ -230,7 +231,7 @@ bool Transposition::takesCotangent(RowNode of) const {
                      [](Input input) { return input.kind == Input::Cotangent; });
 }
 
-/// Adds the nodes that `id` may be if it takes what the node `from` makes.
+/// Adds the nodes that `id` may be if `from` makes one of its operands.
 void Transposition::addUsersOf(RowNode from, EquationId id) {
   const Row &row = *table_.row(from.primitive);
   for (uint8_t user : row.nodes[from.node].users) {
@@ -240,9 +241,9 @@ void Transposition::addUsersOf(RowNode from, EquationId id) {
   }
 }
 
-/// Of dead code a residual may be left. One that an equation of its place uses is of the same
-/// primal if it has no derivative itself, and is computed from what the equation's result is the
-/// cotangent of.
+/// Dead code may leave a residual in the module. The only residual that `id` takes has the same
+/// primal as `id` if it is computed at the same place, its own result has no derivative, and its
+/// operand is the value whose cotangent `id` makes.
 std::optional<EquationId> Transposition::residualOf(EquationId id) const {
   if (!candidates_[id].empty() || !emits(id))
     return std::nullopt;

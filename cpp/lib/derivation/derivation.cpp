@@ -11,7 +11,8 @@ namespace {
 
 using namespace ir;
 
-/// Collects what each operation stems from: one may be run through several times, by several calls.
+/// Collects the primals of each operation. An operation of a function with several calls has one
+/// equation for each call.
 class Derivations {
 public:
   Derivations(const OpList &operations, analysis::Provenance &provenance)
@@ -37,7 +38,7 @@ public:
       bool isSite = entry.name == ids_.whileOp || entry.name == ids_.caseOp ||
                     entry.name == ids_.ifOp || entry.name == ids_.funcCall ||
                     entry.name.str() == "sdy.manual_computation";
-      // The body of a reduction goes with it.
+      // The body of a reduction has the reduction's primals.
       if (entry.hasRegions && !isSite && !found->isCopy)
         for (Region region : entry.op.regions())
           for (Operation inner : region.firstBlock().operations()) {
@@ -61,7 +62,7 @@ private:
     return uint32_t(primals_.size() - 1);
   }
 
-  /// Equations with their residuals; each original has its own.
+  /// Makes a list of operations for each original equation, with its residuals.
   void collectPrimals() {
     for (EquationId id = 0; id < all().size(); ++id) {
       if (all()[id].isDerived || all()[id].isCopy)
@@ -90,7 +91,8 @@ private:
       found->primals = primals;
   }
 
-  /// Runs of one function have equations of their own, but the same operations.
+  /// Returns whether both lists name the same operations. Each call of a function has equations of
+  /// its own, but all share the function's operations.
   bool merge(Found &found, const std::vector<uint32_t> &primals) {
     return found.primals.size() == 1 && primals.size() == 1 &&
            primals_[found.primals[0]] == primals_[primals[0]];
@@ -139,7 +141,8 @@ private:
         matchSites(equation.site, all()[original].site);
   }
 
-  /// What contains an operation stems from what contains the one it stems from.
+  /// Matches the calls, loops and conditionals around a derived equation with those around its
+  /// primal, outermost first.
   void matchSites(SiteId derived, SiteId primal) {
     std::vector<SiteId> inner, outer;
     for (; derived != kNone; derived = sites()[derived].parent)
@@ -153,7 +156,7 @@ private:
     }
   }
 
-  /// Of what was called at one place under one name.
+  /// Equal for sites with equal place and primitive.
   static uint64_t keyOf(const Site &site) { return uint64_t(site.place) << 32 | site.primitive; }
 
   void deriveSites() {
@@ -172,7 +175,7 @@ private:
       if (origins.size() != 1)
         continue;
       SiteId origin = *origins.begin();
-      // The body of a scan is called, and stands for the loop.
+      // The call of a scan's body stands for the loop.
       SiteId loop = sites()[origin].parent;
       if (loop != kNone && sites()[loop].op.name() == ids_.whileOp &&
           site.op.name() == ids_.funcCall &&
@@ -183,7 +186,7 @@ private:
     }
   }
 
-  /// Whether only derivatives use the value.
+  /// Returns whether only derivatives use the value.
   bool isResidual(ValueId value) const {
     EquationLists::List users = transposition_.usersOf(value);
     return equations_.values[value].op &&
@@ -207,7 +210,7 @@ private:
     return *known;
   }
 
-  /// The loop that the site is, if it is known which loop that stems from.
+  /// Returns the loop that the loop `id` is derived from; kNone if unknown, or if `id` is no loop.
   SiteId originOfLoop(SiteId id) const {
     if (id == kNone || sites()[id].op.name() != ids_.whileOp || sites()[id].isBeyondTable)
       return kNone;
@@ -216,9 +219,10 @@ private:
                                                                     : *found->second.begin();
   }
 
-  /// What counts a loop's rounds, slices its operands and makes the zeros that it starts from.
+  /// Derives the equations that run a loop: its counter, the slices of its operands, its initial
+  /// zeros.
   void deriveLoops() {
-    FlatMap<uint64_t, SiteId> fed; // by value: a loop that starts from it
+    FlatMap<uint64_t, SiteId> fed; // by initial value: the loop
     for (SiteId id = 0; id < sites().size(); ++id)
       for (ValueId in : originOfLoop(id) == kNone ? std::vector<ValueId>() : sites()[id].ins)
         *fed.insert(in).first = id;
@@ -242,7 +246,7 @@ private:
     }
   }
 
-  /// JAX slices what a loop goes over in functions of its own.
+  /// Returns whether the site is one of JAX's functions that slice the operands of a loop.
   bool isSlicing(SiteId id) const {
     return id != kNone && startsWith(provenance_.text(sites()[id].primitive), "jit(dynamic_");
   }
@@ -260,7 +264,7 @@ private:
     for (Operation op : equation.ops)
       replace(op, primal);
   }
-  /// For what no equation is known for.
+  /// Records `primal` for an operation without a known equation.
   void replace(Operation op, uint32_t primal) {
     auto [found, isNew] = found_.insert(op.opaque());
     if (isNew || found->primals.empty())
@@ -278,7 +282,7 @@ private:
   FlatMap<uint64_t, uint32_t> primalOfOriginal_, primalOfSite_;
   PointerMap<Found> found_;
   std::map<SiteId, std::set<SiteId>> siteOrigins_;
-  FlatMap<uint64_t, std::vector<SiteId>> sitesAt_; ///< those of the program, by place and name
+  FlatMap<uint64_t, std::vector<SiteId>> sitesAt_; ///< forward sites by `keyOf`
 };
 
 } // namespace

@@ -12,8 +12,8 @@ using analysis::Origin;
 
 namespace {
 
-constexpr size_t kMaxDepth = 256; // of calls and regions
-constexpr size_t kMaxInlined = 8; // times the operations of the module
+constexpr size_t kMaxDepth = 256; // of nested calls and regions
+constexpr size_t kMaxInlined = 8; // limit of visited operations, as a multiple of the module's
 
 uint64_t bits(const void *pointer) { return uint64_t(reinterpret_cast<uintptr_t>(pointer)); }
 
@@ -36,7 +36,7 @@ Equations::Equations(const OpList &operations, analysis::Provenance &provenance,
     if (!body || !provenance.callsOf(entry.op).empty())
       continue;
     Ids arguments, results;
-    // An argument that only a backward pass uses is a cotangent that the caller hands over.
+    // An argument that only a backward pass uses is a cotangent from the caller.
     auto isEmitted = [&](Operation user) { return provenance.isTransposed(user); };
     for (ir::Value argument : body.arguments()) {
       bool isCotangent = isFloat(argument) && !argument.uses().empty();
@@ -77,8 +77,9 @@ bool Equations::isFloat(ir::Value value) {
   return *known;
 }
 
-/// Transforms are letters, outermost first: `tj` is a transposed tangent, `jj` a tangent of one.
-/// Under jax.checkpoint, JAX names what it transposes `transpose(jvp(f))/jvp(f)`.
+/// Returns whether an operation belongs to a derivative of a derivative. Transforms are letters,
+/// outermost first: `tj` is a transposed tangent, `jj` a tangent of a tangent. `tjj` is of first
+/// order under jax.checkpoint, where JAX writes `transpose(jvp(f))/jvp(f)`.
 bool Equations::isHigherOrder(const Origin &origin) const {
   std::string transforms(provenance_.text(origin.transforms));
   transforms.erase(std::remove(transforms.begin(), transforms.end(), 'v'), transforms.end());
@@ -87,7 +88,7 @@ bool Equations::isHigherOrder(const Origin &origin) const {
   return isTwice && !(isCheckpointed && transforms == "tjj");
 }
 
-/// Whether it was batched after it was transposed: `vmap(grad(f))`.
+/// Returns whether batching followed transposition: `vmap(grad(f))`.
 bool Equations::isBatchedAfter(const Origin &origin) const {
   std::string_view transforms = provenance_.text(origin.transforms);
   return transforms.find('v') < transforms.find('t');
@@ -104,7 +105,8 @@ PlaceId Equations::placeOf(PlaceId outer, const Origin &origin) {
   return *place;
 }
 
-/// Inside a branch, what a conditional with that predicate gave is what its branch made.
+/// Inside a branch, replaces the result of an earlier conditional with the same predicate by the
+/// value that its branch yielded.
 ValueId Equations::chosen(ValueId value, const Frame &frame) const {
   for (auto found = branches_.find(value); found != branches_.end();
        found = branches_.find(value)) {
@@ -118,7 +120,7 @@ ValueId Equations::chosen(ValueId value, const Frame &frame) const {
   return value;
 }
 
-/// Gives the block's arguments the numbers of `values`; those that there are none for get new ones.
+/// Binds the block's arguments to `numbers`; the arguments beyond them get new numbers.
 void Equations::bind(Block block, const Ids &numbers, Frame &frame) {
   for (ir::Value argument : block.arguments()) {
     auto i = size_t(argument.number());
@@ -130,7 +132,7 @@ void Equations::bind(Block block, const Ids &numbers, Frame &frame) {
 void Equations::runFunction(Operation function, const Ids &arguments, Frame frame, Ids &results) {
   frame.numbers = {};
   Block body = function.regions()[0].firstBlock();
-  if (!body) // only declared
+  if (!body) // a declaration
     return;
   bind(body, arguments, frame);
   runBlock(body, function, frame, results);
@@ -250,7 +252,8 @@ void Equations::runRegions(Operation op, const Ids &ins, SiteId site, Frame &fra
   frame.site = sites[site].parent;
 }
 
-/// What a round puts into a stack, if that is what it yields for `argument`.
+/// Returns the value that one iteration writes into the stack `argument`; kNone if `yielded` is no
+/// such update.
 ValueId Equations::stackedIn(ValueId yielded, ValueId argument) const {
   const Value &update = values[yielded];
   if (update.op != dynamicUpdate_ || update.operands[0] != argument)
@@ -272,7 +275,7 @@ void Equations::runLoop(Operation op, const Ids &ins, SiteId site, Frame &frame)
     bool isInvariant = end && argument.number() < end.operands().size() &&
                        end.operands()[argument.number()] == argument;
     arguments.push_back(isInvariant ? ins[i] : newValue(argument, emits && isFloat(argument)));
-    // What is sliced from one array is one value, in all loops.
+    // Slices of one array share a number in all loops.
     if (isInvariant && !values[ins[i]].isLinear && !sliceOf_.count(ins[i]))
       sliceOf_[ins[i]] = newValue(argument);
   }
@@ -372,8 +375,9 @@ Equations::Ids Equations::number(Operation op, const Ids &ins, const Origin &ori
   return outs;
 }
 
-/// Operations in a row that have one location are of one equation, if they use each other, up to
-/// the one that the primitive lowers to.
+/// Appends the operation to the last equation if they have one location, and the operation uses its
+/// values or is the result of its primitive. Otherwise starts an equation. An equation ends with
+/// the operation that its primitive lowers to.
 void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origin &origin,
                       const Frame &frame) {
   const void *location = op.location().opaque();
@@ -397,7 +401,7 @@ void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origi
     last->isBeyondTable = isHigherOrder(origin) || (isDerived && isBatchedAfter(origin));
   }
   last->ops.push_back(op);
-  Ids roots; // what the operation takes from outside of the equation
+  Ids roots; // values from outside the equation
   for (ValueId in : ins) {
     auto inner = roots_.find(in);
     if (inner == roots_.end())
@@ -407,7 +411,7 @@ void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origi
   }
   if (isResult) {
     if (op.name() == select_ && roots.size() == 3)
-      std::swap(roots[1], roots[2]); // JAX's has the case for false first
+      std::swap(roots[1], roots[2]); // JAX's select_n takes the case for false first
     last->ins = roots;
     last->outs = outs;
     last->hasResult = true;

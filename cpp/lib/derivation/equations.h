@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The equations of a program, calls inlined, and the numbers of the values they take and make.
+// Which equations does a program have, calls inlined, and which values do they take and make?
 #pragma once
 
 #include "table.h"
@@ -21,15 +21,15 @@ inline bool contains(const std::vector<ValueId> &values, ValueId value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// What was traced at one scope and line, under one chain of calls.
+/// An equation of a jaxpr: the operations that it lowered to, under one chain of calls.
 struct Equation {
   std::vector<ir::Operation> ops;
   std::vector<ValueId> ins, outs;
   TextId primitive = 0;
   PlaceId place = 0;
-  SiteId site = kNone;        ///< the call or loop that it is in
+  SiteId site = kNone;        ///< the enclosing call, loop or conditional
   bool isDerived = false;     ///< emitted by a transpose
-  bool isCopy = false;        ///< computed again
+  bool isCopy = false;        ///< computed again, by jax.checkpoint
   bool hasResult = false;     ///< one of `ops` is what the primitive lowers to
   bool isBeyondTable = false; ///< a derivative of a derivative, or a batched derivative
   const void *location = nullptr;
@@ -46,15 +46,15 @@ struct Site {
   std::vector<ValueId> ins, outs;
 };
 
-/// Equal numbers are equal values, in the same round of a loop: copies, what is computed again from
-/// the same, arguments and what calls hand over, what a loop stacks and another one slices. Each
-/// cotangent has a number of its own.
+/// A value number. Values that are equal within one iteration of a loop share it: recomputed
+/// copies, arguments and the operands of calls, slices of a stack and the values stacked. Each
+/// cotangent has its own.
 struct Value {
   const void *type = nullptr;
   bool isLinear = false;   ///< a cotangent, or computed from one
   bool isConstant = false; ///< computed from constants
   bool isFloat = false;
-  // How it was computed, for what is sliced from stacks.
+  // The operation and operands that computed it.
   ir::Identifier op;
   ValueId operands[2] = {kNone, kNone};
 };
@@ -77,12 +77,12 @@ public:
   std::vector<Value> values;
 
 private:
-  /// A function that is being run through.
+  /// The state of a walk through one function.
   struct Frame {
     ir::PointerMap<ValueId> numbers;
     PlaceId place = 0;
     SiteId site = kNone;
-    std::vector<std::pair<ValueId, size_t>> branches; ///< predicates, and which branch it is in
+    std::vector<std::pair<ValueId, size_t>> branches; ///< enclosing branches: predicate and index
     size_t depth = 0;
   };
   using Ids = std::vector<ValueId>;
@@ -124,14 +124,14 @@ private:
   const Table &table_;
   ir::OpIds ids_;
   ir::Identifier barrier_, manual_, dynamicSlice_, dynamicUpdate_, reshape_, broadcast_, select_;
-  size_t numLeft_; ///< operations that may still be run through
+  size_t numLeft_; ///< budget of operations to visit
   std::unordered_map<std::vector<uint64_t>, ValueId, HashList> known_;
   ir::FlatMap<uint64_t, uint32_t> places_, localPlaces_;
   ir::PointerMap<bool> floats_;
-  std::map<ValueId, ValueId> sliceOf_;                  ///< a stack: what a round slices from it
-  std::map<ValueId, ValueId> sliced_;                   ///< a slice, before it is reshaped
-  std::map<ValueId, std::pair<ValueId, Ids>> branches_; ///< of conditionals: predicate, yields
-  std::map<ValueId, Ids> roots_; ///< of shaped values inside the current equation
+  std::map<ValueId, ValueId> sliceOf_; ///< by stack: the slice in one iteration
+  std::map<ValueId, ValueId> sliced_;  ///< by result of a dynamic slice: the reshaped slice
+  std::map<ValueId, std::pair<ValueId, Ids>> branches_; ///< by result: predicate, yields
+  std::map<ValueId, Ids> roots_;                        ///< by inner value: operands from outside
 };
 
 } // namespace hlotag::derivation

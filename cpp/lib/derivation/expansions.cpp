@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which equations lowering wrote out for one.
+// Which runs of equations are the lowering of one primitive?
 #include "equations.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace hlotag::derivation {
 
 using namespace ir;
 
-/// How many equations from `first` on lowering wrote out for one; 0 if they are others.
+/// Returns how many equations, from `first` on, are `expansion` written out; 0 if they are not.
 size_t Equations::lengthOf(const Expansion &expansion, size_t first) const {
   const Equation &begin = equations[first];
   size_t at = first, name = 0;
@@ -21,7 +21,7 @@ size_t Equations::lengthOf(const Expansion &expansion, size_t first) const {
     if (next.place != begin.place || next.site != begin.site || next.isDerived != begin.isDerived ||
         next.primitive != expansion.names[name])
       return 0;
-    // An operation that brings an operand into shape has the name of its user.
+    // A broadcast or reshape of an operand has the primitive of its user in its name.
     size_t count = 0;
     while (count < next.ops.size() && name + count < expansion.names.size() &&
            expansion.names[name + count] == next.primitive)

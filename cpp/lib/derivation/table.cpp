@@ -48,7 +48,8 @@ Input parseInput(std::string_view text) {
   }
 }
 
-/// `mul(T,O1)>0`: a product of the cotangent and the second operand is the first one's cotangent.
+/// Parses a node. `mul(T,O1)>0`: the product of the cotangent and operand 1 is the cotangent of
+/// operand 0.
 Node parseNode(std::string_view text, analysis::Provenance &provenance) {
   Node node;
   size_t open = text.find('('), close = text.find(')');
@@ -89,7 +90,7 @@ Table::Table(analysis::Provenance &provenance) : addAny(provenance.intern("add_a
     Expansion expansion{provenance.intern(text.primitive), text.arity, {}};
     split(text.names, ' ',
           [&](std::string_view name) { expansion.names.push_back(provenance.intern(name)); });
-    // Longer ones first.
+    // Try longer expansions first.
     std::vector<Expansion> &list = expansions_[expansion.names[0]];
     auto shorter = std::find_if(list.begin(), list.end(), [&](const Expansion &other) {
       return other.names.size() < expansion.names.size();

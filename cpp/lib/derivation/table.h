@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What differentiating and transposing an equation adds to a program, by primitive.
+// Which equations do differentiation and transposition emit, by primitive?
 #pragma once
 
 #include "hlotag/analysis/provenance.h"
@@ -13,32 +13,32 @@ namespace hlotag::derivation {
 
 using analysis::TextId;
 
-/// What an emitted equation takes.
+/// An input of an emitted equation.
 struct Input {
   enum Kind : uint8_t {
     Constant,
-    Cotangent, ///< of the equation's result
-    Operand,   ///< of the equation, `number`
+    Cotangent, ///< of the primal's result
+    Operand,   ///< operand `number` of the primal
     Result,
-    Emitted ///< by the node `number`
+    Emitted ///< the result of node `number`
   } kind;
   uint8_t number = 0;
 };
 
-/// An equation that a derivative emits. Without a primitive it stands for a cotangent that is
-/// handed on as it is.
+/// An equation that a derivative emits. Without a primitive: a cotangent that is handed on
+/// unchanged.
 struct Node {
   TextId primitive = 0;
   std::vector<Input> inputs;
-  std::vector<uint8_t> operands; ///< whose cotangent it makes
-  std::vector<uint8_t> users;    ///< other nodes
-  bool isLinear = false;         ///< in the cotangent; others make residuals
+  std::vector<uint8_t> operands; ///< operands whose cotangent the node makes
+  std::vector<uint8_t> users;    ///< nodes that take its result
+  bool isLinear = false;         ///< in the cotangent; false for residuals
 };
 
-/// The nodes of all forms of the primitive's derivative; equal ones are one.
+/// The distinct nodes in all forms of a primitive's derivative.
 struct Row {
   std::vector<Node> nodes;
-  std::vector<uint8_t> handedOn; ///< operands that may get the cotangent as it is
+  std::vector<uint8_t> handedOn; ///< operands that may get the cotangent unchanged
 };
 
 /// A node of a row.
@@ -50,29 +50,29 @@ struct RowNode {
   }
 };
 
-/// A primitive that lowering writes out under the names of others.
+/// A primitive that lowers to a sequence of other primitives' operations.
 struct Expansion {
   TextId primitive;
   size_t arity;
   std::vector<TextId> names;
 };
 
-/// The rows of `table.inc`, which tools/derivation_table.py makes from JAX.
+/// The rows of `table.inc`, generated from JAX by tools/derivation_table.py.
 class Table {
 public:
   explicit Table(analysis::Provenance &provenance);
 
-  /// Null if the primitive has no derivative, or none that is known.
+  /// Null if the table has no derivative of the primitive.
   const Row *row(TextId primitive) const {
     auto found = rows_.find(primitive);
     return found == rows_.end() ? nullptr : &found->second;
   }
-  /// Those that begin with that name, the longest first.
+  /// The expansions that begin with `name`, longest first; null if there are none.
   const std::vector<Expansion> *expansions(TextId name) const {
     auto found = expansions_.find(name);
     return found == expansions_.end() ? nullptr : &found->second;
   }
-  /// The nodes that are equations of that primitive.
+  /// The nodes that are equations of `primitive`.
   const std::vector<RowNode> &nodesOf(TextId primitive) const {
     static const std::vector<RowNode> none;
     auto found = nodes_.find(primitive);

@@ -6,8 +6,8 @@
 namespace hlotag::derivation {
 namespace {
 
-constexpr size_t kMaxHandedOn = 32; // values whose cotangent one is, through sums
-constexpr size_t kMaxHops = 256;    // equations that hand on their cotangent, in a row
+constexpr size_t kMaxHandedOn = 32; // values that share a cotangent through sums
+constexpr size_t kMaxHops = 256;    // consecutive equations that hand on their cotangent
 constexpr size_t kMaxRounds = 16;
 
 } // namespace
@@ -25,7 +25,7 @@ Transposition::Transposition(Equations &equations, const Table &table)
         calledAt_[out] = site.place;
   findPrimals();
   findUnknownPlaces();
-  bool isMore = true; // equations that may stem from dead code
+  bool isMore = true; // whether the last round found derivatives of dead code
   for (size_t round = 0; round < kMaxRounds && isMore; ++round) {
     replay();
     isMore = findDead();
@@ -60,7 +60,7 @@ void Transposition::findPrimals() {
       addOnce(*at_.insert(keyOf(primals_[id].place, tangentOf(out))).first, id);
 }
 
-/// The primal of an equation before that computes the same; or none.
+/// Returns the primal of an earlier equation that computes the same; kNone if there is none.
 PrimalId Transposition::knownPrimal(const Equation &equation) const {
   const std::vector<PrimalId> *alike =
       equation.outs.empty() ? nullptr : at_.find(keyOf(equation.place, equation.outs[0]));
@@ -86,7 +86,7 @@ PrimalId Transposition::addPrimal(const Equation &equation) {
 
 // --- Tangents ------------------------------------------------------------------------------------
 
-/// A value and the value plus a constant have one tangent: no equation makes another.
+/// Returns the value whose tangent `value` shares: `x + constant` has the tangent of `x`.
 ValueId Transposition::tangentOf(ValueId value) const {
   if (tangents_[value] != kNone)
     return tangents_[value];
@@ -117,9 +117,8 @@ bool Transposition::handsOnToSeveral(const Primal &primal) const {
                        [&](ValueId in) { return !values_[in].isConstant; }) > 1;
 }
 
-/// The values that get the same cotangent as `value`, the nearest first: itself and, if it is a
-/// sum, the operands. Those that are too far away are left out: an equation whose cotangent comes
-/// from there is not found.
+/// Returns the values that get the same cotangent as `value`, nearest first: itself and, for a sum,
+/// the operands. Bounded: an equation whose cotangent comes from further away is not found.
 const std::vector<ValueId> &Transposition::handedOn(ValueId value) const {
   auto [found, isNew] = handedOn_.insert(value);
   if (!isNew)
@@ -140,7 +139,7 @@ bool Transposition::isHandedOnTo(const std::vector<ValueId> &from, ValueId value
                      [&](ValueId of) { return contains(handedOn(of), tangentOf(value)); });
 }
 
-/// The operands that get the cotangent of the result as it is.
+/// Returns the operands that get the cotangent of the result unchanged.
 std::vector<ValueId> Transposition::handedOnBy(const Primal &primal) const {
   std::vector<ValueId> operands;
   for (uint8_t operand : primal.row->handedOn)
@@ -150,7 +149,7 @@ std::vector<ValueId> Transposition::handedOnBy(const Primal &primal) const {
   return operands;
 }
 
-/// Adds the values that get the same cotangent: the operands of sums.
+/// Replaces `values` by all values that get their cotangents.
 void Transposition::closeOver(std::vector<ValueId> &values) const {
   std::vector<ValueId> all;
   for (ValueId value : values)
@@ -185,7 +184,7 @@ bool Transposition::isCotangentOf(ValueId value, const Primal &primal) const {
                      [&](ValueId out) { return isHandedOnTo(of->of, out); });
 }
 
-/// The operands of the primal whose cotangent the equation then makes.
+/// Returns the operands of the primal whose cotangent the equation makes if it is `candidate`.
 std::vector<ValueId> Transposition::madeFor(EquationId id, Candidate candidate) const {
   const Primal &primal = primals_[candidate.primal];
   std::vector<ValueId> found;
@@ -195,7 +194,8 @@ std::vector<ValueId> Transposition::madeFor(EquationId id, Candidate candidate) 
   return found;
 }
 
-/// The values whose cotangent is handed on to both.
+/// Returns the values that get a cotangent of both `a` and `b`; members of `a` and `b` are
+/// preferred.
 std::vector<ValueId> Transposition::common(const std::vector<ValueId> &a,
                                            const std::vector<ValueId> &b) const {
   std::vector<ValueId> allOfA = a, allOfB = b, both;
@@ -219,7 +219,7 @@ Transposition::Cotangent Transposition::cotangentOf(EquationId id, Lookup lookup
   if (!emits(id) || equation.outs.empty())
     return result;
   bool isSum = equation.primitive == table_.addAny;
-  if (isSum) { // of a value whose cotangent all that it adds are
+  if (isSum) { // all operands are cotangents of one value
     bool isFirst = true;
     for (ValueId in : equation.ins) {
       const Cotangent *of = (this->*lookup)(in);
@@ -246,7 +246,7 @@ Transposition::Cotangent Transposition::cotangentOf(EquationId id, Lookup lookup
 
 // --- Answers -------------------------------------------------------------------------------------
 
-/// Follows a change of the candidates.
+/// Updates what is computed from the candidates of `id`.
 void Transposition::update(EquationId id, Lookup lookup) {
   const Candidates &list = candidates_[id];
   auto isFirst = [&](Candidate candidate) { return candidate.primal == list[0].primal; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which equation each emitted operation stems from: the transposition, replayed.
+// Which equation does each emitted operation stem from? Replays the transposition.
 #pragma once
 
 #include "equations.h"
@@ -13,7 +13,7 @@ using PrimalId = uint32_t;
 
 inline uint64_t keyOf(uint32_t high, uint32_t low) { return uint64_t(high) << 32 | low; }
 
-/// For what comes in order.
+/// Appends `value` unless it is the last element; for values that arrive sorted.
 template <class T> void addLast(std::vector<T> &list, T value) {
   if (list.empty() || list.back() != value)
     list.push_back(value);
@@ -28,7 +28,7 @@ inline bool intersect(const std::vector<ValueId> &a, const std::vector<ValueId> 
   return std::any_of(a.begin(), a.end(), [&](ValueId value) { return contains(b, value); });
 }
 
-/// Lists of equations by value, in one array.
+/// A multimap from values to equations, in one array.
 class EquationLists {
 public:
   struct List {
@@ -37,7 +37,7 @@ public:
     const EquationId *end() const { return last; }
   };
 
-  /// Those that have a value among `values`.
+  /// Lists each equation under every value in its member `values` (`ins` or `outs`).
   EquationLists(const std::vector<Equation> &equations, size_t numValues,
                 std::vector<ValueId> Equation::*values)
       : starts_(numValues + 1), ends_(numValues) {
@@ -62,18 +62,18 @@ private:
   std::vector<EquationId> items_;
 };
 
-/// An equation of the program, with all that is computed again of it.
+/// An equation of the program. Equal equations, and copies that are computed again, share one.
 struct Primal {
-  const Row *row; ///< null if the table has none
+  const Row *row; ///< null if the table has no row
   PlaceId place;
   TextId primitive;
   const std::vector<ValueId> &ins, &outs;
   std::vector<EquationId> originals = {}, copies = {};
 };
 
-/// An equation may be `node` of what the derivative of `primal` emits.
+/// A possible origin of an emitted equation: `node` of the derivative of `primal`.
 struct Candidate {
-  static constexpr uint8_t kSum = 255; ///< it adds to a cotangent that `primal` hands on or makes
+  static constexpr uint8_t kSum = 255; ///< adds cotangents that `primal` makes or hands on
   PrimalId primal;
   uint8_t node;
   friend bool operator==(Candidate a, Candidate b) {
@@ -81,29 +81,32 @@ struct Candidate {
   }
 };
 
-/// A candidate takes what its node takes, each operand from one that may be what the table says;
-/// what it makes is used by the same emission, or is the cotangent of an operand. Candidates for
-/// which that is not so are dropped until all are; an equation with one primal left stems from it,
-/// unless the primal may be another one that is dead code. Dead code only has dead users, so
-/// what gets its cotangent from a derivative of live code is one of live code.
+/// Finds the candidates of each emitted equation and drops inconsistent ones until none is left. A
+/// candidate is consistent if the equation takes the inputs of the candidate's node, and if its
+/// result is an input of other nodes of the same derivative or the cotangent of an operand. An
+/// equation whose candidates have one primal stems from that primal, unless an equation that is
+/// dead code may have emitted it.
+///
+/// All users of dead code are dead. So an equation whose cotangent comes from the derivative of
+/// live code stems from live code.
 class Transposition {
 public:
   Transposition(Equations &equations, const Table &table);
 
   const Primal &primal(PrimalId id) const { return primals_[id]; }
-  /// Of an equation that is no derivative.
+  /// The primal of an equation that no transpose emitted.
   PrimalId primalOf(EquationId id) const { return primalOf_[id]; }
-  /// Of an emitted equation or a residual; empty if none is known.
+  /// The possible primals of an emitted equation or a residual; empty if none is known.
   std::vector<PrimalId> ownersOf(EquationId id) const;
-  /// Whether they are all that it may stem from.
+  /// Whether `id` is proved to stem from live code, so that `ownersOf` is complete.
   bool isLive(EquationId id) const { return isLive_[id]; }
-  /// The residual that the equation shares a place with, whose primal is dead code; or none.
+  /// The residual that `id` takes from its place, if their common primal is dead code; else none.
   std::optional<EquationId> residualOf(EquationId id) const;
   EquationLists::List usersOf(ValueId value) const { return users_[value]; }
 
 private:
   using Candidates = std::vector<Candidate>;
-  /// The values whose cotangent it may be, and what sums hand it on to; or any.
+  /// The values whose cotangent a value may be; any value unless `isKnown`.
   struct Cotangent {
     bool isKnown = false;
     std::vector<ValueId> of;
@@ -131,7 +134,7 @@ private:
   void addSumsOfMakers(EquationId id, const Cotangent &sum, Candidates &found,
                        Candidates &ifUnsure) const;
   bool addSumsHandedOn(EquationId id, const Cotangent &sum, Candidates &found) const;
-  /// Whether the cotangent of one of `from` is that of `value` too.
+  /// Whether `value` gets the cotangent of one of `from` unchanged.
   bool isHandedOnTo(const std::vector<ValueId> &from, ValueId value) const;
   std::vector<ValueId> common(const std::vector<ValueId> &a, const std::vector<ValueId> &b) const;
   void closeOver(std::vector<ValueId> &values) const;
@@ -151,7 +154,7 @@ private:
   bool fitsDead(EquationId id, RowNode node);
   bool takesCotangent(RowNode node) const;
   void addUsersOf(RowNode from, EquationId id);
-  /// The primal of all candidates, if that is one.
+  /// The primal of all candidates; none if they have several or there are none.
   std::optional<PrimalId> only(EquationId id) const {
     return only_[id] == kNone ? std::nullopt : std::optional(only_[id]);
   }
@@ -160,11 +163,12 @@ private:
   bool usesOwn(EquationId id) const;
   bool hasCounterpart(EquationId id) const;
   bool emits(EquationId id) const { return all_[id].isDerived; }
-  /// Of what an equation made that stems from live code; null if none emitted it.
+  /// What `value` is the cotangent of: unknown unless its maker stems from live code; null if no
+  /// emitted equation made it.
   const Cotangent *cotangent(ValueId value) const;
-  /// The same, or of what it may be.
+  /// As `cotangent`, whether or not the maker stems from live code.
   const Cotangent *hint(ValueId value) const;
-  /// Of what the equation makes; `lookup` finds those of the cotangents that a sum adds.
+  /// What the result of `id` is the cotangent of. `lookup` answers for the operands of a sum.
   Cotangent cotangentOf(EquationId id, Lookup lookup = &Transposition::cotangent) const;
 
   bool isCotangentType(ValueId cotangent, ValueId of) const {
@@ -176,20 +180,20 @@ private:
   const Table &table_;
   std::vector<Primal> primals_;
   std::vector<PrimalId> primalOf_;                      // by equation
-  ir::FlatMap<uint64_t, std::vector<PrimalId>> byNode_; ///< by place and what they may emit
+  ir::FlatMap<uint64_t, std::vector<PrimalId>> byNode_; ///< by place and primitive of a node
   mutable ir::FlatMap<uint64_t, std::vector<ValueId>> handedOn_; // by value
-  ir::FlatMap<uint64_t, std::vector<PrimalId>> at_; // by place and value that it takes or makes
+  ir::FlatMap<uint64_t, std::vector<PrimalId>> at_;              // by place and operand or result
   EquationLists made_, users_;
   std::vector<Candidates> candidates_;     // by equation
-  std::vector<PrimalId> only_;             ///< by equation: of all candidates, or none
+  std::vector<PrimalId> only_;             ///< by equation: `only`, or kNone
   std::vector<Cotangent> cotangents_;      // by equation
   std::vector<PlaceId> calledAt_;          ///< by value: where an emitted call made it
   std::vector<bool> isLive_, isOfDead_;    // by equation
-  std::vector<std::vector<RowNode>> dead_; ///< by equation: nodes of dead ones that it may be
+  std::vector<std::vector<RowNode>> dead_; ///< by equation: nodes of dead equations that it may be
   std::vector<bool> hasTangent_;           // by value
   ir::FlatMap<uint64_t, std::vector<EquationId>> emittedAt_;          // by place and primitive
   std::map<std::pair<uint64_t, uint8_t>, bool> differentiatedByDead_; // and by operand
-  std::vector<bool> isDifferentiated_;    // by value: something emitted has its cotangent
+  std::vector<bool> isDifferentiated_;    // by value: an emitted equation may stem from its maker
   mutable std::vector<ValueId> tangents_; // by value
 };
 

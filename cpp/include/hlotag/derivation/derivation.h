@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations autodiff derived from which equation, found from the module alone.
+// Which operations did autodiff derive from which equation? Found from the module alone.
 #pragma once
 
 #include "hlotag/analysis/provenance.h"
@@ -13,19 +13,19 @@ namespace hlotag::derivation {
 /// The operations of one equation of the program: what it lowered to, and its residuals.
 using Operations = std::vector<ir::Operation>;
 
-/// `derived` stems from the only one of `primals`, or from one of them.
+/// `derived` stems from one of `primals`.
 struct Derivation {
   ir::Operation derived;
   std::vector<const Operations *> primals;
   bool isProved() const { return primals.size() == 1; }
 };
 
-/// Calls `visit` for the operations that autodiff emitted or computes again; it may change
-/// attributes. Operations whose equation is unknown, or may be dead code, are left out.
+/// Calls `visit` for each operation that autodiff emitted or computes again. `visit` may change
+/// attributes. Leaves out operations whose equation is unknown or may be dead code.
 ///
-/// The transposition is replayed: values are numbered, so that copies of a value are one, and an
-/// operation of the backward pass stems from the equation of its place one of whose transpose's
-/// operations (see table.h) takes and makes the same. About linear in the operations.
+/// Replays the transposition. Value numbering identifies the copies of a value. An operation of the
+/// backward pass stems from the equation at its place whose transpose (table.h) emits an operation
+/// with the same operands and results. About linear in the operations.
 void findDerived(const ir::OpList &operations, analysis::Provenance &provenance,
                  const std::function<void(const Derivation &)> &visit);
 
