@@ -145,7 +145,7 @@ def test_text_and_options_round_trip():
         ("label-ops{nope=1}", r"unknown option 'nope' of label-ops; its options: op \(string\), label"),
         ("func.func(erase-dead)", "top-level builtin.module"),
         ("label-opps", "hlotag has a pass 'label-ops'"),
-        ("hlotag-nothing-like-it", "the passes: break-module, erase-dead.*label-ops"),
+        ("hlotag-nothing-like-it", "the passes: break-module, .*erase-dead.*label-ops"),
     ],
 )
 def test_bad_pipelines(text, reason):
