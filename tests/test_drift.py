@@ -111,6 +111,9 @@ DOCTORED = {
     ),
     "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
     "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
+    "stripped": ("cut('stripped.so', 1 << 16, sections=False)", r"stripped\.so: has no symbol table \(it was stripped\)"),
+    "under another name": ("library.find_host = find_host; library._LIBRARIES = ('libnone.so',)", r"it has no libnone\.so"),
+    "split": ("offsets.clear()", f"lacks {len(_core.required_symbols())} functions of MLIR's C API"),
     "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),
     "no child": ("trial.subprocess.run = fail_to_fork", "a trial in a child process could not be started: .*Resource"),
     "no interpreter": ("sys.executable = ''", "there is no Python interpreter"),
@@ -124,14 +127,17 @@ PREPARE = """
 import errno, json, sys, warnings
 from hlotag import _core
 from hlotag.host import connection, library, trial
-host = library.find_host()
+find_host = library.find_host
+host = find_host()
 offsets = dict(_core.read_symbols(host.library))
 class Core:
     read_symbols = staticmethod(lambda path: _core.read_symbols(path) if path != host.library else offsets)
     def __getattr__(self, name): return getattr(_core, name)
 import hlotag; hlotag._core = Core()
-def cut(name, size):
-    with open(host.library, "rb") as whole, open(name, "wb") as part: part.write(whole.read(size))
+def cut(name, size, sections=True):
+    with open(host.library, "rb") as whole: content = bytearray(whole.read(size))
+    if not sections: content[0x28:0x30] = bytes(8)  # e_shoff
+    with open(name, "wb") as part: part.write(content)
     doctored = library.Host(host.version, name, 1, 1)
     library.find_host = lambda: doctored
 def fail_to_fork(*args, **options): raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")

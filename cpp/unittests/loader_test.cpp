@@ -179,6 +179,16 @@ TEST(loader_finds_names_without_common_prefix) {
   CHECK_EQ(readSymbols(file.path, {""}).size(), 0u);
 }
 
+TEST(loader_reads_what_a_stripped_library_exports) {
+  auto stripped = [](std::string bytes) {
+    patch<Elf64_Word>(bytes, sectionsAt(bytes) + sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_type),
+                      SHT_DYNSYM);
+    return bytes;
+  };
+  CHECK_EQ(symbolsOf(stripped(makeElf(sample))).size(), 3u);
+  CHECK_THROWS(symbolsOf(stripped(makeElf({{"other", 0x1020}}))), LoaderError, "it was stripped");
+}
+
 TEST(loader_build_id) {
   CHECK_EQ(buildIdOf(makeElf(sample)), "deadbeef");
   std::string without = buildIdOf(makeElf(sample, false));

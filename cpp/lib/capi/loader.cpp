@@ -164,33 +164,42 @@ std::vector<LoadedLibrary::Range> executableRanges(const Elf64_Phdr *begin, std:
   return ranges;
 }
 
-/// A symbol table and its string table.
+/// A symbol table and its string table. It is full, or of a stripped library's exports.
 struct SymbolTable {
+  bool isFull;
   const unsigned char *symbols;
   std::uint64_t count;
   const char *strings;
   std::uint64_t stringsSize;
 };
 
+SymbolTable readTable(const ElfFile &elf, const std::vector<Elf64_Shdr> &sections,
+                      const Elf64_Shdr &section) {
+  if (section.sh_entsize != sizeof(Elf64_Sym))
+    fail(elf.path, "has symbols of an unknown size");
+  if (section.sh_link >= sections.size() || sections[section.sh_link].sh_type != SHT_STRTAB)
+    fail(elf.path, "has a symbol table without a string table");
+  const Elf64_Shdr &strings = sections[section.sh_link];
+  SymbolTable table;
+  table.isFull = section.sh_type == SHT_SYMTAB;
+  table.symbols = elf.bytes(section.sh_offset, section.sh_size, "symbol table");
+  table.count = section.sh_size / sizeof(Elf64_Sym);
+  table.strings =
+      reinterpret_cast<const char *>(elf.bytes(strings.sh_offset, strings.sh_size, "string table"));
+  table.stringsSize = strings.sh_size;
+  return table;
+}
+
+constexpr char stripped[] = "has no symbol table (it was stripped)";
+
+/// Returns the full symbol table; in a stripped library, the exported symbols if there are any.
 SymbolTable findSymbolTable(const ElfFile &elf) {
   std::vector<Elf64_Shdr> sections = elf.sections();
-  for (const Elf64_Shdr &section : sections) {
-    if (section.sh_type != SHT_SYMTAB)
-      continue;
-    if (section.sh_entsize != sizeof(Elf64_Sym))
-      fail(elf.path, "has symbols of an unknown size");
-    if (section.sh_link >= sections.size() || sections[section.sh_link].sh_type != SHT_STRTAB)
-      fail(elf.path, "has a symbol table without a string table");
-    const Elf64_Shdr &strings = sections[section.sh_link];
-    SymbolTable table;
-    table.symbols = elf.bytes(section.sh_offset, section.sh_size, "symbol table");
-    table.count = section.sh_size / sizeof(Elf64_Sym);
-    table.strings = reinterpret_cast<const char *>(
-        elf.bytes(strings.sh_offset, strings.sh_size, "string table"));
-    table.stringsSize = strings.sh_size;
-    return table;
-  }
-  fail(elf.path, "has no symbol table (it was stripped)");
+  for (Elf64_Word type : {SHT_SYMTAB, SHT_DYNSYM})
+    for (const Elf64_Shdr &section : sections)
+      if (section.sh_type == type)
+        return readTable(elf, sections, section);
+  fail(elf.path, stripped);
 }
 
 /// Returns the build id in a PT_NOTE segment; empty if it has none.
@@ -298,6 +307,8 @@ std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
   for (const auto &[name, found] : wanted)
     if (found.definitions == 1)
       offsets.emplace(name, found.offset);
+  if (offsets.empty() && !table.isFull)
+    fail(path, stripped);
   return offsets;
 }
 

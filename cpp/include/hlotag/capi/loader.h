@@ -3,7 +3,8 @@
 // Where are C functions that a shared library has as local symbols?
 //
 // jaxlib's library does not export MLIR's C API, but official builds keep the full symbol table.
-// The symbol table is read from the file; the code is the copy loaded into this process.
+// Other builds may be stripped and export it. The symbol table is read from the file; the code is
+// the copy loaded into this process.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,11 @@ public:
 };
 
 /// Returns the offsets, from the library's base address, of the functions in `names` that the
-/// symbol table of the ELF64 file at `path` defines. Leaves out names that are absent, defined
-/// twice, or outside the executable segments.
+/// symbol table of the ELF64 file at `path` defines, or that it exports if it was stripped. Leaves
+/// out names that are absent, defined twice, or outside the executable segments.
 ///
 /// Throws LoaderError if the file cannot be opened, is not a little-endian ELF64 shared library, is
-/// truncated or inconsistent, or has no symbol table.
+/// truncated or inconsistent, or was stripped and exports none of them.
 std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
                                                  const std::vector<std::string_view> &names);
 
