@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jaxlib for macOS has every C function that hlotag calls. Nothing of it can be run here: its library is read as a file."""
+"""jaxlib for aarch64 and for macOS has every C function that hlotag calls; its library is read as a file, and not run."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hlotag import _core
 
 pytestmark = pytest.mark.slow
 
+EM_AARCH64 = 183  # From <elf.h>.
 # From Apple's <mach-o/loader.h> and <mach-o/nlist.h>.
 MH_MAGIC_64, MH_DYLIB, CPU_TYPE_ARM64 = 0xFEEDFACF, 6, 0x0100000C
 LC_SYMTAB, LC_SEGMENT_64 = 0x2, 0x19
@@ -47,16 +48,32 @@ def functions(library: bytes, names: list[str]) -> dict[str, int]:
     return {name: int((table["name"] == place).sum()) if place else 0 for name, place in places.items()}
 
 
-@pytest.mark.parametrize("version", ["0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"])
-def test_the_library_for_macos_has_every_function(version: str, tmp_path: Path):
+RELEASES = ["0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"]
+
+
+def library(version: str, platform: str, name: str, directory: Path) -> Path:
+    """A library of jaxlib's wheel for a platform."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version=3.12"]
-    command += ["--platform=macosx_11_0_arm64", f"--dest={tmp_path}", f"jaxlib=={version}"]
+    command += [f"--platform={platform}", f"--dest={directory}", f"jaxlib=={version}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
-        requires.unmet(f"jaxlib {version} for macOS cannot be downloaded: {done.stderr.strip()[-200:]}")
-    (wheel,) = tmp_path.glob("*.whl")
-    found = functions(
-        zipfile.ZipFile(wheel).read("jaxlib/libjax_common.dylib"), [*_core.required_symbols(), "mlirNoSuchFunction"]
-    )
+        requires.unmet(f"jaxlib {version} for {platform} cannot be downloaded: {done.stderr.strip()[-200:]}")
+    (wheel,) = directory.glob("*.whl")
+    return Path(zipfile.ZipFile(wheel).extract(f"jaxlib/{name}", directory))
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_the_loader_finds_every_function_for_aarch64(version: str, tmp_path: Path):
+    path = library(version, "manylinux_2_27_aarch64", "libjax_common.so", tmp_path)
+    assert path.read_bytes()[18:20] == struct.pack("<H", EM_AARCH64)
+    assert _core.read_symbols(str(path)).keys() == set(_core.required_symbols())
+    path.unlink()
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_the_library_for_macos_has_every_function(version: str, tmp_path: Path):
+    path = library(version, "macosx_11_0_arm64", "libjax_common.dylib", tmp_path)
+    found = functions(path.read_bytes(), [*_core.required_symbols(), "mlirNoSuchFunction"])
+    path.unlink()
     assert found.pop("mlirNoSuchFunction") == 0
     assert {name: count for name, count in found.items() if count != 1} == {}

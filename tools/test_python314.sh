@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Tests with Python 3.14 in a root of Debian's, build/python3.14, for machines that lack this Python:
+#   test_python314.sh [PYTEST'S ARGUMENTS]     without any, the tests that are not marked slow
+# Needs root, debootstrap, and Python 3.12 or 3.13: their wheel is the one for 3.14.
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD/build/python3.14 builder=$PWD/build/python3.14-wheel
+(($#)) || set -- -m "not slow"
+
+inside() { # runs a command in the root, where this folder is /hlotag; its mounts go when it ends
+  unshare --mount bash -euc '
+    mkdir -p "$1/hlotag"
+    mount --bind "$2" "$1/hlotag"
+    mount -t proc proc "$1/proc"
+    mount --rbind /dev "$1/dev"
+    exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/venv/bin:/usr/bin:/bin JAX_PLATFORMS=cpu HLOTAG_CACHE_DIR=/tmp/cache \
+      PYTHONDONTWRITEBYTECODE=1 bash -euc "cd /hlotag && \"\$@\"" - "${@:3}"' - "$root" "$PWD" "$@"
+}
+
+if [[ ! -e $root/usr/bin/python3.14 ]]; then
+  rm -rf "$root"
+  debootstrap --variant=minbase --include=python3.14,python3.14-venv,ca-certificates,llvm-22-tools sid "$root" >build/debootstrap.log
+fi
+cp /etc/resolv.conf "$root/etc/"
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+
+python=$(for v in 3.13 3.12; do bash tools/find_python.sh $v && break; done)
+bash tools/make_venv.sh "$python" "$builder" build
+rm -f build/hlotag-*.whl
+PATH="$builder/bin:$PATH" "$builder/bin/python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build .
+"$python" tools/requirements.py run test >build/python3.14.txt
+inside python3.14 -m venv /venv
+inside pip install --quiet --disable-pip-version-check -r build/python3.14.txt
+inside pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/hlotag-*.whl
+inside python -m pytest -q -p no:cacheprovider -n auto --maxprocesses=8 "$@"
+inside lit -q lit_tests
