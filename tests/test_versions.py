@@ -54,6 +54,11 @@ print(hlotag.active(), jax.jit(lambda x: hlotag.tag(jnp.sin(x), {{"k": "v"}})).l
     assert done.stderr.count("TagDropped") == 1 and part in done.stderr and f"pip install '{REQUIREMENT}'" in done.stderr
 
 
+def test_a_python_without_its_lock_is_refused_with_what_to_do(run_python):
+    done = run_python("import sys; sys._is_gil_enabled = lambda: False; import hlotag")
+    assert done.returncode == 1 and "ImportError: hlotag needs" in done.stderr and "PYTHON_GIL=1" in done.stderr
+
+
 def test_jaxs_private_api_is_used_in_one_place():
     package = ROOT / "python"
     users = {str(file.relative_to(package)) for file in package.rglob("*.py") if "jax._src" in file.read_text()}

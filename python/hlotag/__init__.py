@@ -4,11 +4,18 @@
 `hlotag.enable()` is enough for programs that already use `jax.experimental.xla_metadata`.
 """
 
+import sys
 from typing import Any
 
 import lazy_loader
 
 from hlotag._util.version import VERSION as __version__  # noqa: F401
+
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError(
+        "hlotag needs Python's global interpreter lock, which this free-threaded Python runs without: set PYTHON_GIL=1 in its "
+        "environment, or use another build of Python"
+    )
 
 # The names of `__init__.pyi`, each imported on first use: `hlotag-opt` needs the passes and not JAX.
 _imported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
