@@ -8,14 +8,14 @@ cd "$(dirname "$0")/.."
 root=$PWD/build/python3.14 builder=$PWD/build/python3.14-wheel
 (($#)) || set -- -m "not slow"
 
-inside() { # runs a command in the root, where this folder is /hlotag; its mounts go when it ends
+inside() { # runs a command in the root, where this folder is /source; its mounts go when it ends
   unshare --mount bash -euc '
-    mkdir -p "$1/hlotag"
-    mount --bind "$2" "$1/hlotag"
+    mkdir -p "$1/source"
+    mount --bind "$2" "$1/source"
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"
     exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/venv/bin:/usr/bin:/bin JAX_PLATFORMS=cpu HLOTAG_CACHE_DIR=/tmp/cache \
-      PYTHONDONTWRITEBYTECODE=1 bash -euc "cd /hlotag && \"\$@\"" - "${@:3}"' - "$root" "$PWD" "$@"
+      PYTHONDONTWRITEBYTECODE=1 bash -euc "cd /source && \"\$@\"" - "${@:3}"' - "$root" "$PWD" "$@"
 }
 
 if [[ ! -e $root/usr/bin/python3.14 ]]; then

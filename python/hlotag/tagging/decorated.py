@@ -54,7 +54,7 @@ class _Within:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         bind = getattr(type(self._function), "__get__", None)
-        # In Python 3.13 `functools.partial.__get__` exists and returns the partial itself.
+        # In Python 3.13 `functools.partial.__get__` returns the partial itself; before there is none, and later it binds.
         if instance is None or bind is None or bind(self._function, instance, owner) is self._function:
             return self
         return MethodType(self, instance)
