@@ -87,5 +87,6 @@ def marked_equations(
             continue
         text, context = mark or ("", equation.ctx)
         # An empty element would still add a separator.
-        names = NameStack((*stack, _MarkElement(text)) if text else stack)
+        element: Any = _MarkElement(text)
+        names = NameStack((*stack, element) if text else stack)
         yield equation.replace(ctx=context, source_info=SourceInfo(source.traceback, names))
