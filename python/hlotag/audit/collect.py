@@ -258,6 +258,38 @@ def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) 
     return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored, compiled=last)
 
 
+class _Evidence:
+    """What explains a missing tag. Each part takes time to find, so it is found when it is first asked for.
+
+    Args:
+      read: the program.
+      first: the names in the module that XLA was given.
+      dump: the modules after XLA's passes; None if there are none.
+    """
+
+    def __init__(self, read: program.Program, first: Names, dump: dumps.Dump | None):
+        self._read = read
+        self._first = first
+        self._dump = dump
+
+    @functools.cached_property
+    def live(self) -> set[int]:
+        """The operations that the program's results depend on."""
+        found = liveness.live_operations(self._read.origins.module)
+        return {number for n, number in self._read.op_of.items() if self._read.origins.operations[n] in found}
+
+    @functools.cached_property
+    def passes(self) -> list[tuple[str, Names]]:
+        """Each pass of XLA's, and the names in the module that it left; first the module before all passes."""
+        files = track(self._dump.passes if self._dump else [], "reading passes")
+        return [("", self._first), *((name, _named(dumps.read(file), self._read)) for name, file in files)]
+
+    @functools.cached_property
+    def eliminated(self) -> cse.Eliminated:
+        """The operations that XLA found equal to others."""
+        return cse.Eliminated(self._read.ops, self.passes)
+
+
 def _finish(
     read: program.Program,
     captures: list[Capture],
@@ -268,35 +300,23 @@ def _finish(
     every_pass: bool = False,
     name_all: bool = False,
 ) -> Audit:
+    evidence = _Evidence(read, captures[0].named, dump)
     with step("following tags"), no_collection():
-
-        @functools.cache
-        def live() -> set[int]:
-            found = liveness.live_operations(read.origins.module)
-            return {number for n, number in read.op_of.items() if read.origins.operations[n] in found}
-
-        @functools.cache
-        def passes() -> list[tuple[str, Names]]:
-            files = track(dump.passes if dump else [], "reading passes")
-            return [("", captures[0].named), *((name, _named(dumps.read(file), read)) for name, file in files)]
-
-        @functools.cache
-        def eliminated() -> cse.Eliminated:
-            return cse.Eliminated(read.ops, passes())
-
-        found = classify.classify(read.ops, read.tags, captures, live, eliminated, taken=lambda: consumed.consumed(passes()))
+        found = classify.classify(
+            read.ops,
+            read.tags,
+            captures,
+            lambda: evidence.live,
+            lambda: evidence.eliminated,
+            taken=lambda: consumed.consumed(evidence.passes),
+        )
         tags_found = found.tags
         if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
-            modules = [*passes()[1:], ("", captures[-1].named)]
+            modules = [*evidence.passes[1:], ("", captures[-1].named)]
             tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
     around = {called: i.name for i in captures[-1].module.instructions() if i.opcode == "fusion" for called in i.called_ids}
     ops = [_placed(op, found.main.get(op.id, ()), around) for op in read.ops]
     tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
-
-    inlined: dict[int, list[Any]] = {}  # By call, what was inside.
-    for instruction, calls in captures[-1].callers.items():
-        for call in calls:
-            inlined.setdefault(call, []).append(instruction)
 
     return Audit(
         name=read.name,
@@ -304,12 +324,21 @@ def _finish(
         tags=tags_found,
         strays=found.strays,
         dropped=dropped,
-        effects=effects.find(tags_found, ops, {**inlined, **found.main}, captures[-1].modules, platform),
+        effects=effects.find(tags_found, ops, {**_inlined(captures[-1]), **found.main}, captures[-1].modules, platform),
         platform=platform,
         stages=list(Stage),
         notes=[] if dump else [_NOT_DUMPED],
         instruction_count=len(captures[-1].module),
     )
+
+
+def _inlined(capture: Capture) -> dict[int, list[Any]]:
+    """By call, the instructions that XLA inlined from it."""
+    inlined: dict[int, list[Any]] = {}
+    for instruction, calls in capture.callers.items():
+        for call in calls:
+            inlined.setdefault(call, []).append(instruction)
+    return inlined
 
 
 def _placed(op: Op, instructions: Sequence[Instruction], around: Mapping[int, str]) -> Op:
