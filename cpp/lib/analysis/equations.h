@@ -10,8 +10,8 @@
 //     call     7      operation 7 in a function: the function may have other callers, so that the
 //                     call is left out; the call itself has the call's
 //
-// Forward and derived operations of an equation have one path, but for loops: what JAX moves out of
-// one has lost the loop. So paths agree if one ends in the other.
+// Forward and derived operations of an equation have one path, except around loops: an operation
+// that JAX moves out of a loop has lost the loop. So two paths agree if one ends with the other.
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
@@ -25,8 +25,8 @@ namespace hlotag::analysis {
 
 struct EquationPath {
   std::vector<uint32_t> numbers; ///< outermost first; empty if nothing is known
-  bool isClosed = false;         ///< whatever follows is part of it
-  bool isCall = false;           ///< the last is a call, and what follows replaces them all
+  bool isClosed = false;         ///< operations traced below it belong to it
+  bool isCall = false;           ///< the last number is a call, which the next number replaces
 
   void append(const ir::Chain &chain, bool isDerived);
   bool agreesWith(const EquationPath &other) const;
@@ -36,14 +36,14 @@ struct EquationPath {
   }
 };
 
-/// The paths of the operations of a module that did not change since.
+/// The paths of a module's operations. The module must not change meanwhile.
 class EquationPaths {
 public:
   EquationPaths(const CallGraph &graph, const ir::Identities &identities, Provenance &provenance);
 
-  /// Those of an operation, derived or not, in function number `function` whose chain is
-  /// `identity`: one for each way in which the function is called. A function that is called in
-  /// more ways than `kMaxContexts` is seen as if nothing called it.
+  /// Returns the paths of an operation in function number `function` whose chain is `identity`: one
+  /// for each way in which the function is called. With more than `kMaxContexts` ways, returns the
+  /// path without callers.
   std::vector<EquationPath> of(size_t function, ir::Identities::Id identity, bool isDerived) const;
 
 private:

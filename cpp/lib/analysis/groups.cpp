@@ -16,7 +16,8 @@ namespace {
 
 constexpr size_t kMaxInlined = 1'000'000;
 
-/// What XLA groups by `collective_group_key`; on others the key says nothing.
+/// Returns whether XLA groups the operation by `collective_group_key`; it ignores the key on
+/// others.
 bool isCollective(ir::Identifier opName) {
   static constexpr std::string_view names[] = {
       "stablehlo.all_gather",         "stablehlo.all_reduce",           "stablehlo.all_to_all",
@@ -68,8 +69,8 @@ void Groups::extend(std::vector<Range> &ranges, ir::PointerMap<size_t> &known, O
     range.last = op;
 }
 
-/// The dependences in a block, each group being one node. A group that can be scheduled as a whole
-/// is on no cycle.
+/// The dependence graph of a block, with one node per group. A group that can be scheduled as a
+/// whole is on no cycle.
 class Groups::Graph {
 public:
   Graph(const Groups &groups, const InlinedBlock &block, Kind kind) : block_(block), kind_(kind) {
@@ -84,7 +85,7 @@ public:
 
 private:
   using Node = uint32_t;
-  using Component = std::vector<Place>; // the places in it, in order
+  using Component = std::vector<Place>; // its places, in order
   static constexpr Node kNone = std::numeric_limits<Node>::max();
 
   Operation op(Place place) const { return block_.ops()[place]; }
@@ -97,8 +98,8 @@ private:
   void addNode(Attribute group);
   void findComponents();
   void visit(Node root);
-  /// The first place in a component for which `isWanted` that depends on one of `sources`, and
-  /// which of these.
+  /// Returns the first place in a component that depends on a source and for which `isWanted`, and
+  /// that source.
   template <class Source, class Wanted>
   std::pair<Place, Place> firstDependent(const Component &component, Source isSource,
                                          Wanted isWanted) const;
@@ -110,7 +111,7 @@ private:
   const InlinedBlock &block_;
   Kind kind_;
   std::vector<Node> nodeOf_;             // by place
-  std::vector<Attribute> groups_;        // by node; null: not of a group
+  std::vector<Attribute> groups_;        // by node; null outside groups
   std::vector<std::vector<Node>> users_; // by node
   std::vector<bool> usesItself_;         // by node
   std::vector<Node> component_;          // by node
@@ -153,7 +154,7 @@ void Groups::Graph::findComponents() {
       visit(node);
 }
 
-/// Tarjan's algorithm, with a stack of our own: dependences chain through the whole program.
+/// Tarjan's algorithm. Iterative, because dependences chain through the whole program.
 void Groups::Graph::visit(Node root) {
   struct Frame {
     Node node;
@@ -244,7 +245,7 @@ std::pair<Place, Place> Groups::Graph::firstDependent(const Component &component
 }
 
 Groups::Conflict Groups::Graph::describeGap(const Component &component) const {
-  // The first that is no member depends on one.
+  // The first operation outside the group depends on a member.
   auto isMember = [&](Place place) { return this->isMember(place); };
   Place outside = *std::find_if_not(component.begin(), component.end(), isMember);
   Place dependent =
@@ -336,7 +337,7 @@ bool Groups::find(const std::vector<Range> &ranges, const InlinedCalls &calls, s
                   std::vector<Conflict> &conflicts) const {
   for (const Range &range : ranges) {
     if (calls.isInlinedOnly(range.block))
-      continue; // looked at where it is called
+      continue; // checked where it is called
     InlinedBlock block(range.first, range.last, calls, maxOps);
     if (!block.isComplete())
       return false;
@@ -353,7 +354,7 @@ std::vector<Groups::Conflict> Groups::conflicts(const CallGraph &graph, const ir
   InlinedCalls calls(graph, ids, tags);
   std::vector<Range> ranges = blocks_;
   ir::PointerMap<size_t> known = places_;
-  // Calls that lead to members extend the blocks that they are in.
+  // A call that leads to members extends the range of its block.
   for (size_t f : graph.calleesFirst())
     for (size_t site : graph.functions()[f].calls)
       if (ir::Block body = calls.bodyOf(graph.callSites()[site].op);

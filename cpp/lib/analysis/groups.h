@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Groups of operations that XLA is to schedule or to launch as one.
+// Which operations is XLA to schedule or launch as one group, and which groups does it refuse?
 #pragma once
 
 #include "inlined_block.h"
@@ -15,13 +15,13 @@ inline constexpr std::string_view kSchedulingGroup = "_scheduling_group_id";
 inline constexpr std::string_view kCollectiveGroup = "collective_group_key";
 inline constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
 
-/// The group that a value of `_scheduling_group_id` names: `4` of `4:1`; empty if none, as for
-/// `noop` and `:1`.
+/// Returns the group that a value of `_scheduling_group_id` names: `4` for `4:1`. Empty for values
+/// without a group, `noop` and `:1`.
 std::string_view groupOf(std::string_view value);
 
-/// Finds groups that XLA refuses to compile. It looks at one computation at a time, after it has
-/// inlined calls, so this does, too. Linear in the operations that are then between the first and
-/// the last member in a block; beyond a million, calls are not looked into.
+/// Finds groups that XLA refuses to compile. Like XLA, checks one computation at a time, calls
+/// inlined. Linear in the inlined operations between the first and the last member in each block.
+/// Beyond a million operations, calls are not inlined.
 class Groups {
 public:
   struct Conflict {
@@ -29,16 +29,16 @@ public:
     std::string message;
   };
 
-  /// `op` has these frontend attributes.
+  /// Records the frontend attributes of `op`.
   void add(ir::Operation op, ir::DictionaryAttr entries);
   bool empty() const { return blocks_.empty(); }
 
-  /// What is wrong, in the order of the blocks.
+  /// Returns all conflicts, in the order of the blocks.
   ///
-  /// - A gap: an operation outside of a scheduling group depends on it, and the group on the
-  ///   operation. In a group of collectives, one that depends on another.
-  /// - A cycle: groups depend on each other, also through other operations.
-  /// - An order that only some members of a scheduling group ask for.
+  /// - A gap: an operation outside a scheduling group depends on one member, and another member
+  ///   depends on the operation. In a collective group: one member depends on another.
+  /// - A cycle: groups depend on each other, directly or through other operations.
+  /// - An order: only some members of a scheduling group have `kGroupOrder`.
   std::vector<Conflict> conflicts(const CallGraph &graph, const ir::OpIds &ids,
                                   const ir::TagWriter &tags) const;
 
@@ -46,11 +46,11 @@ private:
   enum class Kind { Scheduling, Collective };
   struct Membership {
     ir::Attribute scheduling; ///< the value of `_scheduling_group_id`
-    ir::Attribute collective; ///< that of `collective_group_key`
+    ir::Attribute collective; ///< the value of `collective_group_key`
     bool keepsOrder = false;
     ir::Attribute of(Kind kind) const { return kind == Kind::Scheduling ? scheduling : collective; }
   };
-  /// From the first to the last operation of a block that matters.
+  /// The operations of a block from the first to the last that the check needs.
   struct Range {
     ir::Block block;
     ir::Operation first, last;
@@ -64,7 +64,7 @@ private:
 
   ir::PointerMap<Membership> members_; // by operation
   std::vector<Range> blocks_;
-  ir::PointerMap<size_t> places_; // of blocks in `blocks_`
+  ir::PointerMap<size_t> places_; // index in `blocks_`, by block
 };
 
 } // namespace hlotag::analysis

@@ -39,11 +39,11 @@ Block InlinedCalls::bodyOf(Operation call) const {
   return body ? *body : Block();
 }
 
-/// One body on the way down, and where its values are.
+/// The state of a walk through one body: its position and the places of its values.
 struct InlinedBlock::Frame {
   Operation next;
-  Operation call; ///< that it stands for; null at the top
-  Block body;     ///< likewise
+  Operation call; ///< the inlined call; null at the top
+  Block body;     ///< the callee's body; null at the top
   std::vector<Place> arguments = {};
   ir::PointerMap<Place> places = {};               // of operations
   ir::PointerMap<std::vector<Place>> results = {}; // of inlined calls

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block as XLA has it once it has inlined calls.
+// Which operations does a block have once XLA has inlined calls?
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
@@ -10,16 +10,16 @@
 
 namespace hlotag::analysis {
 
-/// The calls that XLA replaces by the body of what they call: those of `func.call` and composites,
-/// unless they say `inlineable = "false"`.
+/// The calls that XLA replaces by their callees' bodies: `func.call` and composites, unless they
+/// have `inlineable = "false"`.
 class InlinedCalls {
 public:
   InlinedCalls() = default;
   InlinedCalls(const CallGraph &graph, const ir::OpIds &ids, const ir::TagWriter &tags);
 
-  /// The body that takes the place of `call`; null if it stays.
+  /// Returns the body that replaces `call`, or null if XLA keeps the call.
   ir::Block bodyOf(ir::Operation call) const;
-  /// Whether a block is the body of a function that is there for inlined calls only.
+  /// Returns whether `block` is the body of a function that only inlined calls use.
   bool isInlinedOnly(ir::Block block) const { return inlinedOnly_.find(block.opaque()); }
 
 private:
@@ -27,7 +27,7 @@ private:
   ir::PointerMap<bool> inlinedOnly_; // by block
 };
 
-/// The operations from one of a block to a later one, calls inlined, and what each uses.
+/// A range of a block's operations with calls inlined, and the uses among them.
 class InlinedBlock {
 public:
   using Place = uint32_t;
@@ -35,12 +35,13 @@ public:
 
   InlinedBlock(ir::Operation first, ir::Operation last, const InlinedCalls &calls, size_t maxOps);
 
-  /// Whether there were no more than `maxOps` operations. If there were, this is not all of them.
+  /// Returns false if there are more than `maxOps` operations; the others are missing then.
   bool isComplete() const { return isComplete_; }
 
-  /// By place. An operation has one for each time that it is inlined.
+  /// The operations by place. An inlined operation has one place for each call.
   const std::vector<ir::Operation> &ops() const { return ops_; }
-  /// Calls `visit` with the places that `op` and what is nested in it use; they are all before it.
+  /// Calls `visit` with the places of the operands of `op` and of the operations nested in it. All
+  /// precede `op`.
   template <class F> void forEachUse(Place op, F &&visit) const {
     for (size_t i = op == 0 ? 0 : endOfUses_[op - 1]; i < endOfUses_[op]; ++i)
       visit(uses_[i]);

@@ -80,7 +80,7 @@ struct Entry {
   bool (*matches)(std::string_view) = nullptr;
   std::string_view text = {}; ///< what `matches` accepts
   bool ignoresCase = false;
-  std::string_view otherwise = {}; ///< what XLA does with others
+  std::string_view otherwise = {}; ///< what XLA does with other values
 };
 
 constexpr Entry kEntries[] = {

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::string_view kMark = "\x01hlotag#";
 constexpr char kMarkEnd = '\x01';
-/// The separators around a mark that has just been left out: `a/M/b` becomes `a/b`, `t(M)` becomes
-/// `t()`, `a/M` becomes `a`. A mark before more text of its element, `t(Mb)`, has none. Returns
-/// where to read on.
+/// Removes the separators around a mark that has just been left out: `a/M/b` becomes `a/b`, `t(M)`
+/// becomes `t()`, `a/M` becomes `a`. A mark before more text of its element, `t(Mb)`, has no
+/// separators. Returns where to read on.
 size_t joinAround(std::string_view name, size_t next, std::string &out) {
   if (next < name.size() && name[next] == '/')
     return next + 1;

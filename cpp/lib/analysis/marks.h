@@ -19,9 +19,9 @@ struct MarkedName {
   std::string error;         ///< not empty if a mark is malformed
 };
 
-/// Takes the marks out of a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`, and returns
-/// whether it has any: if not, `result` is what it was. That may be used, and its memory is used
-/// again.
+/// Removes the marks from a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`. Returns
+/// whether the name has marks. Leaves `result` unchanged if it has none; reuse `result` to avoid
+/// allocations.
 bool parseMarks(std::string_view name, MarkedName &result);
 
 } // namespace hlotag::analysis

@@ -39,8 +39,8 @@ std::string_view unwrapTransforms(std::string_view element, std::string &transfo
   }
 }
 
-/// Rematerialized code repeats the scopes around it, `transpose(jvp(S))/jvp(S)/...`: drops the
-/// longest run before `restart` that the scopes from there on begin with.
+/// Rematerialized code repeats the enclosing scopes, `transpose(jvp(S))/jvp(S)/...`. Drops the
+/// longest run of scopes before `restart` that the scopes from `restart` on begin with.
 void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
   auto middle = scopes.begin() + std::ptrdiff_t(restart);
   auto longest = std::min(middle - scopes.begin(), scopes.end() - middle);

@@ -14,7 +14,7 @@ struct Lowering {
   std::string_view primitive, kind;
 };
 
-// The pairs that do not share a beginning.
+// The pairs whose names do not share a prefix.
 constexpr Lowering kLowerings[] = {
     {"cond", "case"},
     {"conv_general_dilated", "convolution"},
@@ -74,7 +74,7 @@ bool isResultOfItsPrimitive(ir::Operation op) {
     return false;
   if (primitive != "select_n" || op.operands().empty())
     return true;
-  // With an integer predicate it is a tree of selects, each with a comparison of its own.
+  // JAX lowers an integer predicate to a tree of selects, each with a comparison.
   ir::Operation predicate = op.operands()[0].definingOp();
   return !predicate || predicate.location() != location ||
          !isLoweredTo("lt", predicate.name().str());

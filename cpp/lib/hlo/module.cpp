@@ -79,7 +79,7 @@ void Module::readInstruction(std::string_view data, ById &byId) {
     case fields::instruction::kFrontendAttributes:
       made.attributes = message.bytes();
       break;
-    default: // nothing that this asks for
+    default: // a field that hlotag does not use
       break;
     }
   }
@@ -105,7 +105,7 @@ void Module::findCallers() {
     const Kinds::Kind &kind = this->kind(i);
     if ((kind.isFusion || kind.isCall || kind.isAsyncStart) && instructions[i].called.empty())
       throw std::out_of_range("a call of nothing");
-    if (kind.isDone) // It names the computation of its start.
+    if (kind.isDone) // its called computation is that of its start
       continue;
     bool isFollowed = kind.isFusion || kind.isCall || kind.isLoop || kind.isAsyncStart;
     for (size_t callee : instructions[i].called)
@@ -172,8 +172,8 @@ size_t Module::wrapped(size_t instruction) const {
   return source(isStart ? computations[instructions[instruction].called[0]].root : instruction);
 }
 
-/// What an element of a tuple is, which may be that of a loop's state: there, what the loop starts
-/// with, if its body hands it on.
+/// Returns what computes an element of a tuple. If the tuple is the state of a loop whose body
+/// hands on the element, returns the initial value.
 std::optional<size_t> Module::elementOf(size_t made, size_t index, int depth) const {
   const Instruction &tuple = instructions[made];
   if (kind(made).isTuple)
@@ -203,7 +203,7 @@ std::vector<size_t> Module::results() const {
 
 std::vector<size_t> Module::usersFirst() const {
   std::vector<size_t> order;
-  std::vector<std::pair<size_t, size_t>> pending; // Computations, and how far they are done.
+  std::vector<std::pair<size_t, size_t>> pending; // computation, number of instructions done
   for (size_t c = computations.size(); c-- > 0;) {
     if (computations[c].caller)
       continue;

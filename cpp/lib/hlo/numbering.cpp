@@ -82,8 +82,8 @@ std::string inCaller(std::string caller, std::string_view name) {
 }
 
 /// Returns the name that XLA gives an operation of inlined functions. Numbers make all names
-/// distinct, so XLA left out no caller's name. XLA inlines functions from the inside out, then
-/// loops and branches, whose operations have the whole path from the program's function.
+/// distinct, so XLA kept every caller's name. XLA inlines inner calls first; operations in loops
+/// and branches then get the whole path from the program's function.
 std::string inlinedName(std::string_view name, std::string_view token) {
   std::vector<std::string> path;
   for (auto found = findNumber(name, token); found; found = findNumber(name, token)) {
@@ -91,7 +91,7 @@ std::string inlinedName(std::string_view name, std::string_view token) {
     name = found->after;
   }
   path.emplace_back(name);
-  if (path[0].empty()) // Before the first number there may be a caller that has none.
+  if (path[0].empty()) // a caller without a number may precede the first number
     path.erase(path.begin());
   for (std::string &part : path)
     if (&part != &path.back() && !part.empty())
@@ -113,8 +113,8 @@ std::string inlinedName(std::string_view name, std::string_view token) {
   return result;
 }
 
-/// Splits the name of combined collectives, `prefix/(a:b)`. Empty for other names. XLA writes one
-/// name for equal ones, but numbers, of this module or another, make all names distinct.
+/// Splits the name of combined collectives, `prefix/(a:b)`; empty for other names. XLA writes equal
+/// names once, but numbers make all names distinct.
 std::vector<std::string> combinedNames(std::string_view name) {
   std::string first = {'(', kMark};
   size_t open = name.substr(0, first.size()) == first ? 0 : name.find('/' + first) + 1;
@@ -174,8 +174,8 @@ void forEachName(std::string_view name, std::string_view token, Visit visit) {
     forEachName(part, token, visit);
 }
 
-/// Returns the location with an operation's name, or null. XLA keeps a name `"type:"(...)` around
-/// it apart, as the kind of the operation.
+/// Returns the location with an operation's name, or null. A name `"type:"(...)` around it is the
+/// operation's kind, which XLA stores apart.
 NameLoc nameOf(ir::Location location) {
   auto name = ir::dynCast<NameLoc>(location);
   bool isType = name && !name.name().str().empty() && name.name().str().back() == ':';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program as the join asks about it: what an operation may become, and whose value it hands on.
+// What may an operation of the program become, and whose value does it hand on? For the join.
 #pragma once
 
 #include "hlotag/hlo/program.h"
@@ -12,7 +12,7 @@
 
 namespace hlotag::hlo {
 
-/// Appends numbers of operations to one list after another, each once.
+/// Appends numbers of operations to one list after another, each number once per list.
 class Unique {
 public:
   explicit Unique(size_t numOperations) : lists_(numOperations) {}
@@ -23,7 +23,7 @@ public:
   }
 
 private:
-  std::vector<size_t> lists_; // By operation, the last that it was appended to.
+  std::vector<size_t> lists_; // By operation: the last list that has it.
   size_t list_ = 0;
 };
 
@@ -50,14 +50,14 @@ public:
   const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
   bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
 
-  /// Whether XLA makes instructions of this opcode from an operation, other than by moving.
+  /// Returns whether XLA makes instructions of this opcode from an operation, other than by moving.
   bool becomes(int64_t number, size_t opcode) {
     const Kinds::Kind &kind = kinds_[opcode];
     return kinds_.mayBe(kindOfName_[at(number).name], opcode) &&
            !(kind.isHeavy && kind.heavy != this->kind(number).heavy && reducesNothing(number));
   }
 
-  /// Those of some operations that become `opcode`.
+  /// Returns the operations among `numbers` that become `opcode`.
   Ids select(const Ids &numbers, size_t opcode) {
     Ids found;
     for (int64_t number : numbers)
@@ -68,9 +68,9 @@ public:
 
   Ids helpers(int64_t number, size_t opcode) { return select(at(number).helpers, opcode); }
 
-  /// The operation that stands in a region of the first of `parents` where `number` stands in one
-  /// of its own parent, itself if that is among them; `kNone` if another kind of operation is
-  /// there.
+  /// Returns the operation at the same position in a region of the first of `parents` as `number`
+  /// has in its own parent; `number` itself if its parent is among them. `kNone` if that operation
+  /// is of another kind.
   int64_t counterpart(int64_t number, const Ids &parents) const {
     int64_t own = at(number).parent;
     if (std::find(parents.begin(), parents.end(), own) != parents.end())
@@ -82,7 +82,7 @@ public:
     return isAlike ? found : kNone;
   }
 
-  /// Those of the users that leave all elements in their order.
+  /// Returns the users that only rename the dimensions of the value.
   const Ids &relabellings(int64_t number) {
     if (relabellings_.empty()) {
       relabellings_.resize(size());
@@ -95,8 +95,8 @@ public:
     return relabellings_.at(size_t(number));
   }
 
-  /// The operation that becomes `opcode`: this one, or the one whose result it and others before
-  /// it only move.
+  /// Returns the operation that becomes `opcode`: this one, or the one whose result it only moves,
+  /// through any number of moves.
   int64_t source(int64_t number, size_t opcode) {
     for (int step = 0; step < 16; ++step) {
       if (number == kNone || becomes(number, opcode))
@@ -114,7 +114,7 @@ private:
     return program_.operations.at(size_t(number));
   }
 
-  /// Whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
+  /// Returns whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
   bool reducesNothing(int64_t number) const {
     if (kind(number).heavy != "reduce" || operands(number).empty() || operands(number)[0] == kNone)
       return false;

@@ -10,7 +10,7 @@ namespace hlotag::hlo {
 
 namespace {
 
-/// Numbers what operations have in common, and makes a thing of each handle once.
+/// Numbers distinct handles, and makes one `Thing` for each.
 template <class Thing, class Make> class Table {
 public:
   Table(std::vector<Thing> &things, Make make) : things_(things), make_(make) {}
@@ -29,7 +29,7 @@ private:
   ir::PointerMap<size_t> known_;
 };
 
-/// Those in the text of a type, `tensor<2x?xf32>`; none of others.
+/// Returns the dimensions in the text of a type, `tensor<2x?xf32>`; none for other types.
 Ids dimensionsIn(std::string_view type) {
   constexpr std::string_view kTensor = "tensor<";
   Ids dimensions;
@@ -43,7 +43,7 @@ Ids dimensionsIn(std::string_view type) {
   return dimensions;
 }
 
-/// The type of the first result, null if there is none.
+/// Returns the type of the first result, or null.
 ir::Attribute typeOf(ir::Operation op) {
   ir::Operation::Results results = op.results();
   return results.empty() ? ir::Attribute() : capi::fn().mlirTypeAttrGet(results[0].type());
@@ -98,7 +98,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
     auto [place, isNew] = places.insert((named ? named.child() : location).opaque());
     if (isNew)
       *place = places.size();
-    // Inner operations follow, and overwrite it.
+    // Inner operations follow and overwrite it.
     std::fill_n(parents.begin() + ptrdiff_t(i + 1), numNested, int64_t(i));
     program.operations.push_back({names[name],
                                   entries[op.attr(ir::kFrontendAttributes)],

@@ -83,8 +83,8 @@ private:
     return decision;
   }
 
-  /// Whether an instruction, or what it wraps, does what several collectives were to do. XLA leaves
-  /// such a one as it is, names it after all of them, or makes another one without a name.
+  /// Returns whether an instruction, or the one that it wraps, replaces several collectives. XLA
+  /// reuses one of them, named after all, or makes a new one without a name.
   static bool isCombined(const Module &module, size_t i, const Ids &ids,
                          const std::vector<NumberedName> &names) {
     if (ids.size() < 2)
@@ -95,7 +95,7 @@ private:
             names[made].numbers.empty());
   }
 
-  /// Whether an instruction is what its operation computes.
+  /// Returns whether an instruction computes the result of its operation.
   bool isOwn(const Kinds::Kind &kind, size_t opcode, int64_t number, const NumberedName &named) {
     const Ids &numbers = named.numbers;
     return !kind.isConstant &&
@@ -136,8 +136,8 @@ std::string chained(std::string_view frames) {
   return result;
 }
 
-/// Writes a module with changes. A length precedes each message, so a message is made before it is
-/// copied into the outer one.
+/// Writes a module with changes. Makes an inner message first, because its length precedes it in
+/// the outer one.
 class Writer {
 public:
   Writer(const std::vector<Change> &changes, bool keepsFrames)

@@ -161,7 +161,7 @@ private:
   }
 
   int64_t integer(std::string_view field, ir::Attribute attr) {
-    // Printed as `100 : i64`; the C functions that read one are not among those we use.
+    // Printed as `100 : i64`; hlotag does not use the C function that reads integers.
     std::string text = attr.str();
     std::optional<int64_t> value = parseInteger(text.substr(0, text.find(' ')));
     if (!value)

@@ -89,7 +89,7 @@ public:
       completeHelpers(seed);
     if (!attachedOnly_)
       completeEnclosing();
-    // Users come after what they use: backwards, a broadcast is done before its constant.
+    // Users follow their operands, so in reverse a broadcast is done before its constant.
     for (auto op = feeders_.rbegin(); op != feeders_.rend(); ++op)
       carrier_.giveWhatUsersShare(*op);
   }
@@ -117,10 +117,10 @@ private:
 
   bool anyEntries_ = false;
   std::vector<Seed> seeds_;
-  std::vector<ir::Operation> feeders_; // constants and what else follows its users
+  std::vector<ir::Operation> feeders_; // constants and others that get what their users share
   std::vector<ir::Operation> loops_;
   bool anyCalls_ = false;
-  std::vector<ir::Operation> pending_; // of completeHelpers, kept for its memory
+  std::vector<ir::Operation> pending_; // of completeHelpers; a member to reuse its memory
 };
 
 void Completer::collect() {
@@ -137,7 +137,7 @@ void Completer::collect() {
       loops_.push_back(op);
     else if (name == ids.funcCall)
       anyCalls_ = true;
-    // Feeders alone need to know no more than whether anything is tagged.
+    // Without seeds, it is enough to find one tagged operation.
     if ((!wantsSeeds && anyEntries_) || !carrier_.isTaggable(name))
       continue;
     Entries entries = carrier_.entriesOf(op);
@@ -156,7 +156,7 @@ void Completer::completeHelpers(const Seed &seed) {
   ir::Block block = seed.op.block();
   ir::Identities::Id identity = ctx_.identities().of(seed.op);
   auto visit = [&](ir::Operation op) {
-    // Ask for what is cheap first; most operands end at the location.
+    // Cheap tests first: most operands have another location.
     if (!op || op.location() != seed.location || op.block() != block ||
         ctx_.identities().of(op) != identity)
       return;
@@ -169,7 +169,7 @@ void Completer::completeHelpers(const Seed &seed) {
   auto visitOperands = [&](ir::Operation op) {
     for (ir::Value operand : op.operands())
       visit(operand.definingOp());
-    // What the body of a reduction or a conditional captures.
+    // Values that the body of a reduction or a conditional captures.
     for (ir::Region region : op.regions())
       for (ir::Block inner : region.blocks())
         for (ir::Operation nested : inner.operations())
@@ -181,7 +181,7 @@ void Completer::completeHelpers(const Seed &seed) {
     ir::Operation op = pending_.back();
     pending_.pop_back();
     visitOperands(op);
-    // The value of a helper does not leave the equation.
+    // All users of a helper are in its equation.
     for (ir::Value result : op.results())
       for (ir::OpOperand use : result.uses())
         visit(use.owner());
@@ -190,7 +190,7 @@ void Completer::completeHelpers(const Seed &seed) {
 
 bool Completer::isSplatOfConstant(ir::Operation op) {
   ir::Operation operand = op.operands().empty() ? ir::Operation() : op.operands()[0].definingOp();
-  // One with a location of its own is an equation of its own.
+  // A constant with another location is an equation of its own.
   return operand && operand.name() == ctx_.ids().constant && operand.location() == op.location();
 }
 
@@ -220,8 +220,8 @@ ir::DictionaryAttr Completer::entriesOfBody(ir::Operation root) {
 bool Completer::isLoweringOfPrimitive(const CallGraph::Function &function) {
   if (!function.isPrivate)
     return false;
-  // JAX names the location of the function of a jit (scan body, checkpoint, ...) "jit:"; that the
-  // user's own function is tagged throughout says nothing about the call.
+  // JAX ends the location name of a jitted function (scan body, checkpoint, ...) with ":". Tags on
+  // all of such a function's operations are the user's, and do not tag the call.
   ir::NameLoc name = ir::dynCast<ir::NameLoc>(function.op.location());
   std::string_view text = name ? name.name().str() : std::string_view();
   return text.empty() || text.back() != ':';
@@ -241,7 +241,7 @@ void Completer::completeEnclosing() {
     Entries entries{entriesOfBody(function.op), {}, {}};
     if (!entries)
       continue;
-    // A custom call is no wrapper around its computations: they are parts of it, as reducers are.
+    // The computations of a custom call are parts of it, as reducers are, so they do not tag it.
     for (size_t site : function.callers)
       if (ir::Operation call = graph.callSites()[site].op; call.name() == ctx_.ids().funcCall)
         carrier_.give(call, entries, {"all operations of the function have it", function.op});

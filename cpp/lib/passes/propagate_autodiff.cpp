@@ -89,7 +89,7 @@ analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
   if (!own.derived)
     return {*seeds_ == "all" ? own.all : own.attached, own.attached, {}};
   analysis::Entries result;
-  // A rule may give derived operations something else, which replaces what it attached.
+  // Entries of a rule for derived operations replace those that the rule attached.
   result.attached = own.derived.empty() ? ir::DictionaryAttr() : own.derived;
   result.all = result.attached;
   if (*seeds_ == "all")
@@ -113,7 +113,7 @@ public:
       : provenance_(provenance), carrier_(carrier), tags_(tags) {}
 
   /// Returns `entries` without these keys. A function that fills the stacks of a loop is derived
-  /// from the loop; it must not get keys back that its call removed.
+  /// from the loop; it must not restore keys that its call removed.
   analysis::Entries without(analysis::Entries entries, ir::Operation function) {
     if (ir::DictionaryAttr taken = in(function)) {
       entries.all = carrier_.without(entries.all, taken);
@@ -141,7 +141,7 @@ private:
   ir::DictionaryAttr taken_;
 };
 
-/// Hands entries on within equations, which identities give.
+/// Hands entries to operations of the same equation, found by identities.
 class EquationLookup {
 public:
   /// `entriesFor` returns the entries for operations derived from its argument.
@@ -169,7 +169,7 @@ public:
                 takenAway.without(seed->entries, graph_.functions()[function].op))
           carrier_.give(op, entries, {"derived by autodiff", seed->op});
     });
-    // Constants have no name that leads to an equation.
+    // The name of a constant does not lead to an equation.
     const ir::OpList &operations = ctx_.operations();
     for (size_t i = operations.size(); i-- > 0;)
       if (operations[i].name == ctx_.ids().constant)
@@ -238,7 +238,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.operations()))
     return success();
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
-  // The search is expensive: skip it without an entry to hand on.
+  // Skip the expensive search if no operation has an entry.
   const ir::OpList &operations = ctx.operations();
   auto isSeed = [&](const ir::OpList::Entry &entry) {
     return carrier.isTaggable(entry.name) && bool(entriesFor(carrier, entry.op));
@@ -262,7 +262,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   derivation::findDerived(operations, provenance, [&](const derivation::Derivation &derivation) {
     if (!carrier.isTaggable(derivation.derived))
       return;
-    // Several candidates with the same entries need not be told apart.
+    // Candidates with the same entries need no decision.
     analysis::Entries entries = entriesFor(carrier, *derivation.primals[0]);
     auto agrees = [&](const derivation::Operations *primal) {
       return entriesFor(carrier, *primal) == entries;

@@ -119,7 +119,7 @@ private:
 const Resolved &LocationResolver::resolve(ir::Location root) {
   if (const Resolved *found = resolved_.find(root.opaque()))
     return *found;
-  // Parts before wholes, without recursion: call sites are as deep as the user's stack.
+  // Iterative, parts first: call sites are as deep as the user's stack.
   std::vector<ir::Location> pending{root};
   while (!pending.empty()) {
     ir::Location loc = pending.back();
@@ -321,8 +321,8 @@ private:
   size_t numBad_ = 0;
 };
 
-/// Writes `hlotag.equations`: each path of a forward operation is a number, and a derived operation
-/// has those of the paths that its own agree with.
+/// Writes `hlotag.equations`. Each path of a forward operation gets a number. A derived operation
+/// gets the numbers of the forward paths that agree with its own.
 class EquationRecorder {
 public:
   EquationRecorder(PassContext &ctx, analysis::Provenance &provenance)
@@ -331,7 +331,7 @@ public:
         name_(ir::Identifier::get(ctx.context(), ir::kEquations)) {}
 
   void run() {
-    // Forward operations have numbers before derived ones ask for them.
+    // Number forward operations before looking up derived ones.
     for (bool isDerived : {false, true})
       for (size_t function = 0; function < graph_.functions().size(); ++function)
         ir::walk(graph_.functions()[function].op, [&](ir::Operation op) {

@@ -72,7 +72,7 @@ private:
     Origin origin;
     TextId head = 0;
   };
-  /// The parts of a location.
+  /// The names, source and traceback in a location.
   struct Parts {
     std::vector<ir::Identifier> names; ///< innermost first
     ir::FileLoc source;                ///< innermost position, or null

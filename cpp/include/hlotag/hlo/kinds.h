@@ -37,7 +37,7 @@ public:
     bool isHeavy;
     bool isFusion, isCall, isLoop, isParameter, isElement, isTuple, isConstant;
     bool isRelabelled, isReshaped, isCopied, isControl, isCommutative;
-    bool isAsyncStart, isDone; // An end of what runs beside other instructions.
+    bool isAsyncStart, isDone; // One end of an asynchronous operation.
     bool isWrapper;            // Has its value from the computation that it calls, or its start.
     bool isSlice;              // Takes a part of its first operand.
     bool isCombinable;         // XLA makes one collective of several.
