@@ -135,7 +135,7 @@ def test_the_command_says_what_got_worse_and_fails(program, tmp_path, capsys):
     assert result["ruleId"] == "absent" and "locations" not in result
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "no JSON"), ("[]", "found None"), ('{"schema": "x"}', "found 'x'")])
+@pytest.mark.parametrize(("text", "said"), [("{", "not JSON"), ("[]", "found None"), ('{"schema": "x"}', "found 'x'")])
 def test_a_baseline_that_is_none(program, tmp_path, capsys, text, said):
     file = tmp_path / "audit.json"
     file.write_text(text)

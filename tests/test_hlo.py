@@ -204,7 +204,7 @@ def test_modules_that_refer_to_what_they_do_not_have_are_refused(opcode, field, 
     spoiled = next(i for i in module.instructions() if i.opcode == opcode).proto
     spoiled.ClearField(field)
     getattr(spoiled, field).extend(value)
-    with pytest.raises(errors.ParseError, match="no sound HLO module"):
+    with pytest.raises(errors.ParseError, match="not a valid HLO module"):
         join(HloModule(module.to_bytes()), origins)
 
 
@@ -213,7 +213,7 @@ def test_operands_come_before_their_users(serialized):
     module = HloModule(serialized)
     dot = next(i for i in module.instructions() if i.opcode == "dot").proto
     dot.operand_ids[0] = dot.id
-    with pytest.raises(errors.ParseError, match="no sound HLO module"):
+    with pytest.raises(errors.ParseError, match="not a valid HLO module"):
         join(HloModule(module.to_bytes()), origins)
 
 

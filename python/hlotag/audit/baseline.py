@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What got worse since another audit, of which the JSON is at hand."""
+"""Which problems are new since a baseline, the JSON of an earlier audit?"""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def read(text: str, filename: str) -> dict[str, Any]:
 
     Args:
         text: The JSON.
-        filename: What messages call it.
+        filename: The name in messages.
 
     Returns:
         The document.
 
     Raises:
-        ParseError: It is something else, or of another version of hlotag's.
+        ParseError: `text` is not an audit, or has the schema of another version.
     """
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise ParseError(f"{filename}: no JSON: {error}") from None
+        raise ParseError(f"{filename}: not JSON: {error}") from None
     found = document.get("schema") if isinstance(document, dict) else None
     if found != SCHEMA:
         raise ParseError(f"{filename}: expected an audit with schema {SCHEMA!r}, found {found!r}; write it with --json")
@@ -38,16 +38,16 @@ def read(text: str, filename: str) -> dict[str, Any]:
 
 
 def worse(audit: Reported, before: dict[str, Any]) -> list[Problem]:
-    """The problems that the other audit does not have as often, each with only the tags that came since.
+    """Yields the problems that the baseline has less often, each with its new tags only.
 
-    Tags are told apart by key, value, operation, scope and phase. Lines do not count: code moves.
+    A tag is identified by key, value, operation, scope and phase. Lines do not count, because code moves.
 
     Args:
-        audit: Of now.
-        before: The document of the other audit.
+        audit: The new audit.
+        before: The document of the baseline.
 
     Returns:
-        The problems as the report has them, and one for each key and value that no operation has any more.
+        Problems as in the report, and one for each key and value that no operation has any more.
     """
     left = Counter(_known(before))
     return [*_grown(audit, left), *_absent(audit, before)]
@@ -72,7 +72,7 @@ def _known(document: dict[str, Any]) -> Iterator[Hashable]:
 
 
 def _identities(problem: dict[str, Any], document: dict[str, Any]) -> list[Hashable]:
-    """What each tag of a problem is known by; of a problem without tags, what each of those that it counts is."""
+    """Returns the identity of each tag of a problem; without tags, one identity for each that it counts."""
     kind = problem["kind"]
     if not problem["tags"]:
         return [(kind, problem["tag"] or problem["why"])] * problem["count"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes audits: of a function, of what JAX makes of one, of modules and of XLA's dumps."""
+"""Audits functions, lowered and compiled programs, modules, and XLA's dumps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from hlotag.tagging.state import active, unique
 Names = Mapping[Instruction, Sequence[int]]
 
 _MAX_DEPTH = 128  # of operations in regions, less than what XLA's threads have stack for
-# Bytes of a module, constants included, up to which XLA dumps it after every pass unasked: some sixty copies.
+# Bytes of a module, constants included, up to which it is dumped after every pass by default: about sixty copies.
 _SMALL = 4 << 20
 
 _WITH_STAGE = "The module was compiled with hlotag's HLO stage, as hlotag.enable() does."
@@ -109,7 +109,7 @@ def recording() -> AbstractContextManager[Any]:
         A context manager.
     """
     now = active()
-    # Not `unique`: what passes report is heard only if the program is lowered anew.
+    # Not `unique`: passes report only if the program is lowered anew.
     return under(now and dataclasses.replace(now, debug_origins=True, identify=True))
 
 
@@ -166,7 +166,7 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
         PassError, ArgumentError: Of the passes.
     """
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
-    # Locations may be nested as deep as regions must not be.
+    # Locations may be nested deeper than regions.
     return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, xla_passes=xla_passes, hlo=hlo))
 
 
@@ -227,11 +227,11 @@ def audit_compiled(compiled: Any) -> Audit:
         compiled: A `jax.stages.Compiled`.
 
     Returns:
-        The audit: which tags are where. What was lost on the way cannot be seen from there, as a note says.
+        The tags in the optimized module. A note says that lost tags are not found.
     """
     module = of_executable(compiled)[0]
     found = dumps.of_modules(module, module)
-    note = "Only the optimized module of a compiled program is at hand: tags that are not in it cannot be told of."
+    note = "A compiled program has only its optimized module: the audit cannot find tags that XLA removed."
     return dataclasses.replace(found, notes=[*found.notes, note], source_root="/")
 
 
@@ -358,7 +358,7 @@ def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
 
 
 def _named(module: HloModule, read: program.Program) -> Names:
-    """The names as they are: what XLA did to them is what is looked into."""
+    """The operations in the names of the instructions, as XLA left the names."""
     return {i: _known(read.origins.ids_of(i.op_name), read) for i in module.instructions()}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tags XLA's own passes read and took away: seen in the modules before and after such a pass."""
+"""Which tags did XLA's own passes read and remove? Compares the modules before and after such a pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PASS = "legalize-scheduling-annotations"
 
 
 def consumed(passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> dict[tuple[int, str], str]:
-    """Finds the keys that XLA takes away once it has read them, by the instructions that it left in place without them.
+    """Finds the keys that XLA removed after reading them: their instructions stayed without them.
 
     Args:
         passes: In order: a pass, and the operations that the instructions of the module it left are named after.

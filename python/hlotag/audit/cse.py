@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations XLA's elimination of common subexpressions took away: seen in the modules before and after that pass.
+"""Which operations did XLA's common-subexpression elimination (CSE) remove? Compares the modules before and after that pass.
 
-Whether two operations are equal cannot be told from the module that XLA is given: other passes make equal what is not, and take
-away what is before this one comes to it.
+The module given to XLA does not tell: earlier passes make unequal operations equal, and remove equal ones before CSE runs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Named = Mapping[Any, Sequence[int]]
 
 
 class _Run:
-    """One run of the pass; what is looked up in its modules is indexed when the first asks."""
+    """One run of the pass. Indexes of its modules are built on first use."""
 
     def __init__(self, ops: Sequence[Op], before: Named, after: Named) -> None:
         self._ops, self._before, self.after = ops, before, after
@@ -52,7 +51,7 @@ class _Run:
 
 
 class Eliminated:
-    """The operations that went by that pass, and did not come back.
+    """The operations that CSE removed and later passes did not restore.
 
     Args:
         ops: The operations.

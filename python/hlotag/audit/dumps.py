@@ -51,9 +51,9 @@ class Dump:
 
     @property
     def ends(self) -> tuple[Path, Path]:
-        """The modules before and after; only of a dump that `find` gave."""
+        """The modules before and after. Raises ValueError if one is missing; `find` returns complete dumps only."""
         if self.before is None or self.after is None:
-            raise ValueError(f"{self.name}: not a whole dump")
+            raise ValueError(f"{self.name}: the dump lacks the module before or after the optimizations")
         return self.before, self.after
 
 
@@ -61,10 +61,10 @@ def find(folder: Path) -> list[Dump]:
     """Lists the modules in a folder.
 
     Args:
-        folder: What `--xla_dump_to` was.
+        folder: The folder that `--xla_dump_to` named.
 
     Returns:
-        They, in order; those without both ends are left out.
+        The dumps in order, without those that lack the module before or after the optimizations.
 
     Raises:
         ParseError: There are none.
@@ -108,7 +108,7 @@ def _join_clones(dumps: Iterable[Dump]) -> None:
 
 
 def largest(found: Sequence[Dump]) -> Dump:
-    """The program, where XLA compiled helpers of its own besides.
+    """Returns the program; the smaller modules are helpers that XLA compiled.
 
     Args:
         found: As `find` gives them.
@@ -160,7 +160,7 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
     """Audits a module in a folder of dumps.
 
     Args:
-        folder: What `--xla_dump_to` was.
+        folder: The folder that `--xla_dump_to` named.
         module: Part of the module's name; by default, the largest one is taken.
 
     Returns:

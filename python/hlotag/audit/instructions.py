@@ -14,9 +14,9 @@ from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of, may_be
 from hlotag.hlo.restore import tags_of
 
-# Of a computation that is called on very many ways, so many are known.
+# Limit of call paths recorded for one computation.
 _MAX_PATHS = 64
-# What the HLO stage puts in front of a name.
+# The number that the HLO stage puts in front of a name.
 _NUMBER = re.compile("\x01[0-9a-f]+:[0-9]+\x01/?")
 
 
@@ -70,7 +70,7 @@ class Instructions:
 
     @cached_property
     def program(self) -> _core.Program:
-        """They, with who computes what."""
+        """The operations and their dataflow."""
         return program_of(self._module, [self._ids.get(i, -1) for i in self._module.instructions()])
 
     def __getitem__(self, instruction: Instruction) -> int | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit says: operations, their tags, and each tag's way through the stages."""
+"""The result of an audit: operations, their tags, and each tag's state at every stage."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _MEANINGS = {
 HOW_IT_CAME = (TagState.ATTACHED, TagState.COMPLETED, TagState.PROPAGATED)
 WHERE_IT_WENT = tuple(state for state in TagState if state not in HOW_IT_CAME)
 
-# What is looked at first comes first.
+# In the order of the report.
 _ATTENTION = (
     TagState.LOST,
     TagState.MOVED,
@@ -112,7 +112,7 @@ class Op(NamedTuple):
         line: The line in it, from 1; 0 if it is not known.
         operands: The operations that made its operands.
         instructions: What it is in the last module: names of instructions.
-        type: Element type and shape of its result, `f32[8,128]`; empty where nobody asked for it.
+        type: Element type and shape of its result, `f32[8,128]`; empty if it was not computed.
         flops: Floating-point operations of a product; elements of what computes element by element; in a loop's body,
             of one iteration.
         bytes: The size of its operands and results.
@@ -306,7 +306,7 @@ class Group:
     Attributes:
         key: The key.
         value: The value.
-        tags: They.
+        tags: The tags.
     """
 
     key: str

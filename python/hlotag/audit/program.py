@@ -25,12 +25,12 @@ _STATE_OF_PASS = {
     "hlotag-attach": TagState.ATTACHED,
     "hlotag-complete-lowering": TagState.COMPLETED,
 }
-# Of a function that is called very often, so many calls are known to its arguments.
+# Limit of calls followed from the arguments of one function.
 _CALLERS = 16
 _DERIVED = "derived by autodiff"
-# Functions that only call functions are looked through so often.
+# Limit of nested functions that get the line of their call.
 _NESTED = 4
-# So many forward operations of a line are named.
+# Limit of forward operations named for one backward operation.
 _FORWARD = 8
 
 

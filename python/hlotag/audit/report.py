@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody should know of an audit: one sentence, and the problems, heavy operations first.
+"""The report of an audit: one sentence, and the problems, heavy operations first.
 
 Terminal, page, JSON and command show the same report.
 """
@@ -25,7 +25,7 @@ _TRIAL = "cpu"  # Where programs for accelerators are tried: that it does not re
 
 @dataclass(frozen=True)
 class Problem:
-    """Tags with one source line, key and cause; or something else that is wrong.
+    """Tags with one source line, key and cause, or another problem.
 
     Attributes:
         kind: A state, "not obeyed", "wrong place", "no operation", "unmatched rule", "unread key", or "warning" of a pass.
@@ -71,13 +71,13 @@ class Problem:
         return f"{f'{self.count} x ' if self.count > 1 else ''}{self.kind}{f'  {about}' if about else ''}"
 
     def __str__(self) -> str:
-        """All that is to be said, without the place."""
+        """The problem in full, without its place."""
         return " ".join(filter(None, (f"{self.title}:", self.why, self.effect, self.advice)))
 
 
 @dataclass(frozen=True)
 class Report:
-    """What somebody should know.
+    """The report of an audit.
 
     Attributes:
         sentence: The whole in one sentence.

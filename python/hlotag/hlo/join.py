@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations did an HLO instruction come from? The numbers in its name say, or else the data flow."""
+"""Which operations did an HLO instruction come from? The numbers in its name tell; where they fail, data flow does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
       that XLA merged into it. Empty for XLA's own instructions: parameters, tuples, copies.
 
     Raises:
-      ParseError: instructions refer to what the module does not have.
+      ParseError: an instruction refers to an id that is not in the module.
     """
     return _joined(module, origins.program, None)
 
@@ -44,7 +44,7 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
       The numbers of each instruction, as for `join`.
 
     Raises:
-      ParseError: instructions refer to what the module does not have.
+      ParseError: an instruction refers to an id that is not in the module.
     """
     return _joined(module, program, list(named))
 
@@ -65,7 +65,7 @@ def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
       The program.
 
     Raises:
-      ParseError: instructions refer to what the module does not have.
+      ParseError: an instruction refers to an id that is not in the module.
     """
     with _must_be_sound(module):
         return _core.program_of_instructions(module.to_bytes(), opcodes, numbers)
@@ -76,4 +76,4 @@ def _must_be_sound(module: HloModule) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise ParseError(f"{module.name} is no sound HLO module: {error}") from None
+        raise ParseError(f"{module.name} is not a valid HLO module: {error}") from None

@@ -15,7 +15,7 @@ from hlotag.tagging import keys
 
 Entries = Mapping[str, str]
 
-# What separates the components of a name, and merged names; and what would break a line.
+# Separators of a name's components and of merged names, and line breaks.
 _NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
 
 
@@ -42,7 +42,7 @@ def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frame
     try:
         return program.restore(module, opcodes, rules, keeps_frames=keeps_frames)
     except ValueError as error:
-        raise ParseError(f"{len(module)} bytes are no sound HLO module: {error}") from None
+        raise ParseError(f"{len(module)} bytes are not a valid HLO module: {error}") from None
 
 
 class Rules:
@@ -110,7 +110,7 @@ class Rules:
         return {key: value if key in self._of_one_place else ",".join(sorted(values[key])) for key, value in merged.items()}
 
     def label_for(self, entries: Entries) -> str:
-        """What names show of entries: profilers that group by scope group by it."""
+        """The path component of names that shows the entries. Profilers that group by scope group by it."""
         tags = tags_of(entries, self._labels) if self._labels else {}
         written = ",".join(f"{key}={value}" for key, value in sorted(tags.items()))
         return f"{{{_NOT_IN_NAMES.sub('_', written)}}}" if tags else ""

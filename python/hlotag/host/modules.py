@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
 BYTECODE_MAGIC = b"ML\xefR"
-SOURCE_NAME = "-"  # how MLIR calls a module that is not read from a file
+SOURCE_NAME = "-"  # MLIR's name for a module without a file
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
 # A portable artifact begins like any MLIR bytecode: a magic number, a version and a producer.
 _ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.]+)\x00")
@@ -60,7 +60,7 @@ def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
 
     Args:
         source: Text, MLIR bytecode or a portable artifact.
-        filename: What error messages call it.
+        filename: The name in error messages.
 
     Returns:
         The module.
@@ -109,9 +109,9 @@ def _problem_of_characters(source: str | bytes) -> str:
         found = f"they begin with {source[:8]!r}" if source else "there are none"
         return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; give text as str"
     if "\0" in source:  # MLIR would take it for the end of the text
-        return f"it is no text: there is a zero byte at offset {source.index(chr(0))}"
+        return f"the text has a zero byte at offset {source.index(chr(0))}"
     if broken := re.search("[\ud800-\udfff]", source):
-        return f"it is no text that UTF-8 can write: there is half of a character at offset {broken.start()}"
+        return f"the text has a lone surrogate, which UTF-8 cannot encode, at offset {broken.start()}"
     return ""
 
 
