@@ -41,7 +41,7 @@ hlo_cost_analysis = _jax.hlo_module_cost_analysis
 
 
 def jaxlib_name(name: str) -> Any:
-    """What jaxlib calls `name`, wherever this version has it; raises AttributeError if it is nowhere."""
+    """Returns the object `name` from the jaxlib module that has it in this version. Raises AttributeError if none has."""
     for module in (xla_client, _jax, _hlo):
         if hasattr(module, name):
             return getattr(module, name)
@@ -109,7 +109,7 @@ def lower_for_replicas(name: str, jaxpr: Any, axes: Mapping[Any, int], platform:
 
 
 def options_digest(*args: Any, **kwargs: Any) -> bytes:
-    """Of the compiler options among what JAX's `backend_compile_and_load` is given beside the module, wherever they are."""
+    """A digest of the compiler options among the arguments of JAX's `backend_compile_and_load`."""
     found = [given.SerializeAsString() for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
     return hashlib.blake2b(b"".join(found), digest_size=16).digest()
 

@@ -97,7 +97,7 @@ def is_array(leaf: Any) -> bool:
 
 
 def equation_behind(value: Any) -> Any | None:
-    """What is being traced and has `value` as an output.
+    """The equation that is being traced and has `value` as an output.
 
     Args:
       value: a tracer of any transformation, or a concrete array.
@@ -273,7 +273,7 @@ def _recording_trace() -> Any | None:
 
 
 def traced_function() -> str:
-    """The function that is being traced into a jaxpr now, with its place, as the jaxpr will say it; empty if there is none."""
+    """The function that is being traced into a jaxpr, with its place, as the jaxpr will record it; empty if there is none."""
     trace = _recording_trace()
     return "" if trace is None else trace.frame.debug_info.func_src_info
 

@@ -188,7 +188,7 @@ class _PluginTransformation:
         _registered.append(self)
 
     def clear(self) -> None:
-        """Takes it out of the plugin."""
+        """Removes the callback from the plugin."""
         arguments = _Removal(ctypes.sizeof(_Removal), self._stage, self._name, len(self._name), None, False)
         self._extension.clear(ctypes.byref(arguments))
 
@@ -198,7 +198,7 @@ class _PluginTransformation:
             result = self._callback(ctypes.string_at(call.module.data, call.module.size))
             text = call.result
             call.changed = result is not None
-        except BaseException as error:  # It must not go through C; XLA makes it an error of the compilation.
+        except BaseException as error:  # An exception must not cross C frames; XLA reports it as an error of the compilation.
             result = f"{type(error).__name__}: {error}".encode()
             text = call.header.message
             call.header.has_error, call.header.code = True, _INTERNAL
@@ -212,7 +212,7 @@ class _PluginTransformation:
         del self._results[number]
 
 
-# Kept as long as the process, for a compilation on another thread may still call one that was taken out.
+# Kept for the life of the process: a compilation on another thread may still call a removed callback.
 _registered: list[_PluginTransformation] = []
 
 

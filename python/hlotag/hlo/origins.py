@@ -125,7 +125,7 @@ def _digest(module: Any, salt: str) -> str:
 def _name_of(location: Any) -> str:
     if not isinstance(location, ir.NameLoc):
         return ""
-    # `"type:"(...)` around it is that of a kind of operations.
+    # A name `"type:"(...)` around it is the kind of the operation.
     return _name_of(location.child_loc) if location.name_str.endswith(":") else location.name_str
 
 

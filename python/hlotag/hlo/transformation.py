@@ -61,7 +61,7 @@ class Transformations:
     def running(self, token: str, transform: Transform) -> Iterator[None]:
         """While the block compiles a module with `token` in its names, `transform` gets what XLA made of it.
 
-        What it gives takes its place.
+        The result of `transform` replaces the module.
         """
         with self._lock:
             self._running.setdefault(token, []).append(transform)
@@ -77,7 +77,7 @@ class Transformations:
                 raise KeyboardInterrupt
 
     def clear(self) -> None:
-        """Takes the callback out of XLA; it is registered again when it is needed."""
+        """Unregisters the callback from XLA; it is registered again on demand."""
         self._platforms.clear()
 
     def _on_module(self, serialized: bytes) -> bytes | None:
@@ -85,7 +85,7 @@ class Transformations:
             with self._lock:
                 transform = next((all_[0] for token, all_ in self._running.items() if is_numbered(serialized, token)), None)
             return None if transform is None else transform(serialized)
-        except KeyboardInterrupt:  # XLA would make an ordinary error of it.
+        except KeyboardInterrupt:  # XLA would turn it into an ordinary error.
             self._interrupted = True
             return None
 

@@ -16,7 +16,7 @@ class Hooks:
 
     Args:
       patches: in the order in which they are installed.
-      then: called after they are removed.
+      then: called after the patches are removed.
     """
 
     def __init__(self, *patches: Patch, then: Callable[[], object] = lambda: None) -> None:

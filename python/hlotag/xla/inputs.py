@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be compiled: HLO, StableHLO and JAX's own objects, recognized by what they are and not by a parameter."""
+"""Which forms of a program can be compiled? HLO, StableHLO and JAX's own objects, recognized by their content."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # wha
 _ALIASES = "mhlo.input_output_alias"
 _HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
 
-# What else people have at hand, and what to do with it.
+# Other formats that users try, and what to do with them.
 _OTHER_TEXT = {
     r"\{\s*lambda\b": "a jaxpr; lower the function instead: jax.jit(f).lower(*args)",
     r"; ModuleID|source_filename|target triple|define ": "LLVM IR, which XLA only writes; give the HLO or StableHLO it came from",
@@ -256,7 +256,7 @@ def try_to_compile(program: Program, options: bytes, on_cpu: bool) -> None:
 
 
 def _as_text(data: bytes) -> str | None:
-    """The bytes as text, if that is what they are."""
+    """The bytes as text; None if they are not UTF-8 text."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -304,7 +304,7 @@ def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
 
 
 def _check_entry_layout(module: ir.Module, shape: Any) -> None:
-    """Refuses a header that contradicts the program: jaxlib passes over it.
+    """Refuses a header that contradicts the program, which jaxlib ignores.
 
     Args:
         module: What jaxlib made of the HLO.
@@ -343,7 +343,7 @@ def leaves(shapes: Sequence[Any]) -> list[Any]:
 
 
 def _untuple_aliases(module: ir.Module, shape: Any) -> None:
-    """Numbers donated parameters and their results anew: jaxlib makes leaves of tuples, and leaves the indices as they were.
+    """Renumbers donated parameters and their results: jaxlib flattens tuples and keeps the old indices.
 
     Args:
         module: What jaxlib made of the HLO.
@@ -375,7 +375,7 @@ def _leaf_number(shapes: Sequence[Any], path: Sequence[int]) -> int:
 
 
 def _explain_in_hlo(diagnostic: Diagnostic, text: str) -> str:
-    """What is wrong, with the line of HLO text: instructions are known by their names."""
+    """Formats a diagnostic with its line of HLO text, found by the name of the instruction."""
     message = f"{diagnostic.severity}: {diagnostic.message}"
     name = re.match(r'(?:loc\()?"([^"]+)"', diagnostic.location)
     if name is None:
