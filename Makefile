@@ -5,6 +5,7 @@
 # make test-compilers    tests inside XLA's compilers for GPU and TPU; no hardware, 2 GB of packages for each of Python 3.11 and 3.12
 # make test-jax VERSION=0.11.1    a short form of the tests with that release; VERSION=all: with each, into docs/compatibility.md
 # make test-python314    the quick tests with Python 3.14, in a root of Debian's; needs root and debootstrap
+# make test-aarch64    a short form for Linux on aarch64, emulated by QEMU; needs root, debootstrap and a cross compiler
 # make test-gpu    all that needs a GPU, and a table of what it saw; says so where there is none
 # make demo    the example, in an environment of its own
 # make docs    the documentation site, into build/site; fails on a dead link
@@ -25,7 +26,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test test-all test-bindings test-compilers test-jax test-python314 test-gpu demo docs lint format bench asan hostile fuzz wheel clean
+.PHONY: help test test-all test-bindings test-compilers test-jax test-python314 test-aarch64 test-gpu demo docs lint format bench asan hostile fuzz wheel clean
 .SECONDARY:
 
 help:
@@ -50,6 +51,9 @@ test-jax:
 
 test-python314:
 	@bash tools/test_python314.sh
+
+test-aarch64:
+	@bash tools/test_aarch64.sh
 
 test-gpu:
 	@bash tools/test_gpu.sh

@@ -5,7 +5,7 @@
 # Needs root, debootstrap, and Python 3.12 or 3.13: their wheel is the one for 3.14.
 set -eu
 cd "$(dirname "$0")/.."
-root=$PWD/build/python3.14 builder=$PWD/build/python3.14-wheel
+root=$PWD/build/python3.14 builder=$PWD/build/python3.14-builder wheels=build/python3.14-wheels
 (($#)) || set -- -m "not slow"
 
 inside() { # runs a command in the root, where this folder is /source; its mounts go when it ends
@@ -27,11 +27,11 @@ cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 
 python=$(for v in 3.13 3.12; do bash tools/find_python.sh $v && break; done)
 bash tools/make_venv.sh "$python" "$builder" build
-rm -f build/hlotag-*.whl
-PATH="$builder/bin:$PATH" "$builder/bin/python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build .
+rm -rf $wheels
+PATH="$builder/bin:$PATH" "$builder/bin/python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $wheels .
 "$python" tools/requirements.py run test >build/python3.14.txt
 inside python3.14 -m venv /venv
 inside pip install --quiet --disable-pip-version-check -r build/python3.14.txt
-inside pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/hlotag-*.whl
+inside pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $wheels/*.whl
 inside python -m pytest -q -p no:cacheprovider -n auto --maxprocesses=8 "$@"
 inside lit -q lit_tests
