@@ -310,7 +310,7 @@ def test_compiled():
     with hlotag.stage():
         audit = hlotag.audit(jax.jit(gradient).lower(X, W, B).compile())
     assert audit.tags and not audit.lost
-    assert any("Only the optimized module" in note for note in audit.notes)
+    assert any("only its optimized module" in note for note in audit.notes)
 
 
 @pytest.mark.parametrize("form", ["--xla_dump_hlo_as_text", "--xla_dump_hlo_as_proto"])
