@@ -352,9 +352,15 @@ def _placed(op: Op, instructions: Sequence[Instruction], around: Mapping[int, st
 def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
     named = _named(module, read)
     found = sources(module, read.origins.program, (read.origins.ids_of(i.op_name) for i in module.instructions()))
-    joined = {i: _known(numbers, read) or named[i] for i, numbers in found.items()}  # A call is joined to nothing.
+    # A call that XLA inlined is joined to nothing; a call that is left is itself, whatever its callee computes.
+    joined = {i: (named[i] if _is_call(i, named, read) else _known(numbers, read) or named[i]) for i, numbers in found.items()}
     callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
     return Capture(stage, module, named, joined, callers)
+
+
+def _is_call(instruction: Instruction, named: Names, read: program.Program) -> bool:
+    calls = [read.ops[number].name == "func.call" for number in named[instruction]]
+    return instruction.opcode in ("call", "async-start", "async-update", "async-done") and bool(calls) and all(calls)
 
 
 def _named(module: HloModule, read: program.Program) -> Names:
