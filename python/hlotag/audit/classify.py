@@ -266,7 +266,7 @@ class _View:
         }
         if shared:
             return Step(self.stage, TagState.MERGED, detail=f"with {len(shared)} more", instructions=names)
-        if (copies := self._copies(number, bearing, main)) > 1:
+        if len(bearing) > 1 and (copies := self._copies(number, bearing, main)) > 1:
             return Step(self.stage, TagState.DUPLICATED, detail=f"{copies} times", instructions=names)
         return Step(self.stage, TagState.KEPT, instructions=names)
 
