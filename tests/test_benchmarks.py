@@ -125,3 +125,4 @@ def test_every_section_of_the_page_is_a_benchmark(monkeypatch):
     assert all((BENCHMARKS / f"{section.name}.py").exists() for section in record.SECTIONS)
     page = (BENCHMARKS.parent / "docs" / "performance.md").read_text()
     assert re.findall(r"^## (.*)$", page, re.MULTILINE)[1:] == [section.title for section in record.SECTIONS]
+    assert re.findall(r"^\| (.+?) \|.*\d.*\|.*\d", page, re.MULTILINE) == [what for what, *_ in record.COSTS]
