@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of keys: which keys XLA reads, their legal values, and the defaults for derived operations.
-
-The facts about XLA are from its source at main of August and September 2026, unless a doc names another source. The compilers
-that read a key were seen to: tests/compilers/key_probes.py compiles a program with and without each. This module does not need
-JAX.
-"""
+"""What may the key and value of a tag be, and who reads them? Asks the catalogue and the registered keys; needs no JAX."""
 
 from __future__ import annotations
 
@@ -14,357 +9,15 @@ import functools
 import re
 import threading
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from hlotag._util.arguments import check_choice, check_text, elements_of, shown
 from hlotag.errors import KeyIgnored, TagError
+from hlotag.tagging.catalogue import BACKENDS, CATALOGUE, FLAG, Derived, Key, Values
 from hlotag.tagging.warning import warn
 
-Derived = Literal["same", "drop"]
-BACKENDS = ("cpu", "gpu", "tpu")
-
-
-@dataclass(frozen=True)
-class Values:
-    """The legal values of a key, as text: the union of words, integers and matches.
-
-    Attributes:
-      choices: words.
-      integer_bits: the width of integers; 0 for none.
-      pattern: a regular expression that matches the whole text; empty for none.
-      text: the description; composed of the others by default.
-      ignore_case: whether XLA compares the words without regard to case.
-    """
-
-    choices: tuple[str, ...] = ()
-    integer_bits: int = 0
-    pattern: str = ""
-    text: str = ""
-    ignore_case: bool = False
-
-    def __str__(self) -> str:
-        """For messages and tables: `host, dense` or `an integer`."""
-        if self.text:
-            return self.text
-        parts = [*self.choices, *(["an integer"] if self.integer_bits else []), *([self.pattern] if self.pattern else [])]
-        return ", ".join(parts)
-
-    def allow(self, text: str) -> bool:
-        """Whether `text` is a legal value."""
-        if text in self.choices or (self.ignore_case and text.lower() in self.choices):
-            return True
-        if self.pattern and re.fullmatch(self.pattern, text):
-            return True
-        if not self.integer_bits or not re.fullmatch("[+-]?[0-9]+", text):
-            return False
-        limit = 1 << (self.integer_bits - 1)
-        # Check the length first: Python refuses to convert thousands of digits.
-        return len(text) <= 20 and -limit <= int(text) < limit
-
-
-@dataclass(frozen=True)
-class Key:
-    """What is known about one key.
-
-    Attributes:
-      name: the key; a reserved family ends in `*`.
-      values: the legal values; None if any text is.
-      ops: kinds of operations on which XLA reads it.
-      consumer: the backends that are said to read it: "cpu", "gpu", "tpu", "all", or several; "registered" for a key of your own.
-      derived: what operations that autodiff derives from a tagged one get by default: "same", or "drop" for nothing.
-      doc: one or two sentences.
-      reserved: whether it belongs to JAX, Shardy, XLA or hlotag, and tags must not use it.
-      otherwise: what XLA does with an illegal value.
-      taken_by: the backends whose compilers take it away once they have read it.
-      seen: the backends whose compilers were seen to read it, with some supported jax.
-    """
-
-    name: str
-    values: Values | None
-    ops: tuple[str, ...]
-    consumer: str
-    derived: Derived
-    doc: str
-    reserved: bool = False
-    otherwise: str = ""
-    taken_by: tuple[str, ...] = ()
-    seen: tuple[str, ...] = ()
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """The backends that were seen, or are said, to read it."""
-        return tuple(b for b in BACKENDS if b in self.seen or b in self.consumer or self.consumer == "all")
-
-    @property
-    def unseen(self) -> tuple[str, ...]:
-        """The backends that are said to read it and were not seen to."""
-        return tuple(b for b in self.readers if b not in self.seen)
-
-
-_INT32 = Values(integer_bits=32)
-_FLAG = Values(("true", "false"))
-_ABORTS = "the GPU compiler would abort the process"
-
-
-def _reserved(name: str, owner: str) -> Key:
-    return Key(name, None, ("any",), "all", "drop", f"Belongs to {owner}.", reserved=True)
-
-
-_CATALOGUE: tuple[Key, ...] = (
-    # Placement, scheduling, inlining, fusion. What names one place in a schedule, a stream or a fusion cannot be shared by the
-    # backward pass: a repeated _scheduling_group_id gives "annotation groups with gaps" or a cycle, which is a compile error.
-    Key(
-        "_xla_compute_type",
-        Values(("host", "dense", "sparse", "sparseoffload")),
-        ("any", "call"),
-        "gpu, tpu",
-        "drop",
-        "Where to compute: on the host, or on one of the cores of a TPU.",
-        seen=("gpu", "tpu"),
-    ),
-    Key(
-        "_xla_buffer_placement",
-        Values(("pinned_host", "unpinned_host", "device", "device_sram", "pinned_device")),
-        ("custom_call",),
-        "gpu, tpu",
-        "drop",
-        "The memory space of a value, on the custom call annotate_device_placement.",
-        otherwise="compilation would fail: invalid external annotation",
-        seen=("gpu", "tpu"),
-    ),
-    Key(
-        "_scheduling_group_id",
-        Values(("noop",), pattern="[+-]?[0-9]+|(?:[+-]?[0-9]+)?:[+-]?[0-9]+", text="noop, G, G:I, :I (G, I: integers)"),
-        ("any", "on gpu: asynchronous collectives, gemm, Triton gemm"),
-        "gpu, tpu",
-        "drop",
-        "Operations to schedule as one group. Each group needs an id of its own: give the backward pass another one by grad=.",
-        taken_by=("gpu", "tpu"),
-        seen=("gpu", "tpu"),
-    ),
-    Key(
-        "keep_original_sequence_order_in_group",
-        # Whatever is not "true" is off (`HasKeepOriginalSequenceOrderInGroupAttribute`).
-        _FLAG,
-        ("member of a scheduling group",),
-        "gpu, tpu",
-        "drop",
-        "Keeps the order of a scheduling group. All members need it, or the scheduler aborts; follows its group's policy.",
-        otherwise="the scheduler would take it for false",
-    ),
-    Key(
-        "scheduler_hint",
-        Values(("force_early", "force_delay", "force_delay_async")),
-        ("custom_call", "asynchronous operations"),
-        "gpu, tpu",
-        "drop",
-        "Asks the latency-hiding scheduler for an early or a late place.",
-        otherwise="the scheduler would ignore it",
-        seen=("gpu", "tpu"),
-    ),
-    Key(
-        "scheduler_delay_priority",
-        _INT32,
-        ("custom_call",),
-        "gpu, tpu",
-        "drop",
-        "Order among operations that a scheduler_hint delays.",
-        # latency_hiding_scheduler.cc, GetCustomCallForceDelayPriority: CHECK(absl::SimpleAtoi(...)).
-        otherwise="the latency-hiding scheduler would abort the process",
-        seen=("gpu", "tpu"),
-    ),
-    Key("latency_metadata", Values(integer_bits=64), ("any",), "gpu", "drop", "A latency, for the scheduler.", seen=("gpu",)),
-    Key(
-        "_xla_stream_annotation",
-        Values(("collective",), integer_bits=32, ignore_case=True),
-        ("any",),
-        "gpu",
-        "drop",
-        "The stream to run on.",
-        # execution_stream_assignment.cc, FindAssignedStreamId: CHECK(absl::SimpleAtoi(...)) unless it equals "collective".
-        otherwise=_ABORTS,
-        seen=("gpu",),
-    ),
-    Key(
-        "inlineable",
-        Values(("false", "true", "auto")),
-        ("call",),
-        "all",
-        "same",
-        "Whether XLA may inline a call.",
-        seen=("cpu", "gpu"),
-    ),
-    *(
-        Key(
-            name,
-            None,
-            ("fusible operations", "call"),
-            "tpu",
-            "drop",
-            f"{doc} Give the backward pass an id of its own by grad=.",
-            seen=seen,
-        )
-        for name, doc, seen in (
-            ("MUST_FUSE", "Operations with the same id are to be one fusion.", ("tpu",)),
-            ("MAXIMAL_FUSE", "Operations with the same id are to be fused, in one fusion or several.", ("tpu",)),
-            ("mosaic_fusion_group", "Operations with the same id are one fusion group of Mosaic.", ()),
-        )
-    ),
-    Key(
-        "FUSE_LIMIT",
-        Values(("true",), integer_bits=64),
-        ("any",),
-        "tpu",
-        "same",
-        "A limit that fusions do not cross.",
-        seen=("tpu",),
-    ),
-    *(
-        Key(
-            name,
-            _FLAG,
-            ("dot",),
-            "gpu",
-            "drop",
-            f"Marks a backward gemm, for the gemm rewriter: the gradient of {of}. JAX never sets it.",
-            seen=("gpu",),
-        )
-        for name, of in (("grad_x", "x"), ("grad_y", "y"))
-    ),
-    Key(
-        "compilation_unit",
-        None,
-        ("call",),
-        "cpu, gpu",
-        "same",
-        "Names the unit in which the module splitter compiles it.",
-        seen=("cpu", "gpu"),
-    ),
-    # Collectives.
-    Key(
-        "collective_group_key",
-        Values(pattern="(?s:.+)", text="text, not empty"),
-        ("collectives",),
-        "gpu, tpu",
-        "drop",
-        "Independent collectives to launch as one group; the key is to be unique within the module.",
-        otherwise="XLA would form no group",
-        seen=("gpu",),
-    ),
-    Key(
-        "combiner_key",
-        None,
-        ("collectives",),
-        "gpu, tpu",
-        "drop",
-        "Only collectives with the same key are combined.",
-        seen=("gpu",),
-    ),
-    Key(
-        "collective_communication_domain",
-        Values(("unspecified", "scale_up_fabric")),
-        ("collectives",),
-        "gpu",
-        "drop",
-        "The interconnect that a collective stays within.",
-        seen=("gpu",),
-    ),
-    Key(
-        "is_pipelineable",
-        _FLAG,
-        ("collectives",),
-        "gpu, tpu",
-        "drop",
-        "Selects a collective for pipelining across iterations.",
-    ),
-    Key(
-        "_xla_collective_matmul",
-        Values(("none", "lhs_ag", "rhs_ag", "rs")),
-        ("dot", "collectives"),
-        "gpu, tpu",
-        "drop",
-        "Which collective to overlap with a matrix product.",
-        seen=("gpu", "tpu"),
-    ),
-    Key("always_sink", None, ("collectives",), "gpu", "drop", "For collectives in loops; its values are unknown."),
-    Key(
-        "_xla_send_recv_source_target_pairs",
-        Values(pattern=r"\{\{\d+,\s*\d+\}(,\s*\{\d+,\s*\d+\})*\}", text="{{0,1},...}"),
-        ("send", "recv"),
-        "gpu",
-        "drop",
-        "Pairs of source and target device.",
-    ),
-    Key("_xla_send_recv_pipeline", Values(("0", "1")), ("send", "recv"), "gpu", "drop", "The pipeline of a send or a recv."),
-    Key("_xla_gpu_collective_stream", Values(("p2p",)), ("collectives",), "gpu", "drop", "The kind of stream to run on."),
-    # Loops and custom calls: what they describe is one loop or one kernel, not what autodiff makes of it.
-    Key(
-        "_xla_loop_unroll_strategy",
-        # DoubleBufferLoopUnrolling (xla/backends/gpu/transforms/double_buffer_loop_unrolling.{h,cc}, openxla/xla pull request
-        # 43468) compares without regard to case and ends in LOG(FATAL) for all else, whichever strategy the flags ask for. The
-        # pass looks at loops whose trip count is known and not 1. XLA's CPU compiler was run and ignores any value.
-        Values(("full", "double-buffer"), ignore_case=True),
-        ("while",),
-        "gpu",
-        "drop",
-        "How to unroll this loop; read if xla_gpu_enable_while_loop_unrolling is WHILE_LOOP_UNROLLING_MANUAL_UNROLL.",
-        otherwise=_ABORTS,
-    ),
-    Key(
-        "skip-simplify-while-loops_trip-count-one",
-        _FLAG,
-        ("while",),
-        "all",
-        "drop",
-        "Keeps a loop that runs once.",
-        seen=("cpu", "gpu", "tpu"),
-    ),
-    Key(
-        "_xla_disable_loop_instr_hoisting", None, ("while",), "all", "drop", "Keeps loop invariants inside.", seen=("cpu", "tpu")
-    ),
-    Key("xla_disable_while_loop_copies", None, ("while",), "all", "drop", "Adds no copies for the loop.", seen=("tpu",)),
-    Key(
-        "num_batch_dims",
-        Values(integer_bits=64),
-        ("custom_call",),
-        "all",
-        "drop",
-        "Leading batch dimensions of a custom call.",
-        seen=("cpu", "gpu", "tpu"),
-    ),
-    Key("kernel_metadata", None, ("custom_call",), "gpu, tpu", "drop", "Text for a kernel's own compiler."),
-    Key(
-        "xla_allow_dce_side_effecting_op",
-        None,
-        ("custom_call",),
-        "all",
-        "drop",
-        "Lets XLA delete an operation with a side effect when nothing uses its result.",
-        seen=("tpu",),
-    ),
-    # Debugging.
-    Key("_xla_log", None, ("any",), "tpu", "same", "Logs the value."),
-    Key("breakpoint", None, ("any",), "tpu", "same", "A breakpoint."),
-    Key("xla_log_for_comparison", None, ("any",), "tpu", "same", "Logs the value, to compare two runs."),
-    Key("_xla_tag", None, ("any",), "tpu", "same", "The tag of a logged value."),
-    # What others write and read.
-    _reserved("hlotag.*", "hlotag, for what is on its way"),
-    _reserved("xla.sdy.*", "Shardy"),
-    _reserved("composite.*", "StableHLO's composites, which overwrite it"),
-    _reserved("fingerprint_before_lhs", "XLA's latency-hiding scheduler"),
-    _reserved("arg_layout_modes", "JAX, for the layouts of arguments"),
-    _reserved("out_layout_modes", "JAX, for the layouts of results"),
-    _reserved("arg_memory_spaces", "JAX, for the memory spaces of arguments"),
-    _reserved("out_memory_spaces", "JAX, for the memory spaces of results"),
-    _reserved("is_spmd_generated", "XLA's SPMD partitioner"),
-    _reserved("original_sharding", "XLA's SPMD partitioner"),
-    _reserved("_xla_cse_safe_zero_operand", "XLA"),
-    _reserved("xla.pdl_launch", "XLA's GPU compiler"),
-)
-
-_known = {key.name: key for key in _CATALOGUE}
-_families = tuple((key.name.removesuffix("*"), key) for key in _CATALOGUE if key.name.endswith("*"))
+_known = {key.name: key for key in CATALOGUE}
+_families = tuple((key.name.removesuffix("*"), key) for key in CATALOGUE if key.name.endswith("*"))
 _registered: dict[str, Key] = {}
 _lock = threading.Lock()
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
@@ -400,7 +53,7 @@ def lookup(name: str) -> Key | None:
 
 def catalogue() -> tuple[Key, ...]:
     """All known keys: the catalogue, then the registered keys by name."""
-    return (*_CATALOGUE, *(key for _, key in sorted(_registered.items())))
+    return (*CATALOGUE, *(key for _, key in sorted(_registered.items())))
 
 
 def check(name: str, text: str) -> None:
@@ -467,7 +120,7 @@ def _alike(name: str) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
     """The keys that an unknown name is nearly, and those that have all of its words, the shortest first."""
     if lookup(name):
         return (), ()
-    free = {key.name.lower(): key for key in _CATALOGUE if not key.reserved}
+    free = {key.name.lower(): key for key in CATALOGUE if not key.reserved}
     words = _words(name)
     within = [key for key in free.values() if words and words <= _words(key.name) and not _takes_any(key)]
     near = difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
@@ -554,7 +207,7 @@ def _values(name: str, values: Any) -> Values | None:
     if values is None:
         return None
     if values is bool:
-        return _FLAG
+        return FLAG
     if values is int:
         return Values(integer_bits=64)
     if isinstance(values, re.Pattern) and isinstance(values.pattern, str):
