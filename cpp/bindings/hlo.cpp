@@ -200,10 +200,9 @@ void python::bindHlo(nb::module_ &m) {
   nb::class_<Program>(m, "Program", "The operations of a program, numbered.")
       .def("__len__", [](const Program &self) { return self.operations.size(); })
       .def("__getitem__", &operation,
-           "(name with dialect, index into `entries`, operations that compute its operands (None "
-           "for "
-           "arguments), dimensions of its first result, number shared by operations with equal "
-           "values).")
+           "(name with dialect, index into `entries`, operations that compute its operands or None "
+           "for an argument, dimensions of its first result, number shared by operations with "
+           "equal values).")
       .def("entries", &entries, "The distinct frontend attributes of operations.")
       .def(
           "results", [](const Program &self) { return toTuple(self.results); },

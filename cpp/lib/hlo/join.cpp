@@ -174,7 +174,9 @@ private:
         return;
       for (int64_t number : facts.wanted)
         unique_.add(wanted, number);
-      for (int64_t number : facts.isHelper ? Ids() : facts.ids)
+      if (facts.isHelper)
+        return;
+      for (int64_t number : facts.ids)
         unique_.add(wanted, number);
       return;
     }

@@ -39,8 +39,8 @@ Here the others get the entries too:
   computed from, and what else is computed from those. Equations of a Python loop have one location
   for all iterations. Where marks had identities, in a stage with rules, these tell iterations apart.
   Elsewhere, if the location's primitive names the kind of the tagged operation (`mul` and
-  `stablehlo.multiply`), operations of that kind are taken for results of other iterations and left alone.
-  So are calls.
+  `stablehlo.multiply`), operations of that kind, and calls, are taken for results of other iterations
+  and left alone.
 - *Constants* whose users all have an entry, and broadcasts of such constants.
 - With `seeds=all`, what JAX wraps around tagged operations without tagging it: calls of functions that
   it made for one primitive (not for a `jit`) and `while` loops when everything in them has an entry, and

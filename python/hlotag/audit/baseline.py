@@ -38,7 +38,7 @@ def read(text: str, filename: str) -> dict[str, Any]:
 
 
 def worse(audit: Reported, before: dict[str, Any]) -> list[Problem]:
-    """Yields the problems that the baseline has less often, each with its new tags only.
+    """Finds the problems that the baseline has less often, each with its new tags only.
 
     A tag is identified by key, value, operation, scope and phase. Lines do not count, because code moves.
 
