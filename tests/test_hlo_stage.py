@@ -325,6 +325,28 @@ def test_a_program_is_known_by_its_name(size):
     assert entries(executable, "multiply") == [{"k": "v"}]
 
 
+@pytest.mark.parametrize(
+    ("hlo", "left"), [(True, {"_own", "xla_own", "inlineable"}), (["a*"], {"_own", "xla_own", "inlineable", 'b,"c\\'})]
+)
+def test_xla_gets_no_tags_that_it_does_not_read_where_they_would_change_its_decisions(hlo, left, monkeypatch):
+    monkeypatch.setattr(hlo_stage, "_COMBINE_EQUAL", {"cpu"})
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("i",))
+    tags = {"a": "1", 'b,"c\\': "2", "_own": "3", "xla_own": "4", "inlineable": "true"}
+
+    @jax.shard_map(mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P())
+    def total(x):
+        with hlotag.tagged(tags):
+            return lax.psum(x, "i")
+
+    with hlotag.stage(hlo=hlo), hlo_stage.recorded() as records:
+        lowered = jax.jit(total).lower(jnp.arange(8.0))
+        executable = lowered.compile()
+    (record,) = records
+    assert {key for i in record.before.instructions() for key in i.attributes} == left
+    assert entries(executable, "all-reduce") == [tags]
+    assert 'a = "1"' in lowered.as_text()
+
+
 def test_callbacks_of_others_are_kept():
     called = []
     xla.register_hlo_module_transformation(lambda _: called.append(1), name="others", platforms="cpu")

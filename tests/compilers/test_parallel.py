@@ -23,7 +23,8 @@ from hlotag.hlo.origins import walk
 
 NUMBER = "test-compilers-number-operations"
 COLLECTIVE = re.compile(r"all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter")
-# TPU's compiler combines no collectives whose attributes differ, and XLA's partitioner gives some of them none.
+# Where one tag on all operations keeps collectives apart without the HLO stage: TPU's compiler combines none whose attributes
+# differ, and XLA's partitioner gives some of them none.
 KEPT_APART = {("tpu", "data jit"), ("tpu", "sharded jit")}
 SUMS = ("all-reduce", "reduce-scatter")
 
@@ -79,20 +80,24 @@ def test_collectives_have_the_tags_of_all_that_they_came_from(four, name):
     for i in collectives:
         if i.opcode in SUMS:
             parts = parallel_programs.N if i.opcode == "reduce-scatter" and not own else 1
-            sizes = sum(int(tag.rpartition("-")[2]) for tag in tags_of(i))
-            is_scattered_later = i.opcode == "all-reduce" and "reduce_scatter" in i.attributes["t"]
-            assert sizes * (parallel_programs.N if is_scattered_later else 1) == number_of_elements(i) * parts, (i, i.attributes)
+            sizes = 0
+            for tag in tags_of(i):
+                # An all-reduce whose result is scattered later sums all parts of it.
+                is_scattered_later = i.opcode == "all-reduce" and tag.startswith("reduce_scatter")
+                sizes += int(tag.rpartition("-")[2]) * (parallel_programs.N if is_scattered_later else 1)
+            assert sizes == number_of_elements(i) * parts, (i, i.attributes)
 
 
 @pytest.mark.parametrize("name", parallel_programs.PROGRAMS)
 def test_all_but_attributes_is_as_the_compiler_made_it(four, name):
-    options = {"rules": [hlotag.Rule({"k": "v"}, op="*")]}
-    plain, tagged, restored = (
+    one_tag = {"rules": [hlotag.Rule({"k": "v"}, op="*")]}
+    own_tags = {"pipeline": f"{hlotag.DEFAULT_PIPELINE},{NUMBER}"}
+    plain, tagged, *restored = (
         without_names(lower(four, name, **stage).compile().as_text())
-        for stage in ({}, {"hlo": False, **options}, {"hlo": True, **options})
+        for stage in ({}, {"hlo": False, **one_tag}, one_tag, own_tags)
     )
     assert (tagged == plain) == ((PLATFORM, name) not in KEPT_APART)
-    assert restored == tagged
+    assert restored == [plain, plain]
 
 
 @pytest.mark.parametrize("name", parallel_programs.PROGRAMS)

@@ -117,6 +117,8 @@ private:
   void findResults() {
     const Ids &results = operations_.results();
     std::vector<size_t> values = module_.results();
+    if (values.size() == 1) // A combined collective computes all results.
+      values.resize(results.size(), values[0]);
     for (size_t i = 0; results.size() == values.size() && i < values.size(); ++i)
       if (results[i] != kNone)
         facts_[values[i]].results.push_back(results[i]);
@@ -242,12 +244,15 @@ private:
     for (const Use &use : facts.users) {
       const Kinds::Kind &kind = module_.kind(use.first);
       if (kind.isElement || (kind.isSlice && !isKnown(use.first)))
-        addMember(ids, i, facts_[use.first], {use});
+        addMember(ids, i, facts_[use.first].results, facts_[use.first].owners, {use});
       else
         whole.push_back(use);
     }
-    if (!whole.empty() || !facts.results.empty())
-      addMember(ids, i, facts, whole);
+    bool returnsParts = module_.instructions[i].operands.size() == facts.results.size();
+    for (size_t part = 0; returnsParts && part < facts.results.size(); ++part)
+      addMember(ids, i, {facts.results[part]}, facts.owners, {});
+    if (!whole.empty() || (!returnsParts && !facts.results.empty()))
+      addMember(ids, i, facts.results, facts.owners, whole);
     return ids.empty() ? byFlow(i) : ids;
   }
 
@@ -261,18 +266,27 @@ private:
     return ids;
   }
 
-  /// Adds the operation whose result is a part of a collective's; `part` is what is known of that.
-  void addMember(Ids &ids, size_t i, const Facts &part, const std::vector<Use> &uses) {
+  /// Adds the operation whose result is a part of a collective's: the program's `results`, or taken
+  /// by `uses`, which come from `owners`.
+  void addMember(Ids &ids, size_t i, const Ids &results, const Ids &owners,
+                 const std::vector<Use> &uses) {
     Ids wanted, swapped;
     unique_.start();
-    for (int64_t number : part.results)
+    for (int64_t number : results)
       unique_.add(wanted, number);
     for (auto [user, position] : uses)
       want(wanted, user, position);
     unique_.start();
     for (auto [user, position] : uses)
       wantOther(swapped, user, position);
-    for (const Ids *numbers : {&wanted, &swapped}) {
+    const std::string &heavy = module_.kind(i).heavy;
+    bool isSum = heavy == "all-reduce" || heavy == "reduce-scatter";
+    // XLA makes one sum over devices of several that the program adds.
+    Ids added;
+    for (int64_t number : isSum ? wanted : Ids())
+      for (int64_t operand : operations_.operands(number))
+        added.push_back(operand);
+    for (const Ids *numbers : {&wanted, &swapped, &added}) {
       bool isFound = false;
       for (int64_t number : *numbers)
         if (int64_t source = operations_.source(number, opcode(i)); source != kNone) {
@@ -284,9 +298,7 @@ private:
     }
     // XLA's partitioner made it: to sum up what an operation computes, or to gather what the first
     // of some operations takes.
-    const std::string &heavy = module_.kind(i).heavy;
-    bool isSum = heavy == "all-reduce" || heavy == "reduce-scatter";
-    if (const Ids &made = isSum && !wanted.empty() ? wanted : part.owners; !made.empty())
+    if (const Ids &made = isSum && !wanted.empty() ? wanted : owners; !made.empty())
       addOnce(ids, made[0]);
   }
 

@@ -135,6 +135,21 @@ def process_of_job() -> int | None:
     return state.process_id if (state.num_processes or 1) > 1 else None
 
 
+def device_count(module: ir.Module) -> int:
+    """The number of devices that a module of JAX's is for."""
+    return math.prod(_shape(module))
+
+
+def _shape(module: ir.Module) -> tuple[int, int]:
+    """The numbers of replicas and partitions."""
+    attributes = module.operation.attributes
+
+    def count(name: str) -> int:
+        return ir.IntegerAttr(attributes[name]).value if name in attributes else 1
+
+    return count("mhlo.num_replicas"), count("mhlo.num_partitions")
+
+
 def compile_module(module: Any, options: Mapping[str, Any]) -> str:
     """Compiles a module that comes without a `Lowered`, by JAX's own function but past its caches; nothing is run.
 
@@ -148,13 +163,8 @@ def compile_module(module: Any, options: Mapping[str, Any]) -> str:
     Raises:
       RuntimeError: XLA refuses it, or there are not enough devices.
     """
-
-    def count(name: str) -> int:
-        attributes = module.operation.attributes
-        return ir.IntegerAttr(attributes[name]).value if name in attributes else 1
-
     backend = xla_bridge.get_backend()
-    shape = count("mhlo.num_replicas"), count("mhlo.num_partitions")
+    shape = _shape(module)
     devices = np.array(backend.local_devices()[: math.prod(shape)], dtype=object)
     if len(devices) < math.prod(shape):
         raise RuntimeError(f"it is for {math.prod(shape)} devices, and there are {len(devices)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from hlotag import _core
@@ -22,6 +22,16 @@ _NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
 def tags_of(entries: Entries, patterns: tuple[str, ...] = ("*",)) -> dict[str, str]:
     """The entries whose keys are not reserved and match one of the patterns."""
     return {key: value for key, value in entries.items() if _is_tag(key, patterns)}
+
+
+def unread_keys(entries: Iterable[Entries], patterns: tuple[str, ...]) -> set[str]:
+    """The keys of tags that match one of the patterns and that no compiler is known to read.
+
+    Args:
+      entries: entries of operations.
+      patterns: patterns of the keys to restore.
+    """
+    return {key for found in entries for key in tags_of(found, patterns) if keys.is_free(key)}
 
 
 def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frames: bool) -> bytes:

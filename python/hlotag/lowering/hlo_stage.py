@@ -4,6 +4,8 @@
 XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.origins`). Near the end of XLA's pipeline a
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
 removes the numbers. Neither JAX's caches, texts and exports nor executables contain numbers.
+
+Where tags would affect XLA's decisions, the copy has only those that XLA reads; the callback restores all.
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ from hlotag.hlo import prepared
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
-from hlotag.hlo.restore import Rules, restored
+from hlotag.hlo.restore import Rules, restored, unread_keys
 from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
 from hlotag.host.modules import copy_of
 from hlotag.lowering.hooks import Hooks
+from hlotag.passes.pipeline import quoted, run_passes
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn
 
@@ -91,6 +94,8 @@ class _Restoration:
 
     def __init__(self, module: Any, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
+        if backend.platform in _COMBINE_EQUAL and _compat.device_count(module) > 1:
+            _remove_unread(self.origins, stage)
         self.error: Exception | None = None
         self.was_called = False
         self._stage = stage
@@ -120,6 +125,16 @@ class _Restoration:
             ids = {instruction.name: numbers for instruction, numbers in join(before, self.origins).items()}
             self._records.append(Record(self.origins, before, ids, HloModule(after)))
         return after
+
+
+# The platforms whose compilers combine collectives only if their attributes are equal.
+_COMBINE_EQUAL = frozenset({"tpu"})
+
+
+def _remove_unread(origins: Origins, stage: Stage) -> None:
+    """Removes the tags that XLA does not read and that the stage restores, so that they do not affect XLA's decisions."""
+    if unread := unread_keys(origins.program.entries(), stage.hlo):
+        run_passes(origins.module, f"hlotag-strip{{keys={','.join(quoted(key) for key in sorted(unread))}}}", verify=False)
 
 
 def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:

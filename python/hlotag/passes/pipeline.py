@@ -193,6 +193,12 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
     return _core.parse_pipeline(f"builtin.module({','.join(elements)})")
 
 
+def quoted(value: str) -> str:
+    """`value` in the quotes of a pipeline option."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
     """Runs a pipeline on a module. A failing pass is part of the result, not an exception.
 

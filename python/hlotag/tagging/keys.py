@@ -237,6 +237,12 @@ def is_taken(name: str, platform: str = "") -> bool:
     return platform in taken_by if platform else bool(taken_by)
 
 
+def is_free(name: str) -> bool:
+    """Whether no compiler is known to read a key, and its name is not of the form that XLA's own keys have."""
+    is_xlas = name.startswith(("_", "xla")) or any(name.startswith(prefix) for prefix, _ in _families)
+    return name not in _known and not is_xlas
+
+
 def fingerprint() -> str:
     """The registered keys with a policy other than unknown keys, as part of a stage's identity in JAX's caches.
 
