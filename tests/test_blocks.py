@@ -3,7 +3,9 @@
 
 import copy
 import functools
+import inspect
 import pickle
+import sys
 import threading
 from types import MethodType
 
@@ -64,12 +66,6 @@ def test_one_block_object_in_two_threads(staged):
     assert left == [[], []]
 
 
-def test_a_decorated_jitted_function_can_be_lowered(staged):
-    f = hlotag.set_xla_metadata(k="v")(jax.jit(lambda x: x @ x))
-    assert [op.entries for op in ops_of(f.lower(X))] == [{"k": "v"}]
-    np.testing.assert_array_equal(f(X), jax.jit(jnp.matmul)(X, X))
-
-
 def test_a_decorated_method_is_bound():
     class Model:
         @hlotag.tagged({"k": "v"})
@@ -86,56 +82,90 @@ def test_a_decorated_method_is_bound():
     assert Model.apply.__doc__ == "Doc."
 
 
-@hlotag.tagged({"k": "v"})
-def decorated(x):
+DECORATORS = {
+    "a block": hlotag.tagged({"k": "v"}),
+    "a stage": hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="sine")]),
+    "a call": hlotag.xla_metadata_call(k="v"),
+    "a call with its own autodiff metadata": hlotag.xla_metadata_call2({"k": "v"}, ad_metadata="drop"),
+}
+each_decorator = pytest.mark.parametrize("decorate", DECORATORS.values(), ids=DECORATORS)
+
+
+def sine(x):
     return jnp.sin(x)
 
 
-@hlotag.tagged({"k": "v"})
-@jax.jit
-def decorated_jitted(x):
-    return jnp.sin(x)
+class Sine:
+    weight = 2.0
+
+    def __call__(self, x):
+        return jnp.sin(x)
 
 
-@hlotag.stage()
-@jax.jit
-def staged_jitted(x):
-    return jnp.sin(x)
-
-
-@pytest.mark.parametrize("function", [decorated, decorated_jitted, staged_jitted])
-def test_a_decorated_function_is_copied_and_pickled_by_its_name(function):
+@each_decorator
+@pytest.mark.parametrize("wrapped", [sine, jax.jit(sine)], ids=["function", "jitted"])
+def test_a_decorated_function_is_copied_and_pickled_by_its_name(decorate, wrapped, monkeypatch):
+    function = decorate(wrapped)
+    monkeypatch.setattr(sys.modules[__name__], "sine", function)
     assert copy.copy(function) is copy.deepcopy(function) is pickle.loads(pickle.dumps(function)) is function
+    assert function.__name__ == "sine" and list(inspect.signature(function).parameters) == ["x"]
 
 
-def test_a_jitted_function_that_a_stage_decorates_is_lowered_in_it():
-    f = hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="sine")])(jax.jit(jnp.sin))
-    assert [op.entries for op in ops_of(f.lower(X))] == [{"k": "v"}]
+@each_decorator
+def test_a_decorated_jitted_function_is_lowered_decorated(decorate, staged):
+    f = decorate(jax.jit(sine))
+    for lowered in (f.lower(X), f.trace(X).lower()):
+        assert "v" in [op.entries.get("k") for op in ops_of(lowered)]
+    assert f.eval_shape(X).shape == X.shape
+    np.testing.assert_array_equal(f(X), jax.jit(sine)(X))
 
 
-@pytest.mark.parametrize("block", [hlotag.tagged({"k": "v"}), hlotag.stage(None)])
-def test_decorated_callables_compare_like_what_they_wrap(block):
-    jitted = jax.jit(jnp.sin)
-    assert block(jitted) == block(jitted) and hash(block(jitted)) == hash(block(jitted))
-    assert block(jitted).lower == block(jitted).lower
-    assert block(jitted) != block(jax.jit(jnp.cos)) and block(jitted) != hlotag.fuse_limit()(jitted)
+@each_decorator
+def test_decorated_callables_compare_like_what_they_wrap(decorate):
+    jitted = jax.jit(sine)
+    f = decorate(jitted)
+    assert f == decorate(jitted) and hash(f) == hash(decorate(jitted)) and f.lower == f.lower
+    assert f != decorate(jax.jit(sine)) and f != hlotag.xla_metadata_call(k="other")(jitted) and f != hlotag.fuse_limit()(jitted)
 
 
-def test_a_copy_of_a_decorated_object_is_decorated(staged):
-    decorated = hlotag.tagged({"k": "v"})(functools.partial(jnp.power, 2.0))
-    for one in (copy.copy(decorated), copy.deepcopy(decorated)):
-        assert {op: of["k"] for op, of in entries(one)}["stablehlo.power"] == "v"
+@each_decorator
+@pytest.mark.parametrize(
+    "wrapped", [Sine(), Sine().__call__, functools.partial(jnp.power, 2.0)], ids=["object", "method", "partial"]
+)
+def test_a_copy_of_a_decorated_object_is_decorated(decorate, wrapped):
+    decorated = decorate(wrapped)
+    assert getattr(decorated, "weight", None) == getattr(wrapped, "weight", None)
+    for one in (copy.copy(decorated), copy.deepcopy(decorated), pickle.loads(pickle.dumps(decorated))):
+        assert type(one) is type(decorated)
+        np.testing.assert_array_equal(one(X), wrapped(X))
 
 
-@pytest.mark.parametrize("transformed", [lambda method: method, functools.partial(jax.jit, static_argnums=0)])
-def test_a_decorated_method_is_a_method(transformed, staged):
+@each_decorator
+def test_decorated_attributes_of_a_class_bind_as_they_would(decorate):
     class Model:
-        def apply(self, x):
-            return jnp.sin(x)
+        bound = decorate(Sine().__call__)
+        callable = decorate(Sine())
 
-        decorated = hlotag.tagged({"k": "v"})(transformed(apply))
+        def apply(self):
+            return self
+
+        method = decorate(apply)
+        jitted = decorate(jax.jit(apply))
+
+    model = Model()
+    for function in (model.bound, model.callable):
+        np.testing.assert_array_equal(function(X), sine(X))
+    for method in (model.method, model.jitted):
+        assert (type(method), method.__self__, method.__name__) == (MethodType, model, "apply")
+        assert method != Model().method and hash(method) == hash(method)
+    assert model.method == model.method and model.jitted == model.jitted
+
+
+def test_a_decorated_static_method_or_partial_binds_as_that_python_binds_it():
+    class Model:
+        static = hlotag.tagged({"k": "v"})(staticmethod(sine))
         partial = functools.partial(jnp.power, 2.0)
-        decorated_partial = hlotag.tagged({"k": "v"})(partial)
+        decorated = hlotag.tagged({"k": "v"})(partial)
 
     def called(function):
         try:
@@ -143,14 +173,19 @@ def test_a_decorated_method_is_a_method(transformed, staged):
         except TypeError:
             return TypeError
 
+    assert called(Model().static) == sine(3.0)
+    assert called(Model().decorated) == called(Model().partial)  # Python binds it from 3.14 on.
+
+
+def test_a_decorated_jitted_method_is_lowered_decorated(staged):
+    class Model:
+        @hlotag.tagged({"k": "v"})
+        @functools.partial(jax.jit, static_argnums=0)
+        def apply(self, x):
+            return jnp.sin(x)
+
     model = Model()
-    assert (type(model.decorated), model.decorated.__name__) == (MethodType, "apply")
-    assert model.decorated == model.decorated and hash(model.decorated) == hash(model.decorated)
-    assert model.decorated != Model().decorated
-    assert [of for op, of in entries(model.decorated) if op == "stablehlo.sine"] == [{"k": "v"}]
-    assert called(model.decorated_partial) == called(model.partial)  # Python binds it from 3.14 on.
-    if hasattr(transformed(Model.apply), "lower"):
-        assert [op.entries for op in ops_of(model.decorated.lower(model, X)) if op.name == "stablehlo.sine"] == [{"k": "v"}]
+    assert [op.entries for op in ops_of(model.apply.lower(model, X)) if op.name == "stablehlo.sine"] == [{"k": "v"}]
 
 
 def test_equal_models_of_equinox_share_a_trace(staged):

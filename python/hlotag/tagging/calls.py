@@ -7,6 +7,7 @@ They call JAX's own function where it exists. With the stage on, a call's tags r
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ import jax
 from hlotag import _compat
 from hlotag._util.arguments import shown
 from hlotag.errors import TagError
+from hlotag.tagging.decorated import Decorated
 from hlotag.tagging.state import active
 from hlotag.tagging.tags import Block, Grad, as_grad, as_metadata, tag, tagged
 
@@ -114,8 +116,29 @@ def xla_metadata_call2(
 def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
     if not callable(f):
         raise TagError(f"expected a callable to wrap, got {shown(f)}")
+    return functools.wraps(f)(_staged_out(f, entries, grad)) if inspect.isfunction(f) else _Call(f, entries, grad)
+
+
+class _Call(Decorated):
+    """A callable that is staged out as a call. If it is a jitted function, its methods (`.lower`) compile that call."""
+
+    def __init__(self, function: Callable, entries: dict[str, Any], grad: Grad):
+        super().__init__(function, entries, grad)
+        self._call = _staged_out(function, entries, grad)
+        self._jitted = jax.jit(self._call)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._function, name)
+        is_method = isinstance(self._function, jax.stages.Wrapped) and callable(attribute)
+        return getattr(self._jitted, name) if is_method else attribute
+
+
+def _staged_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
     if (jax_call := _compat.jax_metadata_call(f, entries, grad)) is not None:
-        return functools.wraps(f)(jax_call)
+        return jax_call
     same = None if grad == "same" else _compat.jax_metadata_call(f, entries, "same")
 
     def xla_metadata_call(*args: Any, **kwargs: Any) -> Any:
@@ -123,10 +146,9 @@ def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
 
     staged = jax.jit(xla_metadata_call)
 
-    @functools.wraps(f)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def tagged_call(*args: Any, **kwargs: Any) -> Any:
         if active() is None and same is not None:
             return same(*args, **kwargs)
         return tag(staged(*args, **kwargs), entries, grad=grad)
 
-    return wrapped
+    return tagged_call

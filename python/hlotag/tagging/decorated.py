@@ -40,34 +40,50 @@ def around(function: Callable, block: AbstractContextManager[Any], written: str,
     return within
 
 
-class _Within:
+class Decorated:
+    """Base of what decorates callables other than functions: an object that binds, copies, pickles and compares as they do.
+
+    Subclasses define `__call__` and `__getattr__`. They are equal if their callables and `how` are.
+
+    Args:
+      function: the callable.
+      how: the further arguments of the subclass.
+    """
+
+    def __init__(self, function: Callable, *how: Any):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._how = how
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        bind = getattr(type(self._function), "__get__", None)
+        if instance is None or bind is None:
+            return self
+        bound = bind(self._function, instance, owner)  # A method, or a static function, or a partial, which some Pythons bind.
+        return MethodType(self, instance) if getattr(bound, "__self__", None) is instance else self
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and (self._function, self._how) == (other._function, other._how)
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __reduce__(self) -> Any:
+        """Pickles by name, as functions do, if the callable has a name and no instance."""
+        name = None if inspect.ismethod(self._function) else getattr(self, "__qualname__", None)
+        return name or (type(self), (self._function, *self._how))
+
+
+class _Within(Decorated):
     """A callable whose calls, and whose methods' calls, run within a block."""
 
     def __init__(self, function: Callable, block: AbstractContextManager[Any]):
-        functools.update_wrapper(self, function)
-        self._function = function
+        super().__init__(function, block)
         self._block = block
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with self._block:
             return self._function(*args, **kwargs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        bind = getattr(type(self._function), "__get__", None)
-        # In Python 3.13 `functools.partial.__get__` returns the partial itself; before there is none, and later it binds.
-        if instance is None or bind is None or bind(self._function, instance, owner) is self._function:
-            return self
-        return MethodType(self, instance)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Within) and (self._function, self._block) == (other._function, other._block)
-
-    def __hash__(self) -> int:
-        return hash((self._function, self._block))
-
-    def __reduce__(self) -> Any:
-        """Pickles by name, as functions do, if the callable has one."""
-        return getattr(self, "__qualname__", None) or (_Within, (self._function, self._block))
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._function, name)
