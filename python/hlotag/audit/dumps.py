@@ -214,14 +214,6 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         )
         tags = [_as_sure(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
         tags = classify.with_passes(tags, [*between, ("", named)])
-    notes = []
-    if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
-        notes.append(
-            f"The dump does not say where {unknown} of {len(tags)} tags went. It says more if hlotag is on, which makes names "
-            "unique, and with --xla_dump_hlo_pass_re=.*; hlotag.audit(function, ...) says all."
-        )
-    if first is not last and any(plain(i.op_name) != i.op_name for i in first.instructions()):
-        notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
     return Audit(
         name=first.name,
         ops=program.ops,
@@ -230,9 +222,22 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         effects=effects.find(tags, program.ops, found.main, [last], platform),
         platform=platform,
         stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
-        notes=notes,
+        notes=_notes(first, last, tags),
         instruction_count=len(last),
     )
+
+
+def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
+    """What an audit without the program cannot say."""
+    notes = []
+    if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
+        notes.append(
+            f"The dump does not say where {unknown} of {len(tags)} tags went. It says more if hlotag is on, which makes names "
+            "unique, and with --xla_dump_hlo_pass_re=.*; hlotag.audit(function, ...) says all."
+        )
+    if first is not last and any(plain(i.op_name) != i.op_name for i in first.instructions()):
+        notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
+    return notes
 
 
 def _as_sure(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Tag:

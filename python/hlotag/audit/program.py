@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,8 +67,6 @@ def read(module: Any, filename: str = "") -> Program:
         ParseError: It has text that is not UTF-8, on some of which jaxlib's bindings would end the process; or entries that are
             no dictionary.
     """
-    from jaxlib.mlir import ir
-
     from hlotag import _core
     from hlotag.host import connection
 
@@ -79,36 +77,42 @@ def read(module: Any, filename: str = "") -> Program:
         raise ParseError(str(error)) from None
     _name_all(module)
     origins = Origins(module, every=True)
-    ids: dict[Any, int] = {}
-    op_of: dict[int, int] = {}
-    for number, operation in enumerate(origins.operations):
-        if operation.name not in _NO_OPERATION:
-            op_of[number] = ids[operation] = len(ids)
+    operations = {n: operation for n, operation in enumerate(origins.operations) if operation.name not in _NO_OPERATION}
+    op_of = {number: id_ for id_, number in enumerate(operations)}
+    ids = {operation: op_of[number] for number, operation in operations.items()}
+    functions = _functions(origins.operations)
     calls = _Calls(origins.operations)
     ops: list[Op] = []
     tags: dict[int, Ways] = {}
     equations: dict[int, list[str]] = {}
-    function = ""
-    for number, (operation, place) in enumerate(zip(origins.operations, places, strict=True)):
-        if operation.name == "func.func":
-            function = operation.attributes["sym_name"].value
-        if number not in op_of:
-            continue
-        scope, backward, file, line = place
+    for number, operation in operations.items():
+        scope, backward, file, line = places[number]
         phase = "backward" if backward else "forward"
         file = filename if file == SOURCE_NAME else file
-        number_of_op = len(ops)
-        op = Op(number_of_op, operation.name, scope, function, phase, file, line, _operands(operation, ids, calls))
-        ops.append(op._replace(**cost.of_operation(operation)) if FRONTEND in operation.attributes else op)
+        operands = _operands(operation, ids, calls)
+        op = Op(op_of[number], operation.name, scope, functions[number], phase, file, line, operands)
         if FRONTEND in operation.attributes:
-            if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
-                raise ParseError(f"{file or filename}:{line}: {FRONTEND!r} of {operation.name} must be a dictionary")
-            tags[number_of_op] = _tags(operation, ir)
+            op = op._replace(**cost.of_operation(operation))
+            tags[op.id] = _tags(operation, f"{file or filename}:{line}")
         if EQUATIONS in operation.attributes:
-            equations[number_of_op] = operation.attributes[EQUATIONS].value.split(",")
-    name = ir.StringAttr(module.operation.attributes["sym_name"]).value if "sym_name" in module.operation.attributes else "module"
+            equations[op.id] = operation.attributes[EQUATIONS].value.split(",")
+        ops.append(op)
     ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
-    return Program(name, _with_forward(ops, equations), tags, op_of, origins)
+    return Program(_name_of(module), _with_forward(ops, equations), tags, op_of, origins)
+
+
+def _name_of(module: Any) -> str:
+    attributes = module.operation.attributes
+    return attributes["sym_name"].value if "sym_name" in attributes else "module"
+
+
+def _functions(operations: Iterable[Any]) -> list[str]:
+    """The name of the function of each operation. A function comes before its operations."""
+    names: list[str] = []
+    for operation in operations:
+        starts = operation.name == "func.func"
+        names.append(operation.attributes["sym_name"].value if starts else names[-1] if names else "")
+    return names
 
 
 def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) -> list[Op]:
@@ -216,7 +220,11 @@ def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, 
     return tuple(found)
 
 
-def _tags(operation: Any, ir: Any) -> Ways:
+def _tags(operation: Any, where: str) -> Ways:
+    from jaxlib.mlir import ir
+
+    if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
+        raise ParseError(f"{where}: {FRONTEND!r} of {operation.name} must be a dictionary")
     records = {}
     if RECORDS in operation.attributes:
         records = {entry.name: entry.attr for entry in ir.DictAttr(operation.attributes[RECORDS])}
@@ -227,12 +235,14 @@ def _tags(operation: Any, ir: Any) -> Ways:
             texts[entry.name] = entry.attr.value_bytes.decode() if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
         except UnicodeDecodeError as error:
             raise ParseError(f"{entry.name!r} of {operation.name} has a value that is not UTF-8: {error}") from None
-    return {(key, value): [_step(records.get(key), ir)] for key, value in tags_of(texts).items()}
+    return {(key, value): [_step(records.get(key))] for key, value in tags_of(texts).items()}
 
 
-def _step(record: Any, ir: Any) -> Step:
+def _step(record: Any) -> Step:
     if record is None:
         return Step(Stage.LOWERED, TagState.ATTACHED)
+    from jaxlib.mlir import ir
+
     fields = {entry.name: ir.StringAttr(entry.attr).value for entry in ir.DictAttr(record)}
     how, by = fields.get("step", ""), fields.get("pass", "")
     state = _STATE_OF_PASS.get(by, TagState.PROPAGATED)

@@ -144,18 +144,23 @@ def run_passes(
     if isinstance(module, ir.Module):
         _run_or_raise(module, text, options)
         return module
-    if not isinstance(module, str | bytes):
-        run_on_artifact = jax_artifacts.runner_for(module)
-        if run_on_artifact is None:
-            expected = "an ir.Module, str, bytes, jax.stages.Lowered or jax.export.Exported"
-            raise ArgumentError(f"module must be {expected}, not {type(module).__name__}")
-        return run_on_artifact(module, lambda inner: _run_or_raise(inner, text, options))
+    if isinstance(module, str | bytes):
+        return _run_on_text(module, text, options)
+    run_on_artifact = jax_artifacts.runner_for(module)
+    if run_on_artifact is None:
+        expected = "an ir.Module, str, bytes, jax.stages.Lowered or jax.export.Exported"
+        raise ArgumentError(f"module must be {expected}, not {type(module).__name__}")
+    return run_on_artifact(module, lambda inner: _run_or_raise(inner, text, options))
+
+
+def _run_on_text(source: str | bytes, pipeline: str, options: Mapping[str, Any]) -> Any:
+    """Runs a pipeline on text or bytecode; returns the same kind."""
     with new_context():
-        parsed = parse_module(module)
-        _run_or_raise(parsed, text, options)
-        if isinstance(module, bytes):
-            return _written_like(module, parsed)
-        return with_room(nesting_depth(module), lambda: str(parsed.operation.get_asm(enable_debug_info=_has_locations(module))))
+        module = parse_module(source)
+        _run_or_raise(module, pipeline, options)
+        if isinstance(source, bytes):
+            return _written_like(source, module)
+        return with_room(nesting_depth(source), lambda: str(module.operation.get_asm(enable_debug_info=_has_locations(source))))
 
 
 def pipeline_text(pipeline: str | Sequence[str]) -> str:

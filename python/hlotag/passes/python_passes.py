@@ -87,10 +87,7 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         return lambda decorated: register_pass(decorated, name=name)
     options = _options_of(pass_)
     argument = name if name is not None else _WORD_START.sub("-", pass_.__name__).lower().replace("_", "-")
-    if not isinstance(argument, str):
-        raise ArgumentError(f"the name of a pass must be a string, got {shown(argument)}")
-    check_text("the name of a pass", argument)
-    _refuse_mlir_names(argument)
+    _check_name(argument)
     from hlotag import _core
 
     summary, _, description = (inspect.getdoc(pass_) or "").partition("\n")
@@ -190,15 +187,18 @@ def _caller(pass_: Any, options: list[_Option]) -> Callable[[PythonRun, list[Any
     return call
 
 
-def _refuse_mlir_names(argument: str) -> None:
-    """Raises if jaxlib has a pass of this name."""
+def _check_name(argument: Any) -> None:
+    """Raises unless jaxlib has no pass of this name. `_core.register_pass` checks the syntax of names and ours."""
+    if not isinstance(argument, str):
+        raise ArgumentError(f"the name of a pass must be a string, got {shown(argument)}")
+    check_text("the name of a pass", argument)
+    if not _NAME.fullmatch(argument):
+        return
     from jaxlib.mlir.passmanager import PassManager
 
     from hlotag.host import connection
     from hlotag.host.modules import new_context
 
-    if not _NAME.fullmatch(argument):
-        return  # The caller refuses the name with a reason.
     connection.ensure()
     with new_context():
         try:

@@ -183,6 +183,18 @@ def register_key(
       Traceback (most recent call last):
       hlotag.errors.TagError: key 'my_priority': the value 'high' is not legal; ...
     """
+    key = _checked_key(name, values, derived, ops, doc)
+    with _lock:
+        there = lookup(name)
+        if there is not None and there.reserved:
+            raise TagError(f"key {name!r} is reserved and cannot be registered: {there.doc}")
+        if there is not None and there != key:
+            raise TagError(f"key {name!r} is known with another meaning: {there}")
+        _registered[name] = key
+    return key
+
+
+def _checked_key(name: Any, values: Any, derived: Any, ops: Any, doc: Any) -> Key:
     if not isinstance(name, str) or not name:
         raise TagError(f"a key must be a non-empty string, got {shown(name)}")
     check_text("key", name, TagError)
@@ -192,15 +204,7 @@ def register_key(
     kinds = (ops,) if isinstance(ops, str) else tuple(elements_of(f"key {name!r}: ops", ops))
     if not all(isinstance(kind, str) for kind in kinds):
         raise TagError(f"key {name!r}: ops must be strings, got {shown(ops)}")
-    key = Key(name, _values(name, values), kinds, "registered", derived, doc)
-    with _lock:
-        there = lookup(name)
-        if there is not None and there.reserved:
-            raise TagError(f"key {name!r} is reserved and cannot be registered: {there.doc}")
-        if there is not None and there != key:
-            raise TagError(f"key {name!r} is known with another meaning: {there}")
-        _registered[name] = key
-    return key
+    return Key(name, _values(name, values), kinds, "registered", derived, doc)
 
 
 def _values(name: str, values: Any) -> Values | None:

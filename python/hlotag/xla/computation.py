@@ -8,6 +8,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -106,23 +107,13 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
     @functools.wraps(fun, updated=())
     def computation_maker(*args: Any, **kwargs: Any) -> Any:
-        # Negative indices depend on the number of arguments.
-        static_here = _within("static_argnums", static, len(args))
-        donated_here = _within("donate_argnums", donated, len(args))
-        if both := static_here & donated_here:
-            raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; a static argument is no array")
-        dynamic = {i: jax.tree.map(_described, arg) for i, arg in enumerate(args) if i not in static_here}
-        example = [dynamic.get(i, arg) for i, arg in enumerate(args)]
-        example_kwargs = jax.tree.map(_described, kwargs)
-        trace = jax.make_jaxpr(fun, tuple(sorted(static_here)), axis_env=list(axes.items()), return_shape=True)
-        jaxpr, out = trace(*example, **example_kwargs)
-
-        is_donated = [i in donated_here for i, arg in dynamic.items() for _ in jax.tree.leaves(arg)]
-        is_donated += [False] * len(jax.tree.leaves(example_kwargs))
-        module, (keepalive, callbacks) = _compat.lower_for_replicas(name, jaxpr, axes, _platform(backend), is_donated)
-
+        example = _example(args, kwargs, static, donated)
+        trace = jax.make_jaxpr(fun, example.static, axis_env=list(axes.items()), return_shape=True)
+        jaxpr, out = trace(*example.args, **example.kwargs)
+        lowered = _compat.lower_for_replicas(name, jaxpr, axes, _platform(backend), example.is_donated)
+        module, (keepalive, callbacks) = lowered
         shardings = {
-            "arg_attrs": _shardings("in_parts", in_parts, tuple(dynamic.values())),
+            "arg_attrs": _shardings("in_parts", in_parts, example.arrays),
             "res_attrs": _shardings("out_parts", out_parts, out),
         }
         result = _computation(module, shardings, is_tupled=bool(tuple_args))
@@ -133,6 +124,43 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         return result, jax.tree.map(lambda leaf: OutputShape(leaf.shape, leaf.dtype, weak_type=leaf.weak_type), out)
 
     return computation_maker
+
+
+@dataclass(frozen=True)
+class _Example:
+    """The arguments of one call. Arrays are given as shapes.
+
+    Attributes:
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        static: The indices of positional arguments that are values at compile time, in order.
+        arrays: The other positional arguments.
+        is_donated: Whether XLA may overwrite each array, those of keyword arguments last.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    static: tuple[int, ...]
+    arrays: tuple[Any, ...]
+    is_donated: list[bool]
+
+
+def _example(args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], donated: tuple[int, ...]) -> _Example:
+    # Negative indices depend on the number of arguments.
+    static_here = _within("static_argnums", static, len(args))
+    donated_here = _within("donate_argnums", donated, len(args))
+    if both := static_here & donated_here:
+        raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; a static argument is no array")
+    dynamic = {i: jax.tree.map(_described, arg) for i, arg in enumerate(args) if i not in static_here}
+    keywords = jax.tree.map(_described, kwargs)
+    return _Example(
+        args=tuple(dynamic.get(i, arg) for i, arg in enumerate(args)),
+        kwargs=keywords,
+        static=tuple(sorted(static_here)),
+        arrays=tuple(dynamic.values()),
+        is_donated=[i in donated_here for i, arg in dynamic.items() for _ in jax.tree.leaves(arg)]
+        + [False] * len(jax.tree.leaves(keywords)),
+    )
 
 
 def _computation(module: Any, shardings: dict[str, dict[int, Any]], *, is_tupled: bool) -> Computation:
