@@ -3,6 +3,8 @@
 // This runs for every operation that JAX traces.
 #include "identities.h"
 
+#include "python_objects.h"
+
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -11,6 +13,8 @@
 #include <vector>
 
 namespace nb = nanobind;
+
+using hlotag::python::attribute;
 
 namespace {
 
@@ -39,13 +43,6 @@ PyObject *sourceContext, *nameStackClass, *sourceInfoClass, *kinds;
 PyTypeObject *identityType;
 
 PyObject *interned(const char *name) { return PyUnicode_InternFromString(name); }
-
-nb::object attribute(nb::handle object, PyObject *name) {
-  nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), name));
-  if (!value)
-    throw nb::python_error();
-  return value;
-}
 
 nb::object stackOf(nb::handle names) {
   static PyObject *const stack = interned("stack");

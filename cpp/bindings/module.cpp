@@ -267,5 +267,6 @@ NB_MODULE(_core, m) {
   python::bindPythonPasses(m);
   python::bindHlo(m);
   python::bindTraceGroups(m);
+  python::bindWrappedMethods(m);
   python::bindIdentities(m);
 }

@@ -3,7 +3,7 @@
 // This runs several times for every operation that JAX traces or executes.
 #include "trace_groups.h"
 
-#include "identities.h"
+#include "python_objects.h"
 
 #include <algorithm>
 #include <memory>
@@ -13,17 +13,7 @@
 
 namespace nb = nanobind;
 
-namespace {
-
-nb::object attribute(nb::handle object, PyObject *name) {
-  nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), name));
-  if (!value)
-    throw nb::python_error();
-  return value;
-}
-
-/// The number of equations of all threads. The interpreter's lock guards all state in this file.
-uint64_t made = 0;
+namespace hlotag::python {
 
 /// One bind: the equations that its thread makes from `begin` to `end`.
 struct Group {
@@ -42,6 +32,11 @@ struct Group {
     return inner;
   }
 };
+
+namespace {
+
+/// The number of equations of all threads. The interpreter's lock guards all state in this file.
+uint64_t made = 0;
 
 /// A call of library code, which may make several binds. Stored as `f_trace` of its outermost
 /// frame, so it dies with the frame. Python calls `f_trace` for debuggers.
@@ -153,45 +148,37 @@ void findCall(Group &group, PyObject *frame, PyObject *outside) {
   }
 }
 
-/// A bind that has not returned. Its first equation creates its group: an operation that is
-/// executed rather than traced makes none.
-class Open {
-public:
-  Open() : outer_(innermost), frame_(reinterpret_cast<PyObject *>(PyEval_GetFrame())) {
-    innermost = this;
-  }
-  ~Open() {
-    innermost = outer_;
-    if (group_)
-      group_->end = made;
-  }
-  Open(const Open &) = delete;
-  Open &operator=(const Open &) = delete;
+} // namespace
 
-  const std::shared_ptr<Group> &group() {
-    if (group_)
-      return group_;
-    auto group = std::make_shared<Group>();
-    group->parent = outer_ ? outer_->group() : nullptr;
-    group->begin = made;
-    if (frame_)
-      findCall(*group, frame_, outer_ ? outer_->frame_ : nullptr);
-    if (group->call)
-      nb::cast<Call &>(group->call).groups.push_back(group);
-    if (group->evaluated && !group->evaluated.is(group->call))
-      nb::cast<Call &>(group->evaluated).groups.push_back(group);
-    return group_ = std::move(group);
-  }
+thread_local OpenGroup *OpenGroup::innermost = nullptr;
 
-  static thread_local Open *innermost;
+OpenGroup::OpenGroup()
+    : outer_(innermost), frame_(reinterpret_cast<PyObject *>(PyEval_GetFrame())) {
+  innermost = this;
+}
 
-private:
-  Open *outer_;
-  PyObject *frame_; // the frame that binds, borrowed, or null
-  std::shared_ptr<Group> group_;
-};
+OpenGroup::~OpenGroup() {
+  innermost = outer_;
+  if (group_)
+    group_->end = made;
+}
 
-thread_local Open *Open::innermost = nullptr;
+const std::shared_ptr<Group> &OpenGroup::group() {
+  if (group_)
+    return group_;
+  auto group = std::make_shared<Group>();
+  group->parent = outer_ ? outer_->group() : nullptr;
+  group->begin = made;
+  if (frame_)
+    findCall(*group, frame_, outer_ ? outer_->frame_ : nullptr);
+  if (group->call)
+    nb::cast<Call &>(group->call).groups.push_back(group);
+  if (group->evaluated && !group->evaluated.is(group->call))
+    nb::cast<Call &>(group->evaluated).groups.push_back(group);
+  return group_ = std::move(group);
+}
+
+namespace {
 
 struct Equation {
   nb::object reference; // weak; shared with JAX
@@ -257,16 +244,6 @@ Trace &recordsOf(nb::handle trace) {
   if (found == traces().end())
     found = traces().emplace(trace.ptr(), Trace{weakReference(trace, callback), {}, {}}).first;
   return found->second;
-}
-
-void record(nb::handle trace, nb::handle equation) {
-  if (!Open::innermost)
-    return;
-  const std::shared_ptr<Group> &group = Open::innermost->group();
-  nb::object reference = weakReference(equation, nullptr);
-  Trace &records = recordsOf(trace);
-  records.places[equation.ptr()] = records.equations.size();
-  records.equations.push_back({std::move(reference), group, made++});
 }
 
 /// Returns the outermost closed group around `equation`, or null.
@@ -337,119 +314,19 @@ nb::list equationsOfCall(nb::handle equation, nb::handle place, const nb::list &
   return equations;
 }
 
-using Arguments = PyObject *const *;
-
-/// Calls the original of a wrapped method; `arguments` exclude `self`.
-PyObject *callOriginal(PyObject *original, PyObject *self, Arguments arguments, Py_ssize_t count,
-                       PyObject *names) {
-  size_t all = count + (names ? PyTuple_Size(names) : 0) + 1;
-  constexpr size_t most = 16;
-  PyObject *few[most];
-  std::vector<PyObject *> many;
-  if (all > most)
-    many.resize(all);
-  PyObject **given = all > most ? many.data() : few;
-  given[0] = self;
-  std::copy(arguments, arguments + all - 1, given + 1);
-  return PyObject_Vectorcall(original, given, count + 1, names);
-}
-
-/// A wrapper that is off only calls the original.
-struct Switch {
-  bool isOn = false;
-};
-
-/// A method that is wrapped, by one wrapper at a time.
-struct Place {
-  PyObject *original = nullptr; // the unwrapped method
-  const Switch *itsSwitch = nullptr;
-};
-
-Place bind, bindWithTrace, makeEqn, newEqnRecipe;
-
-PyObject *inGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  if (!bind.itsSwitch->isOn)
-    return callOriginal(bind.original, self, arguments, count, names);
-  Open open;
-  hlotag::python::Identified identified;
-  if (!identified.enter(self, arguments + count, names))
-    return nullptr;
-  return callOriginal(bind.original, self, arguments, count, names);
-}
-
-PyObject *inSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  if (Open::innermost || !bindWithTrace.itsSwitch->isOn)
-    return callOriginal(bindWithTrace.original, self, arguments, count, names);
-  Open open;
-  return callOriginal(bindWithTrace.original, self, arguments, count, names);
-}
-
-PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  nb::object result = nb::steal(callOriginal(makeEqn.original, self, arguments, count, names));
-  if (!result || !makeEqn.itsSwitch->isOn)
-    return result.release().ptr();
-  try {
-    record(self, result[0]);
-  } catch (nb::python_error &error) {
-    error.restore();
-    return nullptr;
-  }
-  return result.release().ptr();
-}
-
-/// Records the tracers of a recipe: recipes are tuples, which have no weak references.
-PyObject *recordedRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  nb::object recipe =
-      nb::steal(PyObject_Vectorcall(newEqnRecipe.original, arguments, count, names));
-  if (!recipe || !newEqnRecipe.itsSwitch->isOn)
-    return recipe.release().ptr();
-  try {
-    for (nb::handle reference : recipe.attr("out_tracer_refs")) {
-      nb::object tracer = reference();
-      record(tracer.attr("_trace"), tracer);
-    }
-  } catch (nb::python_error &error) {
-    error.restore();
-    return nullptr;
-  }
-  return recipe.release().ptr();
-}
-
-PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
-                                             PyObject *)) noexcept {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
-constexpr int anyArguments = METH_FASTCALL | METH_KEYWORDS;
-PyMethodDef bindMethod = {"bind", asFunction(inGroup), anyArguments,
-                          "bind($self, /, *args, **params)\n--\n\nJAX's own, wrapped by hlotag."};
-PyMethodDef bindWithTraceMethod = {
-    "bind_with_trace", asFunction(inSomeGroup), anyArguments,
-    "bind_with_trace($self, trace, args, avals, params, /)\n--\n\nJAX's own, wrapped by hlotag."};
-PyMethodDef makeEqnMethod = {
-    "make_eqn", asFunction(recorded), anyArguments,
-    "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
-
-PyMethodDef newEqnRecipeFunction = {
-    "new_eqn_recipe", asFunction(recordedRecipe), anyArguments,
-    "new_eqn_recipe(*args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
-
-void wrap(Place &place, nb::handle original, nb::handle itsSwitch) {
-  nb::object before = nb::steal(std::exchange(place.original, original.inc_ref().ptr()));
-  place.itsSwitch =
-      nb::inst_ptr<Switch>(itsSwitch.inc_ref()); // Patches live as long as the process.
-}
-
-/// Makes a method of the class `owner` that replaces `original`.
-nb::object wrapMethod(Place &place, PyMethodDef &method, nb::handle original, nb::handle itsSwitch,
-                      nb::handle owner) {
-  wrap(place, original, itsSwitch);
-  return nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(owner.ptr()), &method));
-}
-
 } // namespace
 
-void hlotag::python::bindTraceGroups(nb::module_ &m) {
+void record(nb::handle trace, nb::handle equation) {
+  if (!OpenGroup::innermost)
+    return;
+  const std::shared_ptr<Group> &group = OpenGroup::innermost->group();
+  nb::object reference = weakReference(equation, nullptr);
+  Trace &records = recordsOf(trace);
+  records.places[equation.ptr()] = records.equations.size();
+  records.equations.push_back({std::move(reference), group, made++});
+}
+
+void bindTraceGroups(nb::module_ &m) {
   nb::class_<Call>(m, "Call", "A call of library code, on its outermost frame.")
       .def("__call__", &Call::trace, "Forwards events of the frame to its debugger.");
   m.def(
@@ -460,33 +337,8 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
       },
       nb::arg("is_user_filename"), nb::arg("runners"),
       "Sets which files are the user's, and which of JAX's files run functions that they are "
-      "given, "
-      "with whether that is one call. Call this before recording.");
-  nb::class_<Switch>(m, "Switch",
-                     "Turns a wrapper on. A wrapper that is off only calls the original.")
-      .def(nb::init<>())
-      .def_rw("is_on", &Switch::isOn);
-  auto wraps = [&m](const char *name, Place &place, PyMethodDef &method, const char *doc) {
-    m.def(
-        name,
-        [&place, &method](nb::handle original, nb::handle_t<Switch> itsSwitch, nb::handle owner) {
-          return wrapMethod(place, method, original, itsSwitch, owner);
-        },
-        nb::arg("original"), nb::arg("switch"), nb::arg("owner"), doc);
-  };
-  wraps("in_group", bind, bindMethod, "`Primitive.bind` with a group open while it runs.");
-  wraps("in_some_group", bindWithTrace, bindWithTraceMethod,
-        "`Primitive.bind_with_trace` with a group of its own open if none is.");
-  wraps("recorded", makeEqn, makeEqnMethod,
-        "`DynamicJaxprTrace.make_eqn`; records its equations in the innermost open group.");
-  m.def(
-      "recorded_recipe",
-      [](nb::handle original, nb::handle_t<Switch> itsSwitch) {
-        wrap(newEqnRecipe, original, itsSwitch);
-        return nb::steal(PyCFunction_New(&newEqnRecipeFunction, nullptr));
-      },
-      nb::arg("original"), nb::arg("switch"),
-      "`new_eqn_recipe`; records the tracers of its recipes, as equations.");
+      "given. "
+      "The latter map to whether such a run is one call. Call this before recording.");
   m.def(
       "equations_of_call", &equationsOfCall, nb::arg("equation"), nb::arg("place").none(),
       nb::arg("traces"),
@@ -504,3 +356,5 @@ void hlotag::python::bindTraceGroups(nb::module_ &m) {
       },
       "The number of recorded equations of live traces.");
 }
+
+} // namespace hlotag::python

@@ -204,7 +204,7 @@ void Equations::runSite(Operation op, const Ids &ins, const Origin &origin, Fram
   site.place = placeOf(frame.place, origin);
   site.sourceKey = origin.sourceKey;
   site.primitive = origin.primitive;
-  site.isCopy = isInCopy(frame) || origin.rematted;
+  site.isCopy = isCopy(origin, frame);
   site.isDerived = isInDerived(frame) || origin.transposed;
   site.isBeyondTable = isHigherOrder(origin);
   site.ins = ins;
@@ -321,40 +321,50 @@ void Equations::runBranches(Operation op, const Ids &ins, SiteId site, Frame &fr
   }
 }
 
+/// Numbers the slice of a stack in one iteration: `dynamic_slice`, then `reshape`. Returns `kNone`
+/// for other operations.
+ValueId Equations::sliceMadeBy(Operation op, const Ids &ins) {
+  if (ins.empty() || op.results().size() != 1)
+    return kNone;
+  ir::Value result = op.results()[0];
+  if (auto stack = sliceOf_.find(ins[0]); op.name() == dynamicSlice_ && stack != sliceOf_.end()) {
+    ValueId unshaped = numberOf({0, stack->second}, result);
+    sliced_[unshaped] = stack->second;
+    return unshaped;
+  }
+  auto slice = sliced_.find(ins[0]);
+  if (op.name() != reshape_ || ins.size() != 1 || slice == sliced_.end())
+    return kNone;
+  values[slice->second].type = result.type().ptr;
+  return slice->second;
+}
+
+/// Numbers the results of an operation. Equal operations on equal operands share their results,
+/// except for operations on cotangents.
 Equations::Ids Equations::number(Operation op, const Ids &ins, const Origin &origin,
                                  const Frame &frame) {
-  Ids outs;
-  if (op.name() == dynamicSlice_ && !ins.empty() && op.results().size() == 1 &&
-      sliceOf_.count(ins[0])) {
-    ValueId slice = sliceOf_[ins[0]];
-    outs.push_back(numberOf({0, slice}, op.results()[0]));
-    sliced_[outs[0]] = slice;
-    return outs;
-  }
-  if (op.name() == reshape_ && ins.size() == 1 && op.results().size() == 1 &&
-      sliced_.count(ins[0])) {
-    values[sliced_[ins[0]]].type = op.results()[0].type().ptr;
-    return {sliced_[ins[0]]};
-  }
-  bool emits = (isInDerived(frame) || origin.transposed) && !isInCopy(frame) && !origin.rematted;
-  bool allConstant = true, anyConstant = false, anyLinear = false;
-  for (ValueId in : ins) {
-    allConstant &= values[in].isConstant;
-    anyConstant |= values[in].isConstant;
-    anyLinear |= values[in].isLinear;
-  }
-  bool areFloats = true;
+  if (ValueId slice = sliceMadeBy(op, ins); slice != kNone)
+    return {slice};
+  auto isConstant = [&](ValueId in) { return values[in].isConstant; };
+  auto isLinear = [&](ValueId in) { return values[in].isLinear; };
+  bool allConstant = std::all_of(ins.begin(), ins.end(), isConstant);
+  bool mayBeLinear = std::any_of(ins.begin(), ins.end(), isConstant) ||
+                     std::any_of(ins.begin(), ins.end(), isLinear);
   for (ir::Value result : op.results())
-    areFloats &= isFloat(result);
-  bool isLinear = emits && areFloats && (anyLinear || anyConstant);
-  if (isLinear || (emits && allConstant)) {
-    for (ir::Value result : op.results()) {
-      outs.push_back(newValue(result, isLinear));
-      values[outs.back()].isConstant = allConstant;
-    }
-    return outs;
+    mayBeLinear &= isFloat(result);
+  if (!isDerived(origin, frame) || !(mayBeLinear || allConstant))
+    return numberComputed(op, ins, origin.primitive);
+  Ids outs;
+  for (ir::Value result : op.results()) {
+    outs.push_back(newValue(result, mayBeLinear));
+    values[outs.back()].isConstant = allConstant;
   }
-  std::vector<uint64_t> key{bits(op.name().opaque()), origin.primitive, 0};
+  return outs;
+}
+
+/// Numbers the results of an operation by its name, attributes, types and operands.
+Equations::Ids Equations::numberComputed(Operation op, const Ids &ins, TextId primitive) {
+  std::vector<uint64_t> key{bits(op.name().opaque()), primitive, 0};
   for (NamedAttribute attr : op.attributes())
     if (attr.name != ids_.frontendAttributes && attr.name.str().substr(0, 7) != "hlotag.") {
       key.push_back(bits(attr.name.opaque()));
@@ -363,10 +373,13 @@ Equations::Ids Equations::number(Operation op, const Ids &ins, const Origin &ori
   for (ir::Value result : op.results())
     key.push_back(bits(result.type().ptr));
   key.insert(key.end(), ins.begin(), ins.end());
+  bool isConstant = !ins.empty() && std::all_of(ins.begin(), ins.end(),
+                                                [&](ValueId in) { return values[in].isConstant; });
+  Ids outs;
   for (ir::Value result : op.results()) {
     key[2] = uint64_t(result.number());
     ValueId value = numberOf(key, result);
-    values[value].isConstant = allConstant && !ins.empty();
+    values[value].isConstant = isConstant;
     values[value].op = op.name();
     for (size_t i = 0; i < 2 && i < ins.size(); ++i)
       values[value].operands[i] = ins[i];
@@ -380,28 +393,50 @@ Equations::Ids Equations::number(Operation op, const Ids &ins, const Origin &ori
 /// the operation that its primitive lowers to.
 void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origin &origin,
                       const Frame &frame) {
-  const void *location = op.location().opaque();
   bool isResult = analysis::isLoweredTo(provenance_.text(origin.primitive), op.name().str());
-  bool isCopy = isInCopy(frame) || origin.rematted;
-  bool isDerived = (isInDerived(frame) || origin.transposed) && !isCopy;
   Equation *last = equations.empty() ? nullptr : &equations.back();
   auto isUsed = [&](ValueId in) { return contains(last->outs, in) || roots_.count(in); };
-  bool joins = last && last->location == location && last->site == frame.site && !last->hasResult &&
-               last->isDerived == isDerived &&
+  bool joins = last && last->location == op.location().opaque() && last->site == frame.site &&
+               !last->hasResult && last->isDerived == isDerived(origin, frame) &&
                (isResult || std::any_of(ins.begin(), ins.end(), isUsed));
   if (!joins) {
     roots_.clear();
-    last = &equations.emplace_back();
-    last->location = location;
-    last->primitive = origin.primitive;
-    last->place = placeOf(frame.place, origin);
-    last->site = frame.site;
-    last->isCopy = isCopy;
-    last->isDerived = isDerived;
-    last->isBeyondTable = isHigherOrder(origin) || (isDerived && isBatchedAfter(origin));
+    last = &equations.emplace_back(startOf(op, origin, frame));
   }
   last->ops.push_back(op);
-  Ids roots; // values from outside the equation
+  Ids roots = rootsOf(ins);
+  for (ValueId out : outs)
+    roots_[out] = roots;
+  if (!isResult) {
+    for (ValueId root : roots)
+      if (!contains(last->ins, root) || last->ops.size() == 1)
+        last->ins.push_back(root);
+    last->outs.insert(last->outs.end(), outs.begin(), outs.end());
+    return;
+  }
+  if (op.name() == select_ && roots.size() == 3)
+    std::swap(roots[1], roots[2]); // JAX's select_n takes the case for false first
+  last->ins = std::move(roots);
+  last->outs = outs;
+  last->hasResult = true;
+}
+
+/// Returns an equation of the location of `op`, without operations.
+Equation Equations::startOf(Operation op, const Origin &origin, const Frame &frame) {
+  Equation equation;
+  equation.location = op.location().opaque();
+  equation.primitive = origin.primitive;
+  equation.place = placeOf(frame.place, origin);
+  equation.site = frame.site;
+  equation.isCopy = isCopy(origin, frame);
+  equation.isDerived = isDerived(origin, frame);
+  equation.isBeyondTable = isHigherOrder(origin) || (equation.isDerived && isBatchedAfter(origin));
+  return equation;
+}
+
+/// Returns the values from outside the last equation that `ins` are computed from.
+Equations::Ids Equations::rootsOf(const Ids &ins) const {
+  Ids roots;
   for (ValueId in : ins) {
     auto inner = roots_.find(in);
     if (inner == roots_.end())
@@ -409,20 +444,7 @@ void Equations::addTo(Operation op, const Ids &ins, const Ids &outs, const Origi
     else
       roots.insert(roots.end(), inner->second.begin(), inner->second.end());
   }
-  if (isResult) {
-    if (op.name() == select_ && roots.size() == 3)
-      std::swap(roots[1], roots[2]); // JAX's select_n takes the case for false first
-    last->ins = roots;
-    last->outs = outs;
-    last->hasResult = true;
-  } else {
-    for (ValueId root : roots)
-      if (!contains(last->ins, root) || last->ops.size() == 1)
-        last->ins.push_back(root);
-    last->outs.insert(last->outs.end(), outs.begin(), outs.end());
-  }
-  for (ValueId out : outs)
-    roots_[out] = roots;
+  return roots;
 }
 
 } // namespace hlotag::derivation

@@ -98,7 +98,11 @@ private:
   void runBranches(ir::Operation op, const Ids &ins, SiteId site, Frame &frame);
   void addTo(ir::Operation op, const Ids &ins, const Ids &outs, const analysis::Origin &origin,
              const Frame &frame);
+  Equation startOf(ir::Operation op, const analysis::Origin &origin, const Frame &frame);
+  Ids rootsOf(const Ids &ins) const;
   Ids number(ir::Operation op, const Ids &ins, const analysis::Origin &origin, const Frame &frame);
+  Ids numberComputed(ir::Operation op, const Ids &ins, TextId primitive);
+  ValueId sliceMadeBy(ir::Operation op, const Ids &ins);
   void mergeExpanded();
   size_t lengthOf(const Expansion &expansion, size_t first) const;
 
@@ -110,6 +114,12 @@ private:
   }
   bool isInCopy(const Frame &frame) const {
     return frame.site != kNone && sites[frame.site].isCopy;
+  }
+  bool isCopy(const analysis::Origin &origin, const Frame &frame) const {
+    return isInCopy(frame) || origin.rematted;
+  }
+  bool isDerived(const analysis::Origin &origin, const Frame &frame) const {
+    return (isInDerived(frame) || origin.transposed) && !isCopy(origin, frame);
   }
   ValueId newValue(ir::Value value, bool isLinear = false);
   ValueId numberOf(const std::vector<uint64_t> &key, ir::Value value);

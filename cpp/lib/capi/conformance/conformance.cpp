@@ -27,9 +27,11 @@ module attributes {probe.dict = {a = "x", b = unit, c = true}, probe.flag = true
 
 std::vector<std::string> Conformance::run() {
   // In this order: each part uses functions that earlier parts have checked.
-  for (auto part : {&Conformance::operations, &Conformance::attributes, &Conformance::locations,
-                    &Conformance::values, &Conformance::printing, &Conformance::changes,
-                    &Conformance::creation, &Conformance::diagnostics, &Conformance::passes}) {
+  for (auto part :
+       {&Conformance::operations, &Conformance::attributeKinds, &Conformance::attributes,
+        &Conformance::dictionaries, &Conformance::types, &Conformance::locations,
+        &Conformance::values, &Conformance::printing, &Conformance::changes, &Conformance::creation,
+        &Conformance::diagnostics, &Conformance::passes}) {
     (this->*part)();
     if (!wrong.empty())
       break;

@@ -37,7 +37,10 @@ public:
 private:
   // reading.cpp
   void operations();
+  void attributeKinds();
   void attributes();
+  void dictionaries();
+  void types();
   void locations();
   void values();
   void printing();

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which methods of JAX does hlotag wrap, to record what they trace?
+#include "identities.h"
+#include "trace_groups.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+using hlotag::python::OpenGroup;
+
+namespace {
+
+using Arguments = PyObject *const *;
+
+/// Calls the original of a wrapped method; `arguments` exclude `self`.
+PyObject *callOriginal(PyObject *original, PyObject *self, Arguments arguments, Py_ssize_t count,
+                       PyObject *names) {
+  size_t all = count + (names ? PyTuple_Size(names) : 0) + 1;
+  constexpr size_t most = 16;
+  PyObject *few[most];
+  std::vector<PyObject *> many;
+  if (all > most)
+    many.resize(all);
+  PyObject **given = all > most ? many.data() : few;
+  given[0] = self;
+  std::copy(arguments, arguments + all - 1, given + 1);
+  return PyObject_Vectorcall(original, given, count + 1, names);
+}
+
+/// A wrapper that is off only calls the original.
+struct Switch {
+  bool isOn = false;
+};
+
+/// A method that is wrapped, by one wrapper at a time.
+struct Place {
+  PyObject *original = nullptr; // the unwrapped method
+  const Switch *itsSwitch = nullptr;
+};
+
+Place bind, bindWithTrace, makeEqn, newEqnRecipe;
+
+PyObject *inGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+  if (!bind.itsSwitch->isOn)
+    return callOriginal(bind.original, self, arguments, count, names);
+  OpenGroup open;
+  hlotag::python::Identified identified;
+  if (!identified.enter(self, arguments + count, names))
+    return nullptr;
+  return callOriginal(bind.original, self, arguments, count, names);
+}
+
+PyObject *inSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+  if (OpenGroup::innermost || !bindWithTrace.itsSwitch->isOn)
+    return callOriginal(bindWithTrace.original, self, arguments, count, names);
+  OpenGroup open;
+  return callOriginal(bindWithTrace.original, self, arguments, count, names);
+}
+
+PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+  nb::object result = nb::steal(callOriginal(makeEqn.original, self, arguments, count, names));
+  if (!result || !makeEqn.itsSwitch->isOn)
+    return result.release().ptr();
+  try {
+    hlotag::python::record(self, result[0]);
+  } catch (nb::python_error &error) {
+    error.restore();
+    return nullptr;
+  }
+  return result.release().ptr();
+}
+
+/// Records the tracers of a recipe: recipes are tuples, which have no weak references.
+PyObject *recordedRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
+  nb::object recipe =
+      nb::steal(PyObject_Vectorcall(newEqnRecipe.original, arguments, count, names));
+  if (!recipe || !newEqnRecipe.itsSwitch->isOn)
+    return recipe.release().ptr();
+  try {
+    for (nb::handle reference : recipe.attr("out_tracer_refs")) {
+      nb::object tracer = reference();
+      hlotag::python::record(tracer.attr("_trace"), tracer);
+    }
+  } catch (nb::python_error &error) {
+    error.restore();
+    return nullptr;
+  }
+  return recipe.release().ptr();
+}
+
+PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
+                                             PyObject *)) noexcept {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+constexpr int anyArguments = METH_FASTCALL | METH_KEYWORDS;
+PyMethodDef bindMethod = {"bind", asFunction(inGroup), anyArguments,
+                          "bind($self, /, *args, **params)\n--\n\nJAX's own, wrapped by hlotag."};
+PyMethodDef bindWithTraceMethod = {
+    "bind_with_trace", asFunction(inSomeGroup), anyArguments,
+    "bind_with_trace($self, trace, args, avals, params, /)\n--\n\nJAX's own, wrapped by hlotag."};
+PyMethodDef makeEqnMethod = {
+    "make_eqn", asFunction(recorded), anyArguments,
+    "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
+
+PyMethodDef newEqnRecipeFunction = {
+    "new_eqn_recipe", asFunction(recordedRecipe), anyArguments,
+    "new_eqn_recipe(*args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
+
+void wrap(Place &place, nb::handle original, nb::handle itsSwitch) {
+  nb::object before = nb::steal(std::exchange(place.original, original.inc_ref().ptr()));
+  place.itsSwitch =
+      nb::inst_ptr<Switch>(itsSwitch.inc_ref()); // Patches live as long as the process.
+}
+
+/// Makes a method of the class `owner` that replaces `original`.
+nb::object wrapMethod(Place &place, PyMethodDef &method, nb::handle original, nb::handle itsSwitch,
+                      nb::handle owner) {
+  wrap(place, original, itsSwitch);
+  return nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(owner.ptr()), &method));
+}
+
+} // namespace
+
+void hlotag::python::bindWrappedMethods(nb::module_ &m) {
+  nb::class_<Switch>(m, "Switch",
+                     "Turns a wrapper on. A wrapper that is off only calls the original.")
+      .def(nb::init<>())
+      .def_rw("is_on", &Switch::isOn);
+  auto wraps = [&m](const char *name, Place &place, PyMethodDef &method, const char *doc) {
+    m.def(
+        name,
+        [&place, &method](nb::handle original, nb::handle_t<Switch> itsSwitch, nb::handle owner) {
+          return wrapMethod(place, method, original, itsSwitch, owner);
+        },
+        nb::arg("original"), nb::arg("switch"), nb::arg("owner"), doc);
+  };
+  wraps("in_group", bind, bindMethod, "`Primitive.bind` with a group open while it runs.");
+  wraps("in_some_group", bindWithTrace, bindWithTraceMethod,
+        "`Primitive.bind_with_trace` with a group of its own open if none is.");
+  wraps("recorded", makeEqn, makeEqnMethod,
+        "`DynamicJaxprTrace.make_eqn`; records its equations in the innermost open group.");
+  m.def(
+      "recorded_recipe",
+      [](nb::handle original, nb::handle_t<Switch> itsSwitch) {
+        wrap(newEqnRecipe, original, itsSwitch);
+        return nb::steal(PyCFunction_New(&newEqnRecipeFunction, nullptr));
+      },
+      nb::arg("original"), nb::arg("switch"),
+      "`new_eqn_recipe`; records the tracers of its recipes, as equations.");
+}
