@@ -475,6 +475,8 @@ def test_text_of_users_is_escaped():
         ("dropped:k=result", 1),
         ("cse", 0),
         (":k", 2),
+        ("absent:k=dot", 0),
+        ("absent:k=none", 1),
         ("lost:", 2),
         ("lost:k=", 2),
     ],

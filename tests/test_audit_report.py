@@ -92,7 +92,7 @@ def test_the_command_groups_what_made_it_fail(capsys):
     condition = Condition.parse("lost")
     assert command._report(audit_of(ops_of(*[TagState.LOST] * LAYERS)), [condition]) == 1
     said = capsys.readouterr().err
-    assert "--fail-if lost: 4 tags\n  4 x k=v on stablehlo.dot_general (model.py:7): lost\n" in said
+    assert "--fail-if lost holds:\n  4 x k=v on stablehlo.dot_general (model.py:7): lost\n" in said
 
 
 def test_what_no_tag_stands_for_is_a_problem_too():

@@ -26,6 +26,7 @@ conditions of --fail-if:
                           KEY and VALUE may hold * and ?. Without KEY, any tag counts.
   dropped[:KEY[=VALUE]]   a tag that no operation could take, or that is on a wrong instruction
   effect[:KEY[=VALUE]]    the compiler reads the key and did not obey it
+  absent:KEY[=VALUE]      no operation has such a tag
   states: kept, duplicated, merged, restored, used, moved, cse, folded, dead, lost, unknown
 
 examples:
@@ -174,7 +175,7 @@ def _report(audit: Audit, conditions: Sequence[Condition]) -> int:
         lines = condition.violations(audit)
         if lines:
             status = 1
-            print(f"hlotag audit: --fail-if {condition.text}: {len(lines)} tags", file=sys.stderr)
+            print(f"hlotag audit: --fail-if {condition.text} holds:", file=sys.stderr)
             rows = [f"{count} x {line}" if count > 1 else line for line, count in Counter(lines).most_common()]
             print("".join(f"  {row}\n" for row in rows[:_LISTED]), end="", file=sys.stderr)
             if len(rows) > _LISTED:

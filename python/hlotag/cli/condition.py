@@ -26,6 +26,7 @@ class Condition:
         states: The states that count.
         strays: Whether tags on wrong instructions, and tags without an operation, count.
         effects: Whether keys that the compiler reads and did not obey count.
+        absent: Whether the condition holds if no operation has such a tag.
         key: A pattern of keys.
         value: A pattern of values.
     """
@@ -34,6 +35,7 @@ class Condition:
     states: frozenset[TagState]
     strays: bool = False
     effects: bool = False
+    absent: bool = False
     key: str = "*"
     value: str = "*"
 
@@ -56,12 +58,12 @@ class Condition:
             raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
         named = [name.strip() for name in states.split(",")]
         known = {str(state): {state} for state in TagState}
-        known |= {"attention": {TagState.LOST, TagState.MOVED}, "dropped": set(), "effect": set()}
+        known |= {"attention": {TagState.LOST, TagState.MOVED}, "dropped": set(), "effect": set(), "absent": set()}
         unknown = [name for name in named if name not in known]
         if unknown:
             raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
         found = frozenset(state for name in named for state in known[name])
-        return cls(text, found, "dropped" in named, "effect" in named, key or "*", value or "*")
+        return cls(text, found, "dropped" in named, "effect" in named, "absent" in named, key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:
         """Lists what in an audit makes the condition hold.
@@ -73,6 +75,8 @@ class Condition:
             One line for each tag, stray or effect.
         """
         lines = plain_rows([tag for tag in audit.tags if self._counts(tag)])
+        if self.absent and not any(self._matches(tag.key, tag.value) for tag in audit.tags):
+            lines.append("no operation has such a tag")
         if self.strays:
             strays = [stray for stray in audit.strays if self._matches(stray.key, stray.value)]
             lines += [printable(f"{s.key}={s.value} on {s.opcode} {s.instruction}") for s in strays]
