@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,13 @@ def test_a_program_may_turn_the_stage_on_itself(program, capsys):
     assert not hlotag.active()
     assert main(["audit", f"{program}:with_rules", "--no-hlo"]) == 2
     assert "leave out --pass-pipeline and --no-hlo" in capsys.readouterr().err
+
+
+def test_a_process_of_its_own_prints_no_logs(program, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")  # JAX set it in this process.
+    command = [sys.executable, "-m", "hlotag.cli", "audit", f"{program}:pair", "--json", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stderr == "of the program\n"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 `hlotag.enable()` is enough for programs that already use `jax.experimental.xla_metadata`.
 """
 
+import os
 import sys
 from typing import Any
 
@@ -16,6 +17,9 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
         "hlotag needs Python's global interpreter lock, which this free-threaded Python runs without: set PYTHON_GIL=1 in its "
         "environment, or use another build of Python"
     )
+
+# JAX's own default, set when JAX is imported: jaxlib reads it when its library is loaded, which hlotag may do before JAX.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 # The names of `__init__.pyi`, each imported on first use: `hlotag-opt` needs the passes and not JAX.
 _imported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
