@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the code of a Markdown page from top to bottom, in the current directory: `python run_page.py PAGE.md`.
 
-    ```python        one program for the whole page
-    ```console       lines after `$ ` are run by a shell; the others are what they print
-    ```output        what the python block before has printed
-    ```toml file=F   written to F first, whatever the language
+    ```python          one program for the whole page
+    ```console         lines after `$ ` are run by a shell; the others are what they print
+    ```output          what the python block before has printed
+    ```any title="F"   written to F, and not run
 
 `...` stands for any text in what is printed. Anything else in a fence is for the reader only.
 """
@@ -49,8 +49,8 @@ def run_page(page: Path) -> int:
             continue
         language, _, rest = token.info.strip().partition(" ")
         where = f"{page.name}:{token.map[0] + 1}"
-        if rest.startswith("file="):
-            Path(rest.removeprefix("file=")).write_text(token.content)
+        if rest.startswith("title="):
+            Path(rest.removeprefix("title=").strip('"')).write_text(token.content)
         elif language == "python":
             out = io.StringIO()
             # Blank lines in front, so that a traceback has the page's own line numbers.

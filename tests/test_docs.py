@@ -18,11 +18,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def run(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {
+    # A reader has one device of the CPU, unless the page says otherwise.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_"))} | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-        "COLUMNS": "120",
+        "COLUMNS": "80",
     }
     command = [sys.executable, str(Path(__file__).with_name("run_page.py")), str(page)]
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300, check=False)
