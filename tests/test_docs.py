@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import hlotag
+import requires
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +35,8 @@ def has_code(page: Path) -> bool:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if has_code(page)], ids=lambda page: page.stem)
 def test_code_of_page(page, tmp_path):
+    if page.stem == "libraries":
+        requires.libraries("flax", "equinox", "haiku", extra="examples")
     done = run(page, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
 
