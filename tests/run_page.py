@@ -32,7 +32,7 @@ def expect(found: str, expected: str, where: str) -> None:
 
 
 def run_console(text: str, where: str) -> None:
-    for chunk in ("\n" + text).split("\n$ ")[1:]:
+    for chunk in ("\n" + text.replace("\\\n", "")).split("\n$ ")[1:]:
         command, _, expected = chunk.partition("\n")
         done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
         if expected.strip():

@@ -28,11 +28,7 @@ func.func public @main(%x: tensor<f32>) -> tensor<f32> {
 
 @pytest.fixture(autouse=True, scope="module")
 def compiler_and_headers():
-    requires.tool("c++", "g++")
-    try:
-        hlotag.get_include()
-    except hlotag.ArgumentError as error:
-        requires.unmet(str(error))
+    requires.headers()
 
 
 def compile_library(sources, output, *flags):
