@@ -40,6 +40,9 @@ if [[ -n $newest ]]; then
   step "C++ unit tests" bash tools/unittests.sh dev
   step "sanitizers" bash tools/sanitize.sh short
   step "docs" make --no-print-directory docs
+  if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then
+    step "docs in Chromium" ".venv/$newest/bin/python" tools/check_site.py
+  fi
   if [[ -x /usr/lib/llvm-22/bin/mlir-opt && -f /usr/lib/llvm-22/include/mlir-c/IR.h && -d /usr/lib/llvm-22/include/llvm ]]; then
     step "mlir-opt: the passes' lit tests" bash tools/mlir_opt.sh
   else
