@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An Equinox model under `vmap`: its linear layers are found by the library file that makes them."""
+"""An Equinox model under `vmap`: rules find its linear layers by the library file that makes them."""
 
 import equinox as eqx
 import jax

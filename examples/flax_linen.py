@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Flax (Linen) transformer with an Optax optimizer, tagged by rules from outside: no line of the model knows of it.
+"""A Flax (Linen) transformer with an Optax optimizer, tagged by rules: the model stays as it is.
 
-Linen puts a scope with the module's name around every call, so a rule finds `SelfAttention_0`, or a Dense named `up`, by scope.
+Linen puts a scope with the module's name around every call. So a rule finds `SelfAttention_0`, or a
+Dense named `up`, by scope.
 """
 
 import flax.linen as nn

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Flax (NNX) model, tagged by scopes and by the library file that an operation comes from.
 
-NNX writes no scopes of its own: `jax.named_scope` marks the parts that a rule should tell apart, and `source` finds the rest.
+NNX writes no scopes of its own. `jax.named_scope` marks the parts that a rule should tell apart, and
+`source` finds the rest.
 """
 
 import jax

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Haiku convolutional network; Haiku's module names are scopes, so rules follow them into the backward pass."""
+"""A Haiku convolutional network, tagged by rules.
+
+Haiku's module names are scopes, so rules follow them into the backward pass.
+"""
 
 import haiku as hk
 import jax

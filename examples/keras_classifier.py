@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Keras model on JAX: layer names are scopes. Its training step is Keras's own, `model.stateless_call` and an optimizer."""
+"""A Keras model on JAX, tagged by rules: layer names are scopes.
+
+Its training step is Keras's own, `model.stateless_call` and an optimizer.
+"""
 
 import os
 
@@ -45,7 +48,8 @@ def step(trainable, rest, state, images, labels):
 def main():
     images = jax.random.normal(jax.random.key(0), (16, 8, 8, 1))
     labels = jax.random.randint(jax.random.key(1), (16,), 0, 4)
-    values = [[v.value for v in vs] for vs in (model.trainable_variables, model.non_trainable_variables, optimizer.variables)]
+    variables = model.trainable_variables, model.non_trainable_variables, optimizer.variables
+    values = [[variable.value for variable in some] for some in variables]
     show(step, *values, images, labels, rules=RULES)
 
 

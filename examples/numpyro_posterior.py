@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NumPyro model: the gradient of its log density, as a sampler asks for it, with the densities of its sites tagged apart."""
+"""A NumPyro model: the gradient of its log density, as a sampler asks for it.
+
+The densities of its sites have different tags.
+"""
 
 import jax
 import jax.numpy as jnp

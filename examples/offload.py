@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rematerialization with host offload: what a policy moves between device and host is tagged by rules, for TPU and CPU alike."""
+"""Rematerialization with host offload, for TPU and CPU alike.
+
+Rules tag the transfers between device and host that a policy of `jax.checkpoint` makes.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transformer whose layers are one `lax.scan` with rematerialization, as MaxText builds them, with scheduling groups that
-differ between the forward and the backward pass: today people write a `custom_vjp` around each projection only for that.
+"""A transformer whose layers are one `lax.scan` with rematerialization, as MaxText builds them.
 
-The groups are in the model here, one line each; the attention core is tagged by a rule.
+Its scheduling groups differ between the forward and the backward pass. Without hlotag that needs a
+`custom_vjp` around each projection. Here each group is one line in the model, and a rule tags the
+attention core.
 """
 
 import jax

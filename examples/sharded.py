@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor and data parallelism on 8 host devices: shardings by `jit`, one block by `shard_map`, collectives tagged by a rule."""
+"""Tensor and data parallelism on 8 host devices, with collectives that a rule tags.
+
+`jit` shards the layers, and one block is a `shard_map`.
+"""
 
 import os
 

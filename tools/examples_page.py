@@ -22,8 +22,10 @@ ELSEWHERE = {"show", "distributed", "train_step"}
 HEAD = """<!-- Made by tools/examples_page.py; do not edit. -->
 # Examples
 
-Programs as others write them, on small sizes. Each is run by JAX alone and with hlotag, tagged by rules from outside or in its
-own lines, compared bit for bit, audited and drawn: `pip install 'hlotag[examples]'`, then `python examples/NAME.py`.
+Programs as others write them, on small sizes. Each is tagged by rules from outside or in its own lines. It runs by
+JAX alone and with hlotag; the results are compared bit for bit, and the tags are audited and drawn.
+
+To run one: `pip install 'hlotag[examples]'`, then `python examples/NAME.py`.
 """
 
 
