@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/reliability.md of fuzz/record.json and fuzz/findings.toml; `reliability.py --check` fails if the page is not what it would make.
+"""Makes docs/reliability.md of fuzz/record.json and fuzz/findings.toml.
 
-The record is written by `make fuzz`, `make hostile` and, for the faults that the tests inject, `reliability.py --faults`.
+With `--check` it fails if the page is out of date. `make fuzz` and `make hostile` write the record; with `--faults` this
+script adds the faults that the tests inject.
 """
 
 from __future__ import annotations
@@ -27,31 +28,41 @@ FAULTS = {
 HEAD = """<!-- Made by tools/reliability.py from fuzz/record.json and fuzz/findings.toml; do not edit. -->
 # Reliability
 
-What was tried, and what came of it. A crash is a process that ended otherwise than with a result or an error in words. Wrong is a result that
-is not the right one: other numbers, a module that is not valid, a pass that changes its own result when it runs again, a copy that is treated
-otherwise, a tag where there should be none. A loss is an old file, a tag or a module that is gone after a failure. *Found* counts what these runs
-found and what was mended since, each with a test that keeps it so (below); the three columns before it are of runs after that.
+What was tried to break hlotag, and what broke.
 
-| what | inputs tried | faults injected | crashes | wrong results | losses | found | minutes |
+- **crash**: a process that ended neither with a result nor with an error message.
+- **wrong result**: other numbers, an invalid module, a tag where none belongs, a pass that changes its own result when
+  it runs again, or two different results for a module and its copy.
+- **loss**: an old file, a tag or a module that is gone after a failure.
+- **found**: what these runs found. All of it is mended, with a test each ([the list](#found-and-mended)). The counts
+  before it are of runs after the mending.
+
+| tried | inputs | faults | crashes | wrong results | losses | found | minutes |
 |---|--:|--:|--:|--:|--:|--:|--:|
 """
 TAIL = """
-- `make fuzz TIME=seconds`: libFuzzer under the address and undefined-behaviour sanitizers on pipeline text and options, rules, names in
-  locations, symbol tables, and on modules made of the fuzzer's bytes, run through every pass with upstream's MLIR 22; mutated modules of JAX's in
-  jaxlib's MLIR; random JAX programs with tags under random transformations.
-- `make hostile`: a million operations, ten thousand regions in each other, a constant of 1 GiB, names of a million characters, call graphs
-  in circles, each also at a quarter of the size: time must not grow with the square.
-- `python tools/reliability.py --faults`: the tests that break files, disks, caches, libraries, plugins and passes; each
-  test counts as one fault, though a few look at the undisturbed case.
+## How
+
+- `make fuzz TIME=seconds` fuzzes pipeline text, rules, names in locations and symbol tables with libFuzzer, under the
+  address and undefined-behaviour sanitizers. It also makes modules of the fuzzer's bytes and runs every pass on them
+  with upstream's MLIR 22; mutates JAX's modules in jaxlib's MLIR; and tags random JAX programs under random
+  transformations.
+- `make hostile` tries a million operations, ten thousand nested regions, a constant of 1 GiB, names of a million
+  characters, and cycles of calls. It runs each at a quarter of the size, too: time must grow slower than the square.
+- `python tools/reliability.py --faults` runs the tests that break files, disks, caches, libraries, plugins and passes.
+  It counts each test as one fault; a few of them test the undisturbed case.
 
 ## Known limits
-- MLIR's text parser needs time with the square of the depth of regions, and stack: text is read up to 40,000 brackets deep (see
-  [design_notes.md](design_notes.md)), deeper text is refused.
-- XLA's own threads have stack for some 200 regions in each other, and the process ends beyond that: `hlotag audit` refuses a module with
-  operations nested more than 128 deep.
-- Finding what autodiff derived relies on what StableHLO's verifier checks of loops and branches. Where StableHLO is not registered
-  (under `mlir-opt`), a `while` or `case` whose region has no terminator may end the process; the fuzz target leaves these out.
-- A pipeline that ends in `hlotag-verify` forgets which keys the program took away; running a rule again gives them again.
+
+- **Deep text.** MLIR's text parser needs stack for each nested region, and time with the square of the depth. hlotag
+  reads text up to [40,000 brackets deep](design_notes.md#hostile-input) and refuses deeper text.
+- **Deep modules in XLA.** XLA's threads have stack for some 200 nested regions; beyond that the process ends.
+  `hlotag audit` refuses a module whose operations are nested more than 128 deep.
+- **Invalid loops without StableHLO.** The search for derived operations relies on StableHLO's verifier. Under
+  `mlir-opt`, where StableHLO is not registered, a `while` or `case` whose region has no terminator may end the
+  process. The fuzzer leaves these out.
+- **Running a pipeline twice.** `hlotag-verify` removes the record of keys that the program took away. A rule that runs
+  again gives them again.
 """
 
 
@@ -61,8 +72,13 @@ def page() -> str:
     rows = [_row(name, outcome, len(found.get(name, ()))) for name, outcome in outcomes.items()]
     total = Outcome(*(sum(values) for values in zip(*(vars(o).values() for o in outcomes.values()), strict=True)))
     rows.append(_row("**all**", total, sum(map(len, found.values()))))
-    mended = [f"- {name}: {one['what']} (`{one['kept']}`)" for name in sorted(found) for one in found[name]]
-    return "\n".join([HEAD + "\n".join(rows), TAIL, "## Found and mended", *mended]) + "\n"
+    mended = "\n".join(_findings(name, found[name]) for name in sorted(found))
+    return "\n".join([HEAD + "\n".join(rows), TAIL, "## Found and mended", "", mended])
+
+
+def _findings(name: str, found: list[dict[str, str]]) -> str:
+    items = [f"- {one['what'][0].upper()}{one['what'][1:]}:\n  `{one['kept']}`" for one in found]
+    return "\n".join([f"**{name}**", "", *items, ""])
 
 
 def _row(name: str, o: Outcome, found: int) -> str:
