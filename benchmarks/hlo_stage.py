@@ -107,7 +107,7 @@ def ratio(name: str, repeat: int) -> tuple[float, float]:
 
 
 def row(name: str, cells: Iterable[object]) -> str:
-    return f"{name:<16}" + "".join(f"{cell!s:>12}" for cell in cells)
+    return f"{name:<12}" + "".join(f"{cell!s:>12}" for cell in cells)
 
 
 def main() -> None:
