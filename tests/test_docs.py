@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every code block of the documentation runs, and prints what the page says."""
+"""Every code block of the documentation runs, and prints what the page says. Lines and paragraphs are short."""
 
 import os
 import re
@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 import hlotag
 import requires
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MOST_COLUMNS, MOST_LINES = 120, 6
 
 
 def run(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
@@ -33,6 +33,7 @@ def has_code(page: Path) -> bool:
     return any(f"```{language}" in page.read_text() for language in ("python", "console"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if has_code(page)], ids=lambda page: page.stem)
 def test_code_of_page(page, tmp_path):
     if page.stem == "libraries":
@@ -49,6 +50,36 @@ def test_api_page_has_every_public_name():
     assert not missing
 
 
+def too_long(text: str) -> list[str]:
+    """The lines and paragraphs of a page that are too long. A table's row is one line, and a list of `::: name` no paragraph."""
+    lines = text.splitlines()
+    long = [f"line {n}: {len(line)} columns" for n, line in enumerate(lines, 1) if len(line) > MOST_COLUMNS and line[0] != "|"]
+    for token in MarkdownIt().enable("table").parse(text):
+        if token.type == "paragraph_open" and not lines[token.map[0]].startswith(":::"):
+            first, last = token.map
+            long += [f"line {first + 1}: a paragraph of {last - first} lines"] * (last - first > MOST_LINES)
+    return long
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.stem)
+def test_lines_and_paragraphs_are_short(page):
+    assert not too_long(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("word\n" * 6 + "\n" + "x" * 120 + "\n- item\n" * 9 + "| " + "x" * 120 + " |\n", []),
+        ("word\n" * 7, ["line 1: a paragraph of 7 lines"]),
+        ("- " + "  word\n" * 7, ["line 1: a paragraph of 7 lines"]),
+        ("```text\n" + "x" * 121 + "\n```\n", ["line 2: 121 columns"]),
+    ],
+)
+def test_long_lines_and_paragraphs_are_noticed(text, found):
+    assert too_long(text) == found
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "error"),
     [

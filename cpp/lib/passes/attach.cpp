@@ -38,28 +38,34 @@ private:
 const PassInfo &Attach::staticInfo() {
   static const PassInfo info{
       "hlotag-attach", "HlotagAttach", "Tag the operations that rules select",
-      R"md(`rules` is an MLIR array attribute; each element is a dictionary with the fields
+      R"md(`rules` is an MLIR array attribute. Each element is a dictionary with fields that select operations:
 
 | field | selects operations |
 |---|---|
 | `op` | by name, with or without the dialect: `dot_general`, `chlo.*` |
-| `scope` | by named scopes, transformations unwrapped and composed through callers; the pattern stands for a run of whole elements: `layer*/attn` selects all inside `decoder/layer_1/attn/softmax`, and so do `**/layer*/attn` and `layer*/attn/**` |
-| `source` | by the innermost line of user code: `model.py`, `model.py:42`, `src/model.py:42:7`; without a directory the end of the path |
+| `scope` | by named scopes, without transformations and with the scopes of callers. The pattern stands for a run of whole elements: `layer*/attn`, `**/layer*/attn` and `layer*/attn/**` all select `decoder/layer_1/attn/softmax` |
+| `source` | by the innermost line of user code: `model.py`, `model.py:42`, `src/model.py:42:7`. A path without a directory stands for any path that ends with it |
 | `function` | by the symbol of the function that holds them |
 | `phase` | `forward`, `backward` (computed for a gradient) or `both`, the default |
 
-and with `attrs`, the entries to attach, and `grad`, the entries for operations that autodiff derives:
-`{}` for none, by default those of `attrs` (none for a rule whose phase is `forward`); `at` may say where the rule is
-written, for messages. In patterns `*` matches
-any text and `?` one character. An operation must match all fields that are given.
+and with fields that say what they get:
 
-With `rules-file=rules.toml` the rules are the tables `[[rule]]` of that file, with the same fields, and `grad`
-by default follows the policy of each key.
+| field | |
+|---|---|
+| `attrs` | the entries to attach |
+| `grad` | the entries for operations that autodiff derives; `{}` for none. By default those of `attrs`, and none for a rule whose phase is `forward` |
+| `at` | where the rule is written, for messages |
 
-An entry that is there already stays. Of several rules the last one wins; that two disagree is a
-warning, that one matched nothing is a remark. What was attached is recorded in `hlotag.attached`, and
-in `hlotag.derived` where derived operations get something else; both are removed by `hlotag-verify`.
-A module that still has marks (`hlotag.tags`) is refused: patterns would not match its names.
+In patterns `*` matches any text and `?` one character. An operation must match all fields that are given.
+
+With `rules-file=rules.toml` the rules are the tables `[[rule]]` of that file, with the same fields. There `grad`
+follows the policy of each key by default.
+
+- An entry that is already there stays. Of several matching rules the last one wins.
+- Two rules that disagree are a warning. A rule that matches nothing is a remark.
+- `hlotag.attached` records what was attached, and `hlotag.derived` what derived operations get, if that differs.
+  `hlotag-verify` removes both.
+- A module that still has marks (`hlotag.tags`) is an error: patterns would not match its names.
 
 Before, with `rules=[{op = "sine", attrs = {k = "v"}}]`:
 

@@ -33,18 +33,18 @@ const PassInfo &CompleteLowering::staticInfo() {
       "hlotag-complete-lowering", "HlotagCompleteLowering",
       "Extend entries to all operations that one equation of JAX lowered to",
       R"md(An equation of JAX can lower to several operations, and JAX tags only those that own its results.
-Here the others get the entries too:
+This pass gives the entries to the others, too:
 
-- *Helpers*: operations in the same block, with the same location, that the tagged operation is
-  computed from, and what else is computed from those. Equations of a Python loop have one location
-  for all iterations. Where marks had identities, in a stage with rules, these tell iterations apart.
-  Elsewhere, if the location's primitive names the kind of the tagged operation (`mul` and
-  `stablehlo.multiply`), operations of that kind, and calls, are taken for results of other iterations
-  and left alone.
+- *Helpers*: the operations that the tagged one is computed from, in the same block and with the same location, and
+  what else is computed from these.
 - *Constants* whose users all have an entry, and broadcasts of such constants.
-- With `seeds=all`, what JAX wraps around tagged operations without tagging it: calls of functions that
-  it made for one primitive (not for a `jit`) and `while` loops when everything in them has an entry, and
-  the barrier of a `jax.checkpoint` when all its users have.
+- With `seeds=all`, what JAX wraps around tagged operations without tagging it: calls of functions that it made for one
+  primitive (not for a `jit`) and `while` loops, if everything in them has an entry, and the barrier of a
+  `jax.checkpoint`, if all its users have.
+
+All iterations of a Python loop have one location. In a stage with rules, marks had identities, which tell iterations
+apart. Elsewhere the pass takes operations of the tagged one's kind, and calls, for results of other iterations and
+leaves them alone. It does so if the location's primitive names that kind, as `mul` names `stablehlo.multiply`.
 
 Keys that an operation has keep their value. Entries that describe one operation only
 (`num_batch_dims`, `inlineable`, placements, everything Shardy writes) are not extended.
@@ -61,7 +61,8 @@ After:
 
 ```mlir
 %c = stablehlo.constant {mhlo.frontend_attributes = {k = "v"}} dense<3.0> : tensor<f32> loc("jit(f)")
-%0 = stablehlo.broadcast_in_dim %c, dims = [] {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/mul")
+%0 = stablehlo.broadcast_in_dim %c, dims = [] {mhlo.frontend_attributes = {k = "v"}}
+    : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/mul")
 %1 = stablehlo.multiply %x, %0 {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc("jit(f)/mul")
 ```)md"};
   return info;

@@ -35,22 +35,25 @@ const PassInfo &Outline::staticInfo() {
   static const PassInfo info{
       "hlotag-outline", "HlotagOutline",
       "Make one function and one call of the operations with the same value of a key",
-      R"md(The operations of one block that have the same value of `key` are moved into a private
-function, in their order, and one `func.call` with that entry stands for them. Values from outside, those
-that regions capture included, become the function's arguments; values used outside become its results. The
-function is called after key and value. Operations keep their locations and all their entries.
+      R"md(Operations of one block with the same value of `key` move into a private function, in their order.
+One `func.call` with that entry replaces them.
 
-Operations between them that depend on the group move behind the call; the others stay before it.
-If that is impossible, the pass refuses the group and reports the operation in the way:
+- The function is named after key and value. Operations keep their locations and all their entries.
+- Its arguments are the values from outside, those that regions capture included. Its results are the values that are
+  used outside.
+- Operations between the members that depend on the group move behind the call; the others stay before it.
+
+The pass refuses a group, and reports the operation in the way, if
 
 - an operation outside depends on the group, and the group on it;
-- side effects would change their order. Operations have some if they say so (`has_side_effect`), if they are
-  infeeds, outfeeds, sends, receives or draws of random numbers, if they are of a dialect that hlotag does not know, or
-  if something in their regions or in the function they call has. Collectives are ordered by their operands.
+- the order of side effects would change. An operation has a side effect if it says so (`has_side_effect`); if it is an
+  infeed, an outfeed, a send, a receive or a draw of random numbers; if its dialect is unknown to hlotag; or if
+  something in its regions or in the function that it calls has one. Collectives are ordered by their operands.
 
-Operations in the regions of loops and conditionals are outlined there, unless the loop or conditional itself
-is in the group; bodies of reductions, sorts and scatters are part of their operation. What is outlined
-already stays: a call that is alone in its group, and the body of a function whose calls all have the entry.
+Operations in the regions of loops and conditionals are outlined there, unless the loop or conditional itself is in the
+group. Bodies of reductions, sorts and scatters are part of their operation. What is outlined already stays: a call that
+is alone in its group, and the body of a function whose calls all have the entry.
+
 Cost: linear in the operations, plus for each group those between its members.
 
 Before:
@@ -69,7 +72,8 @@ After:
 
 ```mlir
 func.func public @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
-  %0:2 = call @MUST_FUSE_1(%x, %y) {mhlo.frontend_attributes = {MUST_FUSE = "1"}} : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %0:2 = call @MUST_FUSE_1(%x, %y) {mhlo.frontend_attributes = {MUST_FUSE = "1"}}
+      : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
   %1 = stablehlo.negate %0#0 : tensor<f32>
   %2 = stablehlo.multiply %1, %0#1 : tensor<f32>
   return %2 : tensor<f32>

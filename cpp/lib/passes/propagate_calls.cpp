@@ -29,14 +29,15 @@ const PassInfo &PropagateCalls::staticInfo() {
   static const PassInfo info{
       "hlotag-propagate-calls", "HlotagPropagateCalls",
       "Pass the entries of a call to the body of the function it calls",
-      R"(A call hands its entries to every operation in the body of the function it calls, and through the
-calls in there to what they call. A key that an operation already has keeps its value. Calls are
-`func.call`, composites (their decomposition) and custom calls (their called computations).
+      R"(A call hands its entries to every operation in the body of the function that it calls, and through the
+calls in there to the functions that these call. A key that an operation has keeps its value. Calls are `func.call`,
+composites (their decomposition) and custom calls (their called computations).
 
-A function whose callers hand it different entries is specialized: there is one copy for each
-distinct set, named `f_0`, `f_1`, ..., shared by all calls that hand it that set. Calls without entries keep
-the original, and a public function is never changed for its callers' sake. No copy is made when nothing in the body would change. Cost: linear in the operations, those of the copies
-included.
+If callers hand a function different entries, it is specialized: there is one copy for each distinct set, named `f_0`,
+`f_1`, ..., for all calls with that set. Calls without entries keep the original. A public function is not changed, and
+no copy is made if nothing in the body would change.
+
+Cost: linear in the operations, those of the copies included.
 
 Before:
 

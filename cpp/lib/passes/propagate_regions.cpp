@@ -21,9 +21,9 @@ const PassInfo &PropagateRegions::staticInfo() {
       "hlotag-propagate-regions", "HlotagPropagateRegions",
       "Pass the entries of an operation to all operations in its regions",
       R"(An operation with regions (a loop, a conditional, a reduction, a sort) hands its entries to
-every operation nested in it, at any depth. A key that a nested operation already has keeps its
-value there, and further in. Terminators get nothing. Entries that describe one operation only
-(`num_batch_dims`, `inlineable`, placements, everything Shardy writes) are not handed on.
+every operation nested in it, at any depth. A key that a nested operation has keeps its value there and further in.
+Terminators get nothing. Entries that describe one operation only (`num_batch_dims`, `inlineable`, placements,
+everything Shardy writes) are not handed on.
 
 Before:
 

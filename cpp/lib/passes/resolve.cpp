@@ -27,17 +27,19 @@ public:
 const PassInfo &Resolve::staticInfo() {
   static const PassInfo info{
       "hlotag-resolve", "HlotagResolve", "Turn the marks in locations into frontend attributes",
-      R"(Tracing leaves a mark in the name of every location that a tagged equation lowers to: the
-escape character 1, `hlotag#`, an index into the module's `hlotag.tags` and the escape character
-again, as an element of its own or before the text of one. Each operation whose location has marks,
-at any depth, gets the entries of those tags in `mhlo.frontend_attributes`: `derived` if it is
-transposed, by its own name or by those of all calls of its function, else `forward`; a key that only
-`forward` has is then recorded as taken away, `["hlotag.unset"]`, until `hlotag-verify`. The inner mark
-wins over the outer (in a name from left to right; a callee over its caller; a name over what it is wrapped around), and an
-entry that the operation already has wins over both. After the index a mark may have identities,
-`hlotag#0:3o.5`: for which operations of the program the equation was traced, outermost first. The
-passes of the same pipeline know them. Then the marks leave all locations, of
-operations and of block arguments, and `hlotag.tags` leaves the module.
+      R"(While JAX lowers a tagged equation, hlotag leaves a *mark* in the name of every location: the escape
+character 1, `hlotag#`, an index into the module's `hlotag.tags`, and the escape character again. It is an element of
+the name, or stands before the text of one.
+
+- **Entries.** Each operation whose location has marks, at any depth, gets the entries of those tags in
+  `mhlo.frontend_attributes`: `derived` if it is transposed, by its own name or by those of all calls of its function,
+  else `forward`. A key that only `forward` has is recorded on derived operations as taken away, `["hlotag.unset"]`,
+  until `hlotag-verify`.
+- **Precedence.** The inner mark wins over the outer: in a name from left to right, a callee over its caller, a name
+  over the location that it wraps. An entry that the operation already has wins over both.
+- **Identities.** After the index a mark may list for which operations of the program its equation was traced,
+  outermost first: `hlotag#0:3o.5`. Later passes of the pipeline know them.
+- **Removal.** Marks leave all locations, those of block arguments included, and `hlotag.tags` leaves the module.
 
 Modules, functions and terminators get no entries. A module without `hlotag.tags` is not looked at: text that looks
 like a mark is then a user's. Lowering escapes such text in a program that has marks: `\01%28` stands for `(`, and
