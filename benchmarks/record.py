@@ -51,21 +51,23 @@ SECTIONS = [
         "--layers 48",
         "--layers 8 --repeat 2 --processes 1",
         "The passes, beside a floor and beside other ways to do such work",
-        "Ratios to the bare walk are the figures to compare: where a process's memory lies makes the same work up to twice as\n"
-        "slow as in the next process, the bare walk above all, so that ratios have a range. `text` is what a pass in another\n"
-        "process costs at the least, and `mlir-opt` is that with our passes in it: printing and parsing, not the work.\n"
-        "`sdy-lift-inlined-meshes` is a pass of JAX's own that every module goes through. MLIR's verifier costs more than all\n"
-        "passes: after them, only operations are verified that they may have made invalid, and entries make none so.",
+        "Compare the ratios to the bare walk. One process may take twice as long as the next for the same work, because its\n"
+        "memory lies elsewhere. That affects the bare walk most, so ratios have a range.\n\n"
+        "- `text` prints and parses the module, which a pass in another process has to do. `mlir-opt` does so and runs\n"
+        "  hlotag's passes.\n"
+        "- `sdy-lift-inlined-meshes` is a pass of JAX's own that every module goes through.\n"
+        "- MLIR's verifier costs more than all passes. After its passes hlotag verifies only operations that they may have\n"
+        "  made invalid, and entries make none so.",
     ),
     Section(
         "counts",
         "--layers 8",
         "--layers 2",
         "What limits them: instructions an operation",
-        "Making attributes and locations that MLIR keeps once each (`unique`) is most of the floor, and can be avoided by no\n"
-        "pass that sets something. What is left is reading: operations are listed once, and passes then ask those that may\n"
-        "concern them, which costs `own` and `C API` in a module without tags too. The verifier is bound by what it asks\n"
-        "of types.",
+        "- `unique` is most of the floor: MLIR keeps each attribute and location once, and every pass that sets one pays.\n"
+        "- `own` and `C API` are reading. Operations are listed once; passes then read those that may concern them, in a\n"
+        "  module without tags, too.\n"
+        "- The verifier's time goes into types.",
     ),
     Section(
         "growth",
@@ -73,16 +75,16 @@ SECTIONS = [
         f"--largest 100000 --svg {IMAGE.relative_to(HERE.parent)}",
         "From a thousand operations to a million",
         "![Nanoseconds an operation, for modules of a thousand to a million operations](images/growth.svg)\n\n"
-        "What grows with the size is the time of each visit, once a module is larger than the processor's caches:\n"
-        "operations lie where the allocator put them.",
+        "A visit takes longer once a module is larger than the processor's caches, because operations lie where the allocator\n"
+        "put them. So the time of an operation grows with the size.",
     ),
     Section(
         "passes",
         "--scale",
         "--scale --times 2 --only autodiff",
         "Ten thousand operations and a million, pass by pass",
-        "`hlotag-propagate-autodiff` goes from each backward operation to what it stems from, which is as far away as the\n"
-        "program is long: in the large module, outside of the processor's caches.",
+        "`hlotag-propagate-autodiff` goes from each backward operation to the forward one, as far away as the program is\n"
+        "long: in the large module, outside of the processor's caches.",
     ),
     Section(
         "tags",
@@ -96,8 +98,8 @@ SECTIONS = [
         "--layers 58 --repeat 5 --compile-layers 2",
         "--layers 4 --repeat 2 --compile-layers 1",
         "Having the stage on: a call, a lowering, a compilation",
-        "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks, each made when JAX comes\n"
-        "to its equation, and for the passes; it saves what JAX itself does for tags, which it does not see.",
+        "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks and for the passes. It\n"
+        "saves JAX's own work for tags, because JAX does not see them.",
     ),
     Section("hlo_stage", "--repeat 15", "--repeat 1 mlp", "Tags in optimized HLO, and what restoring them costs"),
     Section(
@@ -115,16 +117,16 @@ SECTIONS = [
 COSTS = [
     ("A call of a compiled function", "stage", r"^cached call .* ([+-]\S+ us)$", "+1 us"),
     ("`import hlotag` and `hlotag.enable()`", "stage", r"^import .* ([+-]\S+ ms)$", "+60 ms"),
-    ("Trace and lower, value tags beside JAX's own", "tags", r"^value tags / .*: (\S+)$", "1.05"),
-    ("Trace and lower, rules beside none", "tags", r"^rules / none: (\S+)$", "1.10"),
+    ("Trace and lower: value tags, relative to JAX's own", "tags", r"^value tags / .*: (\S+)$", "1.05"),
+    ("Trace and lower: rules, relative to none", "tags", r"^rules / none: (\S+)$", "1.10"),
     (
-        "The passes, beside one of JAX's own",
+        "The passes, relative to one of JAX's own",
         "passes",
         r"^default .* verifier +\S+ +(\S+)(?s:.*)^sdy-.* verifier +\S+ +(\S+)",
         "1.0",
     ),
-    ("An operation among 860,000, beside one among 9,000", "passes", r"^default pipeline, rules .* (\S+)x$", "2"),
-    ("Compile with the HLO stage, beside without: a transformer", "hlo_stage", r"^transformer .* (\S+)$", "1.02"),
+    ("An operation among 860,000, relative to one among 9,000", "passes", r"^default pipeline, rules .* (\S+)x$", "2"),
+    ("Compile a transformer with the HLO stage, relative to without", "hlo_stage", r"^transformer .* (\S+)$", "1.02"),
     ("An audit of 100,000 instructions", "audit", r"audited (\S+ s)", "2 s"),
 ]
 
@@ -194,8 +196,8 @@ def main() -> None:
         head = (
             "<!-- Made by `make bench`; do not edit. -->\n# Performance\n\n## What will it cost me?\n\n"
             f"{costs(outputs)}\n\n"
-            "Figures without a unit are ratios of processor time, and an operation's cost is that of the passes with rules.\n"
-            "Times are of one machine; ratios within a table are of one run, in turns, and are the figures to compare.\n\n"
+            "Figures without a unit are ratios of processor time. An operation's cost is that of the passes with rules.\n\n"
+            "Compare ratios: all rows of a table are of one run, in turns. Times are of this machine:\n"
         )
         PAGE.write_text("\n".join([head + first, *page]))
         print(f"written: {PAGE.relative_to(HERE.parent)}")
