@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every code block of the documentation runs, and prints what the page says. Lines and paragraphs are short."""
 
+import ast
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from markdown_it import MarkdownIt
 
 import hlotag
 import requires
+from hlotag import errors
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -77,6 +79,37 @@ def test_lines_and_paragraphs_are_short(page):
 )
 def test_long_lines_and_paragraphs_are_noticed(text, found):
     assert too_long(text) == found
+
+
+TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
+ERRORS = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_and_its_entry_in_troubleshooting_link_to_each_other(name):
+    entry = re.search(rf"^### `{name}`$(.*?)(?=^##)", TROUBLESHOOTING.read_text(), re.MULTILINE | re.DOTALL)
+    assert entry and (f"(api.md#hlotag.{name})" in entry[1] or name == "HlotagError")
+    assert f"(troubleshooting.md#{name.lower()})" in (ROOT / "docs" / "api.md").read_text()
+
+
+def messages() -> list[str]:
+    """Each text in the package's sources, `...` for what is put into it."""
+    texts = []
+    for path in (ROOT / "python" / "hlotag").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                texts.append("".join(part.value if isinstance(part, ast.Constant) else "..." for part in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    return [*texts, *(path.read_text() for path in (ROOT / "cpp" / "lib").rglob("*.cpp"))]
+
+
+def test_troubleshooting_quotes_messages_that_there_are():
+    quoted = re.findall(r"^\| `(.*?)` \|", TROUBLESHOOTING.read_text().partition("## Warnings")[2], re.MULTILINE)
+    known = messages()
+    parts = {text: [part.strip(" :;,") for part in text.split("...")] for text in quoted}
+    assert len(parts) > 20
+    assert not [text for text, found in parts.items() if not any(all(part in message for part in found) for message in known)]
 
 
 @pytest.mark.slow
