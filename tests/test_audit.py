@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import sys
 import warnings
 from importlib import resources
 
@@ -21,7 +23,7 @@ import hlotag
 from hlotag import _compat
 from hlotag.audit import Audit, Stage, TagState, collect, program
 from hlotag.audit.collect import audit_module
-from hlotag.audit.dumps import audit_dumps, of_modules
+from hlotag.audit.dumps import of_modules
 from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -282,7 +284,7 @@ with hlotag.stage():
     audits = [hlotag.audit(t.gradient, t.X, t.W, t.B, xla_passes=True).to_json() for _ in range(2)]
 assert audits[0] == audits[1]
 """
-    finished = run_python(code, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=_python_path())
+    finished = run_python(code, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=os.pathsep.join(sys.path))
     assert finished.returncode == 0, finished.stderr
     assert not [file for file in tmp_path.glob("cache/*") if "gradient" in file.name]
 
@@ -311,30 +313,6 @@ def test_compiled():
         audit = hlotag.audit(jax.jit(gradient).lower(X, W, B).compile())
     assert audit.tags and not audit.lost
     assert any("only its optimized module" in note for note in audit.notes)
-
-
-@pytest.mark.parametrize("form", ["--xla_dump_hlo_as_text", "--xla_dump_hlo_as_proto"])
-def test_dump_folder(run_python, tmp_path, form):
-    code = "import jax, hlotag, test_audit as t\nwith hlotag.stage(hlo=False): jax.jit(t.gradient).lower(t.X, t.W, t.B).compile()"
-    folder = tmp_path / "dumps"
-    flags = f"--xla_dump_to={folder} {form} --xla_dump_hlo_pass_re=.*"
-    finished = run_python(code, XLA_FLAGS=flags, PYTHONPATH=_python_path())
-    assert finished.returncode == 0, finished.stderr
-    audit = hlotag.audit(folder)
-    assert audit.name == "jit_gradient"
-    # The two layers have equal names, so that the dump does not tell all of their operations apart.
-    assert {tag.state for tag in audit.tags} >= {TagState.KEPT, TagState.UNKNOWN}
-    assert {tag.op.phase for tag in audit.tags} == {"forward", "backward"}
-    assert "algsimp" in {tag.steps[-1].by for tag in audit.tags}
-    with pytest.raises(ParseError, match="no module is called like 'other'"):
-        audit_dumps(folder, "other")
-
-
-def _python_path() -> str:
-    import os
-    import sys
-
-    return os.pathsep.join(sys.path)
 
 
 def test_dropped_tags_are_listed():

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
+import sys
 from collections import Counter
 
 import jax
@@ -18,6 +20,7 @@ from hlotag import _compat
 from hlotag.audit import TagState, dumps, program
 from hlotag.audit.collect import _named
 from hlotag.cli import main
+from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.host.modules import to_bytecode
 
@@ -159,3 +162,20 @@ def test_a_key_that_xla_takes_from_an_instruction_that_stays_is_used(name, state
     assert found["k"].state == TagState.KEPT
     assert found["_scheduling_group_id"].state == state
     assert state == TagState.LOST or found["_scheduling_group_id"].steps[-1].by == by
+
+
+@pytest.mark.parametrize("form", ["--xla_dump_hlo_as_text", "--xla_dump_hlo_as_proto"])
+def test_dump_folder(run_python, tmp_path, form):
+    code = "import jax, hlotag, test_audit as t\nwith hlotag.stage(hlo=False): jax.jit(t.gradient).lower(t.X, t.W, t.B).compile()"
+    folder = tmp_path / "dumps"
+    flags = f"--xla_dump_to={folder} {form} --xla_dump_hlo_pass_re=.*"
+    finished = run_python(code, XLA_FLAGS=flags, PYTHONPATH=os.pathsep.join(sys.path))
+    assert finished.returncode == 0, finished.stderr
+    audit = hlotag.audit(folder)
+    assert audit.name == "jit_gradient"
+    # The two layers have equal names, so that the dump does not tell all of their operations apart.
+    assert {tag.state for tag in audit.tags} >= {TagState.KEPT, TagState.UNKNOWN}
+    assert {tag.op.phase for tag in audit.tags} == {"forward", "backward"}
+    assert "algsimp" in {tag.steps[-1].by for tag in audit.tags}
+    with pytest.raises(ParseError, match="no module is called like 'other'"):
+        dumps.audit_dumps(folder, "other")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of `cpp/lib` and `cpp/include/hlotag`: each file includes only its own room and the rooms below it."""
+"""The rooms of `cpp/lib` and `cpp/include/hlotag`: each file includes only its own room and the rooms below it.
+
+All C++ files fit their sizes too."""
 
 import graphlib
 import pathlib
@@ -68,3 +70,30 @@ def test_ir_is_changed_by_the_rewriter_alone():
         if "capi" not in file.parts and changes.search(file.read_text())
     }
     assert places <= allowed
+
+
+SOURCES = [file for folder in (CPP, CPP.parent / "fuzz") for file in folder.rglob("*") if file.suffix in {".cpp", ".h"}]
+# Files that are longer than others may be.
+LONG = {"hlo/join.cpp"}
+
+
+def test_a_file_has_at_most_500_lines():
+    long = {f"{file.parent.name}/{file.name}" for file in SOURCES if file.read_text().count("\n") > 500}
+    assert long <= LONG
+
+
+def _functions(source: str) -> Iterator[tuple[str, int]]:
+    """The first line and the number of lines of each function outside of classes; a raw string counts from its end."""
+    begin, head = 0, ""
+    for number, line in enumerate(source.splitlines()):
+        if line == "}":
+            yield head, number - begin + 1
+        elif line[:1].strip(" #/}"):
+            begin, head = number, line
+
+
+def test_a_function_fits_a_screen():
+    long = [
+        f"{file.name}: {head} has {size} lines" for file in SOURCES for head, size in _functions(file.read_text()) if size > 60
+    ]
+    assert long == []

@@ -3,12 +3,10 @@
 
 import copy
 import inspect
-import linecache
 import pickle
 import re
 import threading
 import traceback
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +16,6 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from hlotag import _core
-from hlotag.passes import rules
 from hlotag.tagging import keys
 from modules import ops_of
 
@@ -206,68 +203,6 @@ def test_an_illegal_value_is_an_error_on_the_line_that_tags(write):
         write()
     lines = [frame.line for frame in traceback.extract_tb(caught.tb) if frame.filename == __file__]
     assert lines[-1].endswith("# THE LINE")
-
-
-def test_an_error_in_a_rules_file_names_file_and_rule(tmp_path):
-    path = tmp_path / "rules.toml"
-    path.write_text('[[rule]]\nop = "a"\nattrs = {k = "v"}\n[[rule]]\nop = "b"\nattrs = {_xla_loop_unroll_strategy = "never"}\n')
-    with pytest.raises(hlotag.TagError, match=r"rules\.toml:6: rule 2: key '_xla_loop_unroll_strategy'.*'never'.*double-buffer"):
-        hlotag.load_rules(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "message"),
-    [
-        ("\n[[rule]]\nopp = 'a'\nattrs = {k = 'v'}\n", "3", r"rule 1: unknown field 'opp'; fields are op, .*\n  opp = 'a'"),
-        ("[[rule]]\nop = 'a'\n", "1", r"rule 1: a rule needs attrs.*\n  \[\[rule\]\]"),
-        ("[[rule]]\nop = 'a'\nattrs = {\n", None, r"not a TOML file: .*line 3"),
-        # The header within a string is none, and then no line is better than a wrong one.
-        (
-            '[[rule]]\nop = 3\nattrs = {k = """\n[[rule]]\n"""}\n',
-            None,
-            r"rule 1: rule field 'op' must be a non-empty string, got 3$",
-        ),
-    ],
-    ids=["field", "attrs", "syntax", "header-in-a-string"],
-)
-def test_an_error_in_a_rules_file_shows_its_line(text, place, message, tmp_path):
-    path = tmp_path / "rules.toml"
-    path.write_text(text)
-    where = f"{path}:{place}: " if place else f"{path}: "
-    with pytest.raises(hlotag.TagError, match=re.escape(where) + message):
-        hlotag.load_rules(path)
-
-
-def with_file(path):
-    return hlotag.DEFAULT_PIPELINE.replace("hlotag-attach", f"hlotag-attach{{rules-file={path}}}")
-
-
-def test_rules_of_a_file_are_part_of_the_pipeline(tmp_path):
-    """What is done does not depend on what becomes of the file, and JAX's caches see what was in it."""
-    path = tmp_path / "rules.toml"
-    f = jax.jit(lambda x: jnp.sin(x))
-    counts = []
-    for value in ("one", "two"):
-        path.write_text(f"[[rule]]\nop = 'sine'\nattrs = {{k = '{value}'}}\n")
-        with hlotag.stage(with_file(path)):
-            path.unlink()
-            counts.append([f.lower(X).as_text().count(f'k = "{word}"') for word in ("one", "two")])
-    assert counts == [[1, 0], [0, 1]]
-
-
-def test_policies_hold_for_rules_of_a_file(tmp_path):
-    path = tmp_path / "rules.toml"
-    path.write_text("[[rule]]\nop = 'tanh'\nattrs = {_scheduling_group_id = 3, k = 'v'}\n")
-    with hlotag.stage(with_file(path)):
-        ops = ops_of(jax.jit(jax.grad(lambda x: jnp.tanh(x).sum())).lower(X))
-    assert sum("_scheduling_group_id" in op.entries for op in ops) == 1 < sum("k" in op.entries for op in ops)
-
-
-def test_a_rule_that_matched_nothing_is_logged(caplog):
-    module = jax.jit(jnp.sin).lower(X).as_text()
-    with caplog.at_level("INFO", logger="hlotag"):
-        hlotag.run_passes(module, rules.with_rules("hlotag-attach", [hlotag.Rule({"k": "v"}, op="tanh")]))
-    assert "rule 1 matched nothing" in caplog.text
 
 
 # --- Policies ----------------------------------------------------------------------------------------------------------------
@@ -475,67 +410,3 @@ def test_a_new_policy_is_seen_by_functions_that_were_traced_before(registry):
     hlotag.register_key("mine", derived="drop")
     after, other = backward()
     assert before > after == 0 and plain != other and other.keys == "'mine'"
-
-
-# --- Keys that look like one that XLA reads ----------------------------------------------------------------------------------
-
-
-def entered(attrs):
-    with hlotag.set_xla_metadata(**attrs):  # THE LINE
-        pass
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda attrs: hlotag.tag(X, attrs),  # THE LINE
-        lambda attrs: hlotag.tag(X, {"k": "v"}, grad=attrs),  # THE LINE
-        lambda attrs: hlotag.tagged(attrs)(jnp.sin),  # THE LINE
-        lambda attrs: hlotag.set_xla_metadata(X, **attrs),  # THE LINE
-        lambda attrs: hlotag.Rule(attrs, op="sine"),  # THE LINE
-        lambda attrs: hlotag.xla_metadata_call(jnp.sin, **attrs),  # THE LINE
-        lambda attrs: hlotag.xla_metadata_call2(jnp.sin, {"k": "v"}, ad_metadata=attrs),  # THE LINE
-        lambda attrs: jax.make_jaxpr(lambda x: set_xla_metadata(jnp.sin(x), **attrs))(X),  # THE LINE
-        entered,
-    ],
-)
-def test_a_key_like_one_that_xla_reads_warns_once_at_the_line_that_tags(write):
-    with hlotag.stage(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        for _ in range(2):
-            write({"_scheduling_group": "1"})
-    assert [(w.category, w.filename) for w in caught] == [(hlotag.KeyIgnored, __file__)]
-    assert "'_scheduling_group'" in str(caught[0].message) and "did you mean '_scheduling_group_id'?" in str(caught[0].message)
-    assert linecache.getline(__file__, caught[0].lineno).endswith("# THE LINE\n")
-
-
-def test_a_key_in_a_file_of_rules_warns_at_the_files_line(tmp_path):
-    path = tmp_path / "rules.toml"
-    path.write_text('[[rule]]\nop = "a"\nattrs = {k = "v"}\n[[rule]]\nop = "b"\nattrs = {group = 7}\n')
-    with pytest.warns(hlotag.KeyIgnored, match="did you mean '_scheduling_group_id'") as caught:
-        hlotag.load_rules(path)
-    assert (caught[0].filename, caught[0].lineno) == (str(path), 6)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "known"),
-    [
-        ("group", "7", "_scheduling_group_id"),
-        ("compute_type", "host", "_xla_compute_type"),
-        ("compute_type", "bfloat16", ""),
-        ("must_fuse", "a", "MUST_FUSE"),
-        ("inlinable", "false", "inlineable"),
-        ("stream", "main", ""),
-        ("group", "forward", ""),
-        ("remat_group", "7", ""),
-        *((name, "1", "") for name in ("layer", "block", "tag", "k", "id", "name", "_scheduling_group_id")),
-    ],
-)
-def test_the_key_that_was_probably_meant(name, value, known):
-    assert keys.meant(name, value) == known
-
-
-def test_a_registered_key_is_not_taken_for_another(registry):
-    assert keys.meant("group", "7")
-    hlotag.register_key("group")
-    assert not keys.meant("group", "7")

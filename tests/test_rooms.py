@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of `python/hlotag` and the arrows between them: each import, lazy ones included, points to a room below."""
+"""The rooms of `python/hlotag` and the arrows between them: each import, lazy ones included, points to a room below.
+
+All Python files of the repository fit their sizes too."""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "python" / "hlotag"
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "hlotag"
 ROOMS = ["", "xla", "cli", "audit", "lowering", "passes", "hlo", "tagging", "host", "_compat", "_util", "errors", "_core"]
 """From the top floor down. The first is the package itself, whose `__init__` exports from all rooms."""
 
@@ -90,3 +93,28 @@ def test_no_module_imports_itself_by_way_of_others():
 def test_a_circle_by_a_lazy_import_is_found():
     trees = {"a": ast.parse("from hlotag.b import f"), "b": ast.parse("def f():\n    from hlotag import a"), "c": ast.parse("")}
     assert circles(trees) == [{"a", "b"}, {"a", "b"}]
+
+
+SOURCES = [
+    path for folder in ("python", "tests", "tools", "benchmarks", "fuzz", "examples") for path in (ROOT / folder).rglob("*.py")
+]
+
+
+def test_a_file_has_at_most_500_lines():
+    assert [str(path.relative_to(ROOT)) for path in SOURCES if path.read_text().count("\n") > 500] == []
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The number of lines without the docstring."""
+    doc = function.body[0] if ast.get_docstring(function) else None
+    return function.end_lineno - function.lineno + 1 - (doc.end_lineno - doc.lineno + 1 if doc else 0)
+
+
+def test_a_function_fits_a_screen():
+    long = [
+        f"{path.relative_to(ROOT)}: {node.name} has {length(node)} lines"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and length(node) > 60
+    ]
+    assert long == []

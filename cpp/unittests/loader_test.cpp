@@ -54,12 +54,8 @@ template <class T> void patch(std::string &bytes, std::size_t offset, T value) {
 constexpr std::size_t segmentsAt = sizeof(Elf64_Ehdr);
 constexpr std::size_t noteAt = segmentsAt + 2 * sizeof(Elf64_Phdr);
 
-/// A shared library that is all headers: two segments (code, notes), a symbol table, its strings.
-std::string makeElf(const std::vector<Symbol> &symbols, bool withBuildId = true) {
-  std::string note;
-  append(note, Elf64_Nhdr{4, 4, withBuildId ? 3u : 1u});
-  note.append("GNU\0\xde\xad\xbe\xef", 8);
-
+/// A symbol table, and its strings.
+std::pair<std::string, std::string> makeTable(const std::vector<Symbol> &symbols) {
   std::string table(sizeof(Elf64_Sym), '\0');
   std::string strings(1, '\0');
   for (const Symbol &symbol : symbols) {
@@ -72,7 +68,16 @@ std::string makeElf(const std::vector<Symbol> &symbols, bool withBuildId = true)
     strings += symbol.name;
     strings += '\0';
   }
+  return {table, strings};
+}
 
+/// A shared library that is all headers: two segments (code, notes), a symbol table, its strings.
+std::string makeElf(const std::vector<Symbol> &symbols, bool withBuildId = true) {
+  std::string note;
+  append(note, Elf64_Nhdr{4, 4, withBuildId ? 3u : 1u});
+  note.append("GNU\0\xde\xad\xbe\xef", 8);
+
+  auto [table, strings] = makeTable(symbols);
   std::uint64_t tableAt = noteAt + note.size();
   std::uint64_t stringsAt = tableAt + table.size();
   Elf64_Ehdr header{};

@@ -43,7 +43,7 @@ def around(function: Callable, block: AbstractContextManager[Any], written: str,
 class Decorated:
     """Base of what decorates callables other than functions: an object that binds, copies, pickles and compares as they do.
 
-    Subclasses define `__call__` and `__getattr__`. They are equal if their callables and `how` are.
+    Subclasses define `__call__` and `__getattr__`. Objects of one subclass are equal if their callables and `how` are.
 
     Args:
       function: the callable.
@@ -54,6 +54,10 @@ class Decorated:
         functools.update_wrapper(self, function)
         self._function = function
         self._how = how
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the callable, decorated."""
+        raise NotImplementedError
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         bind = getattr(type(self._function), "__get__", None)
