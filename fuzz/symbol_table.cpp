@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of ELF files: any bytes are read or refused.
+// The readers of ELF and Mach-O files: any bytes are read or refused.
 #include "check.h"
 
 #include "hlotag/capi/loader.h"

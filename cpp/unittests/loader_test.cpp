@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/capi/loader.h"
+#include "temporary_file.h"
 #include "testing.h"
 
 #if defined(__linux__)
 
 #include <elf.h>
-#include <unistd.h>
 
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <random>
 
 using namespace hlotag::capi;
 
 namespace {
-
-/// A file that lives as long as the object.
-class TemporaryFile {
-public:
-  explicit TemporaryFile(const std::string &content) {
-    char name[] = "/tmp/hlotag_loader_test_XXXXXX";
-    int fd = ::mkstemp(name);
-    ::close(fd);
-    path = name;
-    std::ofstream(path, std::ios::binary) << content;
-  }
-  ~TemporaryFile() { std::remove(path.c_str()); }
-  TemporaryFile(const TemporaryFile &) = delete;
-
-  std::string path;
-};
 
 constexpr std::uint64_t textBegin = 0x1000;
 constexpr std::uint64_t textEnd = 0x2000;

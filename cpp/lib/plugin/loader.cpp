@@ -115,7 +115,7 @@ void fail(void *state, const char *reason) noexcept {
 void *function(const char *name, const char *type) noexcept { return capi::find(name, type); }
 
 /// Throws if the file is cut off: the dynamic loader would map it and crash (SIGBUS).
-void refuseTruncated(const std::string &path) {
+void refuseTruncated([[maybe_unused]] const std::string &path) {
 #ifdef __linux__
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));

@@ -7,34 +7,30 @@
 // the copy loaded into this process.
 #pragma once
 
+#include "hlotag/capi/loader_error.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hlotag::capi {
 
-/// The library cannot be read or used. what() names the file and the reason.
-class LoaderError : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
 /// Returns the offsets, from the library's base address, of the functions in `names` that the
-/// symbol table of the ELF64 file at `path` defines, or that it exports if it was stripped. Leaves
-/// out names that are absent, defined twice, or outside the executable segments.
+/// symbol table of the file at `path` defines, or that it exports if it was stripped. Leaves out
+/// names that are absent, defined twice, or outside the executable segments.
 ///
-/// Throws LoaderError if the file cannot be opened, is not a little-endian ELF64 shared library, is
-/// truncated or inconsistent, or was stripped and exports none of them.
+/// Throws LoaderError if the file cannot be opened, is not a 64-bit little-endian shared library,
+/// is truncated or inconsistent, or was stripped and exports none of them. Reads Mach-O (macOS)
+/// everywhere and ELF on Linux.
 std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
                                                  const std::vector<std::string_view> &names);
 
-/// Returns an identifier of this build of the library: its GNU build id in hexadecimal or, without
-/// one, "layout-" and a hash of its ELF headers. Reads a few kilobytes. Throws LoaderError as
-/// readSymbols does.
+/// Returns an identifier of this build of the library: its GNU build id or Mach-O UUID in
+/// hexadecimal or, without one, "layout-" and a hash of its headers. Reads a few kilobytes. Throws
+/// LoaderError as readSymbols does.
 std::string buildId(const std::string &path);
 
 /// The addresses of a loaded library.
