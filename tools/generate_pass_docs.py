@@ -36,7 +36,11 @@ def render() -> str:
     """The page."""
     passes = own_passes()
     index = ["| pass | |", "| --- | --- |", *(f"| [`{p.name}`](#{p.name}) | {p.summary} |" for p in passes)]
-    sections = [INTRODUCTION.format(pipeline=",\n".join(hlotag.DEFAULT_PIPELINE.split(","))), "\n".join(index) + "\n", *map(_section, passes)]
+    sections = [
+        INTRODUCTION.format(pipeline=",\n".join(hlotag.DEFAULT_PIPELINE.split(","))),
+        "\n".join(index) + "\n",
+        *map(_section, passes),
+    ]
     return "\n".join(sections)
 
 
