@@ -74,8 +74,10 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         ParseError: The folder holds no modules of XLA's.
 
     Examples:
+        >>> def f(x):
+        ...     return hlotag.tag(x @ x, {"layer": "1"})
         >>> with hlotag.stage():
-        ...     audit = hlotag.audit(lambda x: hlotag.tag(x @ x, {"layer": "1"}), jnp.ones((4, 4)))
+        ...     audit = hlotag.audit(f, jnp.ones((4, 4)))
         >>> [str(tag.state) for tag in audit.tags]
         ['kept']
     """

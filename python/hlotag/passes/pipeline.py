@@ -84,7 +84,8 @@ def list_passes() -> list[PassInfo]:
         The passes, sorted by name.
 
     Examples:
-        >>> [option.name for info in hlotag.list_passes() if info.name == "hlotag-strip" for option in info.options]
+        >>> passes = {info.name: info for info in hlotag.list_passes()}
+        >>> [option.name for option in passes["hlotag-strip"].options]
         ['keys']
     """
     from hlotag import _core

@@ -31,7 +31,7 @@ def get_include() -> str:
         HlotagError: This hlotag was not installed with headers.
 
     Examples:
-        >>> command = ["c++", "-shared", "-fPIC", "-I", hlotag.get_include(), "my_passes.cpp", "-o", "my_passes.so"]
+        >>> command = ["c++", "-shared", "-fPIC", "-I", hlotag.get_include(), ...]
     """
     directory = Path(__file__).absolute().parent.parent / "include"
     if not (directory / "hlotag" / "src").is_dir():

@@ -43,10 +43,11 @@ class Rule:
       TagError: no pattern is given, a field has the wrong type or value, a key is reserved, or a value is not legal for its key.
 
     Examples:
-      >>> rule = hlotag.Rule({"block": "attention"}, op="dot_general", scope="layer_*/attention")
+      >>> rule = hlotag.Rule({"block": "attention"}, scope="layer_*/attention")
       >>> layer = jax.named_scope("layer_0/attention")(jnp.dot)
       >>> with hlotag.stage(rules=[rule]):
-      ...     'block = "attention"' in jax.jit(layer).lower(jnp.ones(4), jnp.ones(4)).as_text()
+      ...     program = jax.jit(layer).lower(jnp.ones(4), jnp.ones(4))
+      >>> 'block = "attention"' in program.as_text()
       True
     """
 

@@ -99,7 +99,8 @@ def xla_metadata_call2(
       TagError: a value has no text form, a key is reserved, `ad_metadata` is none of the three, or `f` cannot be called.
 
     Examples:
-      >>> square = hlotag.xla_metadata_call2(lambda x: x * x, {"block": "square"}, ad_metadata="drop")
+      >>> block = {"block": "square"}
+      >>> square = hlotag.xla_metadata_call2(lambda x: x * x, block, ad_metadata="drop")
       >>> with hlotag.stage():
       ...     'block = "square"' in jax.jit(square).lower(1.0).as_text()
       True

@@ -177,7 +177,8 @@ def register_key(
       TagError: the name is reserved or known with another meaning, or an argument is invalid.
 
     Examples:
-      >>> hlotag.register_key("my_priority", values=int, derived="drop", doc="Order of launches.").derived
+      >>> key = hlotag.register_key("my_priority", values=int, derived="drop")
+      >>> key.derived
       'drop'
       >>> hlotag.tag(1.0, {"my_priority": "high"})
       Traceback (most recent call last):

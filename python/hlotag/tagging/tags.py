@@ -42,8 +42,10 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
       TagError: a key is reserved, or a value has no text form or is not legal for its key.
 
     Examples:
+      >>> def f(x):
+      ...     return hlotag.set_xla_metadata(jnp.sin(x), layer=1)
       >>> with hlotag.stage():
-      ...     program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), layer=1)).lower(1.0)
+      ...     program = jax.jit(f).lower(1.0)
       >>> 'frontend_attributes = {layer = "1"}' in program.as_text()
       True
     """
@@ -105,7 +107,8 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
       ... def mlp(x, w):
       ...     return jnp.tanh(x @ w)
       >>> with hlotag.stage():
-      ...     jax.jit(mlp).lower(jnp.ones((2, 2)), jnp.ones((2, 2))).as_text().count('block = "mlp"')
+      ...     program = jax.jit(mlp).lower(jnp.ones((2, 2)), jnp.ones((2, 2)))
+      >>> program.as_text().count('block = "mlp"')
       2
     """
     metadata = as_metadata(attrs, removable=True)
