@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every use of JAX's and jaxlib's private API, each with the reason for it.
 
-Nothing outside this package imports `jax._src`. Supported are JAX 0.10.2, and 0.11 to 0.12.x. Where they differ, the function
-here says how; the rest of hlotag sees one interface, `_compat.name`. `bindings` and `xla_alone` need jaxlib
-alone.
+Nothing outside this package imports `jax._src`. JAX 0.10.2 and 0.11 to 0.12.x are supported. Functions here say where these
+differ; the rest of hlotag uses one interface, `_compat.name`. `bindings` and `xla_alone` do not import JAX.
 
-jaxlib's MLIR is imported from jaxlib and not by `jax.extend.mlir`: `jax.extend` imports Pallas, which takes longer than all of
-hlotag.
+MLIR is imported from jaxlib rather than from `jax.extend.mlir`, because `jax.extend` imports Pallas, which takes longer than
+the rest of hlotag.
 """
 
 # ruff: noqa: F401  (what is imported here is what the package offers)
@@ -137,7 +136,7 @@ def check() -> None:
 
 
 def _imported(name: str) -> ModuleType:
-    """A module of this package, imported when it is first used: `hlotag-opt` needs the bindings and not JAX."""
+    """Imports a module of this package on first use: `hlotag-opt` needs the bindings without JAX."""
     with explained():
         _hide_frames()
         return import_module(f"{__name__}.{name}")
@@ -147,8 +146,8 @@ def _imported(name: str) -> ModuleType:
 def _hide_frames() -> None:
     """Tells JAX that hlotag's frames are not the user's.
 
-    Locations and warnings name the user's line and are the same with the stage on and off, and the traceback of an error in the
-    user's program has none of ours.
+    Locations and warnings then name the user's line, with the stage on and off, and tracebacks of errors in the user's program
+    leave hlotag's frames out.
     """
     from jax._src import source_info_util, traceback_util
 

@@ -8,12 +8,12 @@ from typing import Any
 
 
 def capsule(module: Any) -> Any:
-    """The capsule of a module's operation, for C++; the bindings have no public name for it."""
+    """Returns the capsule of a module's operation, for C++. The bindings have no public name for it."""
     return module.operation._CAPIPtr
 
 
 def extension_path() -> str:
-    """The path of the extension with the bindings, which is loaded."""
+    """Loads the extension with the bindings and returns its path."""
     from jaxlib.mlir import ir  # noqa: F401  (loads the library)
     from jaxlib.mlir._mlir_libs import _mlir
 
@@ -21,9 +21,9 @@ def extension_path() -> str:
 
 
 def dialect_registry() -> Any:
-    """A registry of all dialects that JAX uses; asking for it also registers MLIR's own passes, such as `canonicalize`.
+    """Returns a registry of all dialects that JAX uses, and registers MLIR's own passes, such as `canonicalize`.
 
-    Without JAX imported a context of jaxlib's knows neither; importing JAX takes a second, this takes a millisecond.
+    A context of jaxlib's has neither until JAX is imported, which takes much longer.
 
     Returns:
         An `ir.DialectRegistry`, to be given to `Context.append_dialect_registry`.
@@ -37,7 +37,7 @@ def dialect_registry() -> Any:
 
 
 def load_dialects(context: Any) -> None:
-    """Loads the dialects whose operations JAX makes; the public `register_dialect` functions are JAX's, which imports JAX."""
+    """Loads the dialects whose operations JAX makes. The public `register_dialect` functions would import JAX."""
     from jaxlib.mlir._mlir_libs import _chlo, _mlirHlo, _sdy, _stablehlo
 
     for extension in (_stablehlo, _chlo, _sdy):

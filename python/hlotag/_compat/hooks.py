@@ -27,19 +27,19 @@ from hlotag._compat.tracing import VALUE_TAG
 
 
 class Patch:
-    """Wraps an attribute; can be removed in any order with the patches of other libraries.
+    """A wrapper of an attribute. It and the patches of other libraries can be removed in any order.
 
-    If another library has wrapped the wrapper, removing switches it off and leaves it in place: the other wrapper calls it, and
-    may restore it. A wrapper that is off calls the original.
+    If another library has wrapped the wrapper, `remove` switches it off and leaves it in place, because the other wrapper calls
+    it and may restore it. A wrapper that is off calls the original.
 
     Args:
       owner: the object with the attribute.
       name: the attribute, a function.
-      parameters: the function's first ones, as `def` has them, that the replacement relies on.
+      parameters: the first parameters of the function, on which the replacement relies, as text of a `def`.
       wrap: a function from the original to its replacement.
 
     Raises:
-      IncompatibleJaxlibError: this JAX has no such attribute, or its parameters are others.
+      IncompatibleJaxlibError: this JAX has no such attribute, or its function has other parameters.
     """
 
     def __init__(self, owner: Any, name: str, parameters: str, wrap: Callable[..., Any]):
@@ -72,7 +72,7 @@ class Patch:
         self._wrapper = self._original = None
 
     def _may_be_covered(self) -> bool:
-        """Whether the current attribute may call the wrapper: true unless it is the original, or one that the original wraps."""
+        """Whether the current attribute may call the wrapper. The original, and functions that it wraps, do not."""
         there, below = self._there(), self._original
         while below is not None and below is not there:
             below = getattr(below, "__wrapped__", None)
@@ -92,10 +92,10 @@ class Patch:
 
 
 def _check_parameters(function: Any, expected: list[str]) -> None:
-    """Raises ImportError unless the first parameters of `function` are those `expected`; another library's may be `*args`."""
+    """Raises ImportError unless `function` begins with the `expected` parameters, or has `*args` (as wrappers do)."""
     try:
         parameters = signature(function).parameters.values()
-    except (TypeError, ValueError):  # Python cannot tell those of some functions in C.
+    except (TypeError, ValueError):  # Some functions in C have no signature.
         return
     found = [{Parameter.VAR_POSITIONAL: "*args", Parameter.KEYWORD_ONLY: "*"}.get(each.kind, each.name) for each in parameters]
     for want, have in zip_longest(expected, found[: len(expected)]):
@@ -116,8 +116,8 @@ class _SwitchingPatch(Patch):
 def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -> tuple[Patch, ...]:
     """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
 
-    One bind by user code is one primal equation. The rules of autodiff and batching emit their equations before the bind returns.
-    No other place distinguishes these from the equations of an equal operation on the same line.
+    One bind by user code is one primal equation. The rules of autodiff and batching emit their equations before the bind returns,
+    and only the bind tells these from the equations of an equal operation on the same line.
 
     Args:
       wrap_bind: a function from `bind`, the switch and the class to the replacement.
@@ -133,8 +133,8 @@ def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -
 def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
     """Replaces the metadata of JAX's own blocks by `metadata_of(metadata)`.
 
-    JAX drops keys with the value None, after which the tag of an enclosing loop or call would apply to the block again. And it
-    compares values with `==`, by which True, 1 and 1.0 are equal.
+    JAX drops keys with the value None, so that the tag of an enclosing loop or call would apply to the block. It also compares
+    values with `==`, for which True, 1 and 1.0 are equal.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -148,7 +148,7 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
 
 
 def equation_patch(wrap: Callable[..., Any]) -> Patch:
-    """Wraps `make_eqn`, which makes every equation of a jaxpr trace and returns it and the tracers of its results.
+    """Wraps `make_eqn`, which makes each equation of a jaxpr trace and returns it with the tracers of its results.
 
     Args:
       wrap: a function from `make_eqn`, the switch and the class to the replacement.
@@ -159,7 +159,7 @@ def equation_patch(wrap: Callable[..., Any]) -> Patch:
 def recipe_patch(wrap: Callable[..., Any]) -> Patch:
     """Wraps `new_eqn_recipe`, which makes every equation of the older partial evaluation.
 
-    JAX uses it to differentiate rules of `custom_jvp`, and for `linear_transpose`; both run user code.
+    JAX uses this for rules of `custom_jvp` and for `linear_transpose`; both run user code.
 
     Args:
       wrap: a function from the original and the switch to the replacement.
@@ -204,8 +204,8 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
 def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
     """Lowers `view(jaxpr)` for each jaxpr that JAX lowers, a whole program's or one in an equation's parameters.
 
-    JAX reads the name and context of each equation right after. Everything earlier, its caches included, uses the jaxprs of the
-    trace. Lowering rules of other libraries call the public name.
+    JAX reads the name and context of each equation next. What runs earlier, JAX's caches included, uses the jaxprs of the trace.
+    Lowering rules of other libraries call the function by its public name.
     """
 
     def wrap(original: Callable) -> Callable:
@@ -219,7 +219,7 @@ def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
 
 
 def scope_patch(text_of: Callable[[str], str]) -> Patch:
-    """Writes `text_of(scope)` for each scope when JAX makes text of a name stack.
+    """Replaces each scope by `text_of(scope)` when JAX writes a name stack as text.
 
     In a name stack, scopes and transformations are objects of two classes. In its text, a scope named `transpose(x)` would read
     like a transformation.
@@ -237,7 +237,7 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
 
 
 def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:
-    """Replaces the function that makes an export's gradient by `keep(make)`.
+    """Replaces `make`, the function that makes an export's gradient, by `keep(make)`.
 
     `Exported.serialize(vjp_order=...)` traces and lowers the gradient when it is called, not when the export is made.
     """
@@ -255,7 +255,7 @@ def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -
 
 
 def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
-    """Replaces the method `lower` of programs that are traced while the patch is installed by `keep(lower)`.
+    """Gives programs that are traced while the patch is installed `keep(lower)` as their method `lower`.
 
     The result of `jit(f).trace(...)` may be lowered later, in another stage. No public hook knows when it was traced.
     """
@@ -274,7 +274,7 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
 
 
 class _KeptTraced(stages.Traced):
-    """A `Traced` with its own `lower`. A bound method in the instance would be a reference cycle, which keeps the program."""
+    """A `Traced` with its own `lower`. A bound method as attribute would be a reference cycle, which keeps the program alive."""
 
     _hlotag_lower: Callable[..., Any]
 
@@ -283,7 +283,7 @@ class _KeptTraced(stages.Traced):
 
 
 def compile_patch(compile_module: Callable[..., Any]) -> Patch:
-    """Routes what XLA compiles through `compile_module(original, backend, module, *args, **kwargs)`.
+    """Routes compilations by XLA through `compile_module(original, backend, module, *args, **kwargs)`.
 
     JAX calls `backend_compile_and_load` if neither of its caches has the executable. Changes made here are not in the keys of
     these caches. No public hook lies between.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identities: elements of name stacks that say for which operation of the program an equation was made.
+"""Identities: elements of name stacks that name the operation of the program for which an equation was made.
 
 JAX carries name stacks through every transformation, and no cache key contains them. An identity adds no text, so it does not
 change names. There is no public way to read an equation's name stack, or to add an element other than text.
@@ -25,7 +25,7 @@ from hlotag._core import is_identified, keep_identity, set_lowering, take_source
 OPEN, CALL, RULED = "o", "j", "r"
 
 
-# What `jit` was told of a function that is inlined while it is traced: True in 0.10.2, and since then one of an enumeration.
+# Values of `inline=` for which `jit` inlines a function while tracing: True in 0.10.2, later a member of an enumeration.
 _INLINED = api.Inline.JAX_EARLY if hasattr(api, "Inline") else True
 _OPEN = (
     ad_checkpoint.remat_p,
@@ -48,7 +48,7 @@ take_source_info(
 
 @contextmanager
 def identities_of_lowering() -> Iterator[None]:
-    """A block in which this thread traces for lowering: new identities are marked as not of the program."""
+    """A block in which this thread traces for lowering. New identities are marked as not part of the program."""
     outer = set_lowering(True)
     try:
         yield
@@ -57,7 +57,7 @@ def identities_of_lowering() -> Iterator[None]:
 
 
 def identity_patches() -> tuple[Patch, ...]:
-    """Give the bind's identity to new traces of its rules, and new identities to functions that it runs (`shard_map`)."""
+    """Patches that give new traces of a bind's rules its identity, and functions that it runs (`shard_map`) new ones."""
 
     def keep(original: Callable) -> Callable:
         def set_name_stack(name_stack: NameStack) -> Any:

@@ -16,7 +16,7 @@ from hlotag._core import without_identities
 
 
 class JaxprView:
-    """A jaxpr with other equations, which are made lazily.
+    """A jaxpr with replaced equations, which are made lazily.
 
     `mlir.jaxpr_subcomp` reads equations one by one and keeps none, so only one copy is alive at a time.
 
@@ -68,10 +68,10 @@ def marked_equations(
     """Marks equations.
 
     Args:
-      equations: those of a jaxpr, which stay as they are.
-      mark_of: from an equation's primitive, context and name stack to the text of its mark and the context that replaces its own;
-        None for an equation that gets no mark.
-      on_value_tag: called for each value tag of JAX's own.
+      equations: the equations of a jaxpr; they stay unchanged.
+      mark_of: a function of an equation's primitive, context and name stack. It returns the text of the mark and the new context,
+        or None for no mark.
+      on_value_tag: called for each of JAX's own value tags.
 
     Yields:
       Each equation, or a copy of it whose name stack has the mark and no identities.

@@ -18,21 +18,21 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 
 def next_dump_number() -> int:
-    """The number of the next dump of a module. `JAX_DUMP_IR_TO` uses the same counter, which has no public name."""
+    """Returns the number of the next dump, from the counter of `JAX_DUMP_IR_TO`, which has no public name."""
     return next(mlir._ir_dump_counter)
 
 
 def read_bytecode(bytecode: bytes) -> Any:
     """Reads a module in a new context, with the dialects that JAX and its users register for programs.
 
-    A context is for one thread, so the cached module and a changed copy must not share one.
+    Only one thread may use a context, so the cached module and a changed copy must not share one.
     """
     with make_ir_context():
         return ir.Module.parse(bytecode)
 
 
 def lowered_with(lowered: Any, module: Any) -> Any:
-    """A copy of a `Lowered` that compiles and prints `module`; there is no public way to make one."""
+    """Returns a copy of a `Lowered` that compiles and prints `module`. JAX has no public function for this."""
     lowering = copy.copy(lowered._lowering)
     if not hasattr(lowering, "_hlo"):
         raise TypeError(f"hlotag cannot replace the module of a {type(lowering).__name__}")
@@ -46,8 +46,8 @@ def lowered_with(lowered: Any, module: Any) -> Any:
 def without_disk_cache() -> Iterator[None]:
     """A block in which this thread neither reads nor writes JAX's persistent compilation cache.
 
-    JAX decides once per process whether to use that cache. So within the block keys include locations, which makes them unique,
-    and no program is slow enough to be written. Both options are public; setting them for a thread and a block is not.
+    JAX decides once per process whether to use the cache. Within the block, cache keys include locations, so that none is found,
+    and the limit of compile time is infinite, so that none is written. Setting these public options per thread is private.
     """
     with config.compilation_cache_include_metadata_in_key(True), config.persistent_cache_min_compile_time_secs(float("inf")):
         yield
@@ -60,15 +60,15 @@ def platform_of(lowered: Any) -> str:
 
 
 def read_artifact(serialized: bytes) -> Any:
-    """The module of an export; `Exported.mlir_module()` gives text without locations."""
+    """Reads the module of an export. `Exported.mlir_module()` returns text without locations."""
     with make_ir_context():
         return _jax.mlir.deserialize_portable_artifact(serialized)
 
 
 def write_artifact(module: Any, version: str | None) -> bytes:
-    """Serializes a module as `jax.export` does, for that version of StableHLO; None for the default of `jax.export`.
+    """Serializes a module as `jax.export` does, for a version of StableHLO; None for the default of `jax.export`.
 
-    Shardy's operations are kept if the export had any (the last argument); JAX asks the backend, which need not be here yet.
+    Keeps Shardy's operations if the module has any (the last argument). JAX would ask the backend, which may not be initialized.
     """
     target = version or hlo.get_version_from_compatibility_requirement(hlo.StablehloCompatibilityRequirement.WEEK_4)
     with module.context:
@@ -76,6 +76,6 @@ def write_artifact(module: Any, version: str | None) -> bytes:
 
 
 def exported_gradient_through(exported: Any, change: Callable[[Any], Any]) -> Any:
-    """The export with `change` applied to its gradient, which an `Exported` makes on demand by a private field."""
+    """Returns the export with `change` applied to its gradient, which an `Exported` makes by a private field."""
     make = exported._get_vjp
     return exported if make is None else dataclasses.replace(exported, _get_vjp=lambda primal: change(make(primal)))

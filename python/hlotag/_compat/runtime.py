@@ -34,7 +34,7 @@ HostBufferSemantics = _jax.HostBufferSemantics
 parse_hlo = _hlo.hlo_module_from_text
 hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
 make_cpu_client = xla_client.make_cpu_client
-# Given the device's client, which need not be JAX's own; `jax.device_put` changes the dtype of 64-bit data.
+# Takes any client, not only JAX's own. `jax.device_put` would change the dtype of 64-bit data.
 put_on_device = xla_client.batched_device_put
 # An unloaded executable of 0.12 has no cost analysis of its own.
 hlo_cost_analysis = _jax.hlo_module_cost_analysis
@@ -49,31 +49,31 @@ def jaxlib_name(name: str) -> Any:
 
 
 def assigned_ids(assignment: Any) -> list[int]:
-    """The ids of a DeviceAssignment's devices, replica by replica; jaxlib writes them into text only."""
+    """Returns the ids of a DeviceAssignment's devices, by replica. jaxlib has them only in its text."""
     by_computation = re.findall(r"Computation\d+\{([^}]*)\}", str(assignment))
     columns = [[int(number) for number in re.findall(r"\d+", ids)] for ids in by_computation]
     return [number for replica in zip(*columns, strict=True) for number in replica]
 
 
 def ir_context() -> Any:
-    """A new MLIR context as JAX makes them for programs, to be entered."""
+    """Makes an MLIR context as JAX does for programs."""
     return make_ir_context()
 
 
 def compile_arguments(lowered: Any) -> dict[str, Any]:
-    """What JAX hands to XLA beside the module of a `Lowered`, such as `host_callbacks` and `keepalive`."""
+    """Returns the arguments of the compilation of a `Lowered` beside its module: `host_callbacks`, `keepalive`, ..."""
     return dict(lowered._lowering.compile_args)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Replicas:
-    """An axis context whose axes are replicas; it is none of JAX's own, so that collectives get replica groups and no channel."""
+    """An axis context whose axes are replicas. It is no class of JAX, so collectives get replica groups and no channel."""
 
     mesh: Any
 
 
 def _replica_index(context: Any, *, axis_name: Any) -> list[Any]:
-    """`axis_index` over replicas; JAX's own rule knows partitions only."""
+    """`axis_index` over replicas. JAX's own rule supports partitions only."""
     mesh = context.module_context.axis_context.mesh
     (name,) = axis_name if isinstance(axis_name, tuple) else (axis_name,)
     place = mesh.axis_names.index(name)
@@ -85,12 +85,12 @@ def _replica_index(context: Any, *, axis_name: Any) -> list[Any]:
 def lower_for_replicas(name: str, jaxpr: Any, axes: Mapping[Any, int], platform: str, donated: list[bool]) -> tuple[Any, Any]:
     """Lowers a jaxpr as `jax.jit` does, but with `axes` bound to replicas, whose mesh has no devices.
 
-    Returns the module, and what must live as long as its executables (callbacks).
+    Returns the module, and the callbacks, which must live as long as its executables.
     """
     axis_context: Any = (
         _Replicas(AbstractMesh(tuple(axes.values()), tuple(axes))) if axes else sharding_impls.ShardingContext(num_devices=1)
     )
-    # Versions without a class for closed jaxprs, which may still have a name for it, ask for the results' types besides.
+    # Versions without a class for closed jaxprs also take the results' types.
     further = {"out_avals": jaxpr.out_avals} if getattr(core, "ClosedJaxpr", core.Jaxpr) is core.Jaxpr else {}
     result = mlir.lower_jaxpr_to_module(
         name,
@@ -115,12 +115,12 @@ def options_digest(*args: Any, **kwargs: Any) -> bytes:
 
 
 def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:
-    """The HLO of a module, whose results become one tuple."""
+    """Converts a module to HLO. The results become one tuple."""
     return _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=tuple_args, return_tuple=True)
 
 
 def hlo_module_name(name: str) -> str:
-    """The name of the HLO module that XLA makes of an `ir.Module` called `name`: XLA replaces some characters."""
+    """Returns the name that XLA gives the HLO of a module called `name`: it replaces some characters."""
     with make_ir_context(), ir.Location.unknown():
         module = ir.Module.parse("func.func public @main() { return }")
         module.operation.attributes["sym_name"] = ir.StringAttr.get(name)
@@ -130,7 +130,7 @@ def hlo_module_name(name: str) -> str:
 
 
 def process_of_job() -> int | None:
-    """This process's index in a job of several, else None; `jax.process_index()` would start a backend to find out."""
+    """Returns this process's index in a job of several, else None. `jax.process_index()` would start a backend."""
     state = distributed.global_state
     return state.process_id if (state.num_processes or 1) > 1 else None
 
@@ -151,17 +151,17 @@ def _shape(module: ir.Module) -> tuple[int, int]:
 
 
 def compile_module(module: Any, options: Mapping[str, Any]) -> str:
-    """Compiles a module that comes without a `Lowered`, by JAX's own function but past its caches; nothing is run.
+    """Compiles a module without a `Lowered`, by JAX's own function but without its caches. Runs nothing.
 
     Args:
       module: an `ir.Module` with a symbol name.
-      options: XLA's, by name.
+      options: XLA's options, by name.
 
     Returns:
       The platform it was compiled for.
 
     Raises:
-      RuntimeError: XLA refuses it, or there are not enough devices.
+      RuntimeError: XLA refuses the module, or there are too few devices.
     """
     backend = xla_bridge.get_backend()
     shape = _shape(module)
@@ -174,5 +174,5 @@ def compile_module(module: Any, options: Mapping[str, Any]) -> str:
 
 
 def hlo_from_text(text: str) -> bytes:
-    """A serialized `HloModuleProto` of HLO text; jaxlib has XLA's parser, and JAX no public name for it."""
+    """Parses HLO text into a serialized `HloModuleProto`. JAX has no public name for XLA's parser."""
     return parse_hlo(text).as_serialized_hlo_module_proto()

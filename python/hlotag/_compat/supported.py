@@ -14,7 +14,7 @@ REQUIREMENT = "jax>=0.10.2,<0.13"
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turns an error about a missing part of JAX into one that says which version to install.
+    """A block that turns an error about a missing part of JAX into one that names the versions to install.
 
     Raises:
         IncompatibleJaxlibError: The block raised an ImportError or an AttributeError.

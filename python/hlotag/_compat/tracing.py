@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts, tracers and equations: what JAX knows of an operation while it traces.
+"""Contexts, tracers and equations of the operations that JAX traces.
 
-JAX carries `JaxprEqnContext.xla_metadata` through every transformation (autodiff, batching, partial evaluation); there is no
-public way to read it, or to give one equation another.
+JAX carries `JaxprEqnContext.xla_metadata` through every transformation (autodiff, batching, partial evaluation). There is no
+public way to read or replace the metadata of an equation.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ VALUE_TAG = xla_metadata.xla_metadata_value_p
 
 
 def ambient_metadata() -> dict[str, Any]:
-    """The XLA metadata of the enclosing blocks, as set by `set_xla_metadata` used as a context manager."""
+    """Returns the XLA metadata of the enclosing blocks of `set_xla_metadata`."""
     return dict(xla_metadata_lib.current_xla_metadata() or {})
 
 
 def swap_ambient_metadata(metadata: Metadata) -> object:
-    """Sets this thread's block metadata; returns what `restore_ambient_metadata` needs to undo it."""
+    """Sets this thread's block metadata. Returns the argument of `restore_ambient_metadata`."""
     previous = config.xla_metadata_context_manager.get_local()
     config.xla_metadata_context_manager.set_local(xla_metadata_lib.XlaMetadata(dict(metadata)) if metadata else None)
     return previous
@@ -61,7 +61,7 @@ def restore_ambient_metadata(previous: object) -> None:
 
 @contextmanager
 def ambient_metadata_is(metadata: Metadata) -> Iterator[None]:
-    """Within the block, the block metadata is exactly `metadata`."""
+    """A block in which the block metadata of this thread is exactly `metadata`."""
     previous = swap_ambient_metadata(metadata)
     try:
         yield
@@ -75,7 +75,7 @@ def metadata_of(context: Any) -> Metadata:
 
 
 def with_metadata(context: Any, metadata: Metadata) -> Any:
-    """The equation context that equals `context` but for its XLA metadata, which is `metadata`."""
+    """Returns `context` with `metadata` as its XLA metadata."""
     # The manager merges the context's own metadata into the ambient one, so it is set after entering; every other part of the
     # context (mesh, compute type, ...) comes from the manager, whatever this JAX version keeps there.
     with context.manager, ambient_metadata_is(metadata):
@@ -83,7 +83,7 @@ def with_metadata(context: Any, metadata: Metadata) -> Any:
 
 
 def is_transposing() -> bool:
-    """Whether a backward pass is being traced, so that user code running now is a backward rule (of a `custom_vjp`)."""
+    """Whether a backward pass is being traced. User code that runs meanwhile is a backward rule (of a `custom_vjp`)."""
     return any(getattr(x, "name", None) == "transpose" and isinstance(x, source_info_util.Transform) for x in _name_stack())
 
 
@@ -92,12 +92,12 @@ def _name_stack() -> tuple:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether an operation of JAX's can have made `leaf`. Libraries have tracers that are no `jax.Array`."""
+    """Whether an operation of JAX can have made `leaf`. Libraries have tracers that are no `jax.Array`."""
     return isinstance(leaf, jax.Array | core.Tracer)
 
 
 def equation_behind(value: Any) -> Any | None:
-    """The equation that is being traced and has `value` as an output.
+    """Finds the equation, of a trace that is being made, whose result is `value`.
 
     Args:
       value: a tracer of any transformation, or a concrete array.
@@ -110,7 +110,7 @@ def equation_behind(value: Any) -> Any | None:
     return tracer.parent if isinstance(tracer, pe.DynamicJaxprTracer) else tracer
 
 
-# Operations whose results are their operands to lowering, which makes nothing of them; the last four are shard_map's casts.
+# Primitives that lower to their operands; the last four are shard_map's casts.
 _NOTHING = frozenset(
     {
         ad_checkpoint.name_p,
@@ -126,9 +126,9 @@ _NOTHING = frozenset(
 
 
 def operand_handed_on(value: Any) -> Any | None:
-    """The operand that `value` is when it is lowered; None where the operation behind it lowers to something, or there is none.
+    """Returns the operand that `value` lowers to; None if the equation behind `value` lowers to ops, or there is none.
 
-    JAX has no list of them: their lowering rules return what they are given.
+    JAX has no list of primitives whose lowering rules return their operands.
     """
     tracer = _jaxpr_tracer(value)
     if tracer is None:
@@ -146,7 +146,7 @@ def operand_handed_on(value: Any) -> Any | None:
     if is_empty_checkpoint:
         operands = dict(zip(params["jaxpr"].invars, equation.in_tracers, strict=True))
         return operands.get(params["jaxpr"].outvars[place])
-    # To another memory it is an operation, where the backend has several.
+    # A transfer to another memory is an operation.
     if primitive is dispatch.device_put_p and _has_memory(params["devices"][place]):
         return None
     return equation.in_tracers[place]
@@ -157,7 +157,7 @@ def _has_memory(device: Any) -> bool:
 
 
 def _jaxpr_tracer(value: Any) -> Any | None:
-    """The tracer that stands for `value` in a jaxpr, below all other transformations; None if no equation made it."""
+    """Finds the tracer that stands for `value` in a jaxpr, below all other transformations; None if no equation made it."""
     if isinstance(value, pe.DynamicJaxprTracer):
         return value if value.parent is not None else None
     if isinstance(value, pe.JaxprTracer):
@@ -175,7 +175,7 @@ def _jaxpr_tracer(value: Any) -> Any | None:
 
 
 def _held_by(tracer: Any) -> Iterator[Any]:
-    """What a tracer of some transformation (batching, jet, a library's own) holds: first the value that it stands for."""
+    """The values that a tracer of a transformation (batching, jet, a library's own) holds, its primal value first."""
     for kind in type(tracer).__mro__:
         if kind is core.Tracer:
             break
@@ -185,14 +185,14 @@ def _held_by(tracer: Any) -> Iterator[Any]:
 
 
 def _is_made_here(tracer: Any) -> bool:
-    """Whether the equation of a jaxpr's tracer was made under all the transformations that the calling code is under."""
+    """Whether the equation of a jaxpr's tracer was made under all transformations of the calling code."""
     stack = _source_of(tracer if is_recipe(tracer) else tracer.parent).name_stack.stack
     here, there = ([x for x in names if isinstance(x, source_info_util.Transform)] for names in (_name_stack(), stack))
     return there[: len(here)] == here
 
 
 def is_recipe(equation: Any) -> bool:
-    """Whether `equation_behind` gave a tracer of the older partial evaluation."""
+    """Whether a result of `equation_behind` is a tracer of the older partial evaluation."""
     return isinstance(equation, pe.JaxprTracer)
 
 
@@ -200,12 +200,12 @@ def _source_of(equation: Any) -> Any:
     return (equation.recipe if is_recipe(equation) else equation).source_info
 
 
-# Whose code is the user's, by the name of its file: neither JAX's nor the standard library's, nor what registered itself.
+# By file name: user code is outside JAX, the standard library and the libraries that registered themselves.
 is_user_filename: Callable[[str], bool] = source_info_util.is_user_filename
 
 
-# The files of JAX that run functions and equations that they are given, and whether a call of theirs is one call. `tree_map` is
-# not, which calls what it is given for each leaf. There is no public way to tell these from JAX's libraries.
+# The files of JAX that call functions or evaluate equations given to them, and whether that is one call: `tree_map` calls its
+# function for each leaf. There is no public way to tell these files from JAX's libraries.
 RUNNERS: dict[str, bool] = {
     **dict.fromkeys((str(x.__file__) for x in (ad, api, api_util, batching, core, linear_util, pe, traceback_util, util)), True),
     **dict.fromkeys((str(x.__file__) for x in (tree, tree_util)), False),
@@ -213,9 +213,9 @@ RUNNERS: dict[str, bool] = {
 
 
 def place_of(equation: Any) -> tuple[CodeType, int] | None:
-    """The user's (code, instruction) that an equation of `equation_behind` is for, if JAX knows it.
+    """Returns the user's (code, instruction) behind an equation of `equation_behind`, or None if unknown.
 
-    What JAX evaluates for another equation, a backward pass above all, has that equation's.
+    An equation that JAX made for another one, as in a backward pass, has the place of the latter.
     """
     traceback = _source_of(equation).traceback
     codes, instructions = traceback.raw_frames() if traceback is not None else ((), ())  # innermost first
@@ -223,7 +223,7 @@ def place_of(equation: Any) -> tuple[CodeType, int] | None:
 
 
 def traces_of(value: Any) -> list[Any]:
-    """The traces that have a part of `value`: the primal one, and those of tangents."""
+    """The traces with a part of `value`: the primal trace and those of tangents."""
     return [tracer._trace for tracer in _jaxpr_tracers(value)]
 
 
@@ -238,7 +238,7 @@ def _jaxpr_tracers(value: Any) -> Iterator[Any]:
 
 
 def retag(equation: Any, update: Callable[[Any], Any]) -> None:
-    """Gives an equation of `equation_behind` the context `update(old context)`."""
+    """Replaces the context of an equation of `equation_behind` by `update(context)`."""
     if not is_recipe(equation):
         equation.ctx = update(equation.ctx)
         return
@@ -250,8 +250,8 @@ def retag(equation: Any, update: Callable[[Any], Any]) -> None:
 
 
 def _retagged_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -> dict[str, Any]:
-    """A recipe's parameters: when JAX evaluates it, the equations of an inlined `jit` take its place, and its context is lost."""
-    inline = params.get("inline")  # True in 0.10.2, and since then one of an enumeration.
+    """Returns a recipe's parameters. Retags the equations of an inlined `jit`, which replace it and lose its context."""
+    inline = params.get("inline")  # True in 0.10.2, later a member of an enumeration.
     if getattr(inline, "name", inline) not in (True, "JAX_EARLY"):
         return params
     jaxpr = params["jaxpr"]
@@ -261,7 +261,7 @@ def _retagged_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -
 
 
 def is_recording() -> bool:
-    """Whether operations of this thread go into a jaxpr now; under `vmap` or `jvp` alone they run one by one."""
+    """Whether operations of this thread are recorded in a jaxpr. Under `vmap` or `jvp` alone, JAX executes them one by one."""
     return _recording_trace() is not None
 
 
@@ -273,13 +273,13 @@ def _recording_trace() -> Any | None:
 
 
 def traced_function() -> str:
-    """The function that is being traced into a jaxpr, with its place, as the jaxpr will record it; empty if there is none."""
+    """Returns the name and place of the function that is being traced, as its jaxpr will record them; empty if there is none."""
     trace = _recording_trace()
     return "" if trace is None else trace.frame.debug_info.func_src_info
 
 
 def functions_in(jaxpr: Any) -> set[str]:
-    """The functions that a jaxpr and those within it were traced from, as `traced_function` says them."""
+    """Returns the functions that a jaxpr and its nested ones were traced from, as `traced_function` does."""
     functions, seen, left = set(), set(), [jaxpr]
     while left:
         at = left.pop()
@@ -292,26 +292,26 @@ def functions_in(jaxpr: Any) -> set[str]:
 
 
 def user_frame() -> Any | None:
-    """The innermost frame of user code on this thread's stack, with `file_name` and `start_line`; None outside of any."""
+    """Returns the innermost frame of user code on this thread's stack, with `file_name` and `start_line`, or None."""
     frames = source_info_util.user_frames(source_info_util.current().traceback)
-    # A constructor that Python writes for a dataclass is in no file.
+    # Generated constructors of dataclasses are in no file.
     return next((f for f in frames if f.file_name != "<string>" or not f.function_name.endswith("__init__")), None)
 
 
 def jax_value_tag(value: Any, metadata: Metadata) -> Any:
-    """JAX's own value tag on every leaf of `value` that is an array, with any string as a key.
+    """Applies JAX's own value tag to all arrays in `value`. Any string can be a key.
 
-    `jax.experimental.xla_metadata.set_xla_metadata` takes keys as keyword arguments, so that `x` cannot be one.
+    `jax.experimental.xla_metadata.set_xla_metadata` takes keys as keyword arguments, so `x` cannot be a key.
     """
     entries = tuple(sorted(metadata.items()))
     return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, xla_metadata_kvs=entries) if is_array(leaf) else leaf, value)
 
 
 def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:
-    """JAX's own call with metadata around `f`, or None where this JAX has none that does it.
+    """Wraps `f` into JAX's own call with metadata; None if this JAX has no such call.
 
-    0.12: `jax.experimental.xla_metadata.xla_metadata_call2`, public. 0.10.2: `jax.experimental.scheduling_groups`, which knows no
-    `ad_metadata`, and whose primitive takes the keys as parameters beside its own `jaxpr`.
+    0.12: `jax.experimental.xla_metadata.xla_metadata_call2`, public. 0.10.2: `jax.experimental.scheduling_groups`, without
+    `ad_metadata`; its primitive has the keys as parameters, so `jaxpr` cannot be a key.
     """
     newer: Any = getattr(_public, "xla_metadata_call2", None)
     if newer is not None:

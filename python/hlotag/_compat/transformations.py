@@ -17,8 +17,8 @@ from typing import Any
 from jax._src import cloud_tpu_init, xla_bridge, xla_transform
 from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 
-# What `jax.extend.xla` has. `jax.extend` imports Pallas, whose options JAX adds to the keys of its caches: all that was traced
-# before would be traced again.
+# The contents of `jax.extend.xla`. `jax.extend` imports Pallas, whose options become part of JAX's cache keys, so JAX would trace
+# everything again.
 PipelineStage = xla_transform.PipelineStage
 
 Callback = Callable[[bytes], bytes | None]
@@ -29,12 +29,12 @@ def register_transformation(backend: Any, callback: Callback, *, name: str, stag
 
     Args:
       backend: a client or a compile-only topology of the platform.
-      callback: gets a serialized `HloModuleProto`; gives the one to go on with, or None.
+      callback: takes a serialized `HloModuleProto`; returns its replacement, or None.
       name: of the transformation, unique in its stage.
       stage: when the compiler calls it.
 
     Returns:
-      Takes the callback out of the compiler.
+      A function that removes the callback from the compiler.
 
     Raises:
       RuntimeError: The compiler takes no transformations.
@@ -42,7 +42,7 @@ def register_transformation(backend: Any, callback: Callback, *, name: str, stag
     platforms = ["cpu"] if backend.platform == "cpu" else _plugins(backend.platform)
     if not platforms:
         raise RuntimeError(f"no plugin of JAX compiles for {backend.platform!r}")
-    if backend.platform != "cpu" and not hasattr(_jax, "get_pjrt_plugin"):  # 0.10.2; later functions of JAX need no client
+    if backend.platform != "cpu" and not hasattr(_jax, "get_pjrt_plugin"):  # Only 0.10.2 needs a client.
         registered = [_PluginTransformation(_api_of(plugin), callback, name, stage) for plugin in platforms]
         return lambda: [transformation.clear() for transformation in registered]
     xla_transform.register_hlo_module_transformation(callback, name=name, stage=stage, platforms=platforms)
@@ -50,14 +50,14 @@ def register_transformation(backend: Any, callback: Callback, *, name: str, stag
 
 
 def _plugins(platform: str) -> list[str]:
-    """The loaded plugins for a platform: "cuda" for "gpu", which is what a compile-only topology calls itself."""
+    """The loaded plugins for a platform. The platform of a compile-only topology is "gpu", which stands for "cuda"."""
     return [plugin for plugin in xla_bridge.expand_platform_alias(platform) if xla_client.pjrt_plugin_loaded(plugin)]
 
 
 def _api_of(plugin: str) -> int:
     """The address of a plugin's `PJRT_Api`.
 
-    JAX keeps it for the plugins that register themselves. It loads the TPU's by its path, and one library has one `PJRT_Api`.
+    JAX keeps the address for plugins that register themselves. It loads the TPU's plugin by path; a library has one `PJRT_Api`.
     """
     capsule = plugin in xla_bridge._backend_factories and xla_bridge._backend_factories[plugin].c_api
     if capsule:
@@ -91,7 +91,7 @@ class _Text(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
     def point_to(self, text: bytes) -> None:
-        """Refers to `text`, which must live on."""
+        """Refers to `text`, which must outlive this object."""
         self.data, self.size = ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p), len(text)
 
 
@@ -166,7 +166,7 @@ class _PluginTransformation:
       callback, name, stage: as for `register_transformation`.
 
     Raises:
-      RuntimeError: The plugin takes none.
+      RuntimeError: The plugin takes no transformations.
     """
 
     def __init__(self, api: int, callback: Callback, name: str, stage: PipelineStage):
@@ -174,7 +174,7 @@ class _PluginTransformation:
         self._name = name.encode()
         self._stage: int = stage.value
         self._extension = _transform_extension(api)
-        # What XLA reads after a call, by the number of the call.
+        # Texts that XLA reads after a call, by the number of the call.
         self._results: dict[int, bytes] = {}
         self._calls = itertools.count(1)
         self._transform = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Call))(self._on_call)

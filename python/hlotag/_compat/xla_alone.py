@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 def to_stablehlo(program: str | bytes) -> bytes:
-    """Bytecode of a program that is HLO text or a serialized HloModuleProto."""
+    """Converts HLO text or a serialized HloModuleProto to bytecode."""
     from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue]
 
     is_text = isinstance(program, str)
@@ -15,7 +15,7 @@ def to_stablehlo(program: str | bytes) -> bytes:
 
 
 def compile(bytecode: bytes, options: bytes, on_cpu: bool) -> None:
-    """Compiles for as many devices of a CPU as the options say; for other platforms only makes HLO of the program."""
+    """Compiles for as many CPU devices as the options say. For other platforms, only converts the program to HLO."""
     import numpy as np
     from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 

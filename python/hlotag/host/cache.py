@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does hlotag remember about a build of jaxlib? That it passed the trial, and the offsets of its functions."""
+"""What does hlotag remember about a build of jaxlib? The offsets of its functions, once they have passed the trial."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cache_directory() -> str | None:
     if chosen:
         return os.path.abspath(chosen)
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # what the XDG specification asks for
+    if not os.path.isabs(base):  # required by the XDG specification
         base = os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "hlotag") if os.path.isabs(base) else None
 
@@ -31,7 +31,7 @@ class Cache:
 
     A file that cannot be read or trusted counts as absent; it is never an error.
 
-    Only successes are stored. A failure may have been the machine's (out of memory, a timeout), so the next process tries again.
+    Only successes are stored. A failure may have been temporary (out of memory, a timeout), so the next process tries again.
     """
 
     def __init__(self, host: Host, kind: Literal["symbols", "bindings"]) -> None:
@@ -49,7 +49,7 @@ class Cache:
         self._path = os.path.join(directory, f"{name}.json")
 
     def load(self) -> dict[str, int] | None:
-        """The offsets, or None if there is no valid file for exactly this build."""
+        """Returns the offsets, or None if there is no valid file for this build."""
         if self._path is None:
             return None
         try:

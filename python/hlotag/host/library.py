@@ -31,12 +31,12 @@ class Host:
     mtime_ns: int
 
     def __str__(self) -> str:
-        """For messages."""
+        """The name in messages."""
         return f"{self.version} in {self.library}"
 
 
 def find_host() -> Host:
-    """Finds the library of the installed jaxlib, and has it loaded.
+    """Finds and loads the library with the MLIR of the installed jaxlib.
 
     Returns:
         The library.
@@ -57,7 +57,7 @@ def find_host() -> Host:
 
 
 def find_bindings() -> Host:
-    """Finds the extension with the installed jaxlib's Python bindings of MLIR, and has it loaded.
+    """Finds and loads the extension with the MLIR bindings of the installed jaxlib.
 
     Returns:
         The extension.
@@ -79,7 +79,7 @@ def find_bindings() -> Host:
 def incompatible(
     found: Host | str, reason: str, missing: Sequence[str] = (), kind: type[IncompatibleJaxlibError] = IncompatibleJaxlibError
 ) -> IncompatibleJaxlibError:
-    """The error for a jaxlib that cannot be used, with the reason and what to install."""
+    """Makes the error for a jaxlib that cannot be used, with the reason and what to install."""
     message = (
         f"hlotag cannot work with this jaxlib.\n  found: jaxlib {found}\n  reason: {reason}\n"
         f"  supported: the official Linux wheels of jaxlib {SUPPORTED_JAXLIB}\n"

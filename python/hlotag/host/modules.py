@@ -45,7 +45,7 @@ def nesting_depth(source: str | bytes) -> int:
     """An upper bound of how deep a module is nested.
 
     Args:
-        source: Its text or bytecode.
+        source: The text or bytecode of the module.
 
     Returns:
         The depth of brackets in text. For bytecode, a bound from its size: a region takes eight bytes.
@@ -66,7 +66,7 @@ def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
         The module.
 
     Raises:
-        ParseError: It cannot be read, or is not valid. The message has the place and the line.
+        ParseError: The module cannot be read, or is invalid. The message has the place and the line.
     """
     module, diagnostics = try_parse(source)
     if module is None:
@@ -97,7 +97,7 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
     try:
         return with_room(depth, lambda: ir.Module.parse(source, context)), []
     except ir.MLIRError as error:
-        # The parser reports every failure; if it did not, the exception has the reason.
+        # MLIR usually reports the failure as a diagnostic; if not, the exception has the reason.
         reported = [_from_mlir(info) for info in error.error_diagnostics]
         return None, reported or [Diagnostic("error", str(error))]
 
@@ -108,7 +108,7 @@ def _problem_of_characters(source: str | bytes) -> str:
             return ""
         found = f"they begin with {source[:8]!r}" if source else "there are none"
         return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; give text as str"
-    if "\0" in source:  # MLIR would take it for the end of the text
+    if "\0" in source:  # ends the text for MLIR
         return f"the text has a zero byte at offset {source.index(chr(0))}"
     if broken := re.search("[\ud800-\udfff]", source):
         return f"the text has a lone surrogate, which UTF-8 cannot encode, at offset {broken.start()}"
@@ -139,7 +139,7 @@ def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[i
 
 
 def artifact_version(source: bytes) -> str | None:
-    """The version of a portable artifact, which `jax.export` writes: bytecode with VHLO operations.
+    """Returns the version of a portable artifact: bytecode with VHLO operations, as `jax.export` writes.
 
     Args:
         source: Any bytes.
@@ -190,7 +190,7 @@ def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
     """Formats a diagnostic.
 
     Args:
-        diagnostic: What was reported about a module read from `source`.
+        diagnostic: A report about a module read from `source`.
         source: The module's text.
         filename: The module's name in messages.
 

@@ -39,7 +39,7 @@ _EXPECTED = {
     "probe.end": None,
 }
 
-# The mark of the second op names no tag. The pass has tagged the first op by then, and must undo that.
+# The mark of the second op refers to no tag, so the pass fails. It must undo the tag of the first op.
 _BAD_MODULE = r"""
 #good = loc("f/\01hlotag#0\01/mul")
 #bad = loc("f/\01hlotag#7\01/mul"("probe.py":5:1))
@@ -51,11 +51,11 @@ module attributes {hlotag.tags = [{forward = {probe = "forward"}, derived = {pro
 
 
 def main(job: dict[str, Any]) -> None:
-    """Installs the table and runs the trial; prints `SUCCESS` at the end if every result is right.
+    """Installs the table and runs the trial; prints `SUCCESS` if every result is right.
 
     Args:
-        job: "library", the path of jaxlib's library, and "offsets", those of the functions in it; or no "offsets", to try the
-            functions that go through its Python bindings.
+        job: "library", the path of jaxlib's library, and "offsets" of its functions. Without "offsets", the trial is of the
+            functions that call the Python bindings.
 
     Raises:
         RuntimeError: An answer was wrong.
@@ -81,7 +81,7 @@ def main(job: dict[str, Any]) -> None:
 
 
 def check_functions(core: Any, ir: Any) -> None:
-    """Calls every function of the installed table on a module with known results; the current context has all dialects.
+    """Calls every function of the table on a module with known results. The current context must have all dialects.
 
     Args:
         core: `hlotag._core`.

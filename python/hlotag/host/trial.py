@@ -15,8 +15,8 @@ from hlotag.host.probe import SUCCESS
 
 _TIMEOUT_S = 120
 
-# `-I` keeps the child free of PYTHON* variables and the current directory; it gets this process's module path instead, so it
-# sees the same jaxlib and the same hlotag.
+# `-I` ignores PYTHON* variables and the current directory. The child gets this process's module path, so it imports the same
+# jaxlib and hlotag.
 _CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.host.probe import main; main(job)"
 
 

@@ -18,7 +18,7 @@ _directory: Path | None = None
 
 
 class DumpTo:
-    """Restores the previous directory at the end of a block; made by `dump_to`."""
+    """The result of `dump_to`: restores the previous directory at the end of a block."""
 
     def __init__(self, previous: Path | None) -> None:
         self._previous = previous
@@ -88,7 +88,7 @@ def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: boo
     def write(number: int, stage: str, text: str) -> None:
         write_atomically(directory / f"{prefix}_{number:02d}_{as_file_name(stage)}{suffix}.mlir", text)
 
-    # A copy runs pass by pass. The module itself runs through the whole pipeline at once, as without dumps.
+    # Run the passes one by one on a copy. The module itself gets the whole pipeline at once, as without dumps.
     copy = copy_of(module)
     before = _text(copy)
     write(0, "before", before)

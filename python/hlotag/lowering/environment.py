@@ -7,11 +7,11 @@
 - `HLOTAG_HLO=0`, or `HLOTAG_HLO='layer,_scheduling_*'`: `hlo=False`, or the keys that are put right inside XLA,
 - `HLOTAG_OP_NAMES='layer,block'`, the keys whose tags profilers show,
 - `HLOTAG_ON_ERROR=warn`, to go on when a pass fails.
-- `HLOTAG_DUMP_TO=directory` calls `hlotag.dump_to(directory)`, whoever turns the stage on.
+- `HLOTAG_DUMP_TO=directory` calls `hlotag.dump_to(directory)`, also for a stage that the program turns on.
 
-The variables take effect when JAX initializes its backends. A program traced earlier (a first `jit` call with NumPy arrays)
-goes through the passes, but its value tags are JAX's own, which autodiff drops; a warning says so. Use a device first to avoid
-this, for example by `jax.devices()`.
+The variables take effect when JAX initializes its backends. JAX traces a first `jit` call with NumPy arrays before that. Such a
+program goes through the passes, but its value tags are JAX's own, which autodiff drops; hlotag warns. Call `jax.devices()` first
+to avoid this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 from hlotag.errors import HlotagError
 
-# By name: whether the variable configures the stage of HLOTAG_ENABLE.
+# Whether each variable configures the stage of HLOTAG_ENABLE.
 _KNOWN = {
     "HLOTAG_ENABLE": False,
     "HLOTAG_RULES": True,
@@ -42,14 +42,14 @@ _OFF = ("0", "false", "no", "off", "")
 
 
 def start(environment: Mapping[str, str]) -> None:
-    """Applies the variables. A malformed one is a warning that names it: errors would keep JAX from starting.
+    """Applies the variables. Warns about a malformed one, because an error would keep JAX from starting.
 
     Args:
       environment: `os.environ`.
     """
     given = {name: value for name, value in environment.items() if name.startswith("HLOTAG_") and value}
     for name in sorted(given.keys() - _KNOWN.keys()):
-        if near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):  # Other unknown variables may belong to a build or a test.
+        if near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):  # Unknown variables may belong to a build or a test.
             _warn(name, f"hlotag has no such variable, and it has no effect; did you mean {near[0]}?")
     if directory := given.get("HLOTAG_DUMP_TO"):
         _dump(directory)

@@ -3,7 +3,7 @@
 
 XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.origins`). Near the end of XLA's pipeline a
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
-removes the numbers. Neither JAX's caches, texts and exports nor executables contain numbers.
+removes the numbers. JAX's caches, texts and exports, and executables contain no numbers.
 
 Where tags would affect XLA's decisions, the copy has only those that XLA reads; the callback restores all.
 """
@@ -40,8 +40,8 @@ class Record:
     Attributes:
       origins: the numbered operations of the module given to XLA.
       before: the HLO module after XLA's passes, with numbers in its names.
-      ids: by the name of an instruction, the numbers of the operations that it came from.
-      after: the module with restored tags. Its instructions have the names of `before`, and of the executable.
+      ids: the numbers of the operations behind each instruction, by its name.
+      after: the module with restored tags. Instructions have the same names in `before` and in the executable.
     """
 
     origins: Origins
@@ -76,7 +76,7 @@ _transformations = Transformations()
 def _stage_of(module: Any) -> Stage | None:
     """The stage that `module` was prepared for.
 
-    JAX also asks for the cache key of a clone, which is an operation and no `ir.Module`; a clone belongs to the current stage.
+    JAX also computes cache keys of clones, which are operations rather than `ir.Module`s. A clone belongs to the current stage.
     """
     from jaxlib.mlir import ir
 
@@ -105,7 +105,7 @@ class _Restoration:
         self._records = recorded.innermost()
 
     def __call__(self, module: bytes) -> bytes | None:
-        # The GPU compiler also compiles single fusions of the program, for autotuning.
+        # For autotuning, the GPU compiler also compiles single fusions of the program.
         if not is_named(module, self._name):
             return None
         self.was_called = True
@@ -206,7 +206,7 @@ def _warn_once(reason: str) -> None:
     text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` says that this is known"
     try:
         warn(text, TagDropped)
-    except TagDropped:  # With warnings as errors. The program is correct and must run, as without hlotag.
+    except TagDropped:  # Warnings are errors here. The program is correct and must run.
         logging.getLogger("hlotag").warning(text)
 
 

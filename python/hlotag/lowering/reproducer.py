@@ -26,7 +26,7 @@ def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
         pipeline: The pipeline that failed.
 
     Returns:
-        The same failure, which now names the file and the command; or the reason why no file could be written.
+        The same failure. Its message names the file and the command, or says why no file could be written.
     """
     try:
         path = _save(module, pipeline)

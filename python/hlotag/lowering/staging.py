@@ -27,10 +27,10 @@ from hlotag.tagging.state import OnError, Stage, active, unique
 from hlotag.tagging.tags import lowered, note_removals, tag_equations, with_policies
 from hlotag.tagging.warning import warn
 
-# Here, and not in the middle of a program.
+# Fail at import, not in the middle of a program.
 _compat.check()
 
-# Turns marks into the program's own tags, without propagation: a module that JAX could have written.
+# Turns marks into the program's own tags, without propagation.
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
 
@@ -124,8 +124,8 @@ def stage(
 
     Raises:
       ArgumentError, IncompatibleJaxlibError: as for `enable`.
-      ArgumentError: the decorated object is no function, or is a generator or coroutine function, whose body runs after the
-        call.
+      ArgumentError: the decorated object is not callable, or is a generator or coroutine function, whose body runs after
+        the call.
 
     Examples:
       >>> @hlotag.stage(rules=[hlotag.Rule({"layer": "1"}, op="sine")])
@@ -307,7 +307,9 @@ def _as_of_now(later: Callable) -> Callable:
 
 def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Converts the metadata of JAX's own block to that of hlotag's blocks, if the stage is on."""
-    for value in metadata.values():  # JAX calls this for every equation it evaluates; their values are text.
+    for (
+        value
+    ) in metadata.values():  # JAX also calls this for each equation that it evaluates, with metadata that is text already.
         if type(value) is not str:
             break
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What do programs get on a JAX that hlotag's hooks do not fit? JAX's own tags, no stage, and one warning."""
+"""What do programs get on a JAX that hlotag's hooks do not support? JAX's own tags, no stage, and one warning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
 
 
 def enable(*_: Any, **__: Any) -> None:
-    """Warns that no stage can be on, with what JAX changed."""
+    """Warns that no stage can be on, and names what JAX changed."""
     _warn_once()
 
 

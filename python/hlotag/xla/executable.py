@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled programs: `Executable` answers questions, `Loaded` runs as well."""
+"""Compiled programs: `Executable` can be examined and serialized, `Loaded` also executed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hlotag.xla.results import ExecuteResults
 
 
 class Executable:
-    """A compiled program that is not loaded: what XLA made of it can be asked and serialized.
+    """A compiled program that is not loaded onto devices.
 
     Args:
         jaxlib_object: jaxlib's own executable.
@@ -35,7 +35,7 @@ class Executable:
         self._raw, self._client = jaxlib_object, client
 
     def __getattr__(self, name: str) -> Any:
-        # A loaded executable may stand for one that is not; its unchecked `execute` is not handed through.
+        # `_raw` may be a loaded executable of jaxlib; do not expose its `execute`, which checks nothing.
         if name.startswith("_") or not hasattr(self._JAXLIB_CLASS, name):
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         return getattr(self._raw, name)
@@ -50,7 +50,7 @@ class Executable:
         return self._raw.hlo_modules()
 
     def get_output_memory_kinds(self) -> list[list[str]]:
-        """In which memory each result is, one list per program."""
+        """The memory kind of each result, one list per program."""
         return self._raw.get_output_memory_kinds()
 
     def get_output_shardings(self) -> list[Any] | None:
@@ -70,7 +70,7 @@ class Executable:
         return self._raw.get_output_layouts()
 
     def get_compiled_memory_stats(self) -> Any:
-        """What memory it needs, as `CompiledMemoryStats`."""
+        """The memory that the program needs, as `CompiledMemoryStats`."""
         return self._raw.get_compiled_memory_stats()
 
     def cost_analysis(self) -> dict[str, Any]:
@@ -84,14 +84,14 @@ class Executable:
         except JaxRuntimeError as error:
             if "not implemented" not in str(error):
                 raise
-        # The same analysis, of the same module, is where jaxlib has it.
+        # This jaxlib has the analysis on the client only.
         return _compat.hlo_cost_analysis(self._client, self.hlo_modules()[0])
 
     def serialize(self) -> bytes:
         """Writes the executable, for `deserialize_executable` of the same jaxlib on the same kind of device.
 
         Returns:
-            jaxlib's own bytes, and a stamp behind them that says who wrote them; jaxlib reads both.
+            jaxlib's own bytes, followed by a stamp with jaxlib's version and the platform. jaxlib ignores the stamp.
 
         Raises:
             UnsupportedError: This jaxlib cannot serialize this program.
@@ -106,7 +106,7 @@ class Executable:
             ) from error
 
     def check_result_layout(self, wanted: Any) -> None:
-        """Checks that the program has the result that the options ask for, which jaxlib may ignore.
+        """Checks the type of the result against the options, which jaxlib may ignore.
 
         Args:
             wanted: The options' `result_layout`.
@@ -148,11 +148,11 @@ class Executable:
 
 
 class Loaded(Executable):
-    """A compiled program on its devices, without the client: `hlotag.xla.LoadedExecutable` has it.
+    """A compiled program, loaded onto its devices. `hlotag.xla.LoadedExecutable` adds the client.
 
     Args:
         jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
-        serialized: What it was deserialized from, if it was.
+        serialized: The bytes that the program was deserialized from, or None.
     """
 
     _JAXLIB_CLASS = _compat.JaxlibLoadedExecutable
@@ -166,21 +166,21 @@ class Loaded(Executable):
 
     @property
     def traceback(self) -> Any:
-        """Where it was compiled, or None."""
+        """The Python traceback of the compilation, or None."""
         return self._raw.traceback
 
     @property
     def fingerprint(self) -> Any:
-        """Equal for equal programs, where the platform has one; else None."""
+        """Equal for equal programs; None on platforms without fingerprints."""
         return self._raw.fingerprint
 
     def serialize(self) -> bytes:
-        """As `Executable.serialize`; what was deserialized gives the bytes that it was made from.
+        """As `Executable.serialize`; a deserialized program returns the bytes that it was made from.
 
         Returns:
             What `deserialize_executable` reads.
         """
-        # The CPU's client writes a deserialized executable without its code.
+        # The CPU client serializes a deserialized executable without its code.
         return super().serialize() if self._serialized is None else self._serialized
 
     def local_devices(self) -> list[Any]:
@@ -188,14 +188,14 @@ class Loaded(Executable):
         return list(self._devices)
 
     def size_of_generated_code_in_bytes(self) -> int:
-        """The size of its code; 0 where the platform does not say (CPU)."""
+        """The size of the code; 0 on platforms that do not report it (CPU)."""
         return self._raw.size_of_generated_code_in_bytes()
 
     def keep_alive(self, obj: Any = None) -> None:
         """Keeps an object alive as long as the executable.
 
         Args:
-            obj: What the program refers to, such as a callback. None does nothing.
+            obj: An object that the program refers to, such as a callback. None does nothing.
         """
         if obj is not None:
             self._raw.keep_alive(obj)
@@ -236,7 +236,7 @@ class Loaded(Executable):
         Args:
             arguments: One per parameter: an array over all the devices, or a list of arrays, one on each. Or one list per device,
                 with an array on that device for each parameter. Where the arrays lie tells the two apart.
-            with_tokens: Whether the end of the execution will be asked for.
+            with_tokens: Whether to make tokens for the end of the execution.
 
         Returns:
             The results, in the order in which the arguments were given: by result, or by device.
@@ -252,8 +252,7 @@ class Loaded(Executable):
         raw = self._raw.execute_sharded(whole, with_tokens=with_tokens)
         return ExecuteResults(raw, [device.id for device in self._devices] if with_tokens else [], by_device)
 
-    # jaxlib passes on what it is given: a wrong dtype of the same size is taken for the right one, an array of another client
-    # ends the process, and what is wrong is said in terms of buffers.
+    # jaxlib checks little: it reinterprets a dtype of the same size, and aborts on an array of another client.
 
     @cached_property
     def _parameters(self) -> list[Any] | None:
@@ -314,7 +313,7 @@ class Loaded(Executable):
             )
 
     def _are_by_device(self, arguments: Any) -> bool:
-        """Whether there is one list per device, of arrays on it, and not one list per parameter."""
+        """Whether each list of arrays is for one device, rather than for one parameter."""
 
         def lie_on(arrays: Sequence[Any], devices: Sequence[Any]) -> bool:
             if len(arrays) != len(devices) or not all(isinstance(array, jax.Array) for array in arrays):
@@ -342,14 +341,14 @@ class Loaded(Executable):
                 raise ArgumentError(f"the array of argument {number} on {device} has been deleted or donated; give another array")
         if len({(shard.shape, shard.dtype) for shard in argument}) > 1:
             raise ArgumentError(f"argument {number} has arrays of different shapes or dtypes; on all devices they must be equal")
-        # The devices' data need not be equal, but jaxlib takes an array's parts one by one, so its whole does not matter.
+        # The arrays may differ in data. jaxlib uses the parts only, so the shape of the whole is arbitrary.
         mesh = jax.sharding.Mesh(list(self._devices), ("device",))
         replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         return jax.make_array_from_single_device_arrays(argument[0].shape, replicated, list(argument))
 
 
 def platform_of(client: Any) -> str:
-    """What a serialized executable needs to run.
+    """Identifies the platform that a serialized executable needs.
 
     Args:
         client: jaxlib's client.

@@ -17,10 +17,10 @@ _DEBUG_OPTIONS = 3
 
 
 class _Options:
-    """A view on options that jaxlib holds: attributes are jaxlib's own, and what one assigns is checked by jaxlib.
+    """A view of jaxlib's options: the attributes are jaxlib's, and jaxlib checks assignments.
 
-    Whole options inside of options are read-only in jaxlib. Here they can be assigned, by value: what is assigned is written
-    into jaxlib's message, complete, and may be changed afterwards without effect.
+    Nested options are read-only in jaxlib. Here they can be assigned by value: the assigned object is copied into jaxlib's
+    message, and later changes to it have no effect.
     """
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class _Options:
         raise NotImplementedError
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # Asked by copy and pickle, of objects that are not filled yet.
+        if name.startswith("_"):  # `copy` and `pickle` look up attributes before `__init__` ran.
             raise AttributeError(name)
         try:
             return getattr(self.jaxlib_object, name)
@@ -69,7 +69,7 @@ class _Options:
 
 
 class _Part(_Options):
-    """Options inside of others. Made alone, they are inside of options that nothing else refers to."""
+    """Nested options. An object that is made alone is nested in default options of its own."""
 
     __slots__ = ("_parent",)
     _parent: Any
@@ -85,7 +85,7 @@ class _Part(_Options):
 class DebugOptions(_Part):
     """Flags of XLA, as in `XLA_FLAGS`, for one compilation.
 
-    Those that jaxlib has names for are attributes: `xla_dump_to`, `xla_cpu_enable_fast_math`, ... The others can be set by
+    Flags that jaxlib exposes are attributes: `xla_dump_to`, `xla_cpu_enable_fast_math`, ... Set other flags by
     `CompileOptions.env_option_overrides`.
     """
 
@@ -102,7 +102,7 @@ class DebugOptions(_Part):
 
 
 class ExecutableBuildOptions(_Part):
-    """How an executable is built: its replicas and partitions, its partitioner, its flags."""
+    """How XLA builds an executable: replicas, partitions, partitioner, flags."""
 
     __slots__ = ()
     _FIELD = _EXECUTABLE_BUILD_OPTIONS
@@ -133,7 +133,7 @@ class ExecutableBuildOptions(_Part):
             serialized_proto: An `xla.CompilationEnvironmentsProto`.
 
         Raises:
-            XlaError: It is not one.
+            XlaError: The bytes are no such message.
         """
         _check_message("an xla.CompilationEnvironmentsProto", serialized_proto)
         with refusals_explained("read the compilation environments", "give a serialized xla.CompilationEnvironmentsProto"):
@@ -168,7 +168,7 @@ class CompileOptions(_Options):
             A copy.
 
         Raises:
-            ArgumentError: It is something else.
+            ArgumentError: `options` is of another type.
         """
         if options is None:
             return cls()
@@ -181,13 +181,13 @@ class CompileOptions(_Options):
         """Reads options.
 
         Args:
-            s: What `SerializeAsString` gave.
+            s: The result of `SerializeAsString`.
 
         Returns:
             The options.
 
         Raises:
-            XlaError: This is not an `xla.CompileOptionsProto`, or it is cut off; jaxlib alone would read what it can.
+            XlaError: `s` is no `xla.CompileOptionsProto`, or is truncated. jaxlib alone would read a part.
         """
         _check_message("an xla.CompileOptionsProto", s)
         result = CompileOptions()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an execution on several devices gives: `ExecuteResults` and `ShardedToken`."""
+"""The results of an execution on several devices: `ExecuteResults` and `ShardedToken`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hlotag.xla._errors import ArgumentError
 
 
 class ShardedToken:
-    """The end of an execution, device by device."""
+    """Tokens for the end of an execution, one per device."""
 
     __slots__ = ("_device_ids", "_raw")
 
@@ -31,7 +31,7 @@ class ShardedToken:
         self._raw.block_until_ready()
 
     def get_token(self, device_id: int) -> Any:
-        """The end of the execution on one device.
+        """Returns the token for the end of the execution on one device.
 
         Args:
             device_id: The `id` of one of the executable's devices.
@@ -48,14 +48,14 @@ class ShardedToken:
 
 
 class ExecuteResults:
-    """The results of one execution, which can be taken once.
+    """The results of one execution. They can be taken once.
 
     `len()` is the number of results.
 
     Args:
         raw: jaxlib's own results.
         token_ids: The devices' ids if the execution has tokens; else empty.
-        by_device: Whether arrays are given out by device, as the arguments were given; else by result.
+        by_device: Whether to group arrays by device, as the arguments were; else by result.
     """
 
     __slots__ = ("_by_device", "_raw", "_token_ids")
@@ -80,7 +80,7 @@ class ExecuteResults:
             arrays, one per result.
 
         Raises:
-            ArgumentError: They have been taken.
+            ArgumentError: The results have been taken.
         """
         with _taken_once():
             return self._ordered(self._raw.disassemble_into_single_device_arrays())
@@ -89,13 +89,13 @@ class ExecuteResults:
         """Takes the first results.
 
         Args:
-            n: How many.
+            n: The number of results.
 
         Returns:
-            They, as `disassemble_into_single_device_arrays` gives them.
+            The results, in the form of `disassemble_into_single_device_arrays`.
 
         Raises:
-            ArgumentError: There are not so many, or they have been taken.
+            ArgumentError: Fewer results are left.
         """
         with _taken_once():
             left = len(self._raw)
@@ -104,14 +104,14 @@ class ExecuteResults:
             return self._ordered(self._raw.disassemble_prefix_into_single_device_arrays(n))
 
     def consume_with_handlers(self, handlers: Sequence[Callable[[list[jax.Array]], Any]], strict: bool = True) -> list[Any]:
-        """Takes the results and makes something of each.
+        """Takes the results and calls a function on each.
 
         Args:
-            handlers: Functions from the arrays of one result, one per device, to what is made of it.
-            strict: Whether there must be one for each result, or at most one.
+            handlers: Functions of the arrays of one result, one array per device.
+            strict: Whether each result needs a handler; else the first results are handled.
 
         Returns:
-            What the functions returned.
+            The values that the handlers returned.
 
         Raises:
             ArgumentError: The number of functions is wrong, or the results have been taken.
@@ -124,13 +124,13 @@ class ExecuteResults:
             return self._raw.consume_with_handlers(handlers, strict)
 
     def consume_token(self) -> ShardedToken:
-        """Takes the end of the execution.
+        """Takes the token for the end of the execution.
 
         Returns:
             The token.
 
         Raises:
-            ArgumentError: It has been taken, or was not asked for.
+            ArgumentError: The token has been taken, or the execution made none.
         """
         if not self._token_ids:
             raise ArgumentError("this execution has no tokens; ask for them: execute_sharded(..., with_tokens=True)")
