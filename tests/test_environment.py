@@ -123,7 +123,7 @@ def test_the_stage_inside_xla(variables, hlo, op_names):
         ({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": "/nowhere/rules.toml"}, "HLOTAG_RULES", "No such file"),
         ({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": __file__}, "HLOTAG_RULES", "not a TOML file"),
         ({"HLOTAG_ENABLE": "1", "HLOTAG_ON_ERROR": "ignore"}, "HLOTAG_ON_ERROR", "'raise' or 'warn', got 'ignore'"),
-        ({"HLOTAG_ENABLE": "1", "HLOTAG_HLO": ","}, "HLOTAG_HLO", "got none"),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_HLO": ","}, "HLOTAG_HLO", "got an empty list"),
         ({"HLOTAG_OP_NAMES": "layer"}, "HLOTAG_OP_NAMES", "no effect without HLOTAG_ENABLE=1"),
         ({"HLOTAG_ENABLED": "1"}, "HLOTAG_ENABLED", "no such variable.*did you mean HLOTAG_ENABLE"),
         ({"HLOTAG_RULE": "r.toml"}, "HLOTAG_RULE", "did you mean HLOTAG_RULES"),

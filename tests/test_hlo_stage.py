@@ -137,7 +137,7 @@ def test_what_stages_are_for_is_part_of_jaxs_cache_keys():
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"hlo": []}, "hlo must be True, False or a list of keys, got none; False turns the stage off"),
+        ({"hlo": []}, "hlo must be True, False or a list of keys, got an empty list; False turns the HLO stage off"),
         ({"hlo": "k"}, "hlo must be True, False or a list of keys such as .*, got 'k'"),
         ({"hlo": [1]}, r"hlo must be .*, got \[1\]"),
         ({"hlo": 3}, "hlo must be .*, got 3"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which equation of the program an operation belongs to, by its identity.
+// Which equation of the program does an operation belong to, by its identity?
 //
 // An operation's *path* is its chain of identities, with those of the calls of its function in
 // front:

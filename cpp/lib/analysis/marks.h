@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Marks: elements of a location's name that stand for a tag.
+// Which marks does a location's name have? A mark is an element that stands for a tag.
 #pragma once
 
 #include "hlotag/ir/identities.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is not to be interrupted halfway: XLA goes on in threads of its own, and writes to folders that are being removed."""
+"""A block that holds Ctrl-C back. An interrupted compilation goes on in XLA's threads, and writes to folders being removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Holds Ctrl-C back until the block ends; in threads other than the main one, which get none, it does nothing.
+    """Holds Ctrl-C back until the block ends. Does nothing in threads other than the main one, which get no Ctrl-C.
 
     Yields:
         Nothing.

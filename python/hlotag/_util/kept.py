@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of what is reported while a block runs."""
+"""Lists of the reports made while a block runs."""
 
 from __future__ import annotations
 

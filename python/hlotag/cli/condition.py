@@ -66,7 +66,7 @@ class Condition:
         return cls(text, found, "dropped" in named, "effect" in named, "absent" in named, key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:
-        """Lists what in an audit makes the condition hold.
+        """Lists the tags, strays and effects for which the condition holds.
 
         Args:
             audit: The audit.

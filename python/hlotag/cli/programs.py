@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`train.py:step`: the program that a command is to look at, from a file of the user's."""
+"""Loads the program `train.py:step` that a command examines, from a user's file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _module(path: Path) -> Any:
 
 
 def _called(text: str, function: Callable[[], Any]) -> Any:
-    """What the user's code returns; its exceptions have their traceback, and are no condition that holds."""
+    """Calls the user's code. Prints its exceptions with their traceback; they do not count as a condition that holds."""
     try:
         return function()
     except (Exception, SystemExit) as error:

@@ -235,7 +235,7 @@ def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
         return ("*",) if hlo else ()
     patterns = _patterns("hlo", hlo, "True, False or a list of keys such as ['_scheduling_group_id']")
     if not patterns:
-        raise ArgumentError("hlo must be True, False or a list of keys, got none; False turns the stage off")
+        raise ArgumentError("hlo must be True, False or a list of keys, got an empty list; False turns the HLO stage off")
     return patterns
 
 

@@ -25,7 +25,7 @@ _LEAST_WORD = 4
 
 
 class _ByKey(str):
-    """The default of `grad`: each key's own. It equals "same", the default of most keys, but differs from it by identity."""
+    """The default of `grad`: the policy of each key. It equals "same", the policy of most keys, but is another object."""
 
     __slots__ = ()
 
@@ -101,7 +101,7 @@ def check_value(name: str, text: str) -> None:
 
 
 def meant(name: str, text: str) -> str:
-    """The key that XLA reads and that an unknown one was probably to be.
+    """Guesses the key of XLA's that an unknown key stands for.
 
     Args:
       name: a key.
@@ -117,7 +117,7 @@ def meant(name: str, text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _alike(name: str) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The keys that an unknown name is nearly, and those that have all of its words, the shortest first."""
+    """The known keys with nearly this name, and those with all of its words, the shortest first."""
     if lookup(name):
         return (), ()
     free = {key.name.lower(): key for key in CATALOGUE if not key.reserved}
@@ -140,7 +140,7 @@ def backend_of(platform: str) -> str:
     """One of `BACKENDS`, or "" if there is none.
 
     Args:
-      platform: as JAX calls it, or XLA.
+      platform: JAX's or XLA's name of a platform.
     """
     return "gpu" if platform.lower() in ("cuda", "gpu", "rocm") else platform if platform in BACKENDS else ""
 
@@ -232,7 +232,7 @@ def is_of_one_place(name: str) -> bool:
 
 
 def is_taken(name: str, platform: str = "") -> bool:
-    """Whether a compiler takes a key away once it has read it.
+    """Whether a compiler removes a key once it has read it.
 
     Args:
       name: the key.

@@ -53,7 +53,7 @@ _lock = threading.Lock()
 
 
 def unique(stage: Stage) -> Stage:
-    """The one object for all stages equal to `stage`, held weakly."""
+    """Returns one object for all equal stages, held weakly."""
     with _lock:
         return _unique.setdefault(astuple(stage), stage)
 

@@ -237,7 +237,7 @@ def _drop(metadata: Mapping[str, Any], reason: str) -> None:
 
 
 def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[str, Any]:
-    """`attrs` with values as text, since JAX compares contexts with `==`, and True, 1 and 1.0 are equal."""
+    """Converts values to text: JAX compares contexts with `==`, for which True, 1 and 1.0 are equal."""
     if not isinstance(attrs, Mapping):
         raise TagError(f"attrs must be a mapping of keys to values, got {type(attrs).__name__}")
     metadata: dict[str, str | None] = {}

@@ -21,7 +21,7 @@ from hlotag._core import equations_of_call, in_group, in_some_group, recorded, r
 
 
 def original_of(value: Any) -> Any:
-    """The value of which `value` is a copy, made by operations that lower to nothing (`stop_gradient`); else `value`."""
+    """Follows `value` back through operations that lower to nothing (`stop_gradient`)."""
     while (operand := _compat.operand_handed_on(value)) is not None:
         value = operand
     return value

@@ -18,7 +18,7 @@ _read: ContextVar[tuple[str, int] | None] = ContextVar("hlotag_read", default=No
 
 @contextmanager
 def reading(file: str, line: int) -> Iterator[None]:
-    """Warnings of the block point at a line of a file that is read, not at the program that has it read."""
+    """A block whose warnings point at a line of a file that is being read, not at the program that reads it."""
     token = _read.set((file, line))
     try:
         yield
@@ -27,7 +27,7 @@ def reading(file: str, line: int) -> Iterator[None]:
 
 
 def warn_at(text: str, category: type[Warning], file: str | None, line: int) -> None:
-    """Warns of a line.
+    """Emits a warning at a line.
 
     Args:
       text: the message.
@@ -42,7 +42,7 @@ def warn_at(text: str, category: type[Warning], file: str | None, line: int) -> 
 
 
 def warn(text: str, category: type[Warning]) -> None:
-    """Warns of the line of user code that runs now, or of the file's that is read.
+    """Emits a warning at the running line of user code; within `reading`, at the line of the file.
 
     Args:
       text: the message.

@@ -120,7 +120,9 @@ class Executable:
             return
         given, has = str(wanted), str(self._program_shape.result_shape())
         if re.sub(r"\{.*?\}", "", given) != re.sub(r"\{.*?\}", "", has):
-            raise ArgumentError(f"options.executable_build_options.result_layout is {given}, and the program's result {has}")
+            raise ArgumentError(
+                f"options.executable_build_options.result_layout is {given}, and the program's result {has}; give that shape"
+            )
         if re.sub(r":.*?\}", "}", given) != re.sub(r":.*?\}", "}", has):  # without tiles
             raise UnsupportedError(
                 f"jaxlib {jaxlib.version.__version__} ignores result_layout={given} and gives {has}; leave it out"

@@ -98,10 +98,10 @@ def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Progr
         The program.
 
     Raises:
-        ParseError: It is none of these, or cannot be read; the message says what it looks like, and where the fault is.
+        ParseError: The program has none of these forms, or is malformed. The message names the probable form and the place.
         ArgumentError: `pipeline` is malformed.
         PassError: A pass failed.
-        ArgumentError: It is an object of a class that cannot be read.
+        ArgumentError: `computation` is an object of another class.
     """
     try:
         program = _read(computation)
@@ -143,7 +143,7 @@ def uses_shardy(module: ir.Module) -> bool:
         module: The program.
 
     Returns:
-        True if they are, and not XLA's older ones.
+        True for Shardy's shardings, False for XLA's older ones.
     """
     # In a program that was HLO before, the meshes are an attribute of the module.
     has_attribute = "xla.sdy.meshes" in str(module.operation.attributes.get("mhlo.frontend_attributes", ""))
@@ -151,14 +151,14 @@ def uses_shardy(module: ir.Module) -> bool:
 
 
 def check_replica_groups(module: ir.Module, count: int) -> None:
-    """Checks that collectives name no replica or partition that there is not: XLA takes their operand for the result.
+    """Checks that collectives name existing replicas or partitions only. For others, XLA returns the operand as the result.
 
     Args:
         module: The program.
         count: Its replicas or partitions.
 
     Raises:
-        ArgumentError: There are not so many.
+        ArgumentError: A collective names a missing one.
     """
     beyond: dict[str, int] = {}
 
@@ -239,7 +239,7 @@ def _try_to_read(kind: str, program: str | bytes) -> None:
 
 
 def try_to_compile(program: Program, options: bytes, on_cpu: bool) -> None:
-    """Refuses a program that ends the process, unless it is JAX's own.
+    """Compiles a program, unless it is JAX's own, in a child process first, because XLA may abort.
 
     Args:
         program: The program.
@@ -247,7 +247,7 @@ def try_to_compile(program: Program, options: bytes, on_cpu: bool) -> None:
         on_cpu: Whether for a CPU.
 
     Raises:
-        XlaError: It ended the process that tried to compile it.
+        XlaError: XLA aborted the child process.
     """
     if not program.is_foreign:
         return
@@ -273,7 +273,7 @@ def _parts(data: bytes) -> set[int]:
 
 
 def _hlo_module_in(data: bytes) -> bytes:
-    """The HloModuleProto that these bytes are, or that is in them."""
+    """Returns the HloModuleProto that the bytes are or contain."""
     module = {_MODULE_NAME, _COMPUTATIONS}
     numbers = _parts(data)
     if _HLO_MODULE in numbers and module <= _parts(inner := _wire.part_of(data, _HLO_MODULE)):
@@ -304,7 +304,7 @@ def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
 
 
 def _check_entry_layout(module: ir.Module, shape: Any) -> None:
-    """Refuses a header that contradicts the program, which jaxlib ignores.
+    """Refuses a header that contradicts the program. jaxlib would ignore the header.
 
     Args:
         module: What jaxlib made of the HLO.
@@ -338,7 +338,7 @@ def _in_hlo(type_: ir.Type) -> str:
 
 
 def leaves(shapes: Sequence[Any]) -> list[Any]:
-    """The shapes in `shapes`, those in tuples in place of the tuples."""
+    """The shapes in `shapes`, with tuples flattened."""
     return [leaf for shape in shapes for leaf in (leaves(shape.tuple_shapes()) if shape.is_tuple() else [shape])]
 
 
@@ -405,7 +405,7 @@ def _count(module: ir.Module, name: str) -> int:
 
 
 def _calls_python(module: ir.Module) -> bool:
-    """Whether a program calls functions of Python's; refuses what ends the process in XLA, which JAX never makes."""
+    """Whether a program calls Python functions. Refuses calls on which XLA aborts; JAX makes none of these."""
     calls: dict[str, set[str]] = {}
     targets: set[str] = set()
 

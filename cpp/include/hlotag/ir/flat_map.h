@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hash map by MLIR handle or number, for loops over all operations of a large module.
+// How are values looked up by MLIR handle or number, in loops over all operations of a module?
 //
 // No allocation per entry, no erasure. Entries are in insertion order and close keys have close
 // slots, so a loop over a module accesses the table in order. std::unordered_map misses the cache

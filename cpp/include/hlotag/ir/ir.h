@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All of the IR layer, for passes.
+// What does a pass include to read and change IR? This header includes the whole room.
 #pragma once
 
 #include "hlotag/ir/attributes.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Views of operations, regions, blocks and values, and ranges over them. Read-only: every change
-// goes through Rewriter.
+// How are operations, regions, blocks and values read? Views cannot change them; Rewriter does.
 #pragma once
 
 #include "hlotag/ir/attributes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checks of `findWrong`, one file a subject.
+// How is each function in the table checked? One file a subject.
 #pragma once
 
 #include "hlotag/capi/table.h"
