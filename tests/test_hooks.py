@@ -82,13 +82,18 @@ def expected():
     return on
 
 
-def test_a_patch_made_after_ours_outlives_it(other):
-    on = expected()
+def patch_over_ours(other):
+    """Patches while hlotag is on, and turns hlotag off."""
     hlotag.enable()
     tags()
     other.patch()
     hlotag.disable()
     hlo_stage._hooks.remove()
+
+
+def test_a_patch_made_after_ours_outlives_it(other):
+    on = expected()
+    patch_over_ours(other)
     assert vars(other.owner)[other.name] is other.patched
     calls = other.calls
     off = tags()
@@ -102,11 +107,7 @@ def test_a_patch_made_after_ours_outlives_it(other):
 
 def test_our_wrapper_put_back_while_we_are_off_is_passed_through(other):
     on = expected()
-    hlotag.enable()
-    tags()
-    other.patch()
-    hlotag.disable()
-    hlo_stage._hooks.remove()
+    patch_over_ours(other)
     other.restore()
     assert tags() != on
     for _ in range(2):

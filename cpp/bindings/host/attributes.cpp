@@ -14,13 +14,6 @@ nb::object contextOf(MlirContext context) {
   return pointerOf<MlirContext>(present).ptr == context.ptr ? present : view(context);
 }
 
-template <class T> nb::list listOf(intptr_t count, const T *handles) {
-  nb::list list;
-  for (intptr_t i = 0; i < count; ++i)
-    list.append(session().object(handles[i]));
-  return list;
-}
-
 template <class T> bool isA(T handle, const nb::object &Class) {
   return nb::isinstance(session().object(handle), Class);
 }

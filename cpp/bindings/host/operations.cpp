@@ -20,13 +20,6 @@ Session &session() { return Session::current(); }
 
 intptr_t count(nb::handle sequence) { return intptr_t(nb::len(sequence)); }
 
-template <class T> nb::list listOf(intptr_t count, const T *handles) {
-  nb::list list;
-  for (intptr_t i = 0; i < count; ++i)
-    list.append(session().object(handles[i]));
-  return list;
-}
-
 nb::object insertionPoint(const char *kind, nb::object at) {
   return classes().InsertionPoint.attr(kind)(at);
 }

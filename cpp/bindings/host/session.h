@@ -172,6 +172,14 @@ private:
   MlirRegion detachedRegion_{nullptr};
 };
 
+/// Returns the Python objects of an array of handles.
+template <class T> nb::list listOf(intptr_t count, const T *handles) {
+  nb::list list;
+  for (intptr_t i = 0; i < count; ++i)
+    list.append(Session::current().object(handles[i]));
+  return list;
+}
+
 /// Sends MLIR's errors to the diagnostic handlers, in order with other diagnostics, instead of into
 /// the exceptions of the bindings.
 class ErrorsAreEmitted {

@@ -36,16 +36,16 @@ class Patch:
       owner: the object with the attribute.
       name: the attribute, a function.
       parameters: the first parameters of the function, on which the replacement relies, as text of a `def`.
-      wrap: a function from the original to its replacement.
+      replacement: called with the original and the arguments of the call.
 
     Raises:
       IncompatibleJaxlibError: this JAX has no such attribute, or its function has other parameters.
     """
 
-    def __init__(self, owner: Any, name: str, parameters: str, wrap: Callable[..., Any]):
+    def __init__(self, owner: Any, name: str, parameters: str, replacement: Callable[..., Any]):
         with explained():
             _check_parameters(getattr(owner, name), parameters.split(", "))
-        self._owner, self._name, self._wrap = owner, name, wrap
+        self._owner, self._name, self._replacement = owner, name, replacement
         self._switch = _core.Switch()
         self._untouched = self._there()
         self._is_inherited = False
@@ -82,11 +82,11 @@ class Patch:
         return vars(self._owner).get(self._name)
 
     def _wrapped(self, original: Any, switch: Any) -> Any:
-        replacement = self._wrap(original)
+        replacement = self._replacement
 
         @functools.wraps(original)
         def switched(*args: Any, **kwargs: Any) -> Any:
-            return replacement(*args, **kwargs) if switch.is_on else original(*args, **kwargs)
+            return replacement(original, *args, **kwargs) if switch.is_on else original(*args, **kwargs)
 
         return switched
 
@@ -107,10 +107,10 @@ def _check_parameters(function: Any, expected: list[str]) -> None:
 
 
 class _SwitchingPatch(Patch):
-    """A patch whose wrapper, `wrap(original, switch)`, reads the switch itself, for speed."""
+    """A patch whose wrapper, `replacement(original, switch)`, reads the switch itself, for speed."""
 
     def _wrapped(self, original: Any, switch: Any) -> Any:
-        return self._wrap(original, switch)
+        return self._replacement(original, switch)
 
 
 def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -> tuple[Patch, ...]:
@@ -124,7 +124,7 @@ def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -
       wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold an unwrapped `primitive.bind`.
     """
     return (
-        Patch(VALUE_TAG, "bind", "*args", lambda original: original),
+        Patch(VALUE_TAG, "bind", "*args", lambda original, *args, **params: original(*args, **params)),
         _SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap_bind, owner=Primitive)),
         _SwitchingPatch(Primitive, "bind_with_trace", "self, trace, args, avals, params", partial(wrap_held, owner=Primitive)),
     )
@@ -136,15 +136,7 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
     JAX drops keys with the value None, so that the tag of an enclosing loop or call would apply to the block. It also compares
     values with `==`, for which True, 1 and 1.0 are equal.
     """
-
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def filter_nones(metadata: dict[str, Any]) -> dict[str, Any]:
-            return original(metadata_of(metadata))
-
-        return filter_nones
-
-    return Patch(xla_metadata_lib, "filter_nones", "d", wrap)
+    return Patch(xla_metadata_lib, "filter_nones", "d", lambda original, metadata: original(metadata_of(metadata)))
 
 
 def equation_patch(wrap: Callable[..., Any]) -> Patch:
@@ -173,32 +165,21 @@ def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
     `on_value(value, metadata)` returns whether it handled the tag; otherwise JAX's primitive runs.
     """
 
-    def wrap(original: Callable) -> Callable:
-        def bind_with_trace(trace, args, avals, params, /):
-            with core.set_current_trace(trace):
-                taken = on_value(args[0], dict(params["xla_metadata_kvs"]))
-            return args[0] if taken else original(trace, args, avals, params)
+    def bind_with_trace(original, trace, args, avals, params, /):
+        with core.set_current_trace(trace):
+            taken = on_value(args[0], dict(params["xla_metadata_kvs"]))
+        return args[0] if taken else original(trace, args, avals, params)
 
-        return bind_with_trace
-
-    return Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", wrap)
+    return Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", bind_with_trace)
 
 
 def lowering_patch(lower: Callable[..., Any]) -> Patch:
     """Routes JAX's lowering of a whole jaxpr to a module through `lower(original, module_name, jaxpr, *args, **kwargs)`.
 
     JAX caches, prints, exports and compiles the result of `lower_jaxpr_to_module`, and has no public hook there. 0.12 also passes
-    `out_avals`; further arguments are passed through.
+    `out_avals`.
     """
-
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def lower_jaxpr_to_module(module_name, jaxpr, *args, **kwargs):
-            return lower(original, module_name, jaxpr, *args, **kwargs)
-
-        return lower_jaxpr_to_module
-
-    return Patch(mlir, "lower_jaxpr_to_module", "module_name, jaxpr", wrap)
+    return Patch(mlir, "lower_jaxpr_to_module", "module_name, jaxpr", lower)
 
 
 def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
@@ -208,14 +189,11 @@ def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
     Lowering rules of other libraries call the function by its public name.
     """
 
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def jaxpr_subcomp(context, jaxpr, *args, **kwargs):
-            return original(context, view(jaxpr), *args, **kwargs)
+    def jaxpr_subcomp(original, context, jaxpr, *args, **kwargs):
+        return original(context, view(jaxpr), *args, **kwargs)
 
-        return jaxpr_subcomp
-
-    return Patch(mlir, "jaxpr_subcomp", "ctx, jaxpr", wrap), Patch(public_mlir, "jaxpr_subcomp", "ctx, jaxpr", wrap)
+    first, second = (Patch(owner, "jaxpr_subcomp", "ctx, jaxpr", jaxpr_subcomp) for owner in (mlir, public_mlir))
+    return first, second
 
 
 def scope_patch(text_of: Callable[[str], str]) -> Patch:
@@ -225,13 +203,9 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
     like a transformation.
     """
 
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def wrap_names(self, names: list[str]) -> None:
-            text = text_of(self.name)
-            original(self if text is self.name else self._replace(name=text), names)
-
-        return wrap_names
+    def wrap(original: Callable, self: Any, names: list[str]) -> None:
+        text = text_of(self.name)
+        original(self if text is self.name else self._replace(name=text), names)
 
     return Patch(Scope, "wrap", "self, stack", wrap)
 
@@ -242,16 +216,12 @@ def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -
     `Exported.serialize(vjp_order=...)` traces and lowers the gradient when it is called, not when the export is made.
     """
 
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def export_lowered(*args, **kwargs):
-            exported = original(*args, **kwargs)
-            make = exported._get_vjp
-            return exported if make is None else dataclasses.replace(exported, _get_vjp=keep(make))
+    def export_lowered(original, *args, **kwargs):
+        exported = original(*args, **kwargs)
+        make = exported._get_vjp
+        return exported if make is None else dataclasses.replace(exported, _get_vjp=keep(make))
 
-        return export_lowered
-
-    return Patch(_export, "_export_lowered", "lowered", wrap)
+    return Patch(_export, "_export_lowered", "lowered", export_lowered)
 
 
 def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
@@ -260,17 +230,13 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
     The result of `jit(f).trace(...)` may be lowered later, in another stage. No public hook knows when it was traced.
     """
 
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, *args, **kwargs)
-            if type(self) is stages.Traced:
-                object.__setattr__(self, "__class__", _KeptTraced)
-                object.__setattr__(self, "_hlotag_lower", keep(stages.Traced.lower))
+    def init(original: Callable, self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if type(self) is stages.Traced:
+            object.__setattr__(self, "__class__", _KeptTraced)
+            object.__setattr__(self, "_hlotag_lower", keep(stages.Traced.lower))
 
-        return init
-
-    return Patch(stages.Traced, "__init__", "self", wrap)
+    return Patch(stages.Traced, "__init__", "self", init)
 
 
 class _KeptTraced(stages.Traced):
@@ -288,15 +254,7 @@ def compile_patch(compile_module: Callable[..., Any]) -> Patch:
     JAX calls `backend_compile_and_load` if neither of its caches has the executable. Changes made here are not in the keys of
     these caches. No public hook lies between.
     """
-
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def backend_compile_and_load(backend, module, *args, **kwargs):
-            return compile_module(original, backend, module, *args, **kwargs)
-
-        return backend_compile_and_load
-
-    return Patch(compiler, "backend_compile_and_load", "backend, module", wrap)
+    return Patch(compiler, "backend_compile_and_load", "backend, module", compile_module)
 
 
 def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
@@ -305,11 +263,7 @@ def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
     JAX's own hook, `cache_key.custom_hook`, does not get the module.
     """
 
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def get(module, *args, **kwargs):
-            return original(module, *args, **kwargs) + suffix_of(module)
+    def get(original, module, *args, **kwargs):
+        return original(module, *args, **kwargs) + suffix_of(module)
 
-        return get
-
-    return Patch(cache_key, "get", "module", wrap)
+    return Patch(cache_key, "get", "module", get)

@@ -59,23 +59,17 @@ def identities_of_lowering() -> Iterator[None]:
 def identity_patches() -> tuple[Patch, ...]:
     """Patches that give new traces of a bind's rules its identity, and functions that it runs (`shard_map`) new ones."""
 
-    def keep(original: Callable) -> Callable:
-        def set_name_stack(name_stack: NameStack) -> Any:
-            return original(keep_identity(name_stack))
+    def set_name_stack(original: Callable, name_stack: NameStack) -> Any:
+        return original(keep_identity(name_stack))
 
-        return set_name_stack
-
-    def free(original: Callable) -> Callable:
-        def bind(self: Any, *args: Any, subfuns: tuple[Callable, ...], **params: Any) -> Any:
-            if not is_identified():
-                subfuns = tuple(_freed(function) for function in subfuns)
-            return original(self, *args, subfuns=subfuns, **params)
-
-        return bind
+    def bind(original: Callable, self: Any, *args: Any, subfuns: tuple[Callable, ...], **params: Any) -> Any:
+        if not is_identified():
+            subfuns = tuple(_freed(function) for function in subfuns)
+        return original(self, *args, subfuns=subfuns, **params)
 
     return (
-        Patch(source_info_util, "set_name_stack", "name_stack", keep),
-        Patch(ShardMapPrimitive, "bind", "self, *args", free),
+        Patch(source_info_util, "set_name_stack", "name_stack", set_name_stack),
+        Patch(ShardMapPrimitive, "bind", "self, *args", bind),
     )
 
 

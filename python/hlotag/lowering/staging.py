@@ -307,9 +307,8 @@ def _as_of_now(later: Callable) -> Callable:
 
 def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Converts the metadata of JAX's own block to that of hlotag's blocks, if the stage is on."""
-    for (
-        value
-    ) in metadata.values():  # JAX also calls this for each equation that it evaluates, with metadata that is text already.
+    # JAX also calls this for each equation that it evaluates, with metadata that is text already.
+    for value in metadata.values():
         if type(value) is not str:
             break
     else:
