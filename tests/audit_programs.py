@@ -136,6 +136,28 @@ def turned(x, w, b):
     return jax.grad(lambda row: lax.switch((row[0] > 0).astype(int), branches, row).sum())(x[1])
 
 
+def counted(x, w, b):
+    """Running sums under no name of their own, carried by a bitcast beside the broadcast that wraps negative indices."""
+    return w[jnp.cumsum(b > 0)] + x[jnp.cumsum(b[::-1].astype(jnp.int32))].sum()
+
+
+def halved(x, w, b):
+    """Divisions by powers of two, which become shifts by another constant."""
+    index = jnp.argsort(b)
+    return index // 4, index % 2, b[index // 2]
+
+
+def placed(x, w, b):
+    """A reshape under the name of what is converted before it."""
+
+    def step(carry, _):
+        state, i = carry
+        at = jnp.argmax(x[:, i])
+        return (state.at[:, i + 1].set(at), i + 1), None
+
+    return lax.scan(step, (jnp.zeros((3, 6), jnp.int32).at[:, 0].set(1), 0), None, length=4)
+
+
 def programs() -> dict[str, Any]:
     names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
     scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
@@ -144,7 +166,7 @@ def programs() -> dict[str, Any]:
         function.__name__: function
         for function in (
             *(solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise, waves, heads, masked),
-            *(twice, diagonal, turned),
+            *(twice, diagonal, turned, counted, halved, placed),
         )
     }
     return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}

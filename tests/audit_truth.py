@@ -77,11 +77,13 @@ class Case:
         lowered: with the tags.
         names: of the operations.
         tags: the value of the key `t`, by operation.
+        resizing: the operations with more elements than their operand, or fewer.
     """
 
     lowered: Any
     names: list[str]
     tags: dict[int, str]
+    resizing: set[int]
 
 
 def make(function: Any, args: tuple, seed: int, share: float = 0.7) -> Case:
@@ -93,7 +95,15 @@ def make(function: Any, args: tuple, seed: int, share: float = 0.7) -> Case:
         tags = {n: chance.choice(VALUES) for n in range(len(found)) if chance.random() < share}
         for number, value in tags.items():
             set_entries(found[number], {"t": value})
-    return Case(_compat.lowered_with(lowered, module), [operation.name for operation in found], tags)
+        resizing = {
+            n for n, operation in enumerate(found) if len({size(v) for v in (*operation.operands, *operation.results)}) > 1
+        }
+    return Case(_compat.lowered_with(lowered, module), [operation.name for operation in found], tags, resizing)
+
+
+def size(value: ir.Value) -> int:
+    """The number of elements of a tensor; dynamic dimensions count as negative ones."""
+    return prod(ir.RankedTensorType(value.type).shape) if isinstance(value.type, ir.RankedTensorType) else 1
 
 
 def copy_of(lowered: Any) -> ir.Module:
@@ -311,16 +321,15 @@ class Truth:
 
     def _owners(self) -> dict[str, set[int]]:
         """By instruction of the last module, the operations that it computes."""
-        names = self._case.names
         result: dict[str, set[int]] = {}
         for name, instruction in self._last.instructions.items():
             named = self._last.named[name]
-            by_name = {n for n in named if computes(names[n], instruction.opcode)}
-            by_name = by_name or {n for n in named[:1] if rewritten(names[n], instruction.opcode)}
+            by_name = {n for n in named if self._computes(n, instruction.opcode)}
+            by_name = by_name or {n for n in named[:1] if rewritten(self._case.names[n], instruction.opcode)}
             if instruction.opcode in RELABELLED and named and named[0] not in by_name:
                 by_name = set()  # It carries what the first of merged operations computes.
             # Where name and entry differ, one of them was taken from elsewhere.
-            by_entry = {n for n in self._last.borne[name] if computes(names[n], instruction.opcode)}
+            by_entry = {n for n in self._last.borne[name] if self._computes(n, instruction.opcode)}
             is_combined = instruction.opcode.startswith("all-") and len(by_entry) > 1  # It has the entries of all.
             result[name] = by_name | by_entry if is_combined else by_name or by_entry
         for name, number in self._made.items():
@@ -329,6 +338,13 @@ class Truth:
         for name, numbers in self._merged.items():
             result[name] = result.get(name, set()) | numbers
         return {name: owners for name, owners in result.items() if owners}
+
+    def _computes(self, number: int, opcode: str) -> bool:
+        """Whether an instruction may compute an operation: a change of shape has as many elements as its operand."""
+        is_resized = opcode in RELABELLED and number in self._case.resizing
+        return computes(self._case.names[number], opcode) and not (
+            is_resized and self._case.names[number] == "stablehlo.broadcast_in_dim"
+        )
 
     def _renamed(self) -> dict[str, int]:
         """Instructions that replaced another of the same opcode under another name, or none: pass by pass."""

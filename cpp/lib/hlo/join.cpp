@@ -186,8 +186,10 @@ private:
     if (kind.isCombinable && facts.ids.size() > 1) // It takes what all of them take.
       return;
     for (int64_t number : operations_.select(facts.ids, opcode(user))) {
-      // The reduction that a contraction became takes what that computes.
-      if (kind.isHeavy && kind.heavy != operations_.kind(number).heavy)
+      // What an operation was rewritten to has operands of its own: the reduction that a
+      // contraction became takes what that computes, the shift that a division became another
+      // constant.
+      if (isRewritten(user, number))
         continue;
       Ids operands = operations_.operands(number);
       if (operands.size() != module_.instructions[user].operands.size())
@@ -197,6 +199,11 @@ private:
       if (operands[position] != kNone)
         unique_.add(wanted, operands[position]);
     }
+  }
+
+  bool isRewritten(size_t i, int64_t number) const {
+    const Kinds::Kind &kind = module_.kind(i), &own = operations_.kind(number);
+    return kind.isHeavy ? kind.heavy != own.heavy : !kind.isMove && opcode(i) != own.opcode;
   }
 
   /// Whether sizes say that XLA swapped the operands of a contraction.

@@ -54,7 +54,8 @@ public:
   bool becomes(int64_t number, size_t opcode) {
     const Kinds::Kind &kind = kinds_[opcode];
     return kinds_.mayBe(kindOfName_[at(number).name], opcode) &&
-           !(kind.isHeavy && kind.heavy != this->kind(number).heavy && reducesNothing(number));
+           !(kind.isHeavy && kind.heavy != this->kind(number).heavy && reducesNothing(number)) &&
+           !(kind.isReshaped && relabels(number) && changesSize(number));
   }
 
   /// Returns the operations among `numbers` that become `opcode`.
@@ -82,15 +83,14 @@ public:
     return isAlike ? found : kNone;
   }
 
-  /// Returns the users that only rename the dimensions of the value.
+  /// Returns the operations that only rename the dimensions of the value, moved before or not.
   const Ids &relabellings(int64_t number) {
     if (relabellings_.empty()) {
       relabellings_.resize(size());
       for (size_t user = 0; user < size(); ++user)
         if (relabels(int64_t(user)))
-          for (int64_t operand : operands(int64_t(user)))
-            if (operand != kNone)
-              relabellings_.at(size_t(operand)).push_back(int64_t(user));
+          for (int64_t operand : moved(int64_t(user)))
+            relabellings_.at(size_t(operand)).push_back(int64_t(user));
     }
     return relabellings_.at(size_t(number));
   }
@@ -98,10 +98,10 @@ public:
   /// Returns the operation that becomes `opcode`: this one, or the one whose result it only moves,
   /// through any number of moves.
   int64_t source(int64_t number, size_t opcode) {
-    for (int step = 0; step < 16; ++step) {
+    for (int step = 0; step < kMaxMoves; ++step) {
       if (number == kNone || becomes(number, opcode))
         return number;
-      if (!kinds_[kind(number).opcode].isMove && !reducesNothing(number))
+      if (!moves(number) && !reducesNothing(number))
         return kNone;
       const Ids &operands = this->operands(number);
       number = operands.empty() ? kNone : operands[0];
@@ -110,15 +110,35 @@ public:
   }
 
 private:
+  static constexpr int kMaxMoves = 16; // The longest chain of moves that is followed.
+
   const Program::Operation &at(int64_t number) const {
     return program_.operations.at(size_t(number));
   }
 
+  bool moves(int64_t number) const { return kinds_[kind(number).opcode].isMove; }
+
+  /// Returns the operations whose values an operation moves, the nearest first.
+  Ids moved(int64_t number) const {
+    Ids found;
+    for (int step = 0; step < kMaxMoves && moves(number) && hasKnownOperand(number); ++step)
+      found.push_back(number = operands(number)[0]);
+    return found;
+  }
+
   /// Returns whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
   bool reducesNothing(int64_t number) const {
-    if (kind(number).heavy != "reduce" || operands(number).empty() || operands(number)[0] == kNone)
-      return false;
-    return numElements(dimensions(operands(number)[0])) == numElements(dimensions(number));
+    return kind(number).heavy == "reduce" && hasKnownOperand(number) && !changesSize(number);
+  }
+
+  bool hasKnownOperand(int64_t number) const {
+    return !operands(number).empty() && operands(number)[0] != kNone;
+  }
+
+  /// Returns whether an operation is known to have more elements than its operand, or fewer.
+  bool changesSize(int64_t number) const {
+    return hasKnownOperand(number) &&
+           numElements(dimensions(operands(number)[0])) != numElements(dimensions(number));
   }
 
   const Program &program_;
