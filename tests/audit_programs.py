@@ -158,6 +158,14 @@ def placed(x, w, b):
     return lax.scan(step, (jnp.zeros((3, 6), jnp.int32).at[:, 0].set(1), 0), None, length=4)
 
 
+bounded = jax.jit(lambda i: jnp.maximum(i * 2, 1) + i)
+
+
+def shared(x, w, b):
+    """Running sums under no name of their own, which only a function with several calls uses."""
+    return bounded(jnp.cumsum(b > 0)), bounded(jnp.cumsum(b < 0))
+
+
 def programs() -> dict[str, Any]:
     names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
     scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
@@ -166,7 +174,7 @@ def programs() -> dict[str, Any]:
         function.__name__: function
         for function in (
             *(solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise, waves, heads, masked),
-            *(twice, diagonal, turned, counted, halved, placed),
+            *(twice, diagonal, turned, counted, halved, placed, shared),
         )
     }
     return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}

@@ -36,6 +36,13 @@ std::vector<DataFlow::Definition> DataFlow::results() const {
   return found;
 }
 
+std::optional<size_t> DataFlow::callee(size_t op) const {
+  const size_t *function = callees_.find(operations_[op + 1].op.opaque());
+  if (!function)
+    return {};
+  return *numbers_.find(calls_.functions()[*function].op.opaque());
+}
+
 DataFlow::Computation DataFlow::computation(size_t number,
                                             const std::vector<size_t> &values) const {
   auto [op, name, numNested, hasRegions] = operations_[number + 1];
@@ -101,9 +108,12 @@ DataFlow::Definition DataFlow::definition(Value value) const {
       break;
     value = from;
   }
-  Operation op = value.definingOp();
-  bool isMade = op && op.name() != ids_.funcCall;
-  return {value, isMade ? std::optional(*numbers_.find(op.opaque())) : std::nullopt};
+  auto numberOf = [&](Operation op) { return std::optional(*numbers_.find(op.opaque())); };
+  if (Operation op = value.definingOp())
+    return {value, op.name() != ids_.funcCall ? numberOf(op) : std::nullopt, {}};
+  Operation parent = value.ownerBlock().parentOp();
+  bool isFunction = functions_.find(parent.opaque());
+  return {value, {}, isFunction ? numberOf(parent) : std::nullopt};
 }
 
 Value DataFlow::source(Value value) const {

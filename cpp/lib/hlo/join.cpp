@@ -18,14 +18,16 @@ constexpr std::string_view kContraction = "contraction";
 
 class Join {
 public:
-  Join(const Module &module, Kinds &kinds, const Program &program)
-      : module_(module), operations_(program, kinds), unique_(program.operations.size()),
-        facts_(module.instructions.size()), order_(module.usersFirst()) {}
+  Join(const Module &module, Kinds &kinds, const Program &program,
+       const std::vector<NumberedName> &names)
+      : module_(module), names_(names), operations_(program, kinds),
+        unique_(program.operations.size()), facts_(module.instructions.size()),
+        order_(module.usersFirst()) {}
 
-  std::vector<Ids> run(const std::vector<NumberedName> &names) {
+  std::vector<Ids> run() {
     for (size_t i : order_) {
-      facts_[i].ids = byName(i, names.at(i));
-      bool hasAllNames = names[i].isCombined && module_.kind(i).isCombinable;
+      facts_[i].ids = byName(i, names_.at(i));
+      bool hasAllNames = names_[i].isCombined && module_.kind(i).isCombinable;
       facts_[i].isUnsure = !hasAllNames && (isCombined(i) || !isEnough(i));
     }
     findUsers();
@@ -191,7 +193,7 @@ private:
       // constant.
       if (isRewritten(user, number))
         continue;
-      Ids operands = operations_.operands(number);
+      Ids operands = operations_.operands(number, names_[user].callers);
       if (operands.size() != module_.instructions[user].operands.size())
         continue;
       if (kind.heavy == kContraction && areSwapped(user, operands))
@@ -529,6 +531,7 @@ private:
   }
 
   const Module &module_;
+  const std::vector<NumberedName> &names_;
   Operations operations_;
   Unique unique_;
   std::vector<Facts> facts_;
@@ -559,7 +562,7 @@ std::vector<NumberedName> readNames(const Module &module, const Program &program
 
 std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program,
                       const std::vector<NumberedName> &names) {
-  return Join(module, kinds, program).run(names);
+  return Join(module, kinds, program, names).run();
 }
 
 void addEqual(std::vector<Ids> &ids, const Program &program) {

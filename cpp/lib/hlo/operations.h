@@ -45,6 +45,15 @@ public:
   size_t size() const { return program_.operations.size(); }
   const Ids &results() const { return program_.results; }
   const Ids &operands(int64_t number) const { return at(number).operands; }
+  /// Returns the operands of an operation that was inlined from `calls`: of the arguments of a
+  /// function with several calls, what its call gives.
+  Ids operands(int64_t number, const Ids &calls) const {
+    Ids found = operands(number);
+    for (size_t i = 0; i < found.size(); ++i)
+      if (found[i] == kNone)
+        found[i] = given(at(number).arguments, i, calls);
+    return found;
+  }
   const Entries &entries(int64_t number) const { return program_.entries[at(number).entries]; }
   const Ids &dimensions(int64_t number) const { return program_.dimensions[at(number).dimensions]; }
   const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
@@ -114,6 +123,25 @@ private:
 
   const Program::Operation &at(int64_t number) const {
     return program_.operations.at(size_t(number));
+  }
+
+  /// Returns the operation that computes the argument at a position of `arguments`.
+  int64_t given(const std::vector<Program::Argument> &arguments, size_t position,
+                const Ids &calls) const {
+    const std::vector<Program::Argument> *of = &arguments;
+    for (size_t hop = 0; hop <= calls.size() && position < of->size(); ++hop) {
+      auto [function, number] = (*of)[position];
+      auto call = std::find_if(calls.begin(), calls.end(), [&, callee = function](int64_t call) {
+        return callee != kNone && at(call).callee == callee;
+      });
+      if (call == calls.end() || number >= operands(*call).size())
+        break;
+      if (int64_t made = operands(*call)[number]; made != kNone)
+        return made;
+      of = &at(*call).arguments;
+      position = number;
+    }
+    return kNone;
   }
 
   bool moves(int64_t number) const { return kinds_[kind(number).opcode].isMove; }

@@ -49,12 +49,24 @@ ir::Attribute typeOf(ir::Operation op) {
   return results.empty() ? ir::Attribute() : capi::fn().mlirTypeAttrGet(results[0].type());
 }
 
+int64_t numberOf(std::optional<size_t> op) { return op ? int64_t(*op) : kNone; }
+
 Ids numbersOf(const std::vector<analysis::DataFlow::Definition> &definitions) {
   Ids numbers;
   numbers.reserve(definitions.size());
   for (const analysis::DataFlow::Definition &made : definitions)
-    numbers.push_back(made.op ? int64_t(*made.op) : kNone);
+    numbers.push_back(numberOf(made.op));
   return numbers;
+}
+
+/// Returns, for each operand, the argument of a function that it is, if it is one.
+std::vector<Program::Argument>
+argumentsOf(const std::vector<analysis::DataFlow::Definition> &definitions) {
+  std::vector<Program::Argument> arguments(definitions.size());
+  for (size_t i = 0; i < definitions.size(); ++i)
+    if (definitions[i].function)
+      arguments[i] = {int64_t(*definitions[i].function), size_t(definitions[i].value.number())};
+  return arguments;
 }
 
 } // namespace
@@ -107,7 +119,9 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
                                   *place,
                                   values[i],
                                   parents[i],
-                                  {}});
+                                  {},
+                                  argumentsOf(flow.operands(i)),
+                                  numberOf(flow.callee(i))});
   }
   program.results = numbersOf(flow.results());
   ir::Rewriter rewriter(operations[0].op.context());

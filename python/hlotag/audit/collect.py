@@ -353,7 +353,7 @@ def _placed(op: Op, instructions: Sequence[Instruction], around: Mapping[int, st
 
 def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
     named = _named(module, read)
-    found = sources(module, read.origins.program, (read.origins.ids_of(i.op_name) for i in module.instructions()))
+    found = sources(module, read.origins.program, (read.origins.ids_and_calls(i.op_name) for i in module.instructions()))
     # A call that XLA inlined is joined to nothing; a call that is left is itself, whatever its callee computes.
     joined = {i: (named[i] if _is_call(i, named, read) else _known(numbers, read) or named[i]) for i, numbers in found.items()}
     callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}

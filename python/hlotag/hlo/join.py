@@ -38,7 +38,7 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
     Args:
       module: as for `join`.
       program: the operations.
-      named: for each instruction, the operations that it is named after.
+      named: for each instruction, the operations that it is named after, and the calls that it was inlined from.
 
     Returns:
       The numbers of each instruction, as for `join`.

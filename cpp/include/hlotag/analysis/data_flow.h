@@ -18,7 +18,8 @@ class DataFlow {
 public:
   struct Definition {
     ir::Value value;
-    std::optional<size_t> op; ///< the operation with this result; none for a block argument
+    std::optional<size_t> op;       ///< the operation with this result; none for a block argument
+    std::optional<size_t> function; ///< the function with this argument, if any
   };
 
   /// Numbers all operations but the first, which is the module, from 0.
@@ -27,6 +28,8 @@ public:
   size_t size() const { return operands_.size(); }
   /// Definitions of the operands. The argument of a function with one call is that call's operand.
   const std::vector<Definition> &operands(size_t op) const { return operands_[op]; }
+  /// The function that a `func.call` calls; none for other operations.
+  std::optional<size_t> callee(size_t op) const;
   /// Definitions of the results of `main`.
   std::vector<Definition> results() const;
   /// Value numbers, by operation: operations that compute the same from the same operands share

@@ -22,6 +22,10 @@ Entries textEntries(ir::Attribute attribute);
 bool anyEntries(ir::Operation module, const std::function<bool(const Entries &)> &accepts);
 
 struct Program {
+  struct Argument {
+    int64_t function = kNone;
+    size_t number = 0;
+  };
   struct Operation {
     size_t name, entries, dimensions; // In the tables below.
     Ids operands; // Operations that compute the operands; `kNone` for arguments of the program and
@@ -30,6 +34,8 @@ struct Program {
     size_t value; // Equal if the operations compute the same from the same operands.
     int64_t parent; // The operation that holds it in a region; `kNone` for functions.
     Ids helpers;    // Earlier operations with this number in their names.
+    std::vector<Argument> arguments; // Of functions with several calls: those that are operands.
+    int64_t callee = kNone;          // The function that a call calls.
   };
 
   Program() = default;
