@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hlotag.audit import cost
 from hlotag.audit.cse import Eliminated
 from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
@@ -282,7 +283,12 @@ class _View:
         return instruction.opcode in ("bitcast", "copy") and bool(named) and number not in named
 
     def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
-        """Whether it has the tag of the product that it is named after: XLA gives it to the changes of shape around that."""
+        """Whether it has the tag of the product that it is named after: XLA gives it to the changes of shape around that.
+
+        With the shape of the operation's own result it has the operation's tag.
+        """
+        if cost.shape_of(self._ops[number]) == instruction.dimensions:
+            return False
         named = self._named[instruction]
         products = [n for n in named if opcode_of(self._ops[n].name) == "dot"] if self._is_anothers(instruction, number) else []
         return any((key, value) in self._tags.get(n, ()) for n in products)

@@ -7,8 +7,10 @@ import re
 from math import prod
 from typing import Any
 
+from hlotag.audit.model import Op
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 
+_SHAPE = re.compile(r"\[([\d,]*)\]")
 _BITS = re.compile(r"\d+")
 # Element types as XLA and JAX print them, where MLIR's differ.
 _NAMES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}
@@ -33,6 +35,19 @@ def of_operation(operation: Any) -> dict[str, Any]:
         "flops": _flops(operation, [shape for _, shape in operands], shape),
         "bytes": sum(_size(name, shape) for name, shape in (*operands, *results)),
     }
+
+
+def shape_of(op: Op) -> tuple[int, ...] | None:
+    """The dimensions of an operation's first result.
+
+    Args:
+        op: The operation.
+
+    Returns:
+        The dimensions; None if they are not known.
+    """
+    found = _SHAPE.search(op.type)
+    return tuple(map(int, _BITS.findall(found[1]))) if found else None
 
 
 def in_words(flops: int, size: int) -> str:

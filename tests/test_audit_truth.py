@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit says became of tags is what became of them (`audit_truth.py`)."""
+
+from __future__ import annotations
+
+import pytest
+
+import audit_programs
+import audit_truth
+from hlotag.audit import TagState, collect
+from programs import B, W, X
+
+
+@pytest.mark.parametrize(("seed", "share"), [(0, 0.7), (1, 1.0)])
+@pytest.mark.parametrize("name", list(audit_programs.programs()))
+def test_states_are_the_true_ones(name, seed, share):
+    case = audit_truth.make(*audit_programs.programs()[name], seed, share)
+    truth = audit_truth.Truth(case)
+    assert audit_truth.differences(case, truth) == []
+    assert audit_truth.differences_with_both_stages(case, truth) == []
+
+
+@pytest.mark.parametrize("name", ["mlp", "turned", "heads", "twice"])
+def test_the_pass_that_lost_a_tag_is_the_true_one(name):
+    case = audit_truth.make(*audit_programs.programs()[name], 0)
+    truth = audit_truth.Truth(case)
+    found = {tag.op.id: tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).tags if tag.state.needs_attention}
+    assert found and found == {number: truth.lost_by(number) for number in found}
+
+
+def test_a_large_module_names_passes_when_asked(monkeypatch):
+    monkeypatch.setattr(collect, "_SMALL", 0)
+    case = audit_truth.make(*audit_programs.programs()["heads"], 0)
+    assert {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).lost} == {""}
+    assert "" not in {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}
+
+
+def test_what_relabels_a_value_and_is_named_after_another_has_lost_nothing():
+    case = audit_truth.make(audit_programs.curvature, (X, W, B), 0)
+    truth = audit_truth.Truth(case)
+    lost = [tag.op.id for tag in collect.audit_lowered(case.lowered).lost if tag.key == "t"]
+    assert [number for number in lost if truth.state(number) != TagState.LOST] == []
