@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from hlotag.host.library import find_host
 
 pytestmark = pytest.mark.slow
 
+SHT_PROGBITS, SHT_SYMTAB, SHT_DYNSYM = 1, 2, 11  # From <elf.h>.
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 FUNCTIONS = Path(__file__).parents[1] / "cpp" / "include" / "hlotag" / "capi" / "functions.def"
@@ -261,8 +263,8 @@ def own_jaxlib(tmp_path: Path) -> tuple[Path, Path]:
     return copy.parent, copy / library.name
 
 
-def warnings_of_the_second_host(run_python: RunPython, site: Path, library: Path, first: str = "") -> list[list[str]]:
-    """Connects a new process with the jaxlib in `site`, after `first`; expects the second host, and gives what was warned."""
+def connect_to(run_python: RunPython, site: Path, library: Path, first: str = "") -> dict:
+    """Connects a new process with the jaxlib in `site`, after `first`; says which host did it, and what was warned about."""
     found = run_python(
         f"""
 import json, sys, warnings
@@ -279,9 +281,25 @@ assert host.library == {str(library)!r}
         HLOTAG_HOST="",
     )
     assert found.returncode == 0, found.stderr
-    answer = json.loads(found.stdout.splitlines()[-1])
-    assert answer["bindings"]
-    return answer["warnings"]
+    return json.loads(found.stdout.splitlines()[-1])
+
+
+def test_a_stripped_jaxlib_that_exports_the_functions_under_another_soname(
+    run_python: RunPython, own_jaxlib: tuple[Path, Path]
+) -> None:
+    site, library = own_jaxlib
+    # The full symbol table in place of the exported symbols.
+    content = bytearray(library.read_bytes())
+    (sections,), (size, count) = struct.unpack_from("<Q", content, 0x28), struct.unpack_from("<2H", content, 0x3A)
+    headers = {sections + i * size: struct.unpack_from("<I", content, sections + i * size + 4)[0] for i in range(count)}
+    assert {SHT_SYMTAB, SHT_DYNSYM} <= set(headers.values())
+    for at, kind in headers.items():
+        struct.pack_into("<I", content, at + 4, {SHT_SYMTAB: SHT_DYNSYM, SHT_DYNSYM: SHT_PROGBITS}.get(kind, kind))
+    soname = content.index(b"\0libjax_common.so\0")
+    content[soname + 1 : soname + 4] = b"abc"
+    library.unlink()
+    library.write_bytes(content)
+    assert connect_to(run_python, site, library) == {"bindings": False, "warnings": []}
 
 
 def test_a_stripped_jaxlib_is_used_through_its_bindings(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:
@@ -289,8 +307,9 @@ def test_a_stripped_jaxlib_is_used_through_its_bindings(run_python: RunPython, o
     stripped = library.with_suffix(".stripped")
     subprocess.run([requires.tool("strip", "binutils"), "--strip-all", str(library), "-o", str(stripped)], check=True)
     os.replace(stripped, library)
-    ((category, message),) = warnings_of_the_second_host(run_python, site, library)
-    assert category == "SlowHost"
+    found = connect_to(run_python, site, library)
+    ((category, message),) = found["warnings"]
+    assert found["bindings"] and category == "SlowHost"
     assert "has no symbol table (it was stripped)" in message
 
 
@@ -309,7 +328,9 @@ with open(host.library + ".new", "r+b") as file:
 os.replace(host.library + ".new", host.library)
 trial.run = lambda *args: None  # a trial in a new process says how the new library works, and not this one
 """
-    ((_, message),) = warnings_of_the_second_host(run_python, site, library, replace)
+    found = connect_to(run_python, site, library, replace)
+    ((_, message),) = found["warnings"]
+    assert found["bindings"]
     assert "(mlirOperationClone differs): it was replaced since; restart the process" in message
 
 
