@@ -104,7 +104,7 @@ DOCTORED = {
     ),
     "swapped functions": (
         "a, b = 'mlirLocationCallSiteGetCallee', 'mlirLocationCallSiteGetCaller'\noffsets.update({a: offsets[b], b: offsets[a]})",
-        "gave wrong answers: mlirLocationCallSiteGetCallee",
+        r"failed \(exit status 1\):\n    these functions gave wrong answers: mlirLocationCallSiteGetCallee",
     ),
     "wrong offset": ("offsets['mlirOperationGetName'] += 5", "a trial of its MLIR in a child process (crashed|failed)"),
     "offset of another": (
@@ -115,7 +115,10 @@ DOCTORED = {
     "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
     "stripped": ("cut('stripped.so', 1 << 16, sections=False)", r"stripped\.so: has no symbol table \(it was stripped\)"),
     "under another name": ("library.find_host = find_host; library._LIBRARIES = ('libnone.so',)", r"it has no libnone\.so"),
-    "split": ("offsets.clear()", f"lacks {len(_core.required_symbols())} functions of MLIR's C API"),
+    "split": (
+        "offsets.clear()",
+        rf"lacks {len(TYPES)} functions of MLIR's C API that hlotag calls:(\n    mlir\w+){{5}}\n    and {len(TYPES) - 5} more\n",
+    ),
     "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),
     "no child": ("trial.subprocess.run = fail_to_fork", "a trial in a child process could not be started: .*Resource"),
     "no interpreter": ("sys.executable = ''", "there is no Python interpreter"),

@@ -358,7 +358,7 @@ def test_probe_notices_a_wrong_function(host: Host) -> None:
 
 
 def test_probe_reports_a_crash(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
-    assert "crashed (SIGABRT)" in probe_with(monkeypatch, host, "import os; os.abort()")
+    assert "crashed (SIGABRT)\n  supported" in probe_with(monkeypatch, host, "import os; os.abort()")
 
 
 def test_probe_reports_a_wrong_answer(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:

@@ -21,6 +21,8 @@ from hlotag.host import library, trial
 from hlotag.host.cache import Cache
 from hlotag.host.library import Host, incompatible
 
+_MOST_NAMED = 5  # missing functions in a message; the error has them all
+
 _lock = threading.Lock()
 _ready = False
 
@@ -142,6 +144,7 @@ def _read_offsets(host: Host) -> dict[str, int]:
     missing = sorted(set(_core.required_symbols()) - offsets.keys())
     if missing:
         count = "1 function" if len(missing) == 1 else f"{len(missing)} functions"
-        reason = f"it lacks {count} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(missing)
+        named = missing if len(missing) <= _MOST_NAMED else [*missing[:_MOST_NAMED], f"and {len(missing) - _MOST_NAMED} more"]
+        reason = f"it lacks {count} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(named)
         raise incompatible(host, reason, missing)
     return offsets

@@ -6,6 +6,7 @@ It calls each function of the table, then runs passes on modules of an unregiste
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hlotag._compat.bindings import capsule
@@ -58,8 +59,16 @@ def main(job: dict[str, Any]) -> None:
             functions that call the Python bindings.
 
     Raises:
-        RuntimeError: An answer was wrong.
+        SystemExit: An answer was wrong.
     """
+    try:
+        _try(job)
+    except RuntimeError as error:
+        sys.exit(str(error))
+    print(SUCCESS, flush=True)
+
+
+def _try(job: dict[str, Any]) -> None:
     from jaxlib.mlir import ir
 
     from hlotag import _core
@@ -77,7 +86,6 @@ def main(job: dict[str, Any]) -> None:
         check_functions(_core, ir)
         _check_success(_core, ir)
         _check_failure(_core, ir)
-    print(SUCCESS, flush=True)
 
 
 def check_functions(core: Any, ir: Any) -> None:

@@ -61,11 +61,11 @@ def run(host: Host, offsets: dict[str, int] | None) -> None:
 def _problem(child: subprocess.CompletedProcess[str]) -> str | None:
     if child.returncode == 0 and child.stdout.strip().endswith(SUCCESS):
         return None
-    said = "\n    ".join((child.stdout + child.stderr).strip().splitlines()[-8:])
+    said = "".join(f"\n    {line}" for line in (child.stdout + child.stderr).strip().splitlines()[-8:])
     if child.returncode >= 0:
-        return f"failed (exit status {child.returncode}):\n    {said}"
+        return f"failed (exit status {child.returncode}){said and ':' + said}"
     try:
         name = signal.Signals(-child.returncode).name
     except ValueError:
         name = f"signal {-child.returncode}"
-    return f"crashed ({name}):\n    {said}"
+    return f"crashed ({name}){said and ':' + said}"
