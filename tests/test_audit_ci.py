@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,9 @@ def with_rules():
 
 def failing():
     raise SystemExit(0)
+
+def failing_later():
+    return (lambda x: jnp.dot(x, x, no_such=1)), (jax.ShapeDtypeStruct((4, 4), "float32"),)
 
 neither = 3
 """
@@ -86,6 +90,14 @@ def test_a_process_of_its_own_prints_no_logs(program, monkeypatch):
 def test_what_is_no_program_is_an_error_in_words(program, name, said, capsys):
     assert main(["audit", f"{program}:{name}"]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["failing", "failing_later"])
+def test_a_failing_program_has_its_own_traceback(program, name, capsys):
+    assert main(["audit", f"{program}:{name}"]) == 2
+    printed = capsys.readouterr().err
+    assert re.findall(r'File "(.*?)"', printed)[0] == program
+    assert printed.endswith(f"hlotag audit: error: {program}:{name}: the program failed, as the traceback says\n")
 
 
 # --- Against a baseline ----------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def load(text: str) -> tuple[Any, Sequence[Any]]:
     filename, _, name = text.rpartition(":")
     path = Path(filename).resolve(strict=True)
     sys.path.insert(0, str(path.parent))
-    return _made(text, name, _called(text, lambda: _module(path)))
+    return _made(text, name, called(text, lambda: _module(path)))
 
 
 def _module(path: Path) -> Any:
@@ -58,13 +58,34 @@ def _module(path: Path) -> Any:
     return module
 
 
-def _called(text: str, function: Callable[[], Any]) -> Any:
-    """Calls the user's code. Prints its exceptions with their traceback; they do not count as a condition that holds."""
+def called(text: str, function: Callable[[], Any]) -> Any:
+    """Calls a function that runs the user's code.
+
+    Args:
+        text: `train.py:step`.
+        function: Takes no arguments.
+
+    Returns:
+        The function's result.
+
+    Raises:
+        HlotagError: The user's code failed. Its traceback is on stderr, from the user's first line on. Errors of hlotag's own
+            name the line themselves.
+    """
     try:
         return function()
+    except HlotagError:
+        raise
     except (Exception, SystemExit) as error:
-        traceback.print_exc()
+        traceback.print_exception(error.with_traceback(_in_users_code(error.__traceback__)))
         raise HlotagError(f"{text}: the program failed, as the traceback says") from error
+
+
+def _in_users_code(frames: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without its first frames, which are of this package and of the import system."""
+    while frames and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in ("hlotag", "importlib"):
+        frames = frames.tb_next
+    return frames
 
 
 def _made(text: str, name: str, module: Any) -> tuple[Any, Sequence[Any]]:
@@ -77,7 +98,7 @@ def _made(text: str, name: str, module: Any) -> tuple[Any, Sequence[Any]]:
         needed = [p.name for p in inspect.signature(made).parameters.values() if _is_needed(p)]
         if needed:
             raise HlotagError(f"{text}: {name} takes arguments ({', '.join(needed)}); name {_WANTED}")
-        made = _called(text, made)
+        made = called(text, made)
     match made:
         case jax.stages.Lowered():
             return made, ()
