@@ -29,9 +29,10 @@ PATH="$builder/bin:$PATH" CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ _PY
   $(printf -- '--platform manylinux_2_%s_aarch64 ' 17 24 26 27 28 31 34) --platform manylinux2014_aarch64 --platform linux_aarch64 \
   "$wheels"/*.whl pytest lit flatbuffers hypothesis jsonschema markdown-it-py shtab
 
-# lit looks for commands beside Python.
-sed '1s,.*,#!/usr/bin/python3,' "$site/bin/hlotag-opt" >"$root/usr/bin/hlotag-opt"
-chmod +x "$root/usr/bin/hlotag-opt"
+# lit looks for commands beside Python, where they are for the root's.
+for command in lit hlotag-opt; do
+  sed '1s,.*,#!/usr/bin/python3,' "$site/bin/$command" | install /dev/stdin "$root/usr/bin/$command"
+done
 
 inside() { # runs a command in the root, where this folder is /source; its mounts go when it ends
   # HLOTAG_HOST: without the functions in jaxlib's file, or with a wrong one, there is no test that passes.
@@ -40,7 +41,7 @@ inside() { # runs a command in the root, where this folder is /source; its mount
     mount --bind "$2" "$1/source"
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"
-    exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/source/build/aarch64-site/bin:/usr/bin:/bin \
+    exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/usr/bin:/bin \
       PYTHONPATH=/source/build/aarch64-site JAX_PLATFORMS=cpu HLOTAG_HOST=symbols HLOTAG_CACHE_DIR=/tmp/cache \
       PYTHONDONTWRITEBYTECODE=1 bash -euc "cd /source && \"\$@\"" - "${@:3}"' - "$root" "$PWD" "$@"
 }
@@ -48,7 +49,7 @@ inside() { # runs a command in the root, where this folder is /source; its mount
 inside python3 -c 'import platform, sys; print(platform.machine(), sys.version)'
 if (($# == 0)); then
   inside build/aarch64-cmake/cpp/unittests/hlotag_unittests
-  inside python3 -m lit.main -q -j "$(nproc)" lit_tests
+  inside lit -q -j "$(nproc)" lit_tests
   set -- tests/test_host.py tests/test_newer_jax.py tests/test_contract.py tests/test_stage.py
 fi
 inside python3 -m pytest -q -p no:cacheprovider "$@"

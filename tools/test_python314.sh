@@ -33,5 +33,15 @@ PATH="$builder/bin:$PATH" "$builder/bin/python" -m pip wheel --quiet --no-build-
 inside python3.14 -m venv /venv
 inside pip install --quiet --disable-pip-version-check -r build/python3.14.txt
 inside pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $wheels/*.whl
+# The free-threaded build, cp314t, has no stable ABI: pip must not take this wheel for it.
+takes() {
+  inside pip download --quiet --disable-pip-version-check --no-index --no-deps --find-links $wheels --dest /tmp/taken \
+    --only-binary=:all: --python-version 3.14 --implementation cp --abi "$1" --platform linux_x86_64 hlotag
+}
+takes cp314
+if takes cp314t 2>/dev/null; then
+  echo "hlotag: pip takes the wheel for the free-threaded build" >&2
+  exit 1
+fi
 inside python -m pytest -q -p no:cacheprovider -n auto --maxprocesses=8 "$@"
 inside lit -q lit_tests
