@@ -50,6 +50,6 @@ inside python3 -c 'import platform, sys; print(platform.machine(), sys.version)'
 if (($# == 0)); then
   inside build/aarch64-cmake/cpp/unittests/hlotag_unittests
   inside lit -q -j "$(nproc)" lit_tests
-  set -- tests/test_host.py tests/test_newer_jax.py tests/test_contract.py tests/test_stage.py
+  set -- tests/test_newer_jax.py tests/test_contract.py tests/test_stage.py
 fi
 inside python3 -m pytest -q -p no:cacheprovider "$@"
