@@ -2,7 +2,6 @@
 #include "hlotag/hlo/module.h"
 
 #include "fields.h"
-#include "hlotag/hlo/wire.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -48,55 +47,59 @@ void Module::readComputation(std::string_view data) {
 
 void Module::readInstruction(std::string_view data, ById &byId) {
   Instruction made{{}, {}, {}, 0, computations.size(), {}, {}, 0};
-  std::string_view opcode, metadata;
-  int64_t id = 0;
-  operands_.clear();
-  called_.clear();
-  for (wire::Message message(data); message.next();) {
-    switch (message.field()) {
-    case fields::instruction::kOpcode:
-      opcode = message.bytes();
-      break;
-    case fields::instruction::kShape:
-      made.shape = message.bytes();
-      break;
-    case fields::instruction::kMetadata:
-      metadata = message.bytes();
-      break;
-    case fields::instruction::kParameterNumber:
-    case fields::instruction::kTupleIndex:
-      made.index = size_t(message.number());
-      break;
-    case fields::instruction::kId:
-      id = message.number();
-      break;
-    case fields::instruction::kOperandIds:
-      message.appendNumbers(operands_);
-      break;
-    case fields::instruction::kCalledIds:
-      message.appendNumbers(called_);
-      break;
-    case fields::instruction::kFrontendAttributes:
-      made.attributes = message.bytes();
-      break;
-    default: // a field that hlotag does not use
-      break;
-    }
-  }
-  for (wire::Message message(metadata); message.next();)
+  Unresolved &read = unresolved_;
+  read.id = 0;
+  read.opcode = read.metadata = {};
+  read.operands.clear();
+  read.called.clear();
+  for (wire::Message message(data); message.next();)
+    readField(message, made);
+  for (wire::Message message(read.metadata); message.next();)
     if (message.field() == fields::metadata::kOpName)
       made.opName = message.bytes();
-  if (std::any_of(opcode.begin(), opcode.end(), [](char letter) { return letter < 0; }))
+  if (std::any_of(read.opcode.begin(), read.opcode.end(), [](char letter) { return letter < 0; }))
     throw std::out_of_range("an opcode");
-  made.opcode = kinds_.of(opcode);
+  made.opcode = kinds_.of(read.opcode);
   // Operands come before their users, and computations before their callers.
-  made.operands.reserve(operands_.size());
-  for (int64_t operand : operands_)
+  made.operands.reserve(read.operands.size());
+  for (int64_t operand : read.operands)
     made.operands.push_back(at(byId, operand));
-  for (int64_t computation : called_)
+  for (int64_t computation : read.called)
     made.called.push_back(at(byId_, computation));
-  *byId.insert(uint64_t(id)).first = instructions.size();
+  *byId.insert(uint64_t(read.id)).first = instructions.size();
   instructions.push_back(std::move(made));
+}
+
+void Module::readField(const wire::Message &message, Instruction &made) {
+  switch (message.field()) {
+  case fields::instruction::kOpcode:
+    unresolved_.opcode = message.bytes();
+    break;
+  case fields::instruction::kShape:
+    made.shape = message.bytes();
+    break;
+  case fields::instruction::kMetadata:
+    unresolved_.metadata = message.bytes();
+    break;
+  case fields::instruction::kParameterNumber:
+  case fields::instruction::kTupleIndex:
+    made.index = size_t(message.number());
+    break;
+  case fields::instruction::kId:
+    unresolved_.id = message.number();
+    break;
+  case fields::instruction::kOperandIds:
+    message.appendNumbers(unresolved_.operands);
+    break;
+  case fields::instruction::kCalledIds:
+    message.appendNumbers(unresolved_.called);
+    break;
+  case fields::instruction::kFrontendAttributes:
+    made.attributes = message.bytes();
+    break;
+  default: // a field that hlotag does not use
+    break;
+  }
 }
 
 void Module::findCallers() {

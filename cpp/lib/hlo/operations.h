@@ -6,6 +6,7 @@
 #include "hlotag/hlo/program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ public:
   }
   const Entries &entries(int64_t number) const { return program_.entries[at(number).entries]; }
   const Ids &dimensions(int64_t number) const { return program_.dimensions[at(number).dimensions]; }
+  uint64_t numElements(int64_t number) const { return hlo::numElements(dimensions(number)); }
   const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
   bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
 
@@ -73,6 +75,14 @@ public:
     for (int64_t number : numbers)
       if (becomes(number, opcode))
         found.push_back(number);
+    return found;
+  }
+
+  /// Returns the operations among `numbers` that make so many elements.
+  Ids ofSize(const Ids &numbers, uint64_t size) const {
+    Ids found;
+    std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(found),
+                 [&](int64_t number) { return numElements(number) == size; });
     return found;
   }
 
@@ -165,8 +175,7 @@ private:
 
   /// Returns whether an operation is known to have more elements than its operand, or fewer.
   bool changesSize(int64_t number) const {
-    return hasKnownOperand(number) &&
-           numElements(dimensions(operands(number)[0])) != numElements(dimensions(number));
+    return hasKnownOperand(number) && numElements(operands(number)[0]) != numElements(number);
   }
 
   const Program &program_;

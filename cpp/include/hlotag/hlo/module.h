@@ -5,6 +5,7 @@
 #pragma once
 
 #include "hlotag/hlo/kinds.h"
+#include "hlotag/hlo/wire.h"
 #include "hlotag/ir/flat_map.h"
 
 #include <cstdint>
@@ -64,17 +65,24 @@ public:
 
 private:
   using ById = ir::FlatMap<uint64_t, size_t>;
+  /// What the message of the instruction being read says by names and ids.
+  struct Unresolved {
+    std::string_view opcode, metadata;
+    int64_t id = 0;
+    Ids operands, called;
+  };
 
   size_t source(size_t instruction, int depth) const;
   std::optional<size_t> elementOf(size_t made, size_t index, int depth) const;
   void readComputation(std::string_view data);
   void readInstruction(std::string_view data, ById &byId);
+  void readField(const wire::Message &message, Instruction &made);
   void findCallers();
 
   Kinds &kinds_;
   ById byId_;
   size_t entry_ = 0;
-  Ids operands_, called_; // Of the instruction being read.
+  Unresolved unresolved_;
 };
 
 } // namespace hlotag::hlo

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives.h"
+
+namespace hlotag::hlo {
+
+bool isCombined(const Facts &facts, size_t i) {
+  return facts.kind(i).isCombinable && facts.module.instructions[i].operands.size() > 1;
+}
+
+bool hasAllNames(const Facts &facts, size_t i) {
+  return facts.names[i].isCombined && facts.kind(i).isCombinable;
+}
+
+Ids members(Facts &facts, size_t i, const Ids &numbers) {
+  Ids ids;
+  for (int64_t number : numbers) {
+    int64_t source = facts.operations.source(number, facts.opcode(i));
+    addOnce(ids, source == kNone ? number : source);
+  }
+  return ids;
+}
+
+namespace {
+
+/// Adds the operations of `numbers` that become a collective; returns whether there are any.
+bool addSources(Facts &facts, size_t i, const Ids &numbers, Ids &ids) {
+  bool isFound = false;
+  for (int64_t number : numbers)
+    if (int64_t source = facts.operations.source(number, facts.opcode(i)); source != kNone) {
+      addOnce(ids, source);
+      isFound = true;
+    }
+  return isFound;
+}
+
+/// Adds the operation that computes what is `wanted` of a collective, or `swapped`; else one of
+/// those that XLA's partitioner made the collective for.
+void addWanted(Facts &facts, size_t i, const Ids &wanted, const Ids &swapped, const Ids &owners,
+               Ids &ids) {
+  if (addSources(facts, i, wanted, ids) || addSources(facts, i, swapped, ids))
+    return;
+  // The partitioner sums up what an operation computes, or gathers what the first of some
+  // operations takes.
+  const std::string &heavy = facts.kind(i).heavy;
+  bool isSum = (heavy == "all-reduce" || heavy == "reduce-scatter") && !wanted.empty();
+  const Ids &made = isSum ? wanted : owners;
+  // XLA makes one sum over devices of several that the program adds.
+  if (isSum && addSources(facts, i, facts.operations.operands(made[0]), ids))
+    return;
+  if (!made.empty())
+    addOnce(ids, made[0]);
+}
+
+/// Adds the operation whose result is a part of a collective's: `part` is an element of that, or
+/// the collective itself.
+void addMember(Facts &facts, Uses &uses, size_t i, size_t part, const std::vector<Uses::Use> &of,
+               Ids &ids) {
+  Ids wanted, swapped;
+  uses.appendWanted(part, of, wanted, swapped);
+  addWanted(facts, i, wanted, swapped, facts[part].owners, ids);
+}
+
+} // namespace
+
+Ids combined(Facts &facts, Uses &uses, size_t i) {
+  Ids ids = members(facts, i, facts[i].ids);
+  std::vector<Uses::Use> whole;
+  for (const Uses::Use &use : uses.of(i)) {
+    const Kinds::Kind &kind = facts.kind(use.first);
+    if (kind.isElement || (kind.isSlice && !uses.isKnown(use.first)))
+      addMember(facts, uses, i, use.first, {use}, ids);
+    else
+      whole.push_back(use);
+  }
+  const Ids &results = uses.results(i);
+  bool returnsParts = results.size() == facts.module.instructions[i].operands.size();
+  for (size_t part = 0; returnsParts && part < results.size(); ++part)
+    addWanted(facts, i, {results[part]}, {}, facts[i].owners, ids);
+  if (!whole.empty() || (!returnsParts && !results.empty()))
+    addMember(facts, uses, i, i, whole, ids);
+  return ids;
+}
+
+} // namespace hlotag::hlo

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known of each instruction while it is joined to operations?
+#pragma once
+
+#include "hlotag/hlo/program.h"
+#include "operations.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace hlotag::hlo {
+
+/// The heavy kind of products of matrices and convolutions.
+inline constexpr std::string_view kContraction = "contraction";
+
+struct Fact {
+  Ids ids; // The operations that the instruction comes from, as far as known.
+  // Of instructions whose name is not enough: the operations whose values they must compute, since
+  // their users take them for that, or for the other operand, which XLA may have swapped; and
+  // their users' operations. Helpers belong to those, and compute none.
+  bool isUnsure = false, isHelper = false;
+  Ids wanted, swapped, owners;
+};
+
+class Facts {
+public:
+  Facts(const Module &module, Kinds &kinds, const Program &program,
+        const std::vector<NumberedName> &names)
+      : module(module), names(names), operations(program, kinds), unique(program.operations.size()),
+        order(module.usersFirst()), facts_(module.instructions.size()) {}
+
+  Fact &operator[](size_t i) { return facts_[i]; }
+  const Fact &operator[](size_t i) const { return facts_[i]; }
+
+  size_t opcode(size_t i) const { return module.instructions[i].opcode; }
+  const Kinds::Kind &kind(size_t i) const { return module.kind(i); }
+  uint64_t size(size_t i) const { return numElements(module.dimensions(i)); }
+
+  const Module &module;
+  const std::vector<NumberedName> &names;
+  Operations operations;
+  Unique unique;
+  const std::vector<size_t> order; // Users before operands.
+
+private:
+  std::vector<Fact> facts_; // By instruction.
+};
+
+inline void addOnce(Ids &ids, int64_t number) {
+  if (std::find(ids.begin(), ids.end(), number) == ids.end())
+    ids.push_back(number);
+}
+
+} // namespace hlotag::hlo

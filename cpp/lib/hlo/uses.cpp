@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "uses.h"
+
+namespace hlotag::hlo {
+
+Uses::Uses(Facts &facts)
+    : facts_(facts), uses_(facts.module.instructions.size()),
+      results_(facts.module.instructions.size()) {
+  findUsers();
+  findResults();
+}
+
+void Uses::findUsers() {
+  for (size_t user : facts_.order) {
+    if (facts_.kind(user).isWrapper)
+      continue;
+    const std::vector<size_t> &operands = facts_.module.instructions[user].operands;
+    for (size_t position = 0; position < operands.size(); ++position) {
+      size_t source = facts_.module.source(operands[position]);
+      if (facts_[source].isUnsure)
+        uses_[source].emplace_back(user, position);
+    }
+  }
+}
+
+void Uses::findResults() {
+  const Ids &results = facts_.operations.results();
+  std::vector<size_t> values = facts_.module.results();
+  if (values.size() == 1) // A combined collective computes all results.
+    values.resize(results.size(), values[0]);
+  for (size_t i = 0; results.size() == values.size() && i < values.size(); ++i)
+    if (results[i] != kNone)
+      results_[values[i]].push_back(results[i]);
+}
+
+void Uses::follow(size_t i) {
+  Fact &fact = facts_[i];
+  appendWanted(i, uses_[i], fact.wanted, fact.swapped);
+  findOwners(i);
+}
+
+void Uses::appendWanted(size_t i, const std::vector<Use> &uses, Ids &wanted, Ids &swapped) {
+  facts_.unique.start();
+  for (int64_t number : results_[i])
+    facts_.unique.add(wanted, number);
+  for (auto [user, position] : uses)
+    want(wanted, user, position);
+  facts_.unique.start();
+  for (auto [user, position] : uses)
+    wantOther(swapped, user, position);
+}
+
+void Uses::findOwners(size_t i) {
+  const std::vector<Use> &uses = uses_[i];
+  // A tuple, that of a loop's state for one, says least about whose a value is.
+  bool isComputedWith = std::any_of(
+      uses.begin(), uses.end(), [&](const Use &use) { return !facts_.kind(use.first).isTuple; });
+  facts_.unique.start();
+  for (auto [user, position] : uses) {
+    if (isComputedWith && facts_.kind(user).isTuple)
+      continue;
+    const Fact &of = facts_[user];
+    for (int64_t number : of.ids.empty() && facts_.kind(user).isXlasOwn ? of.owners : of.ids)
+      facts_.unique.add(facts_[i].owners, number);
+  }
+}
+
+/// Adds the operations that could compute an operand, by what uses it.
+void Uses::want(Ids &wanted, size_t user, size_t position) {
+  if (!isKnown(user)) {
+    if (handsOn(user, position))
+      handOn(wanted, user);
+    return;
+  }
+  const Ids &ids = facts_[user].ids;
+  if (facts_.kind(user).isCombinable && ids.size() > 1) // It takes what all of them take.
+    return;
+  for (int64_t number : facts_.operations.select(ids, facts_.opcode(user))) {
+    // What an operation was rewritten to has operands of its own: the reduction that a contraction
+    // became takes what that computes, the shift that a division became another constant.
+    if (isRewritten(user, number))
+      continue;
+    Ids operands = facts_.operations.operands(number, facts_.names[user].callers);
+    if (operands.size() != facts_.module.instructions[user].operands.size())
+      continue;
+    if (facts_.kind(user).heavy == kContraction && areSwapped(user, operands))
+      std::swap(operands[0], operands[1]);
+    if (operands[position] != kNone)
+      facts_.unique.add(wanted, operands[position]);
+  }
+}
+
+/// Adds what the users of a user want, and what it is named after.
+void Uses::handOn(Ids &wanted, size_t user) {
+  const Fact &fact = facts_[user];
+  for (int64_t number : fact.wanted)
+    facts_.unique.add(wanted, number);
+  if (fact.isHelper)
+    return;
+  for (int64_t number : fact.ids)
+    facts_.unique.add(wanted, number);
+}
+
+/// Adds the operations that could compute an operand, if its user takes the other one for it.
+void Uses::wantOther(Ids &swapped, size_t user, size_t position) {
+  if (facts_.kind(user).isCommutative && facts_.module.instructions[user].operands.size() == 2)
+    want(swapped, user, 1 - position);
+  else if (!isKnown(user) && handsOn(user, position))
+    for (int64_t number : facts_[user].swapped)
+      facts_.unique.add(swapped, number);
+}
+
+bool Uses::isKnown(size_t i) {
+  const Fact &fact = facts_[i];
+  return !fact.ids.empty() && !fact.isHelper && !(fact.isUnsure && facts_.kind(i).isSlice) &&
+         facts_.operations.becomes(fact.ids[0], facts_.opcode(i));
+}
+
+/// Whether the users of an instruction use an operand of it, or a part.
+bool Uses::handsOn(size_t i, size_t position) const {
+  return position == 0 && (facts_.kind(i).isMove || facts_.kind(i).isSlice);
+}
+
+bool Uses::isRewritten(size_t i, int64_t number) const {
+  const Kinds::Kind &kind = facts_.kind(i), &own = facts_.operations.kind(number);
+  return kind.isHeavy ? kind.heavy != own.heavy : !kind.isMove && facts_.opcode(i) != own.opcode;
+}
+
+/// Whether sizes say that XLA swapped the operands of a contraction.
+bool Uses::areSwapped(size_t i, const Ids &operands) const {
+  uint64_t first = facts_.size(facts_.module.instructions[i].operands[0]);
+  auto isFirst = [&](int64_t number) {
+    return number != kNone && facts_.operations.numElements(number) == first;
+  };
+  return operands.size() == 2 && !isFirst(operands[0]) && isFirst(operands[1]);
+}
+
+} // namespace hlotag::hlo
