@@ -37,6 +37,11 @@ def with_rules():
     hlotag.enable(rules=[hlotag.Rule({"rule": "1"}, op="sine")])
     return pair()
 
+def checkpointed():
+    hlotag.enable(rules=[hlotag.Rule({"rule": "1"}, op="*")])
+    print("of the program")
+    return jax.grad(jax.checkpoint(f)), pair()[1]
+
 def failing():
     raise SystemExit(0)
 
@@ -71,11 +76,14 @@ def test_a_program_may_turn_the_stage_on_itself(program, capsys):
     assert "leave out --pass-pipeline and --no-hlo" in capsys.readouterr().err
 
 
-def test_a_process_of_its_own_prints_no_logs(program, monkeypatch):
+def test_a_script_of_its_own_is_in_no_log_and_no_location(program, tmp_path, monkeypatch):
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")  # JAX set it in this process.
-    command = [sys.executable, "-m", "hlotag.cli", "audit", f"{program}:pair", "--json", "-"]
+    script = tmp_path / "hlotag_script"
+    script.write_text("import sys\nfrom hlotag.cli import main\nsys.exit(main())\n")
+    command = [sys.executable, str(script), "audit", f"{program}:checkpointed", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stderr == "of the program\n"
+    assert done.stderr == "of the program\n" * 2
+    assert {op["file"] for op in json.loads(done.stdout)["ops"]} == {program, ""}
 
 
 @pytest.mark.parametrize(

@@ -138,18 +138,21 @@ def check() -> None:
 def _imported(name: str) -> ModuleType:
     """Imports a module of this package on first use: `hlotag-opt` needs the bindings without JAX."""
     with explained():
-        _hide_frames()
+        hide_frames(str(Path(__file__).parent.parent))
         return import_module(f"{__name__}.{name}")
 
 
 @cache
-def _hide_frames() -> None:
-    """Tells JAX that hlotag's frames are not the user's.
+def hide_frames(path: str) -> None:
+    """Tells JAX that frames of hlotag's own code are not the user's.
 
     Locations and warnings then name the user's line, with the stage on and off, and tracebacks of errors in the user's program
     leave hlotag's frames out.
+
+    Args:
+        path: A file, or a folder.
     """
     from jax._src import source_info_util, traceback_util
 
     for register in (source_info_util.register_exclusion, traceback_util.register_exclusion):
-        register(str(Path(__file__).parent.parent))
+        register(path)

@@ -148,12 +148,15 @@ def _audit(args: argparse.Namespace) -> Audit:
 
 def _audit_program(args: argparse.Namespace) -> Audit:
     """Audits a program in the stage that it turns on itself, else in that of `hlotag.enable()`."""
+    from hlotag import _compat
     from hlotag.audit.collect import audit
     from hlotag.cli import programs
     from hlotag.lowering import staging
     from hlotag.passes.pipeline import DEFAULT_PIPELINE
     from hlotag.tagging import state
 
+    if sys.argv[0]:  # The script `hlotag`, which calls the program and is no part of it.
+        _compat.hide_frames(sys.argv[0])
     is_off = state.of_process() is None
     if is_off:
         staging.enable(args.pass_pipeline or DEFAULT_PIPELINE, hlo=not args.no_hlo)
