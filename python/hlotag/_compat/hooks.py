@@ -189,11 +189,10 @@ def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
     Lowering rules of other libraries call the function by its public name.
     """
 
-    def jaxpr_subcomp(original, context, jaxpr, *args, **kwargs):
+    def subcomp(original, context, jaxpr, *args, **kwargs):
         return original(context, view(jaxpr), *args, **kwargs)
 
-    first, second = (Patch(owner, "jaxpr_subcomp", "ctx, jaxpr", jaxpr_subcomp) for owner in (mlir, public_mlir))
-    return first, second
+    return Patch(mlir, "jaxpr_subcomp", "ctx, jaxpr", subcomp), Patch(public_mlir, "jaxpr_subcomp", "ctx, jaxpr", subcomp)
 
 
 def scope_patch(text_of: Callable[[str], str]) -> Patch:

@@ -147,8 +147,7 @@ def run_passes(
         return module
     if isinstance(module, str | bytes):
         return _run_on_text(module, text, options)
-    run_on_artifact = jax_artifacts.runner_for(module)
-    if run_on_artifact is None:
+    if (run_on_artifact := jax_artifacts.runner_for(module)) is None:
         expected = "an ir.Module, str, bytes, jax.stages.Lowered or jax.export.Exported"
         raise ArgumentError(f"module must be {expected}, not {type(module).__name__}")
     return run_on_artifact(module, lambda inner: _run_or_raise(inner, text, options))
