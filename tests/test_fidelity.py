@@ -49,9 +49,13 @@ def by_value(i, bind):
 # JAX itself refuses forward mode of a custom_vjp function.
 CASES = [(p, t) for p in PROGRAMS for t in TRANSFORMS if not (p == "custom_vjp" and t in FORWARD_MODE)]
 CASES += [(p, t) for p in LARGE_PROGRAMS for t in ("none", "value_and_grad", "vmap_grad")]
+# One of each kind: reverse, forward, batched, second order, recomputed.
+QUICK = {"grad", "jvp", "vmap_grad", "hessian", "grad_checkpoint"}
 
 
-@pytest.mark.parametrize(("program", "transform"), CASES)
+@pytest.mark.parametrize(
+    ("program", "transform"), [pytest.param(p, t, marks=() if t in QUICK else pytest.mark.slow) for p, t in CASES]
+)
 def test_every_op_bears_the_tag_of_its_equation(program, transform):
     function, args = (PROGRAMS | LARGE_PROGRAMS)[program]
     primal = jax.make_jaxpr(lambda *args: function(*args) ** 2)(*args)  # Squared, so that no second derivative is zero.
