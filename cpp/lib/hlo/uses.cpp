@@ -26,7 +26,7 @@ void Uses::findUsers() {
 void Uses::findResults() {
   const Ids &results = facts_.operations.results();
   std::vector<size_t> values = facts_.module.results();
-  if (values.size() == 1) // A combined collective computes all results.
+  if (values.size() == 1 && facts_.kind(values[0]).isCombinable) // It computes all results.
     values.resize(results.size(), values[0]);
   for (size_t i = 0; results.size() == values.size() && i < values.size(); ++i)
     if (results[i] != kNone)
