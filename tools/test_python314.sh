@@ -20,9 +20,9 @@ inside() { # runs a command in the root, where this folder is /source; its mount
 
 if [[ ! -e $root/usr/bin/python3.14 ]]; then
   rm -rf "$root"
-  debootstrap --variant=minbase --include=python3.14,python3.14-venv,ca-certificates,llvm-22-tools sid "$root" >build/debootstrap.log
+  debootstrap --variant=minbase --include=python3.14,python3.14-venv,ca-certificates,g++,make,llvm-22-tools sid "$root" >build/debootstrap.log
 fi
-cp /etc/resolv.conf "$root/etc/"
+cp /etc/resolv.conf /etc/hosts "$root/etc/"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 
 python=$(for v in 3.13 3.12; do bash tools/find_python.sh $v && break; done)
