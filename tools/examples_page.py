@@ -22,10 +22,10 @@ ELSEWHERE = {"show", "distributed", "train_step"}
 HEAD = """<!-- Made by tools/examples_page.py; do not edit. -->
 # Examples
 
-Programs as others write them, on small sizes. Each is tagged by rules from outside or in its own lines. It runs by
-JAX alone and with hlotag; the results are compared bit for bit, and the tags are audited and drawn.
+Programs as others write them, on small sizes: `pip install 'hlotag[examples]'`, then `python examples/NAME.py`.
 
-To run one: `pip install 'hlotag[examples]'`, then `python examples/NAME.py`.
+Each is tagged by rules from outside or in its own lines. `show`, a module beside them, runs the step by JAX alone and
+with hlotag, compares the results bit for bit, prints the audit, and draws it.
 """
 
 
