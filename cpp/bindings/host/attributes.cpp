@@ -7,8 +7,6 @@ namespace hlotag::bindings {
 
 namespace {
 
-Session &session() { return Session::current(); }
-
 nb::object contextOf(MlirContext context) {
   nb::object present = session().context();
   return pointerOf<MlirContext>(present).ptr == context.ptr ? present : view(context);

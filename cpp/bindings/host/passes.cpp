@@ -10,8 +10,6 @@ namespace hlotag::bindings {
 
 namespace {
 
-Session &session() { return Session::current(); }
-
 intptr_t count(nb::handle sequence) { return intptr_t(nb::len(sequence)); }
 
 /// The Python diagnostic. Its owner keeps it while a handler runs.

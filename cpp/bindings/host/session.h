@@ -172,11 +172,13 @@ private:
   MlirRegion detachedRegion_{nullptr};
 };
 
+inline Session &session() { return Session::current(); }
+
 /// Returns the Python objects of an array of handles.
 template <class T> nb::list listOf(intptr_t count, const T *handles) {
   nb::list list;
   for (intptr_t i = 0; i < count; ++i)
-    list.append(Session::current().object(handles[i]));
+    list.append(session().object(handles[i]));
   return list;
 }
 
