@@ -180,3 +180,12 @@ def test_a_report_of_many_tags_is_short():
     audit = made_up(4000)
     assert sum(problem.count for problem in audit.report.problems) == len(audit.lost)
     assert len(audit.summary(100).splitlines()) < 80
+
+
+@pytest.mark.parametrize(("platform", "advice"), [("cuda", "XLA reads this key before"), ("cpu", "Please report it")])
+def test_what_the_hlo_stage_cannot_put_right_says_why(platform, advice):
+    (tag,) = ops_of(TagState.LOST)
+    lost = tag._replace(key="_scheduling_group_id", value="1")
+    (problem,) = [p for p in audit_of([lost], platform=platform, hlo_stage=True).report.problems if p.kind == "lost"]
+    assert advice in problem.advice
+    assert ("XLA does not see _scheduling_group_id" in problem.effect) == (platform == "cuda")

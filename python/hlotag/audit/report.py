@@ -20,6 +20,7 @@ _WELL = "on an instruction or went away with their operation"
 _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
 _UNRESTORED = "hlotag's HLO stage ran and could not put it right. Please report it, with audit.to_json()."
+_READ_BEFORE = "XLA reads this key before hlotag's HLO stage runs, which cannot help. Try another shape or compiler option."
 _TRIAL = "cpu"  # Where programs for accelerators are tried: that it does not read their keys is no problem.
 
 
@@ -185,13 +186,15 @@ def _hint(audit: Findings) -> str:
 def _advice(audit: Findings, tag: Tag) -> str:
     if not audit.hlo_stage:
         return _RESTORES
+    if keys.is_taken(tag.key, audit.platform):
+        return _READ_BEFORE
     return _ONE_VALUE if _what_is_left(tag).startswith("the instruction has") else _UNRESTORED
 
 
 def _effect(audit: Findings, name: str, count: int, work: str) -> str:
     operations = f"{_count(count, 'operation')}{f' ({work})' if work else ''}"
     key = keys.lookup(name)
-    if key is None or not _is_read(key, audit.platform):
+    if key is None or not _is_read(key, keys.backend_of(audit.platform)):
         return f"Profiles and dumps show {operations} without {name}."
     return f"XLA does not see {name} on {operations}: {key.doc}"
 

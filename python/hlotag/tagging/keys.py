@@ -236,10 +236,10 @@ def is_taken(name: str, platform: str = "") -> bool:
 
     Args:
       name: the key.
-      platform: the compiler's; by default, any.
+      platform: JAX's or XLA's name of the compiler's platform; by default, any.
     """
     taken_by = _known[name].taken_by if name in _known else ()
-    return platform in taken_by if platform else bool(taken_by)
+    return backend_of(platform) in taken_by if platform else bool(taken_by)
 
 
 def is_free(name: str) -> bool:
