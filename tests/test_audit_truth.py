@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import pytest
 
 import audit_programs
@@ -34,16 +33,6 @@ def test_a_large_module_names_passes_when_asked(monkeypatch):
     case = audit_truth.make(*audit_programs.programs()["heads"], 0)
     assert {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).lost} == {""}
     assert "" not in {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}
-
-
-def test_a_bitcast_of_another_shape_is_not_the_operations():
-    """It has the tag of the broadcast that uses it, which lowers to a reshape, too."""
-
-    def weighted(x, w, b):
-        return (jnp.tanh(jnp.tanh(jnp.stack([x, x + 1])) * w[0]) * w[1]) @ w
-
-    case = audit_truth.make(weighted, (X, W, B), 0)
-    assert audit_truth.differences(case, audit_truth.Truth(case)) == []
 
 
 def test_what_relabels_a_value_and_is_named_after_another_has_lost_nothing():

@@ -240,7 +240,7 @@ class _View:
 
     def step(self, number: int, key: str, value: str, live: Callable[[], set[int]], eliminated: Callable[[], Eliminated]) -> Step:
         main = self.matching.main.get(number, [])
-        bearing = [i for i in main if self.bears(i, key, value) and not self._is_borrowed(i, number)]
+        bearing = [i for i in main if self.bears(i, key, value) and not self._is_borrowed(i, number, key, value)]
         if bearing:
             return self._there(number, key, main, bearing)
         if main := [i for i in main if not self._is_anothers(i, number)]:
@@ -282,9 +282,16 @@ class _View:
         named = self._named[instruction]
         return instruction.opcode in ("bitcast", "copy") and bool(named) and number not in named
 
-    def _is_borrowed(self, instruction: Any, number: int) -> bool:
-        """Whether it relabels a value under another operation's name, in another shape: its tag is another's, too."""
-        return self._is_anothers(instruction, number) and cost.shape_of(self._ops[number]) != instruction.dimensions
+    def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
+        """Whether it has the tag of the product that it is named after: XLA gives it to the changes of shape around that.
+
+        With the shape of the operation's own result it has the operation's tag.
+        """
+        if cost.shape_of(self._ops[number]) == instruction.dimensions:
+            return False
+        named = self._named[instruction]
+        products = [n for n in named if opcode_of(self._ops[n].name) == "dot"] if self._is_anothers(instruction, number) else []
+        return any((key, value) in self._tags.get(n, ()) for n in products)
 
     def _is_proven(self, instruction: Any, number: int) -> bool:
         """Whether more than data flow says that it computes an operation: what only helps several is of none of them."""
