@@ -283,15 +283,10 @@ class _View:
         return instruction.opcode in ("bitcast", "copy") and bool(named) and number not in named
 
     def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
-        """Whether it has the tag of the product that it is named after: XLA gives it to the changes of shape around that.
-
-        With the shape of the operation's own result it has the operation's tag.
-        """
-        if cost.shape_of(self._ops[number]) == instruction.dimensions:
+        """Whether it relabels a value, and has the name and the tag of another operation, and not the shape of this one."""
+        if not self._is_anothers(instruction, number) or cost.shape_of(self._ops[number]) == instruction.dimensions:
             return False
-        named = self._named[instruction]
-        products = [n for n in named if opcode_of(self._ops[n].name) == "dot"] if self._is_anothers(instruction, number) else []
-        return any((key, value) in self._tags.get(n, ()) for n in products)
+        return any((key, value) in self._tags.get(n, ()) for n in self._named[instruction])
 
     def _is_proven(self, instruction: Any, number: int) -> bool:
         """Whether more than data flow says that it computes an operation: what only helps several is of none of them."""
