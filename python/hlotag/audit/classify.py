@@ -284,7 +284,8 @@ class _View:
 
     def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
         """Whether it relabels a value, and has the name and the tag of another operation, and not the shape of this one."""
-        if not self._is_anothers(instruction, number) or cost.shape_of(self._ops[number]) == instruction.dimensions:
+        shape = cost.shape_of(self._ops[number])  # A dump has none.
+        if not self._is_anothers(instruction, number) or shape in (None, instruction.dimensions):
             return False
         return any((key, value) in self._tags.get(n, ()) for n in self._named[instruction])
 
