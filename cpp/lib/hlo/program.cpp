@@ -62,10 +62,12 @@ Ids numbersOf(const std::vector<analysis::DataFlow::Definition> &definitions) {
 /// Returns, for each operand, the argument of a function that it is, if it is one.
 std::vector<Program::Argument>
 argumentsOf(const std::vector<analysis::DataFlow::Definition> &definitions) {
-  std::vector<Program::Argument> arguments(definitions.size());
-  for (size_t i = 0; i < definitions.size(); ++i)
-    if (definitions[i].function)
-      arguments[i] = {int64_t(*definitions[i].function), size_t(definitions[i].value.number())};
+  std::vector<Program::Argument> arguments;
+  arguments.reserve(definitions.size());
+  for (const analysis::DataFlow::Definition &made : definitions)
+    arguments.push_back(
+        made.function ? Program::Argument{int64_t(*made.function), size_t(made.value.number())}
+                      : Program::Argument{});
   return arguments;
 }
 
