@@ -17,7 +17,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from hlotag import _compat
-from hlotag.audit import TagState, dumps, program
+from hlotag.audit import Op, Stage, Step, Tag, TagState, classify, dumps, program
 from hlotag.audit.collect import _named
 from hlotag.cli import main
 from hlotag.errors import ParseError
@@ -179,3 +179,27 @@ def test_dump_folder(run_python, tmp_path, form):
     assert "algsimp" in {tag.steps[-1].by for tag in audit.tags}
     with pytest.raises(ParseError, match="no module is called like 'other'"):
         dumps.audit_dumps(folder, "other")
+
+
+def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
+    """Split over K, a product is a dot without the tag and a reduce with it: neither pass that keeps both is to blame."""
+    tag = ', frontend_attributes={k="v"}'
+    product = "= f32[8,8]{1,0} dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    whole = f"ROOT dot.1 {product}{tag}"
+    split = f"dot.2 {product}\n ROOT sum = f32[8,8]{{1,0}} add(dot.2, p){tag}"
+
+    def named(body):
+        text = f"HloModule m\n\nENTRY main {{\n p = f32[8,8]{{1,0}} parameter(0)\n {body}\n}}"
+        return {i: (0,) for i in HloModule(_compat.hlo_from_text(text)).instructions() if i.opcode != "parameter"}
+
+    op = Op(0, "stablehlo.dot_general")
+    lost = Step(Stage.OPTIMIZED, TagState.LOST, detail="on 1 of 2 instructions", instructions=("sum",))
+    passes = [
+        ("", named(whole)),
+        ("layout", named(whole)),
+        ("splitk", named(split)),
+        ("fusion", named(split)),
+        ("", named(split)),
+    ]
+    (found,) = classify.with_passes([Tag("k", "v", op, (lost,))], passes)
+    assert found.steps[-1].by == "splitk"

@@ -169,38 +169,48 @@ def with_passes(
         return list(tags)
     plain = (TagState.KEPT, TagState.RESTORED, TagState.USED)
     wanted = [tag for tag in tags if (tag.state.needs_attention if only_attention else tag.state not in plain)]
-    open_ = {(tag.op.id, tag.key): tag for tag in wanted}
-    # The last module in which the tag was still on an instruction that may compute its operation.
-    last_seen: dict[tuple[int, str], int] = {}
-    copies: dict[tuple[int, str], list[int]] = {}
-    for place, (_, named) in enumerate(passes):
-        found: Counter[tuple[int, str]] = Counter()
-        for instruction, numbers in named.items():
-            attributes = instruction.attributes if numbers else {}
-            for number in numbers if attributes else ():
-                for key, value in attributes.items():
-                    tag = open_.get((number, key))
-                    if tag is not None and value == tag.value and may_be(tag.op.name, instruction.opcode):
-                        found[number, key] += 1
-        for tag_id, count in found.items():
-            last_seen[tag_id] = place
-            copies.setdefault(tag_id, [0] * len(passes))[place] = count
+    open_: dict[int, list[Tag]] = {}
+    for tag in wanted:
+        open_.setdefault(tag.op.id, []).append(tag)
+    counts = [_counted(named, open_) for _, named in passes]
+
+    def after_last(holds: Callable[[int], object]) -> str:
+        """The pass after the last module of which something holds; none if it holds of none, or of the last one."""
+        last = next((place for place in reversed(range(len(passes))) if holds(place)), len(passes))
+        return passes[last + 1][0] if last + 1 < len(passes) else ""
 
     def by(tag: Tag) -> str:
-        tag_id = (tag.op.id, tag.key)
-        if tag_id not in open_:
-            return ""
         if any(step.stage == Stage.UNOPTIMIZED and step.state in _NOT_THERE for step in tag.steps):
             return CONVERSION
-        if tag_id not in last_seen:
-            return ""
-        counts = copies[tag_id]
+        with_tag = [found[tag.op.id, tag.key] for found, _ in counts]
         if tag.state in (TagState.DUPLICATED, TagState.MERGED):
-            return next((passes[n][0] for n in range(1, len(passes)) if counts[n] != counts[n - 1]), "")
-        after = last_seen[tag_id] + 1
-        return passes[after][0] if after < len(passes) else ""
+            return next((passes[n][0] for n in range(1, len(passes)) if with_tag[n] != with_tag[n - 1]), "")
+        if tag.state == TagState.LOST and tag.steps[-1].instructions:  # Some of its instructions have it.
+            return after_last(lambda place: with_tag[place] and not counts[place][1][tag.op.id, tag.key])
+        return after_last(lambda place: with_tag[place])
 
-    return [tag._replace(steps=(*tag.steps[:-1], tag.steps[-1]._replace(by=name))) if (name := by(tag)) else tag for tag in tags]
+    names = {id(tag): by(tag) for tag in wanted}
+    return [
+        tag._replace(steps=(*tag.steps[:-1], tag.steps[-1]._replace(by=name))) if (name := names.get(id(tag))) else tag
+        for tag in tags
+    ]
+
+
+def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag]]) -> tuple[Counter, Counter]:
+    """By operation and key, how many instructions that may compute the operation have the tag, and how many lack it.
+
+    Args:
+        named: The operations that the instructions of a module are named after.
+        tags: By operation, those to look for.
+    """
+    found, missing = Counter(), Counter()
+    for instruction, numbers in named.items():
+        for number in numbers:
+            for tag in tags.get(number, ()):
+                if may_be(tag.op.name, instruction.opcode):
+                    count = found if instruction.attributes.get(tag.key) == tag.value else missing
+                    count[number, tag.key] += 1
+    return found, missing
 
 
 _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
