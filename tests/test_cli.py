@@ -179,7 +179,7 @@ def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
 
 @pytest.mark.parametrize("command", ["passes", "keys --json"])
 def test_a_reader_that_has_seen_enough(command):
-    line = f"{shlex.quote(sys.executable)} -m hlotag.cli {command} | true"
+    line = f"{shlex.quote(sys.executable)} -m hlotag {command} | true"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
     assert done.stderr == ""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `hlotag` as `python -m hlotag.cli`."""
+"""Runs the command `hlotag`: `python -m hlotag`."""
 
 import sys
 
