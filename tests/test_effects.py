@@ -105,6 +105,16 @@ def test_a_group_whose_key_the_compiler_took_off():
     assert effect.reason.startswith("XLA took the key off a ")
 
 
+def test_a_group_of_both_passes():
+    backward = ', metadata={op_name="jit(f)/transpose(jvp())/mul"}' + GROUP
+    lines = [START, dot("a", "p", GROUP), DONE, dot("o", "p"), dot("b", "o", backward), f"ROOT r = {F32} add(d, b)"]
+    effect = effect_of(entry(*lines), "tpu")
+    assert (effect.obeyed, effect.reason) == (
+        False,
+        "forward and backward operations share the id; give derived ones another by grad=",
+    )
+
+
 def test_a_group_that_another_operation_is_put_into():
     effect = effect_of(entry(START, dot("o", "p"), dot("a", "o", GROUP), DONE, RESULT), "tpu")
     assert effect.obeyed is False
@@ -270,4 +280,19 @@ def test_a_condition_and_the_summary():
     (problem,) = found.report.problems
     assert (problem.kind, problem.tag, problem.count) == ("not obeyed", "MUST_FUSE=a", 2)
     assert problem.why == "2 operations in 2 instructions: n, t: n, t not fused."
-    assert "  not obeyed    MUST_FUSE=a: 2 operations in 2 instructions" in found.summary(200)
+    assert "2 x not obeyed  MUST_FUSE=a on negate, tanh" in found.summary(200)
+    assert "Effects" not in found.summary(200)
+
+
+def test_groups_of_one_line_with_one_cause_are_one_problem():
+    def group(number: int, done: str = "p") -> list[str]:
+        own = GROUP.replace("7", str(number))
+        parts = [dot(f"a.{number}", done, own), f"x.{number} = {F32} tanh(a.{number})", dot(f"b.{number}", f"x.{number}", own)]
+        return parts
+
+    lines = [*group(1), *group(2, "b.1"), f"ROOT r = {F32} add(b.2, p)"]
+    module = HloModule(_compat.hlo_from_text(HEAD + entry(*lines)))
+    (problem,) = of_modules(module, module, platform="cuda").report.problems
+    assert (problem.tag, problem.count) == ("_scheduling_group_id=1, 2", 4)
+    assert problem.why == "Of 1: 1 of 2 in one run (a.1); b.1 is 2 instructions away: a dependence through x.1."
+    assert problem.effect == "The compiler did not do what the key asks for: Operations to schedule as one group."

@@ -7,13 +7,14 @@ Terminal, page, JSON and command show the same report.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
-from hlotag.audit.model import Findings, Op, Stage, Stray, Tag, TagState
+from hlotag.audit.model import Effect, Findings, Op, Stage, Stray, Tag, TagState
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -196,12 +197,17 @@ def _effect(audit: Findings, name: str, count: int, work: str) -> str:
     key = keys.lookup(name)
     if key is None or not _is_read(key, keys.backend_of(audit.platform)):
         return f"Profiles and dumps show {operations} without {name}."
-    return f"XLA does not see {name} on {operations}: {key.doc}"
+    return f"XLA does not see {name} on {operations}: {_asks(key)}"
+
+
+def _asks(key: keys.Key | None) -> str:
+    """The first sentence about a key; later ones are advice."""
+    return re.split(r"(?<=\.) ", key.doc, maxsplit=1)[0] if key else ""
 
 
 def _values(key: str, values: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(values))
-    more = f" and {len(distinct) - 3} more values" if len(distinct) > 3 else ""
+    more = f" and {_count(len(distinct) - 3, 'more value')}" if len(distinct) > 3 else ""
     return f"{key}={', '.join(distinct[:3])}{more}"
 
 
@@ -214,25 +220,31 @@ def _operations(ops: Sequence[Op]) -> str:
 
 
 def _disobeyed(audit: Findings) -> Iterator[Problem]:
-    """Keys that the compiler reads and did not obey."""
+    """Keys that the compiler reads and did not obey: one problem for the values of one line with one cause."""
+    tags: dict[tuple[str, str], list[int]] = {}
+    for number, tag in enumerate(audit.tags):
+        tags.setdefault((tag.key, tag.value), []).append(number)
+    found: dict[tuple, list[Effect]] = {}
     for effect in audit.effects:
         if effect.obeyed is False:
-            numbers = [n for n, tag in enumerate(audit.tags) if (tag.key, tag.value) == (effect.key, effect.value)]
-            ops = list({audit.tags[n].op.id: audit.tags[n].op for n in numbers}.values())
-            why = f"{': '.join(filter(None, (effect.evidence, effect.reason)))}."
-            key = keys.lookup(effect.key)
-            yield Problem(
-                kind="not obeyed",
-                tag=f"{effect.key}={effect.value}",
-                on=_operations(ops),
-                file=ops[0].file,
-                line=ops[0].line,
-                count=len(numbers),
-                why=why,
-                effect=f"The compiler did not do what the key asks for: {key.doc if key else effect.key}",
-                advice="docs/effects.md says what each compiler obeys.",
-                tags=tuple(numbers),
-            )
+            first = audit.tags[tags[effect.key, effect.value][0]].op
+            cause = re.sub(r"[.\d]+", "", effect.reason)  # Names of instructions differ by their numbers.
+            found.setdefault((first.file, first.line, effect.key, cause), []).append(effect)
+    for (file, line, name, _), effects in found.items():
+        numbers = [number for effect in effects for number in tags[name, effect.value]]
+        example = f"Of {effects[0].value}: " if len(effects) > 1 else ""
+        yield Problem(
+            kind="not obeyed",
+            tag=_values(name, [effect.value for effect in effects]),
+            on=_operations(list({audit.tags[n].op.id: audit.tags[n].op for n in numbers}.values())),
+            file=file,
+            line=line,
+            count=len(numbers),
+            why=f"{example}{': '.join(filter(None, (effects[0].evidence, effects[0].reason)))}.",
+            effect=f"The compiler did not do what the key asks for: {_asks(keys.lookup(name)) or name}",
+            advice="docs/effects.md says what each compiler obeys.",
+            tags=tuple(numbers),
+        )
 
 
 def _strays(audit: Findings) -> Iterator[Problem]:

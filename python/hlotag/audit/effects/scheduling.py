@@ -78,6 +78,8 @@ def _scattered(
         f"{len(inside)} of {len(runs_of)} in one run ({names(longest)}); "
         f"{farthest.name} is {count(distance(farthest), 'instruction')} away"
     )
+    if len({member.tag.op.phase for member in members}) > 1:
+        return Verdict(False, evidence, "forward and backward operations share the id; give derived ones another by grad=")
     if farthest in through:
         return Verdict(False, evidence, f"a dependence through {through[farthest].name}")
     if taken := [i for i in outside if _was_taken(i, members, runs_of)]:

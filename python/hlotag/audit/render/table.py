@@ -147,24 +147,22 @@ def problems(problems: Sequence[Problem]) -> list[RenderableType]:
     return rows
 
 
-_VERDICTS = {True: ("obeyed", "green"), False: ("not obeyed", "bold red"), None: ("not judged", "dim")}
-
-
 def _effects(audit: Reported) -> list[RenderableType]:
-    """A line for each key and value that a compiler judged, disobeyed ones first; one for each key without a verdict."""
-    judged = sorted((effect for effect in audit.effects if effect.obeyed is not None), key=lambda effect: effect.obeyed is True)
+    """A line for each key and value that the compiler obeyed; one for each key without a verdict. The others are problems."""
+    obeyed = [effect for effect in audit.effects if effect.obeyed]
     unread = Counter((effect.key, effect.reason) for effect in audit.effects if effect.obeyed is None)
-    rows = [_effect_line(effect.obeyed, f"{effect.key}={effect.value}", effect.evidence, effect.reason) for effect in judged]
-    rows += [_effect_line(None, f"{key} ({_count(number, 'value')})", reason) for (key, reason), number in unread.items()]
+    rows = [_effect("obeyed", "green", f"{effect.key}={effect.value}: {effect.evidence}") for effect in obeyed]
+    rows += [
+        _effect("not judged", "dim", f"{key} ({_count(number, 'value')}): {reason}") for (key, reason), number in unread.items()
+    ]
     lines = rows[:_LISTED]
     if len(rows) > _LISTED:
         lines.append(Text(f"  and {len(rows) - _LISTED} more keys and values", style="dim"))
     return [Text("Effects", style="bold"), *lines] if lines else []
 
 
-def _effect_line(obeyed: bool | None, about: str, *said: str) -> Text:
-    label, style = _VERDICTS[obeyed]
-    return Text.assemble(("  " + label.ljust(14), style), printable(f"{about}: {'; '.join(filter(None, said))}"))
+def _effect(label: str, style: str, said: str) -> Text:
+    return Text.assemble(("  " + label.ljust(14), style), printable(said))
 
 
 def plain_rows(tags: Sequence[Tag]) -> list[str]:
