@@ -182,12 +182,13 @@ def with_passes(
     def by(tag: Tag) -> str:
         if any(step.stage == Stage.UNOPTIMIZED and step.state in _NOT_THERE for step in tag.steps):
             return CONVERSION
-        with_tag = [found[tag.op.id, tag.key] for found, _ in counts]
+        pairs = [(found[tag.op.id, tag.key], missing[tag.op.id, tag.key]) for found, missing in counts]
         if tag.state in (TagState.DUPLICATED, TagState.MERGED):
-            return next((passes[n][0] for n in range(1, len(passes)) if with_tag[n] != with_tag[n - 1]), "")
-        if tag.state == TagState.LOST and tag.steps[-1].instructions:  # Some of its instructions have it.
-            return after_last(lambda place: with_tag[place] and not counts[place][1][tag.op.id, tag.key])
-        return after_last(lambda place: with_tag[place])
+            return next((passes[n][0] for n in range(1, len(passes)) if sum(pairs[n]) != sum(pairs[n - 1])), "")
+        if tag.state != TagState.LOST:  # The operation is gone, with the tag or without it.
+            return after_last(lambda place: sum(pairs[place]))
+        is_partial = bool(tag.steps[-1].instructions)
+        return after_last(lambda place: pairs[place][0] and not (is_partial and pairs[place][1]))
 
     names = {id(tag): by(tag) for tag in wanted}
     return [
