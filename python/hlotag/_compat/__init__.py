@@ -71,7 +71,6 @@ if TYPE_CHECKING:
         assigned_ids,
         compile_arguments,
         compile_module,
-        device_count,
         hlo_cost_analysis,
         hlo_from_text,
         hlo_module_name,

@@ -135,11 +135,6 @@ def process_of_job() -> int | None:
     return state.process_id if (state.num_processes or 1) > 1 else None
 
 
-def device_count(module: ir.Module) -> int:
-    """The number of devices that a module of JAX's is for."""
-    return math.prod(_shape(module))
-
-
 def _shape(module: ir.Module) -> tuple[int, int]:
     """The numbers of replicas and partitions."""
     attributes = module.operation.attributes

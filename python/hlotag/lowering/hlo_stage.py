@@ -94,7 +94,7 @@ class _Restoration:
 
     def __init__(self, module: Any, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
-        if backend.platform in _COMBINE_EQUAL and _compat.device_count(module) > 1:
+        if backend.platform in _COMPARE_TAGS:
             _remove_unread(self.origins, stage)
         self.error: Exception | None = None
         self.was_called = False
@@ -127,8 +127,9 @@ class _Restoration:
         return after
 
 
-# The platforms whose compilers combine collectives only if their attributes are equal.
-_COMBINE_EQUAL = frozenset({"tpu"})
+# The platforms whose compilers combine collectives only if their attributes are equal. Copying attributes from operation to
+# operation costs them more time than the numbers do, too.
+_COMPARE_TAGS = frozenset({"tpu"})
 
 
 def _remove_unread(origins: Origins, stage: Stage) -> None:
