@@ -66,46 +66,6 @@ const Provenance::Named &Provenance::named(Location loc, bool isCall) {
   return *result;
 }
 
-/// Returns whether `stack` begins with the frames of `inner`, innermost first.
-static bool beginsWith(Location stack, Location inner) {
-  while (stack != inner) {
-    CallSiteLoc call = dynCast<CallSiteLoc>(stack);
-    CallSiteLoc innerCall = dynCast<CallSiteLoc>(inner);
-    if (!call || call.callee() != (innerCall ? innerCall.callee() : inner))
-      return false;
-    if (!innerCall)
-      return true;
-    stack = call.caller();
-    inner = innerCall.caller();
-  }
-  return true;
-}
-
-/// Returns the frames of the equation. An operation that JAX expanded from an equation has, inside
-/// the equation's frames, those of the enclosing program again, once per level.
-static Location withoutRepeatedFrames(Location trace) {
-  CallSiteLoc call = dynCast<CallSiteLoc>(trace);
-  while (call && beginsWith(call.caller(), call.callee())) {
-    trace = call.caller();
-    call = dynCast<CallSiteLoc>(trace);
-  }
-  return trace;
-}
-
-/// As above, for equations of an inner program, whose frames are nested in those of its caller.
-static Location framesOfEquation(Location trace) {
-  std::vector<CallSiteLoc> nested;
-  for (CallSiteLoc call = dynCast<CallSiteLoc>(trace); call;
-       call = dynCast<CallSiteLoc>(call.callee()))
-    nested.push_back(call);
-  Location frames = nested.empty() ? trace : nested.back().callee();
-  for (auto call = nested.rbegin(); call != nested.rend(); ++call) {
-    bool isSame = frames == call->callee();
-    frames = withoutRepeatedFrames(isSame ? *call : CallSiteLoc::get(frames, call->caller()));
-  }
-  return frames;
-}
-
 /// Returns whether `call` is part of a traceback. Other call sites come from inlining.
 bool Provenance::isTraceback(CallSiteLoc call) {
   NameLoc callee = dynCast<NameLoc>(call.callee());
@@ -114,15 +74,12 @@ bool Provenance::isTraceback(CallSiteLoc call) {
 
 Provenance::Parts Provenance::read(Location loc) {
   Parts parts;
-  auto keepFirst = [](auto &kept, auto found) { kept = kept ? kept : found; };
   std::vector<Location> pending{loc};
   while (!pending.empty()) {
     Location at = pending.back();
     pending.pop_back();
     NameLoc name = dynCast<NameLoc>(at);
     bool isStackOfOne = name && at != loc && isFrame(name);
-    if (!name || isStackOfOne)
-      keepFirst(parts.trace, at);
     if (name) {
       // `"mul:"("jit(f)/mul"(...))` is a hint for profilers: the primitive's name, repeated.
       std::string_view text = name.name().str();
@@ -131,10 +88,10 @@ Provenance::Parts Provenance::read(Location loc) {
         parts.names.push_back(name.name());
       pending.push_back(name.child());
     } else if (FileLoc position = dynCast<FileLoc>(at)) {
-      keepFirst(parts.source, position);
+      parts.source = parts.source ? parts.source : position;
     } else if (CallSiteLoc call = dynCast<CallSiteLoc>(at)) {
       if (isTraceback(call)) {
-        keepFirst(parts.source, findFile(call.callee()));
+        parts.source = parts.source ? parts.source : findFile(call.callee());
         break; // The callers are frames too.
       }
       pending.push_back(call.caller());
@@ -155,15 +112,9 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
   Parts parts = read(loc);
   bool isShared = !isCall && parts.names.size() == 1;
   Named result = isShared ? parseName(parts.names[0]) : parseNames(parts.names, isCall);
-  Origin &origin = result.origin;
-  if (!parts.source)
-    return result;
-  origin.source = parts.source;
-  origin.sourceKey = file(parts.source).key;
-  if (parts.trace) {
-    Location equation = framesOfEquation(parts.trace);
-    origin.trace = equation.opaque();
-    origin.expanded = equation != parts.trace;
+  if (parts.source) {
+    result.origin.source = parts.source;
+    result.origin.sourceKey = file(parts.source).key;
   }
   return result;
 }
@@ -365,7 +316,6 @@ Origin Provenance::originOfCallers(Operation function) {
     Origin origin = of(call);
     origin.primitive = origin.localScope = 0;
     origin.source = FileLoc();
-    origin.trace = nullptr;
     origin.sourceKey = 0;
     result = isFirst ? origin : meet(result, origin);
     isFirst = false;

@@ -30,9 +30,6 @@ struct Origin {
   TextId primitive = 0;        ///< as JAX names it: `dot_general`, `add_any`; may be empty
   ir::FileLoc source;          ///< innermost line of user code, or null
   uint32_t sourceKey = 0;      ///< identifies `source` and its end; 0 if null
-  const void *trace = nullptr; ///< identifies the call stack, or null; equal for forward and
-                               ///< backward operations of one equation without jax.checkpoint
-  bool expanded = false;       ///< one of several operations of one equation (`logistic`)
   bool transposed = false;     ///< belongs to a backward pass
   bool checkpointed = false;   ///< in a function under jax.checkpoint
   bool rematted = false;       ///< a forward operation that jax.checkpoint recomputes
@@ -72,11 +69,10 @@ private:
     Origin origin;
     TextId head = 0;
   };
-  /// The names, source and traceback in a location.
+  /// The names and source in a location.
   struct Parts {
     std::vector<ir::Identifier> names; ///< innermost first
     ir::FileLoc source;                ///< innermost position, or null
-    ir::Location trace;                ///< the traceback, or null
   };
   struct File {
     uint32_t key = 0;
