@@ -32,6 +32,7 @@ TYPES = {
 
 INVISIBLE = {
     "mlirOpPrintingFlagsDestroy",  # nothing shows that it has no effect
+    "mlirPassManagerDestroy",  # the same
     "mlirValueGetFirstUse",  # the next in the list, mlirOpOperandGetNextUse, reads the field at the same place
 }
 # Both read the field at the same place.

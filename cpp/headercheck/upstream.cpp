@@ -37,9 +37,6 @@ namespace ours {
   static_assert(static_cast<int>(ours::name) == static_cast<int>(::name), #name " differs "        \
                                                                                 "upstream")
 
-SAME_LAYOUT(MlirTypeID);
-SAME_LAYOUT(MlirTypeIDAllocator);
-SAME_LAYOUT(MlirAsmState);
 SAME_LAYOUT(MlirContext);
 SAME_LAYOUT(MlirOperation);
 SAME_LAYOUT(MlirOpOperand);
@@ -52,9 +49,6 @@ SAME_LAYOUT(MlirLocation);
 SAME_LAYOUT(MlirType);
 SAME_LAYOUT(MlirValue);
 SAME_LAYOUT(MlirDiagnostic);
-SAME_LAYOUT(MlirDialectHandle);
-SAME_LAYOUT(MlirPass);
-SAME_LAYOUT(MlirExternalPass);
 SAME_LAYOUT(MlirPassManager);
 SAME_LAYOUT(MlirOpPassManager);
 SAME_LAYOUT(MlirDiagnosticSeverity);
@@ -87,13 +81,6 @@ SAME_FIELD(MlirOperationState, successors);
 SAME_FIELD(MlirOperationState, nAttributes);
 SAME_FIELD(MlirOperationState, attributes);
 SAME_FIELD(MlirOperationState, enableResultTypeInference);
-
-SAME_LAYOUT(MlirExternalPassCallbacks);
-SAME_FIELD(MlirExternalPassCallbacks, construct);
-SAME_FIELD(MlirExternalPassCallbacks, destruct);
-SAME_FIELD(MlirExternalPassCallbacks, initialize);
-SAME_FIELD(MlirExternalPassCallbacks, clone);
-SAME_FIELD(MlirExternalPassCallbacks, run);
 
 SAME_VALUE(MlirDiagnosticError);
 SAME_VALUE(MlirDiagnosticWarning);

@@ -24,56 +24,8 @@ struct Handler {
   void (*deleteUserData)(void *);
 };
 
-/// An external pass. Unlike MLIR's manager, this host never clones it.
-struct ExternalPass {
-  MlirExternalPassCallbacks callbacks;
-  void *userData;
-  bool failed = false;
-
-  ~ExternalPass() { callbacks.destruct(userData); }
-
-  bool run(MlirOperation op) {
-    failed =
-        callbacks.initialize && !callbacks.initialize(mlirOperationGetContext(op), userData).value;
-    if (!failed)
-      callbacks.run(op, {this}, userData);
-    return !failed;
-  }
-};
-
-/// A pass of ours, or a manager of jaxlib's with passes of its own.
-struct Stage {
-  std::unique_ptr<ExternalPass> external;
-  nb::object manager;
-};
-
-struct Manager {
-  bool verify = true;
-  std::vector<Stage> stages;
-
-  bool run(MlirOperation op) {
-    for (Stage &stage : stages)
-      if (!(stage.external ? runExternal(*stage.external, op) : runForeign(stage.manager, op)))
-        return false;
-    return true;
-  }
-
-private:
-  bool runExternal(ExternalPass &pass, MlirOperation op) {
-    return pass.run(op) && (!verify || mlirOperationVerify(op));
-  }
-
-  bool runForeign(nb::object manager, MlirOperation op) {
-    manager.attr("enable_verifier")(verify);
-    ErrorsAreEmitted errors;
-    bool ok = succeeds([&] { manager.attr("run")(session().object(op)); });
-    forgetStructure();
-    return ok;
-  }
-};
-
-Manager &managerOf(const void *handle) {
-  return *static_cast<Manager *>(const_cast<void *>(handle));
+nb::handle managerOf(const void *handle) {
+  return static_cast<PyObject *>(const_cast<void *>(handle));
 }
 
 } // namespace
@@ -130,47 +82,24 @@ MlirDiagnostic mlirDiagnosticGetNote(MlirDiagnostic diagnostic, intptr_t index) 
   return handleOf(nb::object(objectOf(diagnostic).attr("notes")[index]));
 }
 
-// This host never reads TypeIDs. They live as long as the process, as MLIR requires.
-MlirTypeIDAllocator mlirTypeIDAllocatorCreate() {
-  static char allocator;
-  return {&allocator};
+MlirPassManager mlirPassManagerCreate(MlirContext) {
+  return {classes().PassManager("any", session().context()).release().ptr()};
 }
 
-MlirTypeID mlirTypeIDAllocatorAllocateTypeID(MlirTypeIDAllocator) { return {new char()}; }
-
-MlirPass mlirCreateExternalPass(MlirTypeID, MlirStringRef, MlirStringRef, MlirStringRef,
-                                MlirStringRef, intptr_t, MlirDialectHandle *,
-                                MlirExternalPassCallbacks callbacks, void *userData) {
-  callbacks.construct(userData);
-  return {new ExternalPass{callbacks, userData}};
-}
-
-void mlirExternalPassSignalFailure(MlirExternalPass pass) {
-  static_cast<ExternalPass *>(pass.ptr)->failed = true;
-}
-
-MlirPassManager mlirPassManagerCreate(MlirContext) { return {new Manager()}; }
-
-void mlirPassManagerDestroy(MlirPassManager manager) { delete &managerOf(manager.ptr); }
+void mlirPassManagerDestroy(MlirPassManager manager) { managerOf(manager.ptr).dec_ref(); }
 
 void mlirPassManagerEnableVerifier(MlirPassManager manager, bool enable) {
-  managerOf(manager.ptr).verify = enable;
+  managerOf(manager.ptr).attr("enable_verifier")(enable);
 }
 
 MlirOpPassManager mlirPassManagerGetAsOpPassManager(MlirPassManager manager) {
   return {manager.ptr};
 }
 
-void mlirPassManagerAddOwnedPass(MlirPassManager manager, MlirPass pass) {
-  managerOf(manager.ptr)
-      .stages.push_back({std::unique_ptr<ExternalPass>(static_cast<ExternalPass *>(pass.ptr)), {}});
-}
-
 MlirLogicalResult mlirOpPassManagerAddPipeline(MlirOpPassManager manager, MlirStringRef text,
                                                MlirStringCallback callback, void *userData) {
-  nb::object passes = classes().PassManager("any", session().context());
   try {
-    passes.attr("add")(toStr(text));
+    managerOf(manager.ptr).attr("add")(toStr(text));
   } catch (nb::python_error &error) {
     if (!error.matches(PyExc_ValueError))
       throw;
@@ -178,12 +107,14 @@ MlirLogicalResult mlirOpPassManagerAddPipeline(MlirOpPassManager manager, MlirSt
     callback({reason.data(), reason.size()}, userData);
     return {0};
   }
-  managerOf(manager.ptr).stages.push_back({nullptr, passes});
   return {1};
 }
 
 MlirLogicalResult mlirPassManagerRunOnOp(MlirPassManager manager, MlirOperation op) {
-  return {managerOf(manager.ptr).run(op)};
+  ErrorsAreEmitted errors;
+  bool ok = succeeds([&] { managerOf(manager.ptr).attr("run")(session().object(op)); });
+  forgetStructure();
+  return {ok};
 }
 
 } // namespace hlotag::bindings

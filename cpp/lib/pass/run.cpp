@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pipeline runs in segments, each in its own pass manager, so that the failing element is known;
-// the C API has no stable functions for instrumentation. A segment is a sequence of our passes as
-// one external pass, verified once, or one foreign element. Guest passes are called directly.
+// Our passes and guests are called directly. Each foreign element runs in a pass manager of its
+// own, so that the failing element is known; the C API has no stable functions for instrumentation.
 #include "hlotag/pass/run.h"
 #include "hlotag/pass/registry.h"
 #include "report.h"
 #include "snapshot.h"
 
-#include <map>
-#include <mutex>
 #include <optional>
+#include <utility>
 
 namespace hlotag::pass {
 
@@ -18,19 +16,6 @@ namespace {
 
 using Clock = TimingReport::Clock;
 constexpr std::string_view kModule = "builtin.module";
-
-/// Returns the TypeID of a pass class for the life of the process. `key` is the address of the
-/// class's PassInfo.
-MlirTypeID typeIdOf(const void *key) {
-  static std::mutex mutex;
-  static MlirTypeIDAllocator allocator = capi::fn().mlirTypeIDAllocatorCreate();
-  static std::map<const void *, MlirTypeID> ids;
-  std::lock_guard<std::mutex> lock(mutex);
-  auto [slot, isNew] = ids.try_emplace(key, MlirTypeID{nullptr});
-  if (isNew)
-    slot->second = capi::fn().mlirTypeIDAllocatorAllocateTypeID(allocator);
-  return slot->second;
-}
 
 class PassManager {
 public:
@@ -46,8 +31,6 @@ public:
     other.manager_.ptr = nullptr;
   }
   PassManager &operator=(PassManager &&) = delete;
-
-  void addOwned(MlirPass pass) { capi::fn().mlirPassManagerAddOwnedPass(manager_, pass); }
 
   /// Returns why MLIR rejects `text`, or nothing.
   std::optional<std::string> addText(const std::string &text) {
@@ -66,14 +49,6 @@ private:
   MlirPassManager manager_;
 };
 
-/// Consecutive elements that run in one pass manager.
-struct Segment {
-  std::vector<const PipelineElement *> elements;
-  PassManager manager;
-
-  bool isOpaque() const { return elements.front()->isOpaque(); }
-};
-
 /// Suggests a pass of ours for a name that MLIR rejects.
 std::string hint(const PipelineElement &element) {
   std::vector<std::string> known;
@@ -86,40 +61,41 @@ std::string hint(const PipelineElement &element) {
 class Executor {
 public:
   Executor(ir::Operation module, const Pipeline &pipeline, const RunOptions &options)
-      : module_(module), options_(options), diagnostics_(module.context()),
-        context_(module, diagnostics_), printer_(module, options), mixed_(pipeline.hasOpaque()) {
-    bool fold = !options.prints() && !options.timing;
-    for (const PipelineElement &element : pipeline.elements())
-      addElement(element, fold);
+      : module_(module), elements_(pipeline.elements()), options_(options),
+        diagnostics_(module.context()), context_(module, diagnostics_), printer_(module, options),
+        mixed_(pipeline.hasOpaque()) {
+    for (const PipelineElement &element : elements_) {
+      managers_.push_back(element.pass ? std::nullopt : std::optional(managerFor(element)));
+      hasGuests_ |= element.pass && element.isOpaque();
+    }
   }
 
   RunResult run();
 
 private:
-  /// User data of MLIR's external pass: the passes of one segment. MLIR clones a pass to run it on
-  /// several operations in parallel; the executor owns the original.
-  struct Group {
-    Executor *executor;
-    std::vector<const PipelineElement *> elements;
-    bool isCopy = false;
-  };
+  PassManager managerFor(const PipelineElement &element) const {
+    PassManager manager(module_.context(), options_.verify);
+    if (auto reason = manager.addText(element.foreign))
+      throw PipelineError("MLIR rejects '" + element.foreign + "': " + *reason + hint(element));
+    return manager;
+  }
 
-  void addElement(const PipelineElement &element, bool fold);
-  void addExternalPass(Segment &segment);
-  static void *cloneGroup(void *userData);
-  static void destroyGroup(void *userData);
-  static void runGroup(MlirOperation op, MlirExternalPass self, void *userData);
-
-  bool runElements(const std::vector<const PipelineElement *> &elements);
+  bool runElement(size_t index);
+  bool runOpaque(const PipelineElement &element, std::optional<PassManager> &manager);
   bool runPass(const PipelineElement &element);
   bool runGuarded(Pass &pass);
-  bool runSegment(Segment &segment);
-  bool runOpaque(const PipelineElement &element, Segment &segment);
-  bool runGuest(const PipelineElement &element);
+  /// Whether a sequence of our passes ends with the element. Opaque elements stand alone.
+  bool endsSequence(size_t index) const {
+    return index + 1 == elements_.size() || elements_[index].isOpaque() ||
+           elements_[index + 1].isOpaque();
+  }
+  /// Verifies what our passes changed since the last call.
+  bool verifyChanges();
   void fail(const PipelineElement &element);
   void rollback();
 
   ir::Operation module_;
+  const std::vector<PipelineElement> &elements_;
   const RunOptions &options_;
   ir::DiagnosticScope diagnostics_;
   PassContext context_;
@@ -128,85 +104,21 @@ private:
   bool mixed_;
   bool hasGuests_ = false;
   std::optional<Snapshot> snapshot_;
-  std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<Segment> segments_;
+  std::vector<std::optional<PassManager>> managers_; // by element; none for those with a pass
+  size_t numVerified_ = 0;                           // changes
   RunResult result_;
 };
 
-void Executor::addElement(const PipelineElement &element, bool fold) {
-  bool extend = fold && !element.isOpaque() && !segments_.empty() && !segments_.back().isOpaque();
-  if (extend) {
-    segments_.back().elements.push_back(&element);
-    groups_.back()->elements.push_back(&element);
-    return;
-  }
-  // After our passes the executor verifies, if their changes require it.
-  bool managerVerifies = options_.verify && !element.pass;
-  segments_.push_back({{&element}, PassManager(module_.context(), managerVerifies)});
-  if (!element.isOpaque()) {
-    addExternalPass(segments_.back());
-  } else if (element.pass) {
-    hasGuests_ = true;
-  } else if (auto reason = segments_.back().manager.addText(element.foreign)) {
-    throw PipelineError("MLIR rejects '" + element.foreign + "': " + *reason + hint(element));
-  }
-}
-
-void Executor::addExternalPass(Segment &segment) {
-  groups_.push_back(std::make_unique<Group>(Group{this, segment.elements}));
-  const PassInfo &info = segment.elements.front()->pass->info();
-  MlirExternalPassCallbacks callbacks{};
-  callbacks.construct = [](void *) {};
-  callbacks.destruct = destroyGroup;
-  callbacks.initialize = nullptr;
-  callbacks.clone = cloneGroup;
-  callbacks.run = runGroup;
-  segment.manager.addOwned(capi::fn().mlirCreateExternalPass(
-      typeIdOf(&info), ir::toRef(info.name), ir::toRef(info.argument), ir::toRef(info.summary),
-      ir::toRef(kModule), 0, nullptr, callbacks, groups_.back().get()));
-}
-
-void *Executor::cloneGroup(void *userData) {
-  auto *copy = new Group(*static_cast<Group *>(userData));
-  copy->isCopy = true;
-  return copy;
-}
-
-void Executor::destroyGroup(void *userData) {
-  auto *group = static_cast<Group *>(userData);
-  if (group->isCopy)
-    delete group;
-}
-
-void Executor::runGroup(MlirOperation op, MlirExternalPass self, void *userData) {
-  auto *group = static_cast<Group *>(userData);
-  bool ok = false;
-  // An exception must not cross MLIR's frames.
-  try {
-    ok = ir::Operation(op) == group->executor->module_ &&
-         group->executor->runElements(group->elements);
-  } catch (...) {
-    ok = false;
-  }
-  if (!ok)
-    capi::fn().mlirExternalPassSignalFailure(self);
-}
-
-bool Executor::runElements(const std::vector<const PipelineElement *> &elements) {
-  size_t changesBefore = context_.rewriter().numChanges();
-  for (const PipelineElement *element : elements)
-    if (!runPass(*element))
-      return false;
-  return !options_.verify || context_.rewriter().verify(module_, changesBefore);
+bool Executor::verifyChanges() {
+  size_t before = std::exchange(numVerified_, context_.rewriter().numChanges());
+  return !options_.verify || context_.rewriter().verify(module_, before);
 }
 
 bool Executor::runPass(const PipelineElement &element) {
   size_t changesBefore = context_.rewriter().numChanges();
   Clock::time_point start = Clock::now();
-  // A copy, because several threads may run one pipeline.
-  std::unique_ptr<Pass> pass = element.pass->clone();
-  context_.tags().recordOrigins(options_.debugOrigins ? pass->info().argument : "");
-  bool ok = runGuarded(*pass);
+  context_.tags().recordOrigins(options_.debugOrigins ? element.pass->info().argument : "");
+  bool ok = runGuarded(*element.pass);
   if (options_.timing)
     timing_.add(element.name(), Clock::now() - start);
   if (!ok) {
@@ -237,37 +149,38 @@ bool Executor::runGuarded(Pass &pass) {
   return ok && context_.numErrors() == errorsBefore;
 }
 
-bool Executor::runGuest(const PipelineElement &element) {
-  return runPass(element) && (!options_.verify || capi::fn().mlirOperationVerify(module_.raw()));
-}
-
-bool Executor::runOpaque(const PipelineElement &element, Segment &segment) {
+bool Executor::runOpaque(const PipelineElement &element, std::optional<PassManager> &manager) {
   std::string before = options_.printAfterChange ? printer_.fingerprint() : std::string();
-  bool ok = element.pass ? runGuest(element) : segment.manager.run(module_);
+  bool ok =
+      manager ? manager->run(module_) : runPass(element) && (!options_.verify || module_.verify());
   if (ok && options_.printAfterChange && printer_.fingerprint() != before)
     result_.changedPasses.push_back(element.name());
   return ok;
 }
 
-bool Executor::runSegment(Segment &segment) {
-  const PipelineElement &first = *segment.elements.front();
-  printer_.before(first);
+bool Executor::runElement(size_t index) {
+  const PipelineElement &element = elements_[index];
+  printer_.before(element);
   size_t changedBefore = result_.changedPasses.size();
   Clock::time_point start = Clock::now();
-  bool ok = segment.isOpaque() ? runOpaque(first, segment) : segment.manager.run(module_);
-  if (options_.timing && !first.pass)
-    timing_.add(first.name(), Clock::now() - start);
+  bool ok = element.isOpaque() ? runOpaque(element, managers_[index]) : runPass(element);
+  if (options_.timing && !element.pass)
+    timing_.add(element.name(), Clock::now() - start);
+  if (ok && (endsSequence(index) || options_.prints() || options_.timing))
+    ok = verifyChanges();
   if (!ok) {
     // No pass of ours failed, so the verifier did, after the last of them.
     if (result_.failingPass.empty())
-      fail(*segment.elements.back());
-    printer_.afterFailure(first);
+      fail(element);
+    printer_.afterFailure(element);
     return false;
   }
-  printer_.after(first, result_.changedPasses.size() != changedBefore);
-  // Foreign passes may have destroyed operations in the journal.
-  if (mixed_)
+  printer_.after(element, result_.changedPasses.size() != changedBefore);
+  // Foreign passes may destroy operations in the journal.
+  if (mixed_ && endsSequence(index)) {
     context_.invalidate();
+    numVerified_ = 0;
+  }
   return true;
 }
 
@@ -289,9 +202,8 @@ RunResult Executor::run() {
   if (mixed_)
     snapshot_.emplace(module_);
   Clock::time_point start = Clock::now();
-  for (Segment &segment : segments_)
-    if (!runSegment(segment))
-      break;
+  for (size_t index = 0; index < elements_.size() && runElement(index); ++index) {
+  }
   if (result_.ok)
     context_.rewriter().commit();
   else

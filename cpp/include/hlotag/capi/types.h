@@ -35,9 +35,6 @@ using MlirStringCallback = void (*)(MlirStringRef, void *);
     storage *ptr;                                                                                  \
   }
 
-HLOTAG_CAPI_STRUCT(MlirTypeID, const void);
-HLOTAG_CAPI_STRUCT(MlirTypeIDAllocator, void);
-HLOTAG_CAPI_STRUCT(MlirAsmState, void);
 HLOTAG_CAPI_STRUCT(MlirContext, void);
 HLOTAG_CAPI_STRUCT(MlirOperation, void);
 HLOTAG_CAPI_STRUCT(MlirOpOperand, void);
@@ -50,9 +47,6 @@ HLOTAG_CAPI_STRUCT(MlirLocation, const void);
 HLOTAG_CAPI_STRUCT(MlirType, const void);
 HLOTAG_CAPI_STRUCT(MlirValue, const void);
 HLOTAG_CAPI_STRUCT(MlirDiagnostic, void);
-HLOTAG_CAPI_STRUCT(MlirDialectHandle, const void);
-HLOTAG_CAPI_STRUCT(MlirPass, void);
-HLOTAG_CAPI_STRUCT(MlirExternalPass, void);
 HLOTAG_CAPI_STRUCT(MlirPassManager, void);
 HLOTAG_CAPI_STRUCT(MlirOpPassManager, void);
 
@@ -87,14 +81,6 @@ enum MlirDiagnosticSeverity {
 };
 using MlirDiagnosticHandlerID = uint64_t;
 using MlirDiagnosticHandler = MlirLogicalResult (*)(MlirDiagnostic, void *userData);
-
-struct MlirExternalPassCallbacks {
-  void (*construct)(void *userData);
-  void (*destruct)(void *userData);
-  MlirLogicalResult (*initialize)(MlirContext ctx, void *userData);
-  void *(*clone)(void *userData);
-  void (*run)(MlirOperation op, MlirExternalPass pass, void *userData);
-};
 
 } // extern "C"
 

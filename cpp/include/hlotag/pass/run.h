@@ -21,10 +21,10 @@ struct RunResult {
   size_t numChanges = 0; ///< by our passes
 };
 
-/// Runs `pipeline` on `module`, a builtin.module, in MLIR's own pass manager. If a pass or the
-/// verifier fails, the module is restored and the result names the pass. Throws PipelineError if
-/// MLIR rejects a foreign element, before any pass runs; std::invalid_argument if `module` is
-/// another operation.
+/// Runs `pipeline` on `module`, a builtin.module; foreign passes in MLIR's own pass manager. If a
+/// pass or the verifier fails, the module is restored and the result names the pass. Throws
+/// PipelineError if MLIR rejects a foreign element, before any pass runs; std::invalid_argument if
+/// `module` is another operation.
 RunResult run(ir::Operation module, const Pipeline &pipeline, const RunOptions &options = {});
 
 } // namespace hlotag::pass

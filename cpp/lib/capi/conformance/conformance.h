@@ -63,6 +63,10 @@ private:
     return fn.mlirOperationGetAttributeByName(module, ref(name));
   }
   int countUses(MlirValue value);
+  void moveBefore(MlirOperation next, MlirOperation op) {
+    fn.mlirOperationRemoveFromParent(op);
+    fn.mlirBlockInsertOwnedOperationBefore(body, next, op);
+  }
 
   const Table &fn;
   MlirOperation module;
