@@ -42,10 +42,6 @@ MlirType mlirFunctionTypeGet(MlirContext context, intptr_t numInputs, MlirType c
       listOf(numInputs, inputs), listOf(numResults, results), contextOf(context)));
 }
 
-MlirContext mlirAttributeGetContext(MlirAttribute attribute) {
-  return pointerOf<MlirContext>(session().object(attribute).attr("context"));
-}
-
 void mlirAttributePrint(MlirAttribute attribute, MlirStringCallback callback, void *userData) {
   print(session().object(attribute), callback, userData);
 }
@@ -136,10 +132,6 @@ MlirStringRef mlirFlatSymbolRefAttrGetValue(MlirAttribute attribute) {
 MlirAttribute mlirTypeAttrGet(MlirType type) {
   return session().attribute(
       classes().TypeAttr.attr("get")(session().object(type), session().context()));
-}
-
-MlirAttribute mlirUnitAttrGet(MlirContext context) {
-  return session().attribute(classes().UnitAttr.attr("get")(contextOf(context)));
 }
 
 MlirContext mlirLocationGetContext(MlirLocation location) {

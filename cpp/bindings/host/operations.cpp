@@ -186,10 +186,6 @@ void mlirOperationRemoveFromParent(MlirOperation op) {
   session().own(operation);
 }
 
-void mlirOperationMoveAfter(MlirOperation op, MlirOperation other) {
-  session().object(op).attr("move_after")(session().object(other));
-}
-
 bool mlirOperationIsBeforeInBlock(MlirOperation op, MlirOperation other) {
   return nb::cast<bool>(session().object(op).attr("is_before_in_block")(session().object(other)));
 }
@@ -252,10 +248,6 @@ void mlirRegionAppendOwnedBlock(MlirRegion region, MlirBlock block) {
 
 MlirBlock mlirBlockGetNextInRegion(MlirBlock block) { return session().nextBlock(block); }
 
-MlirRegion mlirBlockGetParentRegion(MlirBlock block) {
-  return session().regionOf(session().object(block).attr("region"));
-}
-
 MlirOperation mlirBlockGetParentOperation(MlirBlock block) {
   return pointerOf<MlirOperation>(session().object(block).attr("region").attr("owner"));
 }
@@ -296,8 +288,6 @@ bool mlirValueIsABlockArgument(MlirValue value) {
   // Not by the value's class: users can register their own.
   return nb::isinstance(view(value).attr("owner"), classes().Block);
 }
-
-bool mlirValueIsAOpResult(MlirValue value) { return !mlirValueIsABlockArgument(value); }
 
 MlirType mlirValueGetType(MlirValue value) { return session().type(view(value).attr("type")); }
 

@@ -36,7 +36,6 @@ struct Classes {
   X(FlatSymbolRefAttr)                                                                             \
   X(StringAttr)                                                                                    \
   X(TypeAttr)                                                                                      \
-  X(UnitAttr)                                                                                      \
   X(Block)                                                                                         \
   X(BlockArgument)                                                                                 \
   X(Context)                                                                                       \

@@ -76,13 +76,6 @@ DiagnosticScope::~DiagnosticScope() {
   capi::fn().mlirContextDetachDiagnosticHandler(context_, id_);
 }
 
-bool DiagnosticScope::hasErrors() const {
-  for (const Diagnostic &diagnostic : diagnostics_)
-    if (diagnostic.severity == Severity::Error)
-      return true;
-  return false;
-}
-
 MlirLogicalResult DiagnosticScope::handle(MlirDiagnostic diagnostic, void *self) {
   constexpr MlirLogicalResult handled{1}, passOn{0};
   auto *scope = static_cast<DiagnosticScope *>(self);

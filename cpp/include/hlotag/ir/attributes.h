@@ -22,7 +22,6 @@ public:
 class Attribute : public Handle<Attribute, MlirAttribute> {
 public:
   using Handle::Handle;
-  MlirContext context() const { return capi::fn().mlirAttributeGetContext(raw_); }
   std::string str() const {
     std::string text;
     capi::fn().mlirAttributePrint(raw_, appendToString, &text);
@@ -57,12 +56,6 @@ public:
     return capi::fn().mlirAttributeIsAFlatSymbolRef(attr.raw());
   }
   std::string_view value() const { return toView(capi::fn().mlirFlatSymbolRefAttrGetValue(raw_)); }
-};
-
-class UnitAttr : public Attribute {
-public:
-  using Attribute::Attribute;
-  static UnitAttr get(MlirContext context) { return capi::fn().mlirUnitAttrGet(context); }
 };
 
 struct NamedAttribute {

@@ -67,7 +67,7 @@ class Value : public Handle<Value, MlirValue> {
 public:
   using Handle::Handle;
   bool isBlockArgument() const { return capi::fn().mlirValueIsABlockArgument(raw_); }
-  bool isResult() const { return capi::fn().mlirValueIsAOpResult(raw_); }
+  bool isResult() const { return !isBlockArgument(); }
   MlirType type() const { return capi::fn().mlirValueGetType(raw_); }
   Location location() const { return capi::fn().mlirValueGetLocation(raw_); }
   /// The operation with this result; null for a block argument.
@@ -158,7 +158,6 @@ public:
   using Handle::Handle;
   static Block next(const Block &block) { return capi::fn().mlirBlockGetNextInRegion(block.raw()); }
   Operation parentOp() const { return capi::fn().mlirBlockGetParentOperation(raw_); }
-  inline Region region() const;
   Operation firstOp() const { return capi::fn().mlirBlockGetFirstOperation(raw_); }
   /// The terminator; null if there is none, or if this is null.
   Operation terminator() const {
@@ -199,7 +198,6 @@ inline Region Operation::regionAt(const Operation &op, intptr_t index) {
   return capi::fn().mlirOperationGetRegion(op.raw(), index);
 }
 inline Block Operation::block() const { return capi::fn().mlirOperationGetBlock(raw_); }
-inline Region Block::region() const { return capi::fn().mlirBlockGetParentRegion(raw_); }
 
 /// Owns an operation that is in no block.
 class OwnedOperation {

@@ -57,9 +57,6 @@ void Conformance::changes() {
          "mlirOperationSetOperand");
   fn.mlirOperationSetOperand(inner, 0, result);
 
-  fn.mlirOperationMoveAfter(pair, use);
-  expect(same(fn.mlirOperationGetNextInBlock(use), pair), "mlirOperationMoveAfter");
-  expect(!fn.mlirOperationIsBeforeInBlock(pair, use), "mlirOperationMoveAfter");
   fn.mlirOperationRemoveFromParent(pair);
   expect(!fn.mlirOperationGetBlock(pair).ptr && same(fn.mlirBlockGetFirstOperation(body), use) &&
              nameOf(pair) == "probe.pair",

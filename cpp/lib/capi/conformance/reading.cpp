@@ -15,7 +15,6 @@ void Conformance::operations() {
   expect(fn.mlirOperationGetNumRegions(module) == 1, "mlirOperationGetNumRegions");
   MlirRegion region = fn.mlirOperationGetRegion(module, 0);
   MlirBlock block = fn.mlirRegionGetFirstBlock(region);
-  expect(same(fn.mlirBlockGetParentRegion(block), region), "mlirBlockGetParentRegion");
   expect(same(fn.mlirBlockGetParentOperation(block), module), "mlirBlockGetParentOperation");
   expect(fn.mlirBlockGetNextInRegion(block).ptr == nullptr, "mlirBlockGetNextInRegion");
   expect(fn.mlirBlockGetTerminator(block).ptr == nullptr, "mlirBlockGetTerminator");
@@ -49,8 +48,7 @@ void Conformance::operations() {
   expect(!same(first, fn.mlirOperationGetRegion(use, 1)), "mlirOperationGetRegion");
   MlirBlock bb0 = fn.mlirRegionGetFirstBlock(first);
   MlirBlock bb1 = fn.mlirBlockGetNextInRegion(bb0);
-  expect(!same(bb0, bb1) && same(fn.mlirBlockGetParentRegion(bb1), first),
-         "mlirBlockGetNextInRegion");
+  expect(!same(bb0, bb1) && !fn.mlirBlockGetNextInRegion(bb1).ptr, "mlirBlockGetNextInRegion");
   inner = fn.mlirBlockGetFirstOperation(bb0);
   expect(nameOf(inner) == "probe.inner", "mlirBlockGetFirstOperation");
 }
@@ -62,7 +60,6 @@ void Conformance::attributeKinds() {
   MlirNamedAttribute second = fn.mlirOperationGetAttribute(module, 1);
   expect(textOf(second.name) == "probe.flag" && same(second.attribute, flag),
          "mlirOperationGetAttribute");
-  expect(same(fn.mlirAttributeGetContext(flag), context), "mlirAttributeGetContext");
 
   struct Kind {
     const char *sample;
@@ -87,7 +84,6 @@ void Conformance::attributes() {
   MlirAttribute text = attr("probe.text"), symbol = attr("probe.symbol");
   expect(same(fn.mlirStringAttrGet(context, ref("some text")), text), "mlirStringAttrGet");
   expect(viewOf(fn.mlirStringAttrGetValue(text)) == "some text", "mlirStringAttrGetValue");
-  expect(same(fn.mlirUnitAttrGet(context), attr("probe.unit")), "mlirUnitAttrGet");
   expect(same(fn.mlirFlatSymbolRefAttrGet(context, ref("f")), symbol), "mlirFlatSymbolRefAttrGet");
   expect(viewOf(fn.mlirFlatSymbolRefAttrGetValue(symbol)) == "f", "mlirFlatSymbolRefAttrGetValue");
 
@@ -188,8 +184,6 @@ void Conformance::values() {
   expect(bitsOf(fn.mlirValueIsABlockArgument(arg0)) == 1 &&
              bitsOf(fn.mlirValueIsABlockArgument(result)) == 0,
          "mlirValueIsABlockArgument");
-  expect(bitsOf(fn.mlirValueIsAOpResult(result)) == 1 && bitsOf(fn.mlirValueIsAOpResult(arg0)) == 0,
-         "mlirValueIsAOpResult");
   if (!wrong.empty())
     return;
   expect(same(fn.mlirBlockArgumentGetOwner(arg1), body), "mlirBlockArgumentGetOwner");
