@@ -91,13 +91,6 @@ TEST(lists) {
   CHECK_EQ(parseSample(pipeline, "keys='a b',c").keys->at(0), "a b");
 }
 
-TEST(clones_have_the_same_options) {
-  SamplePass pass;
-  pass.limit.set(7);
-  pass.keys.set({"a"});
-  CHECK_EQ(pass.clone()->str(), "hlotag-sample{limit=7 keys=a}");
-}
-
 TEST(malformed_pipelines) {
   registerSamplePass();
   CHECK_THROWS(Pipeline::parse(","), PipelineError, "expected the name of a pass");

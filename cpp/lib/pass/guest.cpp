@@ -89,12 +89,6 @@ void GuestPass::addOption(const GuestSpec::OptionSpec &option) {
         ir::concat({"the option '", option.name, "' has the unknown type '", option.type, "'"}));
 }
 
-std::unique_ptr<Pass> GuestPass::clone() const {
-  auto copy = std::make_unique<GuestPass>(spec_);
-  copy->copyOptionsFrom(*this);
-  return copy;
-}
-
 std::optional<std::string> registerGuests(std::vector<GuestSpec> specs, bool replace) {
   std::vector<std::pair<std::string, PassFactory>> factories;
   for (GuestSpec &spec : specs) {

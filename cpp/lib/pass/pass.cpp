@@ -59,9 +59,4 @@ std::string Pass::str() const {
   return body.empty() ? text : text + "{" + body + "}";
 }
 
-void Pass::copyOptionsFrom(const Pass &other) {
-  for (size_t i = 0; i < options_.size(); ++i)
-    options_[i]->copyFrom(*other.options_[i]);
-}
-
 } // namespace hlotag::pass

@@ -38,7 +38,6 @@ public:
 
   const PassInfo &info() const override { return info_; }
   LogicalResult run(PassContext &ctx) override { return spec_->run(ctx, *this); }
-  std::unique_ptr<Pass> clone() const override;
   bool keepsJournal() const override { return false; }
 
 private:

@@ -39,8 +39,6 @@ public:
   /// The value as text for `parse`.
   virtual std::string print() const = 0;
   virtual bool isDefault() const = 0;
-  /// Copies the value of the same option of another object of the pass.
-  virtual void copyFrom(const OptionBase &other) = 0;
 
 private:
   std::string_view name_;
@@ -99,9 +97,6 @@ public:
   }
   std::string print() const override { return detail::printValue(value_); }
   bool isDefault() const override { return value_ == initial_; }
-  void copyFrom(const OptionBase &other) override {
-    value_ = static_cast<const Option &>(other).value_;
-  }
 
 private:
   T value_;

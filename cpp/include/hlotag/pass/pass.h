@@ -95,7 +95,6 @@ public:
 
   virtual const PassInfo &info() const = 0;
   virtual LogicalResult run(PassContext &ctx) = 0;
-  virtual std::unique_ptr<Pass> clone() const = 0;
   /// Whether all changes go through the context's rewriter, which can roll them back.
   virtual bool keepsJournal() const { return true; }
 
@@ -107,21 +106,15 @@ public:
 protected:
   Pass() = default;
   OptionList &options() { return options_; }
-  void copyOptionsFrom(const Pass &other);
 
 private:
   OptionList options_;
 };
 
-/// Implements `info` and `clone`. `Derived` has a default constructor and `staticInfo()`.
+/// Implements `info` by `Derived::staticInfo()`.
 template <class Derived> class PassBase : public Pass {
 public:
   const PassInfo &info() const final { return Derived::staticInfo(); }
-  std::unique_ptr<Pass> clone() const final {
-    auto copy = std::make_unique<Derived>();
-    static_cast<PassBase &>(*copy).copyOptionsFrom(*this);
-    return copy;
-  }
 };
 
 } // namespace hlotag::pass
