@@ -70,7 +70,7 @@ def by_command(path: Path, content: str) -> str:
 WRITERS = pytest.mark.parametrize("write", [by_python, by_stats, by_command])
 
 
-@WRITERS
+@pytest.mark.parametrize("write", [by_python, by_command])
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(write, tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()

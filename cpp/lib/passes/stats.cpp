@@ -3,8 +3,10 @@
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "pass/files.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -234,13 +236,24 @@ void Counter::add(const Kind &kind, size_t count,
   }
 }
 
+/// Returns why the file could not be written, or an empty string.
+std::string write(const std::string &path, const std::string &text) {
+  std::FILE *file = std::fopen(path.c_str(), "wb");
+  if (!file)
+    return std::strerror(errno);
+  bool isWritten = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  // A full disk may show only here.
+  bool isClosed = std::fclose(file) == 0;
+  return isWritten && isClosed ? "" : std::strerror(errno);
+}
+
 LogicalResult Stats::run(PassContext &ctx) {
   std::string json = Counter(ctx).run();
   if (output_->empty()) {
     ctx.emitRemark(ctx.module(), json);
     return success();
   }
-  std::string problem = pass::writeAtomically(*output_, json + '\n');
+  std::string problem = write(*output_, json + '\n');
   if (!problem.empty())
     return ctx.emitError(ctx.module(), "cannot write '" + *output_ + "': " + problem);
   return success();
