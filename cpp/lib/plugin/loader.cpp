@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/plugin/loader.h"
 
+#include "hlotag/capi/loader.h"
 #include "hlotag/pass/guest.h"
 #include "hlotag/plugin/abi.h"
 
-#include <algorithm>
-#include <cstring>
 #include <dlfcn.h>
 #include <exception>
-#include <fstream>
 #include <map>
 #include <mutex>
-#ifdef __linux__
-#include <elf.h>
-#endif
 
 namespace hlotag::plugin {
 
@@ -117,21 +112,10 @@ void *function(const char *name, const char *type) noexcept { return capi::find(
 /// Throws if the file is cut off: the dynamic loader would map it and crash (SIGBUS).
 void refuseTruncated([[maybe_unused]] const std::string &path) {
 #ifdef __linux__
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
-  Elf64_Ehdr header{};
-  file.seekg(0);
-  file.read(reinterpret_cast<char *>(&header), sizeof(header));
-  if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_phentsize != sizeof(Elf64_Phdr))
-    return; // Not a library, as the dynamic loader will say.
-  file.seekg(static_cast<std::streamoff>(header.e_phoff));
-  for (int i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment{};
-    file.read(reinterpret_cast<char *>(&segment), sizeof(segment));
-    bool fits = segment.p_offset <= size && segment.p_filesz <= size - segment.p_offset;
-    if (!file || (segment.p_type == PT_LOAD && !fits))
-      throw PluginError(path + ": the file is cut off");
+  try {
+    capi::readSymbols(path, {HLOTAG_PLUGIN_ENTRY});
+  } catch (const capi::LoaderError &error) {
+    throw PluginError(error.what());
   }
 #endif
 }
