@@ -24,14 +24,7 @@ std::string hexadecimal(const unsigned char *bytes, std::uint64_t count) {
 }
 
 std::string layoutId(std::string_view headers) {
-  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char byte : headers)
-    hash = (hash ^ byte) * 0x100000001b3u;
-  unsigned char bytes[8];
-  for (int i = 0; i < 8; ++i)
-    bytes[i] = static_cast<unsigned char>(hash >> (56 - 8 * i));
-  return "layout-" + hexadecimal(bytes, sizeof(bytes));
+  return "layout-" + std::to_string(std::hash<std::string_view>()(headers));
 }
 
 } // namespace hlotag::capi

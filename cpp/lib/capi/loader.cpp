@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <set>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <unordered_map>
 
 #ifdef __linux__
 #include <link.h>
@@ -99,52 +99,6 @@ std::vector<LoadedLibrary::Range> executableRanges(const std::vector<Segment> &s
   return ranges;
 }
 
-/// The wanted functions, by name.
-class Wanted {
-public:
-  explicit Wanted(const std::vector<std::string_view> &names) {
-    prefix = names.empty() ? std::string_view() : names.front();
-    for (std::string_view name : names) {
-      functions.emplace(name, Found());
-      longest = std::max(longest, name.size());
-      auto differs = std::mismatch(prefix.begin(), prefix.end(), name.begin(), name.end()).first;
-      prefix = prefix.substr(0, static_cast<std::size_t>(differs - prefix.begin()));
-    }
-  }
-
-  /// Notes the address of a function if it is wanted. `text` begins with its name.
-  void add(std::string_view text, std::uint64_t address) {
-    if (text.substr(0, prefix.size()) != prefix)
-      return;
-    std::size_t length = text.substr(0, longest + 1).find('\0');
-    if (length == std::string_view::npos)
-      return;
-    auto it = functions.find(text.substr(0, length));
-    if (it == functions.end() || (it->second.definitions != 0 && it->second.address == address))
-      return;
-    it->second.address = address;
-    ++it->second.definitions;
-  }
-
-  std::map<std::string, std::uint64_t> definedOnce() const {
-    std::map<std::string, std::uint64_t> addresses;
-    for (const auto &[name, found] : functions)
-      if (found.definitions == 1)
-        addresses.emplace(name, found.address);
-    return addresses;
-  }
-
-private:
-  struct Found {
-    std::uint64_t address = 0;
-    int definitions = 0;
-  };
-  std::unordered_map<std::string_view, Found> functions;
-  // Only names with the common prefix ("mlir") are hashed: a library has 700,000 names.
-  std::string_view prefix;
-  std::size_t longest = 0;
-};
-
 } // namespace
 
 std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
@@ -152,12 +106,18 @@ std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
   OpenLibrary library(path);
   LoadedLibrary layout;
   layout.executable = executableRanges(library->segments());
-  Wanted wanted(names);
+  std::map<std::string_view, std::set<std::uint64_t>> found;
+  for (std::string_view name : names)
+    found[name];
   bool isFull = library->visitFunctions([&](std::string_view text, std::uint64_t address) {
-    if (layout.isExecutable(address))
-      wanted.add(text, address);
+    auto wanted = found.find(text.substr(0, text.find('\0')));
+    if (wanted != found.end() && layout.isExecutable(address))
+      wanted->second.insert(address);
   });
-  std::map<std::string, std::uint64_t> offsets = wanted.definedOnce();
+  std::map<std::string, std::uint64_t> offsets;
+  for (const auto &[name, addresses] : found)
+    if (addresses.size() == 1)
+      offsets.emplace(name, *addresses.begin());
   if (offsets.empty() && !isFull)
     fail(path, noSymbolTable);
   return offsets;
