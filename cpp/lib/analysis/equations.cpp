@@ -27,9 +27,9 @@ bool EquationPath::agreesWith(const EquationPath &other) const {
          std::equal(numbers.end() - shared, numbers.end(), other.numbers.end() - shared);
 }
 
-EquationPaths::EquationPaths(const CallGraph &graph, const ir::Identities &identities,
-                             Provenance &provenance)
-    : identities_(identities), contexts_(graph.functions().size()) {
+EquationPaths::EquationPaths(const ir::Identities &identities, Provenance &provenance)
+    : identities_(identities), contexts_(provenance.calls().functions().size()) {
+  const CallGraph &graph = provenance.calls();
   std::vector<size_t> order = graph.calleesFirst();
   for (auto f = order.rbegin(); f != order.rend(); ++f) {
     const CallGraph::Function &function = graph.functions()[*f];

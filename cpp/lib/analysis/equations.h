@@ -14,7 +14,6 @@
 // that JAX moves out of a loop has lost the loop. So two paths agree if one ends with the other.
 #pragma once
 
-#include "hlotag/analysis/call_graph.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/ir/identities.h"
 
@@ -39,11 +38,11 @@ struct EquationPath {
 /// The paths of a module's operations. The module must not change meanwhile.
 class EquationPaths {
 public:
-  EquationPaths(const CallGraph &graph, const ir::Identities &identities, Provenance &provenance);
+  EquationPaths(const ir::Identities &identities, Provenance &provenance);
 
-  /// Returns the paths of an operation in function number `function` whose chain is `identity`: one
-  /// for each way in which the function is called. With more than `kMaxContexts` ways, returns the
-  /// path without callers.
+  /// Returns the paths of an operation in function number `function` of `calls()` whose chain is
+  /// `identity`: one for each way in which the function is called. With more than `kMaxContexts`
+  /// ways, returns the path without callers.
   std::vector<EquationPath> of(size_t function, ir::Identities::Id identity, bool isDerived) const;
 
 private:

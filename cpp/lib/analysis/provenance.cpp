@@ -4,16 +4,20 @@
 #include "hlotag/analysis/name_path.h"
 
 #include <algorithm>
-#include <map>
 
 namespace hlotag::analysis {
 
 using namespace ir;
 
-Provenance::Provenance(const OpList &operations) : ids_(operations[0].op.context()) {
+Provenance::Provenance(const OpList &operations)
+    : ids_(operations[0].op.context()), calls_(operations, ids_) {
   intern(std::string_view());
-  indexCalls(operations);
-  placeFunctions(operations[0].op);
+  *contextByParent_.insert(nullptr).first = {&origins_.emplace_back()}; // around the module
+  std::vector<size_t> order = calls_.calleesFirst();
+  for (auto f = order.rbegin(); f != order.rend(); ++f) {
+    const Origin *origin = &origins_.emplace_back(originOfCallers(*f));
+    *contextByParent_.insert(calls_.functions()[*f].op.opaque()).first = {origin};
+  }
 }
 
 TextId Provenance::intern(std::string_view text) {
@@ -24,17 +28,6 @@ TextId Provenance::intern(std::string_view text) {
   texts_.push_back(&storage_.emplace_back(text));
   textIds_.emplace(*texts_.back(), id);
   return id;
-}
-
-Operation Provenance::calleeOf(Operation call) const {
-  const Operation *callee = callees_.find(call.opaque());
-  return callee ? *callee : Operation();
-}
-
-const std::vector<Operation> &Provenance::callsOf(Operation function) const {
-  static const std::vector<Operation> none;
-  auto found = calls_.find(function.opaque());
-  return found == calls_.end() ? none : found->second;
 }
 
 const Origin &Provenance::of(Operation op, Operation parent) {
@@ -149,12 +142,13 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
 
 // --- Composition ---------------------------------------------------------------------------------
 
-const Origin &Provenance::composed(const Context *context, const Named &name) {
-  if (context->isNothing())
+const Origin &Provenance::composed(const Context &context, const Named &name) {
+  if (context.isNothing())
     return name.origin;
-  auto [origin, isNew] = composed_[context].insert(&name);
+  const Origin &outer = outerOf(context, name);
+  auto [origin, isNew] = composed_.insert({&outer, &name});
   if (isNew)
-    *origin = &origins_.emplace_back(compose(outerOf(*context, name), name.origin));
+    *origin = &origins_.emplace_back(compose(outer, name.origin));
   return **origin;
 }
 
@@ -213,106 +207,32 @@ Origin Provenance::meet(const Origin &a, const Origin &b) {
 
 // --- Functions and regions -----------------------------------------------------------------------
 
-const Provenance::Context *Provenance::intern(const Context &context) {
-  return &*contexts_.insert(context).first;
-}
-
-const Provenance::Context *Provenance::contextIn(Operation parent) {
+Provenance::Context Provenance::contextIn(Operation parent) {
   // Up to a known context, then down again: regions may be nested too deep for recursion.
   std::vector<Operation> unknown;
-  const Context *context = nullptr;
-  for (; parent; parent = parent.parent()) {
-    if (const Context **known = contextByParent_.find(parent.opaque())) {
-      context = *known;
-      break;
-    }
+  const Context *known = nullptr;
+  for (; !(known = contextByParent_.find(parent.opaque())); parent = parent.parent())
     unknown.push_back(parent);
-  }
-  if (!context)
-    context = intern(Context{&origins_.emplace_back(), nullptr, 0});
-  while (!unknown.empty()) {
+  Context context = *known;
+  for (; !unknown.empty(); unknown.pop_back()) {
     Operation op = unknown.back();
-    unknown.pop_back();
     if (op.name() != ids_.module && op.name() != ids_.func) {
       const Named &name = named(op.location());
-      const Origin *region = &composed(context, name);
-      const Origin *base = &outerOf(*context, name);
-      context = intern(Context{base, region, name.head});
+      context = {&outerOf(context, name), &composed(context, name), name.head};
     }
     *contextByParent_.insert(op.opaque()).first = context;
   }
   return context;
 }
 
-void Provenance::indexCalls(const OpList &operations) {
-  struct Call {
-    Operation op;
-    std::pair<size_t, std::string_view> callee;
-  };
-  std::map<std::pair<size_t, std::string_view>, Operation> functions; // by module and symbol
-  std::vector<Call> calls;
-  std::vector<size_t> modules; // around the operation
-  for (size_t i = 0; i < operations.size(); ++i) {
-    while (!modules.empty() && operations.after(modules.back()) <= i)
-      modules.pop_back();
-    auto [op, name, numNested, hasRegions] = operations[i];
-    if (name == ids_.module || modules.empty())
-      modules.push_back(i);
-    if (name == ids_.func) {
-      if (StringAttr symbol = op.attrOf<StringAttr>("sym_name"))
-        functions.emplace(std::pair(modules.back(), symbol.value()), op);
-      functionsInOrder_.push_back(op);
-    }
-    // Names in the computations of custom calls are complete without the caller.
-    Identifier attribute = ids_.calleesOf(name);
-    if (auto callee =
-            attribute ? op.attrOf<FlatSymbolRefAttr>(attribute.str()) : FlatSymbolRefAttr())
-      calls.push_back({op, {modules.back(), callee.value()}});
-  }
-  for (const Call &call : calls)
-    if (auto callee = functions.find(call.callee); callee != functions.end()) {
-      *callees_.insert(call.op.opaque()).first = callee->second;
-      calls_[callee->second.opaque()].push_back(call.op);
-    }
-}
-
-/// Gives each function its context, callers before callees. Iterative, because chains of calls may
-/// be long. Functions in a cycle of calls, which HLO cannot have, get no context.
-void Provenance::placeFunctions(Operation module) {
-  *contextByParent_.insert(module.opaque()).first =
-      intern(Context{&origins_.emplace_back(), nullptr, 0});
-  std::unordered_map<const void *, std::vector<Operation>> callees;
-  std::unordered_map<const void *, size_t> callsLeft;
-  for (Operation function : functionsInOrder_) {
-    for (Operation call : callsOf(function)) {
-      Operation caller = call;
-      while (caller && caller.name() != ids_.func)
-        caller = caller.parent();
-      if (!caller || caller == function)
-        continue;
-      callees[caller.opaque()].push_back(function);
-      ++callsLeft[function.opaque()];
-    }
-  }
-  std::vector<Operation> ready;
-  for (Operation function : functionsInOrder_)
-    if (!callsLeft[function.opaque()])
-      ready.push_back(function);
-  while (!ready.empty()) {
-    Operation function = ready.back();
-    ready.pop_back();
-    const Origin *origin = &origins_.emplace_back(originOfCallers(function));
-    *contextByParent_.insert(function.opaque()).first = intern(Context{origin, nullptr, 0});
-    for (Operation callee : callees[function.opaque()])
-      if (--callsLeft[callee.opaque()] == 0)
-        ready.push_back(callee);
-  }
-}
-
-Origin Provenance::originOfCallers(Operation function) {
+/// Names in the computations of custom calls are complete without the caller.
+Origin Provenance::originOfCallers(size_t function) {
   Origin result;
   bool isFirst = true;
-  for (Operation call : callsOf(function)) {
+  for (size_t site : calls_.functions()[function].callers) {
+    Operation call = calls_.callSites()[site].op;
+    if (call.name() == ids_.customCall)
+      continue;
     Origin origin = of(call);
     origin.primitive = origin.localScope = 0;
     origin.source = FileLoc();

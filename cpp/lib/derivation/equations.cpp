@@ -8,6 +8,7 @@
 namespace hlotag::derivation {
 
 using namespace ir;
+using analysis::CallGraph;
 using analysis::Origin;
 
 namespace {
@@ -31,9 +32,13 @@ Equations::Equations(const OpList &operations, analysis::Provenance &provenance,
   reshape_ = id("stablehlo.reshape");
   broadcast_ = id("stablehlo.broadcast_in_dim");
   select_ = id("stablehlo.select");
-  for (const OpList::Entry &entry : operations) {
-    Block body = entry.name == ids_.func ? entry.op.regions()[0].firstBlock() : Block();
-    if (!body || !provenance.callsOf(entry.op).empty())
+  const CallGraph &calls = provenance.calls();
+  auto isInlined = [&](size_t site) {
+    return calls.callSites()[site].op.name() != ids_.customCall;
+  };
+  for (const CallGraph::Function &function : calls.functions()) {
+    Block body = function.op.regions()[0].firstBlock();
+    if (!body || std::any_of(function.callers.begin(), function.callers.end(), isInlined))
       continue;
     Ids arguments, results;
     // An argument that only a backward pass uses is a cotangent from the caller.
@@ -44,7 +49,7 @@ Equations::Equations(const OpList &operations, analysis::Provenance &provenance,
         isCotangent &= isEmitted(use.owner());
       arguments.push_back(newValue(argument, isCotangent));
     }
-    runFunction(entry.op, arguments, Frame(), results);
+    runFunction(function.op, arguments, Frame(), results);
   }
   mergeExpanded();
 }
@@ -220,9 +225,9 @@ void Equations::runSite(Operation op, const Ids &ins, const Origin &origin, Fram
 }
 
 void Equations::runCall(Operation op, const Ids &ins, SiteId site, const Frame &frame) {
-  Operation function =
-      op.attrOf<FlatSymbolRefAttr>("callee") ? provenance_.calleeOf(op) : Operation();
-  if (!function)
+  auto callee = op.attrOf<FlatSymbolRefAttr>("callee");
+  size_t function = callee ? provenance_.calls().find(callee.value()) : CallGraph::kNone;
+  if (function == CallGraph::kNone)
     return;
   Frame inner;
   inner.place = sites[site].place;
@@ -230,7 +235,7 @@ void Equations::runCall(Operation op, const Ids &ins, SiteId site, const Frame &
   inner.branches = frame.branches;
   inner.depth = frame.depth + 1;
   Ids outs;
-  runFunction(function, ins, std::move(inner), outs);
+  runFunction(provenance_.calls().functions()[function].op, ins, std::move(inner), outs);
   sites[site].outs = std::move(outs);
 }
 

@@ -131,8 +131,13 @@ private:
       return taken_;
     function_ = function;
     taken_ = {};
-    for (ir::Operation call : provenance_.callsOf(function))
-      if (ir::DictionaryAttr all = ir::TagWriter::get(call))
+    const analysis::CallGraph &graph = provenance_.calls();
+    auto name = function.attrOf<ir::StringAttr>("sym_name");
+    size_t number = name ? graph.find(name.value()) : analysis::CallGraph::kNone;
+    if (number == analysis::CallGraph::kNone)
+      return taken_;
+    for (size_t site : graph.functions()[number].callers)
+      if (ir::DictionaryAttr all = ir::TagWriter::get(graph.callSites()[site].op))
         taken_ = tags_.merge(taken_, carrier_.without(all, carrier_.carried(all)));
     return taken_;
   }
@@ -152,7 +157,7 @@ public:
                  analysis::EntryCarrier &carrier,
                  const std::function<analysis::Entries(ir::Operation)> &entriesFor)
       : ctx_(ctx), provenance_(provenance), carrier_(carrier), entriesFor_(entriesFor),
-        graph_(ctx.operations(), ctx.ids()), paths_(graph_, ctx.identities(), provenance) {
+        graph_(provenance.calls()), paths_(ctx.identities(), provenance) {
     for (size_t f = 0; f < graph_.functions().size(); ++f)
       *numbers_.insert(graph_.functions()[f].op.opaque()).first = f;
   }
@@ -230,7 +235,7 @@ private:
   analysis::Provenance &provenance_;
   analysis::EntryCarrier &carrier_;
   const std::function<analysis::Entries(ir::Operation)> &entriesFor_;
-  analysis::CallGraph graph_;
+  const analysis::CallGraph &graph_;
   analysis::EquationPaths paths_;
   ir::PointerMap<size_t> numbers_;                       // index of each function
   std::unordered_map<uint32_t, std::deque<Seed>> seeds_; // by the last number of a path
@@ -275,7 +280,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     entries = takenAway.without(entries, functionOf(derivation.derived));
     if (entries)
       carrier.give(derivation.derived, entries,
-                   {"derived by autodiff", derivation.primals[0]->front(), 1.0});
+                   {"derived by autodiff", derivation.primals[0]->front(), true});
   });
   return success();
 }

@@ -328,8 +328,8 @@ private:
 class EquationRecorder {
 public:
   EquationRecorder(PassContext &ctx, analysis::Provenance &provenance)
-      : ctx_(ctx), provenance_(provenance), graph_(ctx.operations(), ctx.ids()),
-        paths_(graph_, ctx.identities(), provenance),
+      : ctx_(ctx), provenance_(provenance), graph_(provenance.calls()),
+        paths_(ctx.identities(), provenance),
         name_(ir::Identifier::get(ctx.context(), ir::kEquations)) {}
 
   void run() {
@@ -366,7 +366,7 @@ private:
 
   PassContext &ctx_;
   analysis::Provenance &provenance_;
-  analysis::CallGraph graph_;
+  const analysis::CallGraph &graph_;
   analysis::EquationPaths paths_;
   ir::Identifier name_;
   std::map<uint32_t, Numbers> numbers_; // by the last number of their paths

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phase_split.h"
 #include "function_copies.h"
-#include "hlotag/analysis/call_graph.h"
 
 #include <vector>
 
@@ -16,7 +15,7 @@ public:
   Splitter(pass::PassContext &ctx, analysis::Provenance &provenance,
            const std::function<bool(ir::Operation)> &dependsOnPhase)
       : ctx_(ctx), provenance_(provenance), dependsOnPhase_(dependsOnPhase),
-        graph_(ctx.operations(), ctx.ids()) {}
+        graph_(provenance.calls()) {}
 
   bool run() {
     if (!graph_.hasCalls())
@@ -42,7 +41,7 @@ private:
   pass::PassContext &ctx_;
   analysis::Provenance &provenance_;
   const std::function<bool(ir::Operation)> &dependsOnPhase_;
-  CallGraph graph_;
+  const CallGraph &graph_;
 
   std::vector<bool> isTransposed_;             // by call site, without its callers
   std::vector<bool> isForward_, isBackward_;   // by function: the phases that reach it

@@ -3,6 +3,7 @@
 // Which scopes, transforms, primitive and source line does an operation come from?
 #pragma once
 
+#include "hlotag/analysis/call_graph.h"
 #include "hlotag/ir/ir.h"
 
 #include <cstdint>
@@ -10,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace hlotag::analysis {
@@ -27,12 +27,12 @@ struct Origin {
   TextId localScope = 0; ///< without the scopes of callers
   /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
   TextId transforms = 0;
-  TextId primitive = 0;        ///< as JAX names it: `dot_general`, `add_any`; may be empty
-  ir::FileLoc source;          ///< innermost line of user code, or null
-  uint32_t sourceKey = 0;      ///< identifies `source` and its end; 0 if null
-  bool transposed = false;     ///< belongs to a backward pass
-  bool checkpointed = false;   ///< in a function under jax.checkpoint
-  bool rematted = false;       ///< a forward operation that jax.checkpoint recomputes
+  TextId primitive = 0;      ///< as JAX names it: `dot_general`, `add_any`; may be empty
+  ir::FileLoc source;        ///< innermost line of user code, or null
+  uint32_t sourceKey = 0;    ///< identifies `source` and its end; 0 if null
+  bool transposed = false;   ///< belongs to a backward pass
+  bool checkpointed = false; ///< in a function under jax.checkpoint
+  bool rematted = false;     ///< a forward operation that jax.checkpoint recomputes
 };
 
 /// The origins of the operations of one module. Parses each distinct pair of location and caller
@@ -58,10 +58,7 @@ public:
   std::string_view text(TextId id) const { return *texts_[id]; }
   TextId intern(std::string_view text);
 
-  /// Returns the func.func that `call` calls, in the same module, or null.
-  ir::Operation calleeOf(ir::Operation call) const;
-  /// The calls of a function.
-  const std::vector<ir::Operation> &callsOf(ir::Operation function) const;
+  const CallGraph &calls() const { return calls_; }
 
 private:
   /// What a location tells without its surroundings.
@@ -88,16 +85,6 @@ private:
       return !regionHead && !base->scope && !base->localScope && !base->transforms &&
              !base->transposed && !base->checkpointed && !base->rematted;
     }
-    bool operator==(const Context &o) const {
-      return base == o.base && region == o.region && regionHead == o.regionHead;
-    }
-  };
-  struct Hash {
-    static size_t mix(const void *a, const void *b) {
-      return (reinterpret_cast<uintptr_t>(a) >> 3) * 0x9E3779B97F4A7C15ull +
-             (reinterpret_cast<uintptr_t>(b) >> 3);
-    }
-    size_t operator()(const Context &c) const { return mix(c.base, c.region) + c.regionHead; }
   };
 
   const Named &named(ir::Location loc, bool isCall = false);
@@ -108,20 +95,18 @@ private:
   Named parseNames(const std::vector<ir::Identifier> &names, bool isCall);
   const File &file(ir::FileLoc loc);
   bool isFrame(ir::NameLoc name);
-  const Origin &composed(const Context *context, const Named &name);
+  const Origin &composed(const Context &context, const Named &name);
   Origin compose(const Origin &outer, const Origin &inner);
   const Origin &outerOf(const Context &context, const Named &name);
   TextId nest(TextId outer, TextId inner);
   Origin meet(const Origin &a, const Origin &b);
   TextId commonPrefix(TextId a, TextId b, char separator);
 
-  const Context *contextIn(ir::Operation parent);
-  const Context *intern(const Context &context);
-  void indexCalls(const ir::OpList &operations);
-  void placeFunctions(ir::Operation module);
-  Origin originOfCallers(ir::Operation function);
+  Context contextIn(ir::Operation parent);
+  Origin originOfCallers(size_t function);
 
   ir::OpIds ids_;
+  CallGraph calls_;
   std::deque<std::string> storage_;
   std::vector<const std::string *> texts_;
   std::unordered_map<std::string_view, TextId> textIds_;
@@ -131,14 +116,9 @@ private:
   ir::PointerMap<Named> namedByName_;
   ir::PointerMap<File> files_;
 
-  std::unordered_set<Context, Hash> contexts_;
-  ir::PointerMap<const Context *> contextByParent_;
+  ir::PointerMap<Context> contextByParent_;
   std::deque<Origin> origins_;
-  std::unordered_map<const Context *, ir::PointerMap<const Origin *>> composed_; // by Named
-
-  std::vector<ir::Operation> functionsInOrder_;
-  ir::PointerMap<ir::Operation> callees_; // by call
-  std::unordered_map<const void *, std::vector<ir::Operation>> calls_;
+  ir::PointerPairMap<const Origin *> composed_; // by outer origin and Named
 };
 
 } // namespace hlotag::analysis
