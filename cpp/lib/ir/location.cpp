@@ -13,6 +13,16 @@ std::vector<Location> partsOf(Location loc) {
   return {};
 }
 
+Location withParts(Location loc, const std::vector<Location> &parts) {
+  if (NameLoc name = dynCast<NameLoc>(loc))
+    return NameLoc::get(name.name().str(), parts[0]);
+  if (isa<CallSiteLoc>(loc))
+    return CallSiteLoc::get(parts[0], parts[1]);
+  if (FusedLoc fused = dynCast<FusedLoc>(loc))
+    return FusedLoc::get(loc.context(), parts, fused.metadata());
+  return loc;
+}
+
 FileLoc findFile(Location loc) {
   // Iterative: call sites are as deep as the user's stack.
   std::vector<Location> pending{loc};

@@ -95,7 +95,9 @@ public:
   LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {}
 
   /// Throws BadMark.
-  const Resolved &resolve(ir::Location root);
+  const Resolved &resolve(ir::Location root) {
+    return resolved_.of(root, [&](ir::Location loc) { return compute(loc); });
+  }
   /// Returns whether an operation at `loc` gets other entries in the backward pass; false for a bad
   /// mark.
   bool dependsOnPhase(ir::Location loc) {
@@ -108,58 +110,32 @@ public:
   }
 
 private:
-  const Resolved &known(ir::Location loc) { return *resolved_.find(loc.opaque()); }
-  Resolved compute(ir::Location loc, const std::vector<ir::Location> &parts);
+  Resolved compute(ir::Location loc);
   Resolved resolveName(ir::NameLoc loc, const Resolved &child);
   ir::DictionaryAttr entriesOf(const std::vector<size_t> &marks, ir::DictionaryAttr Tag::*phase);
 
   PassContext &ctx_;
   std::vector<Tag> tags_;
-  ir::PointerMap<Resolved> resolved_; // by location
+  ir::LocationMap<Resolved> resolved_;
 };
 
-const Resolved &LocationResolver::resolve(ir::Location root) {
-  if (const Resolved *found = resolved_.find(root.opaque()))
-    return *found;
-  // Iterative, parts first: call sites are as deep as the user's stack.
-  std::vector<ir::Location> pending{root};
-  while (!pending.empty()) {
-    ir::Location loc = pending.back();
-    std::vector<ir::Location> parts = ir::partsOf(loc);
-    size_t sizeBefore = pending.size();
-    for (ir::Location part : parts)
-      if (!resolved_.find(part.opaque()))
-        pending.push_back(part);
-    if (pending.size() != sizeBefore)
-      continue;
-    pending.pop_back();
-    *resolved_.insert(loc.opaque()).first = compute(loc, parts);
-  }
-  return known(root);
-}
-
-Resolved LocationResolver::compute(ir::Location loc, const std::vector<ir::Location> &parts) {
+Resolved LocationResolver::compute(ir::Location loc) {
   if (auto name = ir::dynCast<ir::NameLoc>(loc))
-    return resolveName(name, known(name.child()));
+    return resolveName(name, resolved_.at(name.child()));
   Resolved result{loc, {}, {}};
-  std::vector<ir::Location> stripped;
+  std::vector<ir::Location> parts = ir::partsOf(loc);
   bool isMarked = false;
-  for (ir::Location part : parts) {
-    const Resolved &inner = known(part);
+  for (ir::Location &part : parts) {
+    const Resolved &inner = resolved_.at(part);
     result.forward = ctx_.tags().merge(result.forward, inner.forward);
     result.derived = ctx_.tags().merge(result.derived, inner.derived);
     if (result.identity == ir::Identities::kNone)
       result.identity = inner.identity;
     isMarked |= inner.stripped != part;
-    stripped.push_back(inner.stripped);
+    part = inner.stripped;
   }
-  if (!isMarked)
-    return result;
-  if (ir::isa<ir::CallSiteLoc>(loc))
-    result.stripped = ir::CallSiteLoc::get(stripped[0], stripped[1]);
-  else
-    result.stripped =
-        ir::FusedLoc::get(ctx_.context(), stripped, ir::dynCast<ir::FusedLoc>(loc).metadata());
+  if (isMarked)
+    result.stripped = ir::withParts(loc, parts);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "hlotag/ir/attributes.h"
+#include "hlotag/ir/flat_map.h"
 
 #include <optional>
 #include <vector>
@@ -88,6 +89,37 @@ public:
 
 /// The direct parts of `loc`: the child of a name, the callee and the caller, the fused locations.
 std::vector<Location> partsOf(Location loc);
+
+/// Returns `loc` with other parts; itself if it has none.
+Location withParts(Location loc, const std::vector<Location> &parts);
+
+/// What is computed of locations, once for each and for its parts first. Without recursion: call
+/// sites are as deep as the user's stack.
+template <class T> class LocationMap {
+public:
+  /// Returns `compute(root)`, which may call `at` with the parts of its argument.
+  template <class F> const T &of(Location root, F &&compute) {
+    std::vector<Location> pending{root};
+    while (!pending.empty()) {
+      Location loc = pending.back();
+      size_t sizeBefore = pending.size();
+      if (!values_.find(loc.opaque()))
+        for (Location part : partsOf(loc))
+          if (!values_.find(part.opaque()))
+            pending.push_back(part);
+      if (pending.size() != sizeBefore)
+        continue;
+      pending.pop_back();
+      if (!values_.find(loc.opaque()))
+        *values_.insert(loc.opaque()).first = compute(loc);
+    }
+    return at(root);
+  }
+  const T &at(Location loc) const { return *values_.find(loc.opaque()); }
+
+private:
+  PointerMap<T> values_;
+};
 
 /// Returns the innermost source position in `loc`, or null: a callee is searched before its caller,
 /// fused parts in order.
