@@ -57,7 +57,7 @@ bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &
   DictionaryAttr added = entries.attached ? without(entries.attached, present) : DictionaryAttr();
   if (!added)
     return true;
-  tags_.addAttached(op, attached, added);
+  tags_.addAttached(op, added);
   DictionaryAttr own = ir::TagWriter::dictionary(op, kDerived);
   if (DictionaryAttr derived = derivedOf({present, attached, own}, entries))
     setDerived(op, derived);

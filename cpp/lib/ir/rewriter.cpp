@@ -34,10 +34,7 @@ Rewriter::Rewriter(MlirContext context)
     : context_(context), frontendAttributes_(Identifier::get(context, kFrontendAttributes)) {}
 
 bool Rewriter::setAttr(Operation op, Identifier name, Attribute value) {
-  return replaceAttr(op, name, op.attr(name.str()), value);
-}
-
-bool Rewriter::replaceAttr(Operation op, Identifier name, Attribute present, Attribute value) {
+  Attribute present = op.attr(name.str());
   if (present == value)
     return false;
   record(Kind::Attr, op.opaque(), name.opaque(), present.opaque());
@@ -45,7 +42,8 @@ bool Rewriter::replaceAttr(Operation op, Identifier name, Attribute present, Att
   return true;
 }
 
-bool Rewriter::replaceLocation(Operation op, Location present, Location location) {
+bool Rewriter::setLocation(Operation op, Location location) {
+  Location present = op.location();
   if (present == location)
     return false;
   record(Kind::Location, op.opaque(), nullptr, present.opaque());

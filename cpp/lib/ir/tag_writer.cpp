@@ -2,7 +2,6 @@
 #include "hlotag/ir/tag_writer.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace hlotag::ir {
 
@@ -27,14 +26,9 @@ bool TagWriter::anyAttached(const OpList &operations) {
                      [](const OpList::Entry &entry) { return entry.op.hasAttr(kAttached); });
 }
 
-bool TagWriter::addTo(Operation op, Identifier name, DictionaryAttr present, DictionaryAttr entries,
-                      bool overwrite) {
-  return rewriter_.replaceAttr(op, name, present, merge(present, entries, overwrite));
-}
-
 bool TagWriter::add(Operation op, DictionaryAttr entries, const Reason &reason) {
   DictionaryAttr before = get(op);
-  bool changed = addTo(op, frontendAttributes_, before, entries, /*overwrite=*/false);
+  bool changed = rewriter_.setAttr(op, frontendAttributes_, merge(before, entries));
   if (changed && recordsOrigins())
     updateOrigins(op, before, get(op), reason);
   return changed;
@@ -44,7 +38,7 @@ bool TagWriter::set(Operation op, DictionaryAttr entries, const Reason &reason) 
   if (entries && entries.empty())
     entries = {};
   DictionaryAttr before = get(op);
-  bool changed = rewriter_.replaceAttr(op, frontendAttributes_, before, entries);
+  bool changed = rewriter_.setAttr(op, frontendAttributes_, entries);
   // A record of an earlier run goes when its entry goes.
   if (changed && (recordsOrigins() || op.hasAttr(kOrigins)))
     updateOrigins(op, before, entries, reason);
@@ -69,7 +63,7 @@ void TagWriter::updateOrigins(Operation op, DictionaryAttr before, DictionaryAtt
   }
   DictionaryAttr wanted =
       records.empty() ? DictionaryAttr() : DictionaryAttr::get(rewriter_.context(), records);
-  rewriter_.replaceAttr(op, origins_, present, wanted);
+  rewriter_.setAttr(op, origins_, wanted);
 }
 
 DictionaryAttr TagWriter::record(const Reason &reason) {
@@ -83,13 +77,8 @@ DictionaryAttr TagWriter::record(const Reason &reason) {
     say("step", reason.step);
   if (reason.from)
     say("from", concat({reason.from.name().str(), " at ", render(reason.from.location())}));
-  if (reason.confidence) {
-    // The C library's digits depend on the locale.
-    long percent = std::lround(*reason.confidence * 100);
-    std::string digits = std::to_string(percent % 100);
-    say("confidence",
-        concat({std::to_string(percent / 100), digits.size() < 2 ? ".0" : ".", digits}));
-  }
+  if (reason.isInferred)
+    say("confidence", "1.00");
   return DictionaryAttr::get(rewriter_.context(), fields);
 }
 
@@ -98,14 +87,6 @@ DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries,
     return existing;
   if (!existing)
     return entries.empty() ? existing : entries;
-  auto [merged, isNew] = merged_[overwrite].insert({existing.opaque(), entries.opaque()});
-  if (isNew)
-    *merged = mergeUncached(existing, entries, overwrite);
-  return *merged;
-}
-
-DictionaryAttr TagWriter::mergeUncached(DictionaryAttr existing, DictionaryAttr entries,
-                                        bool overwrite) {
   if (entries.empty())
     return existing;
   std::vector<NamedAttribute> result;

@@ -244,7 +244,7 @@ void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTranspose
     return;
   for (auto [entries, rule] : match.parts)
     ctx_.tags().add(op, entries, {steps_[rule]});
-  ctx_.tags().addAttached(op, ctx_.tags().getAttached(op), added);
+  ctx_.tags().addAttached(op, added);
   if (!differs)
     return;
   // Leave out keys that the operation had before, for derived operations too.

@@ -258,7 +258,7 @@ private:
       ctx_.identities().set(entry.op, resolved->identity);
       if (!ctx_.ids().isNeverTagged(entry.name))
         addEntries(entry.op, *resolved);
-      ctx_.rewriter().replaceLocation(entry.op, location, resolved->stripped);
+      ctx_.rewriter().setLocation(entry.op, resolved->stripped);
     }
     if (!entry.hasRegions)
       return;

@@ -26,13 +26,7 @@ public:
   /// Sets an attribute; a null `value` removes it. Returns whether the operation changed.
   bool setAttr(Operation op, Identifier name, Attribute value);
   bool removeAttr(Operation op, Identifier name) { return setAttr(op, name, Attribute()); }
-  /// As `setAttr`, for a caller that knows the present value.
-  bool replaceAttr(Operation op, Identifier name, Attribute present, Attribute value);
-
-  bool setLocation(Operation op, Location location) {
-    return replaceLocation(op, op.location(), location);
-  }
-  bool replaceLocation(Operation op, Location present, Location location);
+  bool setLocation(Operation op, Location location);
   bool setLocation(Value blockArgument, Location location);
   bool setOperand(Operation op, intptr_t index, Value value);
 

@@ -3,25 +3,22 @@
 // How do operations get entries, and how is the origin of each entry recorded?
 #pragma once
 
-#include "hlotag/ir/flat_map.h"
 #include "hlotag/ir/keys.h"
 #include "hlotag/ir/op_list.h"
 #include "hlotag/ir/rewriter.h"
 
-#include <optional>
 #include <string_view>
 
 namespace hlotag::ir {
 
 /// Why a pass adds entries to an operation.
 struct Reason {
-  std::string_view step = {};            ///< what the pass did, in a few words
-  Operation from = {};                   ///< the operation with the original entries, or null
-  std::optional<double> confidence = {}; ///< set if the pass inferred the connection
+  std::string_view step = {}; ///< what the pass did, in a few words
+  Operation from = {};        ///< the operation with the original entries, or null
+  bool isInferred = false;    ///< whether the pass inferred the connection
 };
 
-/// Adds entries to dictionary attributes of operations. Merges each distinct (existing, added) pair
-/// once and looks it up by pointer afterwards, because many operations get the same entries.
+/// Adds entries to dictionary attributes of operations.
 class TagWriter {
 public:
   explicit TagWriter(Rewriter &rewriter);
@@ -33,9 +30,9 @@ public:
 
   /// Adds those of `entries` whose key `op` does not have. Returns whether `op` changed.
   bool add(Operation op, DictionaryAttr entries, const Reason &reason = {});
-  /// Adds `entries` to `hlotag.attached`, which is `present` now, and overwrites equal keys.
-  bool addAttached(Operation op, DictionaryAttr present, DictionaryAttr entries) {
-    return addTo(op, attached_, present, entries, /*overwrite=*/true);
+  /// Adds `entries` to `hlotag.attached`, and overwrites equal keys.
+  bool addAttached(Operation op, DictionaryAttr entries) {
+    return rewriter_.setAttr(op, attached_, merge(getAttached(op), entries, /*overwrite=*/true));
   }
   /// Returns `hlotag.attached` of `op`, or null.
   static DictionaryAttr getAttached(Operation op) { return dictionary(op, kAttached); }
@@ -55,9 +52,6 @@ public:
   Identifier origins() const { return origins_; }
 
 private:
-  bool addTo(Operation op, Identifier name, DictionaryAttr present, DictionaryAttr entries,
-             bool overwrite);
-  DictionaryAttr mergeUncached(DictionaryAttr existing, DictionaryAttr entries, bool overwrite);
   void updateOrigins(Operation op, DictionaryAttr before, DictionaryAttr after,
                      const Reason &reason);
   DictionaryAttr record(const Reason &reason);
@@ -67,7 +61,6 @@ private:
   Identifier attached_;
   Identifier origins_;
   std::string_view recordedPass_;
-  PointerPairMap<DictionaryAttr> merged_[2]; // by (existing, added); [1] if the added overwrite
 };
 
 } // namespace hlotag::ir
