@@ -37,8 +37,8 @@ bool Transposition::hasCounterpart(EquationId id) const {
     return !values_[in].isLinear && !values_[in].isConstant && !contains(ins, in);
   };
   for (ValueId in : ins)
-    for (EquationId user : values_[in].isLinear ? users_[in] : EquationLists::List())
-      if (only(user) == primal &&
+    for (EquationId user : users_[in])
+      if (values_[in].isLinear && only(user) == primal &&
           std::any_of(all_[user].ins.begin(), all_[user].ins.end(), isOther))
         return true;
   return false;
@@ -73,8 +73,8 @@ void Transposition::findLive() {
     // Emitted equations of the same primal that take the same cotangent.
     std::optional<PrimalId> same = only(id);
     for (ValueId in : all_[id].ins)
-      for (EquationId user : same &&values_[in].isLinear ? users_[in] : EquationLists::List())
-        if (only(user) == same)
+      for (EquationId user : users_[in])
+        if (same && values_[in].isLinear && only(user) == same)
           setLive(user);
     // The maker of its cotangent, if that stems from the same primal or from a user of its result.
     std::optional<PrimalId> here = only(id);
@@ -154,7 +154,7 @@ bool Transposition::isDifferentiatedByDead(EquationId id, RowNode node, uint8_t 
 /// Returns whether a dead equation's `node` may take the residual `value` as `input`.
 bool Transposition::isInputOfDead(EquationId id, RowNode node, ValueId value, Input input) {
   const Row &row = *table_.row(node.primitive);
-  EquationLists::List makers = made_[value];
+  const std::vector<EquationId> &makers = made_[value];
   switch (input.kind) {
   case Input::Operand:
     return !hasTangent_[value] || isDifferentiatedByDead(id, node, input.number);
@@ -253,7 +253,7 @@ std::optional<EquationId> Transposition::residualOf(EquationId id) const {
       addOnce(residuals, in);
   if (residuals.size() != 1)
     return std::nullopt;
-  EquationLists::List users = users_[residuals[0]];
+  const std::vector<EquationId> &users = users_[residuals[0]];
   if (!std::all_of(users.begin(), users.end(), [&](EquationId user) { return emits(user); }))
     return std::nullopt;
   std::optional<EquationId> found;

@@ -188,7 +188,7 @@ private:
 
   /// Returns whether only derivatives use the value.
   bool isResidual(ValueId value) const {
-    EquationLists::List users = transposition_.usersOf(value);
+    const std::vector<EquationId> &users = transposition_.usersOf(value);
     return equations_.values[value].op &&
            std::all_of(users.begin(), users.end(),
                        [&](EquationId id) { return all()[id].isDerived; });

@@ -14,10 +14,10 @@ constexpr size_t kMaxRounds = 16;
 
 Transposition::Transposition(Equations &equations, const Table &table)
     : all_(equations.equations), values_(equations.values), table_(table),
-      made_(all_, values_.size(), &Equation::outs), users_(all_, values_.size(), &Equation::ins),
-      candidates_(all_.size()), only_(all_.size(), kNone), cotangents_(all_.size()),
-      isLive_(all_.size()), isOfDead_(all_.size()), isDifferentiated_(values_.size()),
-      tangents_(values_.size(), kNone) {
+      made_(listBy(all_, values_.size(), &Equation::outs)),
+      users_(listBy(all_, values_.size(), &Equation::ins)), candidates_(all_.size()),
+      only_(all_.size(), kNone), cotangents_(all_.size()), isLive_(all_.size()),
+      isOfDead_(all_.size()), isDifferentiated_(values_.size()), tangents_(values_.size(), kNone) {
   calledAt_.assign(values_.size(), kNone);
   for (const Site &site : equations.sites)
     for (ValueId out : site.outs)

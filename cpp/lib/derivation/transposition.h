@@ -28,39 +28,18 @@ inline bool intersect(const std::vector<ValueId> &a, const std::vector<ValueId> 
   return std::any_of(a.begin(), a.end(), [&](ValueId value) { return contains(b, value); });
 }
 
-/// A multimap from values to equations, in one array.
-class EquationLists {
-public:
-  struct List {
-    const EquationId *first = nullptr, *last = nullptr;
-    const EquationId *begin() const { return first; }
-    const EquationId *end() const { return last; }
-  };
+/// By value: equations, in order and once each.
+using EquationLists = std::vector<std::vector<EquationId>>;
 
-  /// Lists each equation under every value in its member `values` (`ins` or `outs`).
-  EquationLists(const std::vector<Equation> &equations, size_t numValues,
-                std::vector<ValueId> Equation::*values)
-      : starts_(numValues + 1), ends_(numValues) {
-    for (const Equation &equation : equations)
-      for (ValueId value : equation.*values)
-        ++starts_[value + 1];
-    for (size_t value = 0; value < numValues; ++value)
-      starts_[value + 1] += starts_[value];
-    std::copy(starts_.begin(), starts_.end() - 1, ends_.begin());
-    items_.resize(starts_.back());
-    for (EquationId id = 0; id < equations.size(); ++id)
-      for (ValueId value : equations[id].*values)
-        if (uint32_t &end = ends_[value]; end == starts_[value] || items_[end - 1] != id)
-          items_[end++] = id;
-  }
-  List operator[](ValueId value) const {
-    return {items_.data() + starts_[value], items_.data() + ends_[value]};
-  }
-
-private:
-  std::vector<uint32_t> starts_, ends_; // by value
-  std::vector<EquationId> items_;
-};
+/// Lists each equation under every value in its member `values` (`ins` or `outs`).
+inline EquationLists listBy(const std::vector<Equation> &equations, size_t numValues,
+                            std::vector<ValueId> Equation::*values) {
+  EquationLists lists(numValues);
+  for (EquationId id = 0; id < equations.size(); ++id)
+    for (ValueId value : equations[id].*values)
+      addLast(lists[value], id);
+  return lists;
+}
 
 /// An equation of the program. Equal equations, and copies that are computed again, share one.
 struct Primal {
@@ -102,7 +81,7 @@ public:
   bool isLive(EquationId id) const { return isLive_[id]; }
   /// The residual that `id` takes from its place, if their common primal is dead code; else none.
   std::optional<EquationId> residualOf(EquationId id) const;
-  EquationLists::List usersOf(ValueId value) const { return users_[value]; }
+  const std::vector<EquationId> &usersOf(ValueId value) const { return users_[value]; }
 
 private:
   using Candidates = std::vector<Candidate>;
