@@ -2,6 +2,7 @@
 #include "hlotag/analysis/key_values.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -18,22 +19,13 @@ bool isInteger(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), isDigit);
 }
 
-bool fits(std::string_view text, int bits) {
+template <class T> bool fits(std::string_view text) {
   if (!isInteger(text))
     return false;
-  bool isNegative = text[0] == '-';
-  text.remove_prefix(text.find_first_of("0123456789"));
-  uint64_t limit = (uint64_t(1) << (bits - 1)) - !isNegative, value = 0;
-  for (char digit : text) {
-    auto next = uint64_t(digit - '0');
-    if (value > (limit - next) / 10)
-      return false;
-    value = value * 10 + next;
-  }
-  return true;
+  text.remove_prefix(text[0] == '+');
+  T value = 0;
+  return std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
 }
-bool fits32(std::string_view text) { return fits(text, 32); }
-bool fits64(std::string_view text) { return fits(text, 64); }
 
 /// `G`, `G:I` or `:I`.
 bool isSchedulingGroup(std::string_view text) {
@@ -104,12 +96,12 @@ constexpr Entry kEntries[] = {
      {},
      false,
      "the scheduler would ignore it"},
-    {"scheduler_delay_priority", "", fits32, "an integer", false,
+    {"scheduler_delay_priority", "", fits<int32_t>, "an integer", false,
      "the latency-hiding scheduler would abort the process"},
-    {"latency_metadata", "", fits64, "an integer"},
-    {"_xla_stream_annotation", "collective", fits32, "an integer", true, kAborts},
+    {"latency_metadata", "", fits<int64_t>, "an integer"},
+    {"_xla_stream_annotation", "collective", fits<int32_t>, "an integer", true, kAborts},
     {"inlineable", "false, true, auto"},
-    {"FUSE_LIMIT", "true", fits64, "an integer"},
+    {"FUSE_LIMIT", "true", fits<int64_t>, "an integer"},
     {"grad_x", kFlag},
     {"grad_y", kFlag},
     {"collective_group_key", "", isNotEmpty, "text, not empty", false, "XLA would form no group"},
@@ -121,7 +113,7 @@ constexpr Entry kEntries[] = {
     {"_xla_gpu_collective_stream", "p2p"},
     {"_xla_loop_unroll_strategy", "full, double-buffer", nullptr, {}, true, kAborts},
     {"skip-simplify-while-loops_trip-count-one", kFlag},
-    {"num_batch_dims", "", fits64, "an integer"},
+    {"num_batch_dims", "", fits<int64_t>, "an integer"},
 };
 
 bool isWord(std::string_view words, std::string_view value) {
