@@ -42,23 +42,11 @@ std::string_view unwrapTransforms(std::string_view element, std::string &transfo
 /// Rematerialized code repeats the enclosing scopes, `transpose(jvp(S))/jvp(S)/...`. Drops the
 /// longest run of scopes before `restart` that the scopes from `restart` on begin with.
 void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
+  constexpr std::ptrdiff_t kMost = 256; // bounds the time for malformed names
   auto middle = scopes.begin() + std::ptrdiff_t(restart);
-  auto longest = std::min(middle - scopes.begin(), scopes.end() - middle);
-  // Knuth, Morris and Pratt: border[i] is the longest run that both starts and ends middle[0..i].
-  std::vector<std::ptrdiff_t> border(static_cast<size_t>(longest));
-  std::ptrdiff_t length = 0;
-  auto advance = [&](const std::string &scope) {
-    while (length > 0 && (length == longest || middle[length] != scope))
-      length = border[size_t(length - 1)];
-    length += middle[length] == scope ? 1 : 0;
-  };
-  for (std::ptrdiff_t i = 1; i < longest; ++i) {
-    advance(middle[i]);
-    border[size_t(i)] = length;
-  }
-  length = 0;
-  for (auto scope = middle - longest; scope != middle; ++scope)
-    advance(*scope);
+  auto length = std::min({middle - scopes.begin(), scopes.end() - middle, kMost});
+  while (!std::equal(middle - length, middle, middle))
+    --length;
   scopes.erase(middle, middle + length);
 }
 
