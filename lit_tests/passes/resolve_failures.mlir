@@ -30,9 +30,17 @@ module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
   func.func @bad_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{mark 'hlotag#1' has no entry in 'hlotag.tags', which has 1}}
     %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#1\01/sin")
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
+  func.func @bad_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{mark 'hlotag#7' has no entry in 'hlotag.tags', which has 1}}
-    %1 = stablehlo.sine %0 : tensor<f32> loc("a:"(callsite("b" at "transpose(\01hlotag#7\01)/c")))
-    return %1 : tensor<f32>
+    %0 = stablehlo.sine %x : tensor<f32> loc("a:"(callsite("b" at "transpose(\01hlotag#7\01)/c")))
+    return %0 : tensor<f32>
   }
 }
 
@@ -42,19 +50,67 @@ module attributes {hlotag.tags = []} {
   func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{malformed mark in location name}}
     %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#\01/sin")
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = []} {
+  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{malformed mark in location name}}
-    %1 = stablehlo.sine %0 : tensor<f32> loc("\01hlotag#99999999999999999999999\01/sin")
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#99999999999999999999999\01/sin")
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = []} {
+  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{malformed mark in location name}}
-    %2 = stablehlo.sine %1 : tensor<f32> loc("\01hlotag#0")
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0")
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = []} {
+  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{expected a number, perhaps ':' and identities such as '0o.3j.5'}}
-    %3 = stablehlo.sine %2 : tensor<f32> loc("\01hlotag#0:\01/sin")
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0:\01/sin")
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = []} {
+  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{malformed mark in location name}}
-    %4 = stablehlo.sine %3 : tensor<f32> loc("\01hlotag#0:1.\01/sin")
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0:1.\01/sin")
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = []} {
+  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{malformed mark in location name}}
-    %5 = stablehlo.sine %4 : tensor<f32> loc("\01hlotag#0:1x\01/sin")
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0:1x\01/sin")
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {hlotag.tags = []} {
+  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{malformed mark in location name}}
-    %6 = stablehlo.sine %5 : tensor<f32> loc("\01hlotag#0:99999999999\01/sin")
-    return %6 : tensor<f32>
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0:99999999999\01/sin")
+    return %0 : tensor<f32>
   }
 }
 

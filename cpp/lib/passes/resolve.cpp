@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <stdexcept>
 
 namespace hlotag::passes {
 
@@ -85,34 +84,25 @@ struct Resolved {
   ir::Identities::Id identity = ir::Identities::kNone;
 };
 
-/// A mark that cannot be resolved. Reported at the operation.
-struct BadMark : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 class LocationResolver {
 public:
   LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {}
 
-  /// Throws BadMark.
+  /// Throws IRError for a mark that cannot be resolved.
   const Resolved &resolve(ir::Location root) {
     return resolved_.of(root, [&](ir::Location loc) { return compute(loc); });
   }
-  /// Returns whether an operation at `loc` gets other entries in the backward pass; false for a bad
-  /// mark.
+  /// Returns whether an operation at `loc` gets other entries in the backward pass.
   bool dependsOnPhase(ir::Location loc) {
-    try {
-      const Resolved &resolved = resolve(loc);
-      return resolved.forward != resolved.derived;
-    } catch (const BadMark &) {
-      return false;
-    }
+    const Resolved &resolved = resolve(loc);
+    return resolved.forward != resolved.derived;
   }
 
 private:
   Resolved compute(ir::Location loc);
   Resolved resolveName(ir::NameLoc loc, const Resolved &child);
-  ir::DictionaryAttr entriesOf(const std::vector<size_t> &marks, ir::DictionaryAttr Tag::*phase);
+  ir::DictionaryAttr entriesOf(ir::Location loc, const std::vector<size_t> &marks,
+                               ir::DictionaryAttr Tag::*phase);
 
   PassContext &ctx_;
   std::vector<Tag> tags_;
@@ -145,9 +135,9 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
   analysis::MarkedName parsed;
   if (analysis::parseMarks(name, parsed)) {
     if (!parsed.error.empty())
-      throw BadMark(parsed.error);
-    result.forward = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::forward), child.forward);
-    result.derived = ctx_.tags().merge(entriesOf(parsed.marks, &Tag::derived), child.derived);
+      throw ir::IRError(loc.raw(), parsed.error);
+    result.forward = ctx_.tags().merge(entriesOf(loc, parsed.marks, &Tag::forward), child.forward);
+    result.derived = ctx_.tags().merge(entriesOf(loc, parsed.marks, &Tag::derived), child.derived);
     if (!parsed.chain.empty())
       result.identity = ctx_.identities().intern(parsed.chain);
     name = parsed.stripped;
@@ -158,14 +148,14 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
   return result;
 }
 
-ir::DictionaryAttr LocationResolver::entriesOf(const std::vector<size_t> &marks,
+ir::DictionaryAttr LocationResolver::entriesOf(ir::Location loc, const std::vector<size_t> &marks,
                                                ir::DictionaryAttr Tag::*phase) {
   ir::DictionaryAttr entries;
   for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
     if (*mark >= tags_.size())
-      throw BadMark(
-          ir::concat({"mark 'hlotag#", std::to_string(*mark), "' has no entry in '",
-                      ctx_.ids().tags.str(), "', which has ", std::to_string(tags_.size())}));
+      throw ir::IRError(loc.raw(), ir::concat({"mark 'hlotag#", std::to_string(*mark),
+                                               "' has no entry in '", ctx_.ids().tags.str(),
+                                               "', which has ", std::to_string(tags_.size())}));
     ir::DictionaryAttr outer = tags_[*mark].*phase;
     entries = entries ? ctx_.tags().merge(entries, outer) : outer;
   }
@@ -238,34 +228,28 @@ public:
   Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance)
       : ctx_(ctx), locations_(locations), provenance_(provenance) {}
 
-  LogicalResult run() {
-    const ir::OpList &operations = ctx_.operations();
-    for (size_t i = 0; i < operations.size() && numBad_ < kMaxReports; ++i)
-      visit(operations[i]);
+  void run() {
+    for (const ir::OpList::Entry &entry : ctx_.operations())
+      visit(entry);
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
-    if (numBad_)
-      return failure();
-    return success();
   }
 
 private:
-  static constexpr size_t kMaxReports = 10;
-
   void visit(const ir::OpList::Entry &entry) {
     ir::Location location = entry.op.location();
-    const Resolved *resolved = lookup(entry.op, location);
-    if (resolved && resolved->stripped != location) {
-      ctx_.identities().set(entry.op, resolved->identity);
+    const Resolved &resolved = locations_.resolve(location);
+    if (resolved.stripped != location) {
+      ctx_.identities().set(entry.op, resolved.identity);
       if (!ctx_.ids().isNeverTagged(entry.name))
-        addEntries(entry.op, *resolved);
-      ctx_.rewriter().setLocation(entry.op, resolved->stripped);
+        addEntries(entry.op, resolved);
+      ctx_.rewriter().setLocation(entry.op, resolved.stripped);
     }
     if (!entry.hasRegions)
       return;
     for (ir::Region region : entry.op.regions())
       for (ir::Block block : region.blocks())
         for (ir::Value argument : block.arguments())
-          visitArgument(entry.op, argument);
+          ctx_.rewriter().setLocation(argument, locations_.resolve(argument.location()).stripped);
   }
 
   void addEntries(ir::Operation op, const Resolved &resolved) {
@@ -276,27 +260,9 @@ private:
           {isDerived ? "tag of the program, derived by autodiff" : "tag of the program"});
   }
 
-  void visitArgument(ir::Operation op, ir::Value argument) {
-    const Resolved *resolved = lookup(op, argument.location());
-    if (resolved)
-      ctx_.rewriter().setLocation(argument, resolved->stripped);
-  }
-
-  /// Reports a bad mark at `op` and returns null.
-  const Resolved *lookup(ir::Operation op, ir::Location loc) {
-    try {
-      return &locations_.resolve(loc);
-    } catch (const BadMark &bad) {
-      (void)ctx_.emitError(op, ir::concat({"'", op.name().str(), "' ", bad.what()}));
-      ++numBad_;
-      return nullptr;
-    }
-  }
-
   PassContext &ctx_;
   LocationResolver &locations_;
   analysis::Provenance *provenance_;
-  size_t numBad_ = 0;
 };
 
 /// Writes `hlotag.equations`. Each path of a forward operation gets a number. A derived operation
@@ -366,8 +332,7 @@ LogicalResult Resolve::run(PassContext &ctx) {
         return locations.dependsOnPhase(op.location());
       }))
     provenance.emplace(ctx.operations());
-  if (failed(Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run()))
-    return failure();
+  Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run();
   if (ctx.tags().recordsOrigins() && !ctx.identities().empty()) {
     provenance.emplace(ctx.operations()); // The locations changed.
     EquationRecorder(ctx, *provenance).run();
