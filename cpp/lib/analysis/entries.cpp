@@ -107,41 +107,36 @@ Entries EntryCarrier::merge(const Entries &own, const Entries &entries) {
 }
 
 DictionaryAttr EntryCarrier::carried(DictionaryAttr dictionary) {
-  return filter(Carried, dictionary, {});
+  return filter(Filter::Carried, dictionary, {});
 }
 DictionaryAttr EntryCarrier::common(DictionaryAttr a, DictionaryAttr b) {
-  return a == b ? a : filter(Common, a, b);
+  return a == b ? a : filter(Filter::Common, a, b);
 }
 DictionaryAttr EntryCarrier::sharedKeys(DictionaryAttr a, DictionaryAttr b) {
-  return a == b ? a : filter(SharedKeys, a, b);
+  return a == b ? a : filter(Filter::SharedKeys, a, b);
 }
 DictionaryAttr EntryCarrier::without(DictionaryAttr a, DictionaryAttr b) {
   if (a && !b)
     return a.empty() ? DictionaryAttr() : a;
-  return filter(Without, a, b);
+  return filter(Filter::Without, a, b);
 }
 
 DictionaryAttr EntryCarrier::filter(Filter kind, DictionaryAttr a, DictionaryAttr b) {
-  if (!a || (kind != Carried && !b))
+  if (!a || (kind != Filter::Carried && !b))
     return {};
-  auto [result, isNew] = filtered_[kind].insert({a.opaque(), b.opaque()});
-  if (!isNew)
-    return *result;
   std::vector<ir::NamedAttribute> kept;
   for (ir::NamedAttribute entry : a) {
     std::string_view key = entry.name.str();
-    bool keep = kind == Carried      ? isCarriedKey(key) && !ir::isUnset(entry.value)
-                : kind == Common     ? b.lookup(key) == entry.value
-                : kind == SharedKeys ? bool(b.lookup(key))
-                                     : !b.lookup(key);
+    bool keep = kind == Filter::Carried      ? isCarriedKey(key) && !ir::isUnset(entry.value)
+                : kind == Filter::Common     ? b.lookup(key) == entry.value
+                : kind == Filter::SharedKeys ? bool(b.lookup(key))
+                                             : !b.lookup(key);
     if (keep)
       kept.push_back(entry);
   }
   if (kept.size() == size_t(a.size()))
-    *result = a;
-  else if (!kept.empty())
-    *result = DictionaryAttr::get(context_, kept);
-  return *result;
+    return a;
+  return kept.empty() ? DictionaryAttr() : DictionaryAttr::get(context_, kept);
 }
 
 } // namespace hlotag::analysis

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
 namespace hlotag::derivation {
 
@@ -57,15 +56,6 @@ struct Value {
   // The operation and operands that computed it.
   ir::Identifier op;
   ValueId operands[2] = {kNone, kNone};
-};
-
-struct HashList {
-  template <class T> size_t operator()(const std::vector<T> &list) const {
-    size_t hash = list.size();
-    for (uint64_t part : list)
-      hash = (hash ^ (part >> 32) ^ part) * 0x9E3779B97F4A7C15u;
-    return hash ^ (hash >> 32);
-  }
 };
 
 class Equations {
@@ -135,7 +125,7 @@ private:
   ir::OpIds ids_;
   ir::Identifier barrier_, manual_, dynamicSlice_, dynamicUpdate_, reshape_, broadcast_, select_;
   size_t numLeft_; ///< budget of operations to visit
-  std::unordered_map<std::vector<uint64_t>, ValueId, HashList> known_;
+  std::map<std::vector<uint64_t>, ValueId> known_;
   ir::FlatMap<uint64_t, uint32_t> places_, localPlaces_;
   ir::PointerMap<bool> floats_;
   std::map<ValueId, ValueId> sliceOf_; ///< by stack: the slice in one iteration

@@ -7,10 +7,10 @@
 #include "transforms/phase_split.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 namespace hlotag::passes {
 
@@ -119,19 +119,7 @@ public:
   }
 
 private:
-  struct Key {
-    const void *opName, *origin, *function;
-    bool operator==(const Key &o) const {
-      return opName == o.opName && origin == o.origin && function == o.function;
-    }
-  };
-  struct KeyHash {
-    size_t operator()(const Key &key) const {
-      auto bits = [](const void *p) { return reinterpret_cast<uintptr_t>(p) >> 4; };
-      return (bits(key.opName) * 31 + bits(key.origin)) * 0x9E3779B97F4A7C15ull +
-             bits(key.function);
-    }
-  };
+  using Key = std::tuple<const void *, const void *, const void *>; // name, origin, function
 
   void runOn(const ir::OpList &operations, size_t top) {
     ir::Operation function = operations[top].op;
@@ -176,7 +164,7 @@ private:
   bool usesOrigin_ = false, usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
   ir::PointerMap<bool> mayMatch_;
-  std::unordered_map<Key, RuleMatch, KeyHash> matches_;
+  std::map<Key, RuleMatch> matches_;
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 

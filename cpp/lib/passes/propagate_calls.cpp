@@ -5,7 +5,7 @@
 #include "hlotag/passes/passes.h"
 #include "transforms/function_copies.h"
 
-#include <unordered_map>
+#include <map>
 
 namespace hlotag::passes {
 
@@ -142,22 +142,10 @@ private:
   std::vector<ir::DictionaryAttr> sharedKeys_;
   std::vector<bool> hasBody_; // anything that can carry entries
 
-  struct VariantKey {
-    size_t function;
-    Entries entries;
-    bool operator==(const VariantKey &o) const {
-      return function == o.function && entries == o.entries;
-    }
-  };
-  struct VariantKeyHash {
-    size_t operator()(const VariantKey &key) const {
-      return analysis::EntriesHash()(key.entries) * 0x9E3779B97F4A7C15ull + key.function;
-    }
-  };
   std::vector<Variant> variants_;
   size_t numResolved_ = 0; // variants whose callees are known
   std::vector<bool> isReached_;
-  std::unordered_map<VariantKey, size_t, VariantKeyHash> known_;
+  std::map<std::pair<size_t, Entries>, size_t> known_; // by function and entries
 };
 
 void Specializer::summarize() {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <unordered_map>
+#include <tuple>
 
 namespace hlotag::passes {
 
@@ -159,22 +159,8 @@ public:
   }
 
 private:
-  struct Kind {
-    const void *entries, *opName, *function;
-    bool isBackward;
-    bool operator==(const Kind &o) const {
-      return entries == o.entries && opName == o.opName && function == o.function &&
-             isBackward == o.isBackward;
-    }
-  };
-  struct KindHash {
-    size_t operator()(const Kind &kind) const {
-      auto bits = [](const void *p) { return reinterpret_cast<uintptr_t>(p) >> 4; };
-      return ((bits(kind.entries) * 31 + bits(kind.opName)) * 31 + bits(kind.function)) *
-                 0x9E3779B97F4A7C15ull +
-             size_t(kind.isBackward);
-    }
-  };
+  /// Entries, name, function, and whether it is of the backward pass.
+  using Kind = std::tuple<ir::DictionaryAttr, ir::Identifier, ir::Operation, bool>;
 
   void count();
   void add(const Kind &kind, size_t count, std::map<std::string, KeyStats, std::less<>> &keys);
@@ -182,7 +168,7 @@ private:
   PassContext &ctx_;
   analysis::EntryCarrier carrier_;
   std::optional<analysis::Provenance> provenance_; // created at the first tagged operation
-  std::unordered_map<Kind, size_t, KindHash> counts_;
+  std::map<Kind, size_t> counts_;
   size_t numOps_ = 0, numTagged_ = 0, numFunctions_ = 0;
 };
 
@@ -210,20 +196,17 @@ void Counter::count() {
     if (!provenance_)
       provenance_.emplace(ctx_.operations());
     bool isBackward = provenance_->isTransposed(op);
-    ++counts_[{entries.opaque(), name.opaque(), function.opaque(), isBackward}];
+    ++counts_[{entries, name, function, isBackward}];
   }
 }
 
 void Counter::add(const Kind &kind, size_t count,
                   std::map<std::string, KeyStats, std::less<>> &keys) {
-  std::string opName(ir::Identifier(MlirIdentifier{kind.opName}).str());
-  std::string function;
-  if (kind.function) {
-    ir::Operation op(MlirOperation{const_cast<void *>(kind.function)});
-    if (auto symbol = op.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
-      function = symbol.value();
-  }
-  for (ir::NamedAttribute entry : ir::DictionaryAttr(MlirAttribute{kind.entries})) {
+  auto [entries, name, op, isBackward] = kind;
+  std::string opName(name.str()), function;
+  if (auto symbol = op ? op.attrOf<ir::StringAttr>(ctx_.ids().symName.str()) : ir::StringAttr())
+    function = symbol.value();
+  for (ir::NamedAttribute entry : entries) {
     auto text = ir::dynCast<ir::StringAttr>(entry.value);
     std::string value = text ? std::string(text.value()) : entry.value.str();
     KeyStats &key = keys[std::string(entry.name.str())];
@@ -231,7 +214,7 @@ void Counter::add(const Kind &kind, size_t count,
     key.numOps += count;
     stats.numOps += count;
     stats.kinds[opName] += count;
-    stats.phases[kind.isBackward ? "backward" : "forward"] += count;
+    stats.phases[isBackward ? "backward" : "forward"] += count;
     stats.functions[function] += count;
   }
 }

@@ -6,6 +6,7 @@
 #include "hlotag/ir/ir.h"
 
 #include <string_view>
+#include <tuple>
 
 namespace hlotag::analysis {
 
@@ -29,16 +30,12 @@ struct Entries {
   friend bool operator==(const Entries &a, const Entries &b) {
     return a.all == b.all && a.attached == b.attached && a.derived == b.derived;
   }
-};
-
-struct EntriesHash {
-  size_t operator()(const Entries &entries) const {
-    return (ir::HandleHash()(entries.all) * 31 + ir::HandleHash()(entries.attached)) * 31 +
-           ir::HandleHash()(entries.derived);
+  friend bool operator<(const Entries &a, const Entries &b) {
+    return std::tie(a.all, a.attached, a.derived) < std::tie(b.all, b.attached, b.derived);
   }
 };
 
-/// Copies entries from operation to operation. Operations on dictionaries are memoized by pointer.
+/// Copies entries from operation to operation.
 class EntryCarrier {
 public:
   EntryCarrier(ir::Rewriter &rewriter, ir::TagWriter &tags, const ir::OpIds &ids)
@@ -80,7 +77,7 @@ private:
   /// null.
   ir::DictionaryAttr derivedOf(const Entries &own, const Entries &entries);
 
-  enum Filter : unsigned char { Carried, Common, SharedKeys, Without, NumFilters };
+  enum class Filter { Carried, Common, SharedKeys, Without };
   ir::DictionaryAttr filter(Filter kind, ir::DictionaryAttr a, ir::DictionaryAttr b);
 
   ir::Rewriter &rewriter_;
@@ -89,7 +86,6 @@ private:
   MlirContext context_;
   ir::Identifier derived_;
   ir::PointerMap<bool> taggable_;
-  ir::PointerPairMap<ir::DictionaryAttr> filtered_[NumFilters]; // by `a` and `b`
 };
 
 } // namespace hlotag::analysis

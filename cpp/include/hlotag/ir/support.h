@@ -53,14 +53,6 @@ protected:
   CStruct raw_{nullptr};
 };
 
-/// Hash of a view, for the standard's unordered containers.
-struct HandleHash {
-  template <class T> size_t operator()(const T &handle) const {
-    auto bits = reinterpret_cast<uintptr_t>(handle.opaque());
-    return (bits >> 4) ^ (bits >> 13);
-  }
-};
-
 /// A pass cannot handle something in the module. The pipeline reports the error at `location` and
 /// fails the pass.
 class IRError : public std::runtime_error {
