@@ -27,40 +27,23 @@ namespace {
   throw LoaderError(path + ": " + reason);
 }
 
-/// Owns a file descriptor.
-class File {
-public:
-  explicit File(const std::string &path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd < 0)
-      fail(path, std::string("cannot be opened: ") + std::strerror(errno));
-    struct stat info;
-    bool known = ::fstat(fd, &info) == 0;
-    if (known && S_ISREG(info.st_mode)) {
-      size = static_cast<std::uint64_t>(info.st_size);
-      return;
-    }
-    ::close(fd);
-    fail(path, "is not a regular file");
-  }
-  ~File() { ::close(fd); }
-  File(const File &) = delete;
-  File &operator=(const File &) = delete;
-
-  int fd;
-  std::uint64_t size = 0;
-};
-
 /// Maps a whole file for reading. Only the pages of the symbol and string tables are loaded.
 class Mapping {
 public:
   explicit Mapping(const std::string &path) {
-    File file(path);
-    size = file.size;
+    int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+      fail(path, std::string("cannot be opened: ") + std::strerror(errno));
+    struct stat info;
+    bool isRegular = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    size = isRegular ? static_cast<std::uint64_t>(info.st_size) : 0;
+    void *address = size ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
+    int error = errno;
+    ::close(file);
     if (size == 0)
-      fail(path, "is empty");
-    void *address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+      fail(path, isRegular ? "is empty" : "is not a regular file");
     if (address == MAP_FAILED)
-      fail(path, std::string("cannot be mapped: ") + std::strerror(errno));
+      fail(path, std::string("cannot be mapped: ") + std::strerror(error));
     data = static_cast<const unsigned char *>(address);
   }
   ~Mapping() { ::munmap(const_cast<unsigned char *>(data), size); }
