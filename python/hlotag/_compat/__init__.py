@@ -8,7 +8,7 @@ MLIR is imported from jaxlib rather than from `jax.extend.mlir`, because `jax.ex
 the rest of hlotag.
 """
 
-# ruff: noqa: F401  (what is imported here is what the package offers)
+# ruff: noqa: F403  (for type checkers: the names of all modules, which `__getattr__` finds at run time)
 
 from __future__ import annotations
 
@@ -22,94 +22,13 @@ from hlotag._compat.supported import explained
 from hlotag.errors import IncompatibleJaxlibError
 
 if TYPE_CHECKING:
-    from hlotag._compat.hooks import (
-        Patch,
-        bind_patches,
-        block_patch,
-        cache_key_patch,
-        compile_patch,
-        equation_patch,
-        export_patch,
-        jaxpr_patches,
-        lowering_patch,
-        recipe_patch,
-        scope_patch,
-        traced_patch,
-        value_tag_patch,
-    )
-    from hlotag._compat.identities import (
-        identities_of_lowering,
-        identity_patches,
-    )
-    from hlotag._compat.jaxprs import (
-        JaxprView,
-        marked_equations,
-    )
-    from hlotag._compat.modules import (
-        exported_gradient_through,
-        lowered_with,
-        next_dump_number,
-        platform_of,
-        read_artifact,
-        read_bytecode,
-        without_disk_cache,
-        write_artifact,
-    )
-    from hlotag._compat.runtime import (
-        CompiledMemoryStats,
-        DeviceAssignment,
-        DeviceList,
-        HloModule,
-        HostBufferSemantics,
-        JaxlibClient,
-        JaxlibCompileOptions,
-        JaxlibExecutable,
-        JaxlibLoadedExecutable,
-        Shape,
-        Token,
-        XlaComputation,
-        assigned_ids,
-        compile_arguments,
-        compile_module,
-        hlo_cost_analysis,
-        hlo_from_text,
-        hlo_module_name,
-        hlo_to_stablehlo,
-        ir_context,
-        jaxlib_name,
-        lower_for_replicas,
-        make_cpu_client,
-        module_to_computation,
-        options_digest,
-        parse_hlo,
-        process_of_job,
-        put_on_device,
-    )
-    from hlotag._compat.tracing import (
-        RUNNERS,
-        Metadata,
-        ambient_metadata,
-        ambient_metadata_is,
-        equation_behind,
-        functions_in,
-        is_array,
-        is_recording,
-        is_transposing,
-        is_user_filename,
-        jax_metadata_call,
-        jax_value_tag,
-        metadata_of,
-        operand_handed_on,
-        place_of,
-        restore_ambient_metadata,
-        retag,
-        swap_ambient_metadata,
-        traced_function,
-        traces_of,
-        user_frame,
-        with_metadata,
-    )
-    from hlotag._compat.transformations import PipelineStage, register_transformation
+    from hlotag._compat.hooks import *
+    from hlotag._compat.identities import *
+    from hlotag._compat.jaxprs import *
+    from hlotag._compat.modules import *
+    from hlotag._compat.runtime import *
+    from hlotag._compat.tracing import *
+    from hlotag._compat.transformations import *
 
 _OF_JAX = ("hooks", "identities", "jaxprs", "modules", "runtime", "tracing", "transformations")
 
