@@ -294,10 +294,6 @@ class Findings:
         """
         return [tag for tag in self.tags if tag.state in states]
 
-    def by_attention(self) -> list[Tag]:
-        """The tags, those first that somebody should look at; else in the order of their operations."""
-        return sorted(self.tags, key=lambda tag: (RANK[tag.state], tag.op.id, tag.key))
-
 
 @dataclass(frozen=True)
 class Group:

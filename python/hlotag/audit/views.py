@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.jupyter import JupyterMixin
+
 from hlotag._util.text import printable
 from hlotag.audit.model import RANK
 from hlotag.audit.render import as_json, figure, model_explorer, page, table
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 
-class Audit(Reported):
+class Audit(Reported, JupyterMixin):
     """Where every tag of a program went; `Findings` has its fields."""
 
     def summary(self, width: int | None = None) -> str:
@@ -80,25 +82,9 @@ class Audit(Reported):
         """
         figure.write(self, path, dark=dark)
 
-    def to_svg(self, path: str | os.PathLike[str], *, dark: bool = False) -> None:
-        """The same as a vector drawing: `to_png` with a path that ends in `.svg`.
-
-        Args:
-            path: The file to write.
-            dark: Light on dark.
-
-        Raises:
-            HlotagError, OSError: As for `to_png`.
-        """
-        self.to_png(path, dark=dark)
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """What `rich.print` shows."""
+        """What `rich.print` and notebooks show."""
         yield table.renderable(self, options.max_width)
-
-    def _repr_html_(self) -> str:
-        """What Jupyter shows."""
-        return page.fragment(self)
 
     def __str__(self) -> str:
         """The summary."""

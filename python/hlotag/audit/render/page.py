@@ -19,7 +19,6 @@ from hlotag.audit.report import Problem, Reported
 
 _STATES = tuple(TagState)
 _STAGES = tuple(Stage)
-_FRAGMENT_ROWS = 40
 # How many problems, rows of the table and links of a problem are written.
 _PROBLEMS, _ROWS, _LINKS = 100, 200, 12
 
@@ -56,30 +55,6 @@ def html(audit: Reported) -> str:
         before, rest = rest.split(mark, 1)
         pieces += [before, text]
     return "".join([*pieces, rest])
-
-
-def fragment(audit: Reported) -> str:
-    """A table for notebooks.
-
-    Args:
-        audit: What to show.
-
-    Returns:
-        HTML without scripts.
-    """
-    rows = groups(audit.tags)
-    states = _ended_in(audit)
-    cell = "padding:2px 10px;text-align:right"
-    head = "".join(f'<th style="{cell}" title="{escape(state.meaning)}">{state.label}</th>' for state in states)
-    body = []
-    for group in rows[:_FRAGMENT_ROWS]:
-        cells = "".join(f'<td style="{cell}">{group.states[state] or "&middot;"}</td>' for state in states)
-        name = escape(f"{group.key}={group.value}")
-        body.append(f'<tr><td style="padding:2px 10px;text-align:left"><code>{name}</code></td>{cells}</tr>')
-    if len(rows) > _FRAGMENT_ROWS:
-        body.append(f'<tr><td colspan="{len(states) + 1}">and {len(rows) - _FRAGMENT_ROWS} more</td></tr>')
-    caption = escape(f"{audit.name}: {audit.report.sentence}")
-    return f'<table><caption style="text-align:left">{caption}</caption><tr><th></th>{head}</tr>{"".join(body)}</table>'
 
 
 # --- The report, which needs no script -------------------------------------------------------------------------------------
