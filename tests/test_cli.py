@@ -85,7 +85,6 @@ WRONG = [
     ("hlotag keys --no", 2, "hlotag keys: error: unrecognized arguments: --no"),
     ("hlotag passes nothing", 1, "hlotag passes: error: no such pass: nothing; there are: hlotag-"),
     ("hlotag keys nothing", 1, "hlotag keys: error: no known key matches nothing"),
-    ("hlotag keys --json --markdown", 2, "not allowed with"),
     ("hlotag completion", 2, "required: shell"),
     ("hlotag completion sh", 2, "invalid choice: 'sh'"),
     ("hlotag opt folder", 1, "hlotag-opt: error: folder: Is a directory"),

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/keys.md from the catalogue of keys.
+
+Run in an environment that hlotag is installed in, after a change to python/hlotag/tagging/catalogue.py.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from hlotag.cli.keys import cells
+from hlotag.tagging.catalogue import CATALOGUE, Key
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "keys.md"
+
+_PAGE = """\
+<!-- Made by tools/keys_page.py from python/hlotag/tagging/catalogue.py; do not edit. -->
+# Keys
+
+The keys of `mhlo.frontend_attributes` that XLA's compilers read. A value that is not legal is a `TagError` on the line
+that tags. On a terminal, `hlotag keys` prints the same as a table.
+
+Any other key is free: all values are legal, and derived operations get it too. `hlotag.register_key` adds your own. A
+key that looks like one below (`group`, `_scheduling_group`) warns once at the line that tags.
+
+- **Read by**: the compilers that make something else of a program with the key. *Not seen* marks those that XLA's
+  source or JAX says read it, and that did not. [What each compiler reads](effects.md#what-each-compiler-reads) has the
+  evidence.
+- **Derived**: what operations that autodiff derives get when `grad=` is not given: the `same` entry, or none (`drop`).
+
+## Keys that XLA reads
+
+"""
+_RESERVED = """\
+## Reserved
+
+Tags and rules must not use these; `*` stands for any text.
+
+"""
+
+
+def render(keys: Sequence[Key]) -> str:
+    """The page."""
+    free, reserved = [key for key in keys if not key.reserved], [key for key in keys if key.reserved]
+    sections = "".join(map(_section, free))
+    return _PAGE + sections + _RESERVED + "".join(_wrapped(f"- `{key.name}`: {key.doc}", "  ") for key in reserved)
+
+
+def _section(key: Key) -> str:
+    _, values, ops, consumer, derived = cells(key)
+    doc = f"{key.doc} With another value {key.otherwise}." if key.otherwise else key.doc
+    facts = {"Values": values, "Operations": ops, "Read by": consumer, "Derived": derived}
+    listed = " · ".join(f"**{name}**: {text}" for name, text in facts.items())
+    return f"### `{key.name}`\n\n{_wrapped(doc)}\n{_wrapped(listed)}\n"
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(CATALOGUE), encoding="utf-8")
