@@ -24,6 +24,14 @@ from hlotag.xla.results import ExecuteResults
 class Executable:
     """A compiled program that is not loaded onto devices.
 
+    Other attributes are jaxlib's own:
+
+    - `hlo_modules()`: the optimized programs, one per partition; `to_string()` gives HLO text with all frontend attributes.
+    - `get_parameter_layouts()`, `get_output_layouts()`: the layout of each parameter or result.
+    - `get_parameter_shardings()`, `get_output_shardings()`: how each is sharded; None for programs of one partition.
+    - `get_output_memory_kinds()`: the memory kind of each result, one list per program.
+    - `get_compiled_memory_stats()`: the memory that the program needs, as `CompiledMemoryStats`.
+
     Args:
         jaxlib_object: jaxlib's own executable.
         client: jaxlib's client that compiled it.
@@ -44,34 +52,6 @@ class Executable:
     def jaxlib_object(self) -> Any:
         """Jaxlib's own executable."""
         return self._raw
-
-    def hlo_modules(self) -> list[Any]:
-        """The optimized programs, one per partition; `to_string()` gives HLO text with all frontend attributes."""
-        return self._raw.hlo_modules()
-
-    def get_output_memory_kinds(self) -> list[list[str]]:
-        """The memory kind of each result, one list per program."""
-        return self._raw.get_output_memory_kinds()
-
-    def get_output_shardings(self) -> list[Any] | None:
-        """How each result is sharded; None for programs of one partition."""
-        return self._raw.get_output_shardings()
-
-    def get_parameter_shardings(self) -> list[Any] | None:
-        """How each parameter is sharded; None for programs of one partition."""
-        return self._raw.get_parameter_shardings()
-
-    def get_parameter_layouts(self) -> list[Any]:
-        """The layout of each parameter."""
-        return self._raw.get_parameter_layouts()
-
-    def get_output_layouts(self) -> list[Any]:
-        """The layout of each result."""
-        return self._raw.get_output_layouts()
-
-    def get_compiled_memory_stats(self) -> Any:
-        """The memory that the program needs, as `CompiledMemoryStats`."""
-        return self._raw.get_compiled_memory_stats()
 
     def cost_analysis(self) -> dict[str, Any]:
         """XLA's estimate: `flops`, `bytes accessed` and more.
@@ -152,6 +132,9 @@ class Executable:
 class Loaded(Executable):
     """A compiled program, loaded onto its devices. `hlotag.xla.LoadedExecutable` adds the client.
 
+    Further attributes of jaxlib's: `traceback` of the compilation; `fingerprint`, equal for equal programs, None on platforms
+    without; `size_of_generated_code_in_bytes()`, 0 on platforms that do not report it (CPU).
+
     Args:
         jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
         serialized: The bytes that the program was deserialized from, or None.
@@ -166,16 +149,6 @@ class Loaded(Executable):
         self._devices = tuple(jaxlib_object.local_devices())
         self._serialized = serialized
 
-    @property
-    def traceback(self) -> Any:
-        """The Python traceback of the compilation, or None."""
-        return self._raw.traceback
-
-    @property
-    def fingerprint(self) -> Any:
-        """Equal for equal programs; None on platforms without fingerprints."""
-        return self._raw.fingerprint
-
     def serialize(self) -> bytes:
         """As `Executable.serialize`; a deserialized program returns the bytes that it was made from.
 
@@ -188,10 +161,6 @@ class Loaded(Executable):
     def local_devices(self) -> list[Any]:
         """The devices of this process that it runs on."""
         return list(self._devices)
-
-    def size_of_generated_code_in_bytes(self) -> int:
-        """The size of the code; 0 on platforms that do not report it (CPU)."""
-        return self._raw.size_of_generated_code_in_bytes()
 
     def keep_alive(self, obj: Any = None) -> None:
         """Keeps an object alive as long as the executable.
