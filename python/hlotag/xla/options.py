@@ -73,10 +73,13 @@ class _Part(_Options):
 
     __slots__ = ("_parent",)
     _parent: Any
+    _NAME: str
     _FIELD: int
 
-    def __init__(self, parent: _Options):
-        self._parent = parent
+    @property
+    def jaxlib_object(self) -> Any:
+        """Jaxlib's own object, with the options as they are now."""
+        return getattr(self._parent.jaxlib_object, self._NAME)
 
     def _message(self) -> bytes:
         return _wire.part_of(self._parent._message(), self._FIELD)
@@ -90,30 +93,20 @@ class DebugOptions(_Part):
     """
 
     __slots__ = ()
-    _FIELD = _DEBUG_OPTIONS
+    _NAME, _FIELD = "debug_options", _DEBUG_OPTIONS
 
     def __init__(self, parent: _Options | None = None):
-        super().__init__(ExecutableBuildOptions() if parent is None else parent)
-
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own object, with the options as they are now."""
-        return self._parent.jaxlib_object.debug_options
+        self._parent = ExecutableBuildOptions() if parent is None else parent
 
 
 class ExecutableBuildOptions(_Part):
     """How XLA builds an executable: replicas, partitions, partitioner, flags."""
 
     __slots__ = ()
-    _FIELD = _EXECUTABLE_BUILD_OPTIONS
+    _NAME, _FIELD = "executable_build_options", _EXECUTABLE_BUILD_OPTIONS
 
     def __init__(self, parent: _Options | None = None):
-        super().__init__(CompileOptions() if parent is None else parent)
-
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own object, with the options as they are now."""
-        return self._parent.jaxlib_object.executable_build_options
+        self._parent = CompileOptions() if parent is None else parent
 
     @property
     def debug_options(self) -> DebugOptions:
