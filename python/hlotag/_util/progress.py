@@ -17,34 +17,15 @@ _ItemT = TypeVar("_ItemT")
 
 
 class _Line:
-    """The line of the outermost step; inner steps change its text."""
+    """The text of the line, which rich reads each time that it draws the line."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._lock = threading.Lock()
-        self._status: Any = None
-        self._over = False
 
-    def show(self) -> None:
-        from rich.console import Console
+    def __rich__(self) -> Any:
+        from rich.text import Text
 
-        with self._lock:
-            if self._over or self._status is not None:
-                return
-            self._status = Console(stderr=True).status(f"hlotag: {self.text}")
-            self._status.start()
-
-    def change(self, text: str) -> None:
-        with self._lock:
-            self.text = text
-            if self._status is not None:
-                self._status.update(f"hlotag: {text}")
-
-    def remove(self) -> None:
-        with self._lock:
-            self._over = True
-            if self._status is not None:
-                self._status.stop()
+        return Text(f"hlotag: {self.text}")
 
 
 _line: ContextVar[_Line | None] = ContextVar("hlotag_progress", default=None)
@@ -62,25 +43,32 @@ def step(what: str, size: int = 0) -> Iterator[None]:
         yield
         return
     if (outer := _line.get()) is not None:
-        before = outer.text
-        outer.change(what)
+        before, outer.text = outer.text, what
         yield
-        outer.change(before)
+        outer.text = before
         return
-    line = _Line(what)
+    line, shown = _Line(what), []
+
+    def show() -> None:
+        from rich.console import Console
+
+        shown.append(Console(stderr=True).status(line))
+        shown[0].start()
+
     token = _line.set(line)
-    timer = threading.Timer(_PATIENCE, line.show)
+    timer = threading.Timer(0 if size > _BIG else _PATIENCE, show)
     timer.daemon = True
-    if size > _BIG or _PATIENCE <= 0:
-        line.show()
-    else:
-        timer.start()
+    timer.start()
+    if timer.interval <= 0:
+        timer.join()
     try:
         yield
     finally:
         _line.reset(token)
         timer.cancel()
-        line.remove()
+        timer.join()  # It may be showing the line right now.
+        for status in shown:
+            status.stop()
 
 
 def track(items: Sequence[_ItemT], what: str) -> Iterator[_ItemT]:
@@ -96,5 +84,5 @@ def track(items: Sequence[_ItemT], what: str) -> Iterator[_ItemT]:
     with step(what):
         for number, item in enumerate(items, 1):
             if (line := _line.get()) is not None:
-                line.change(f"{what} ({number} of {len(items)})")
+                line.text = f"{what} ({number} of {len(items)})"
             yield item
