@@ -160,12 +160,9 @@ class StageBlock:
         return self._stage
 
     def __exit__(self, *exc_info: object) -> None:
-        entry = scopes.stages.entry_of(self)
-        try:
-            scopes.stages.leave(entry)
-        finally:
-            _identities.release(self._stage)
-            _release()
+        scopes.stages.leave(self)
+        _identities.release(self._stage)
+        _release()
 
     def __call__(self, function: Callable) -> Callable:
         """Decorates `function`: each call runs in this block."""

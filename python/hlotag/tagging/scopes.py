@@ -18,14 +18,12 @@ from hlotag.errors import ScopeError
 
 
 @dataclass(eq=False)
-class Entry:
+class _Entry:
     """A block that was entered.
 
     Attributes:
       owner: the block.
       undo: restores the thread's configuration.
-      below: the thread's innermost entry before this one.
-      outer: the innermost entry before this one of the task, or of the code outside of tasks.
       thread: the thread's identifier.
       in_task: whether an asyncio task entered the block.
       is_open: whether the block has not been left.
@@ -33,8 +31,6 @@ class Entry:
 
     owner: object
     undo: Callable[[], None]
-    below: Entry | None
-    outer: Entry | None
     thread: int
     in_task: bool
     is_open: bool = True
@@ -50,55 +46,40 @@ class Scopes:
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._here = threading.local()
-        self._task: ContextVar[Entry | None] = ContextVar(f"hlotag_{kind}", default=None)
+        self._task: ContextVar[tuple[_Entry, ...]] = ContextVar(f"hlotag_{kind}", default=())
 
-    def enter(self, owner: object, change: Callable[[], Callable[[], None]]) -> Entry:
+    def enter(self, owner: object, change: Callable[[], Callable[[], None]]) -> None:
         """Enters a block.
 
         Args:
           owner: the block.
           change: changes the thread's configuration and returns a function that restores it.
-
-        Returns:
-          The entry, for `leave`.
         """
-        entry = Entry(owner, change(), self._innermost(), self._mine(), threading.get_ident(), _in_task())
-        self._here.innermost = entry
-        self._task.set(entry)
-        return entry
+        entry = _Entry(owner, change(), threading.get_ident(), _in_task())
+        self._of_thread().append(entry)
+        self._task.set((*self._of_task(), entry))
 
-    def leave(self, entry: Entry) -> None:
-        """Leaves a block. A block that another task entered since stays in force.
+    def leave(self, owner: object) -> None:
+        """Leaves the innermost open block of `owner` in this task, or else in this thread.
 
-        Args:
-          entry: the block's entry.
-        """
-        entry.is_open = False
-        self._task.set(self._mine())
-        innermost = self._innermost()
-        while innermost is not None and not innermost.is_open:
-            innermost.undo()
-            innermost = self._here.innermost = innermost.below
-
-    def entry_of(self, owner: object) -> Entry:
-        """The innermost open entry of `owner` in this task, or else in this thread.
+        A block that another task entered since stays in force.
 
         Args:
           owner: a block that was entered.
 
-        Returns:
-          The entry.
-
         Raises:
-          ScopeError: this thread has no open entry of `owner`.
+          ScopeError: this thread has no open block of `owner`.
         """
-        for entry, following in ((self._mine(), "outer"), (self._innermost(), "below")):
-            at = entry
-            while at is not None:
-                if at.owner is owner and at.is_open:
-                    return at
-                at = getattr(at, following)
-        raise ScopeError(f"a {self._kind} block was left in a thread that had not entered it")
+        stack = self._of_thread()
+        for entry in (*reversed(self._of_task()), *reversed(stack)):
+            if entry.owner is owner and entry.is_open:
+                break
+        else:
+            raise ScopeError(f"a {self._kind} block was left in a thread that had not entered it")
+        entry.is_open = False
+        self._task.set(self._of_task())
+        while stack and not stack[-1].is_open:
+            stack.pop().undo()
 
     def check(self) -> None:
         """Checks that no block of another task is open in this thread.
@@ -106,8 +87,8 @@ class Scopes:
         Raises:
           ScopeError: such a block is open.
         """
-        innermost, mine = self._innermost(), self._mine()
-        if mine is innermost or not any(entry is not None and entry.in_task for entry in (mine, innermost)):
+        innermost, mine = self._of_thread()[-1:], list(self._of_task()[-1:])
+        if mine == innermost or not any(entry.in_task for entry in (*mine, *innermost)):
             return
         raise ScopeError(
             f"an asyncio task holds a hlotag {self._kind} block open across an await, and another task runs in it. JAX's "
@@ -115,15 +96,16 @@ class Scopes:
             f"task's JAX calls a thread of their own (asyncio.to_thread, with the block inside), or use hlotag.enable()."
         )
 
-    def _innermost(self) -> Entry | None:
-        return getattr(self._here, "innermost", None)
+    def _of_thread(self) -> list[_Entry]:
+        """The blocks of this thread; the innermost one is open."""
+        if not hasattr(self._here, "entries"):
+            self._here.entries = []
+        return self._here.entries
 
-    def _mine(self) -> Entry | None:
-        """The innermost open block of this task. Blocks of a context copied from another thread do not count."""
-        entry, thread = self._task.get(), threading.get_ident()
-        while entry is not None and not (entry.is_open and entry.thread == thread):
-            entry = entry.outer
-        return entry
+    def _of_task(self) -> tuple[_Entry, ...]:
+        """The open blocks of this task. Blocks of a context copied from another thread do not count."""
+        here = threading.get_ident()
+        return tuple(entry for entry in self._task.get() if entry.is_open and entry.thread == here)
 
 
 def _in_task() -> bool:

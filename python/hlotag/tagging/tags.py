@@ -138,7 +138,7 @@ class Block:
         return lambda: _compat.restore_ambient_metadata(previous)
 
     def __exit__(self, *exc_info: object) -> None:
-        scopes.tags.leave(scopes.tags.entry_of(self))
+        scopes.tags.leave(self)
 
     def __call__(self, function: Callable) -> Callable:
         """Decorates `function`: its calls, and those of its methods such as `.lower`, run within this block."""
