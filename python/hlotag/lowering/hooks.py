@@ -5,21 +5,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hlotag._compat.hooks import Patch
+from typing import Any
 
 
 class Hooks:
     """Patches of JAX; safe to install and remove from several threads.
 
     Args:
-      patches: in the order in which they are installed.
+      patches: objects with `install` and `remove`, in the order in which they are installed.
       then: called after the patches are removed.
     """
 
-    def __init__(self, *patches: Patch, then: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, *patches: Any, then: Callable[[], object] = lambda: None) -> None:
         self._lock = threading.Lock()
         self._installed = False
         self._patches = patches
@@ -33,7 +30,7 @@ class Hooks:
                     patch.install()
             self._installed = True
 
-    def remove(self, keep: Collection[Patch] = ()) -> None:
+    def remove(self, keep: Collection[Any] = ()) -> None:
         """Removes the patches, except those in `keep`; idempotent."""
         with self._lock:
             if self._installed:

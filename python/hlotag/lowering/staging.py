@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
@@ -74,11 +75,11 @@ def enable(
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with _switching:
-        if (before := state.of_process()) is None:
-            _retain()
-        _identities.retain(new)
+        before = state.of_process()
+        _retain(new)
         state.set_for_process(new)
-        _identities.release(before)
+        if before is not None:
+            _release(before)
 
 
 def disable() -> None:
@@ -94,8 +95,7 @@ def disable() -> None:
         if (before := state.of_process()) is None:
             return
         state.set_for_process(None)
-        _identities.release(before)
-        _release()
+        _release(before)
 
 
 def stage(
@@ -149,20 +149,17 @@ class StageBlock:
         self._stage = stage
 
     def __enter__(self) -> Stage | None:
-        _retain()
-        _identities.retain(self._stage)
+        _retain(self._stage)
         try:
             scopes.stages.enter(self, lambda: state.set_for_thread(self._stage))
         except BaseException:
-            _identities.release(self._stage)
-            _release()
+            _release(self._stage)
             raise
         return self._stage
 
     def __exit__(self, *exc_info: object) -> None:
         scopes.stages.leave(self)
-        _identities.release(self._stage)
-        _release()
+        _release(self._stage)
 
     def __call__(self, function: Callable) -> Callable:
         """Decorates `function`: each call runs in this block."""
@@ -333,51 +330,40 @@ _hooks = Hooks(
     _compat.export_patch(_as_of_now),
     _compat.traced_patch(_as_of_now),
 )
-_users = 0
 
 
-def _retain() -> None:
-    global _users  # noqa: PLW0603
+class _GiveIdentities:
+    """Has each bind make an identity; installed and removed as a patch."""
+
+    def install(self) -> None:
+        marks.reserved.is_used = True
+        _core.give_identities(True)
+
+    def remove(self) -> None:
+        _core.give_identities(False)
+
+
+# Installed while a stage that needs identities is in use.
+_identity_hooks = Hooks(*_compat.identity_patches(), _GiveIdentities())
+_users: Counter[Hooks] = Counter()
+
+
+def _retain(stage: Stage | None) -> None:
     with _switching:
-        if _users == 0:
-            _hooks.install()
-        _users += 1
+        for hooks in _hooks_of(stage):
+            hooks.install()
+            _users[hooks] += 1
 
 
-def _release() -> None:
-    global _users  # noqa: PLW0603
+def _release(stage: Stage | None) -> None:
     with _switching:
-        _users -= 1
-        if _users == 0:
-            _hooks.remove(keep=marks.patches() if marks.reserved.is_used else ())
+        for hooks in reversed(_hooks_of(stage)):
+            _users[hooks] -= 1
+            if _users[hooks] == 0:
+                hooks.remove(keep=marks.patches() if marks.reserved.is_used else ())
+        if _users[_hooks] == 0:
             hlo_stage.release()
 
 
-class _Identities:
-    """Gives operations identities while a stage that needs them is in use."""
-
-    def __init__(self) -> None:
-        self._users = 0
-        self._hooks = Hooks(*_compat.identity_patches())
-
-    def retain(self, stage: Stage | None) -> None:
-        if stage is None or not stage.identify:
-            return
-        with _switching:
-            self._users += 1
-            if self._users == 1:
-                marks.reserved.is_used = True
-                self._hooks.install()
-                _core.give_identities(True)
-
-    def release(self, stage: Stage | None) -> None:
-        if stage is None or not stage.identify:
-            return
-        with _switching:
-            self._users -= 1
-            if self._users == 0:
-                _core.give_identities(False)
-                self._hooks.remove()
-
-
-_identities = _Identities()
+def _hooks_of(stage: Stage | None) -> tuple[Hooks, ...]:
+    return (_hooks, _identity_hooks) if stage is not None and stage.identify else (_hooks,)
