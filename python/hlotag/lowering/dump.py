@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,12 @@ from hlotag.tagging.warning import warn
 _directory: Path | None = None
 
 
-class DumpTo:
-    """The result of `dump_to`: restores the previous directory at the end of a block."""
-
-    def __init__(self, previous: Path | None) -> None:
-        self._previous = previous
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
-        global _directory  # noqa: PLW0603
-        _directory = self._previous
+def _set_directory(directory: Path | None) -> None:
+    global _directory  # noqa: PLW0603
+    _directory = directory
 
 
-def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
+def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
     """Writes each module of the stage as text with locations: before the passes, and after each pass that changed it.
 
     Files are named like those of `JAX_DUMP_IR_TO` and numbered with them: `jax_ir0003_jit_step_hlotag_00_before.mlir`,
@@ -54,10 +46,10 @@ def dump_to(directory: str | os.PathLike[str] | None) -> DumpTo:
       >>> any(name.endswith("_before.mlir") for name in os.listdir("dumps"))
       True
     """
-    global _directory  # noqa: PLW0603
-    previous = _directory
-    _directory = None if directory is None else path_of("directory", directory).absolute()
-    return DumpTo(previous)
+    previous = ExitStack()
+    previous.callback(_set_directory, _directory)
+    _set_directory(None if directory is None else path_of("directory", directory).absolute())
+    return previous
 
 
 def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -39,12 +39,8 @@ def stage(*_: Any, **__: Any) -> ContextDecorator:
     return _Off()
 
 
-class _Off(ContextDecorator):
-    def __enter__(self) -> None:
-        """Sets no stage."""
-
-    def __exit__(self, *exc_info: object) -> None:
-        """Has no stage to leave."""
+class _Off(nullcontext, ContextDecorator):
+    """A block that does nothing, also a decorator."""
 
 
 @cache
