@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from hlotag.audit.model import Op, Step, Stray, Tag
+from hlotag.audit.model import Stray, Tag
 from hlotag.audit.report import Reported
 
 SCHEMA = "hlotag.audit/1"
@@ -46,7 +46,7 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "sentence": audit.report.sentence,
         "problems": [asdict(problem) for problem in audit.report.problems],
         "counts": {str(state): number for state, number in sorted(audit.counts.items())},
-        "ops": [_fields(op) for op in audit.ops],
+        "ops": [op._asdict() for op in audit.ops],
         "tags": [_tag(tag) for tag in audit.tags],
         "strays": [_stray(stray) for stray in audit.strays],
         "effects": [effect._asdict() for effect in audit.effects],
@@ -54,20 +54,10 @@ def as_dict(audit: Reported) -> dict[str, Any]:
     }
 
 
-def _fields(of: Op | Step) -> dict[str, Any]:
-    return of._asdict()
-
-
 def _tag(tag: Tag) -> dict[str, Any]:
-    steps = [_fields(step) for step in tag.steps]
+    steps = [step._asdict() for step in tag.steps]
     return {"key": tag.key, "value": tag.value, "op": tag.op.id, "state": tag.state, "steps": steps}
 
 
 def _stray(stray: Stray) -> dict[str, Any]:
-    return {
-        "key": stray.key,
-        "value": stray.value,
-        "instruction": stray.instruction,
-        "opcode": stray.opcode,
-        "op": None if stray.op is None else stray.op.id,
-    }
+    return stray._asdict() | {"op": None if stray.op is None else stray.op.id}
