@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from hlotag.errors import Diagnostic
+from hlotag.host.modules import SOURCE_NAME
 
 _COMMENT = re.compile(
     r"expected-(?P<severity>error|note|remark|warning)(?P<regex>-re)? *"
@@ -30,21 +34,6 @@ class Expectation:
     comment_line: int
     text: str
     pattern: re.Pattern[str]
-
-
-@dataclass(frozen=True)
-class Report:
-    """One reported diagnostic.
-
-    Attributes:
-        severity: As in Expectation.
-        line: The line; None outside of the file.
-        message: The text.
-    """
-
-    severity: str
-    line: int | None
-    message: str
 
 
 def find_expectations(source: str) -> list[Expectation]:
@@ -74,30 +63,41 @@ def find_expectations(source: str) -> list[Expectation]:
     return found
 
 
-def compare(expectations: list[Expectation], reports: list[Report]) -> list[tuple[int | None, str]]:
+def compare(expectations: list[Expectation], reports: Iterable[Diagnostic]) -> list[tuple[int | None, str]]:
     """Pairs expectations and reports.
 
     Args:
         expectations: The expectations of the file.
-        reports: The reported diagnostics.
+        reports: The reported diagnostics; the notes of each count too.
 
     Returns:
         Line and problem for each expectation or report without a partner. Empty if all match.
     """
     open_ones = list(expectations)
     problems: list[tuple[int | None, str]] = []
-    for report in reports:
+    for report in _flatten(reports):
         match = next((e for e in open_ones if _accepts(e, report)), None)
         if match is None:
-            problems.append((report.line, f"unexpected {report.severity}: {report.message}"))
+            problems.append((_line_of(report), f"unexpected {report.severity}: {report.message}"))
         else:
             open_ones.remove(match)
     problems += [(e.comment_line, f'expected {e.severity} "{e.text}" was not produced') for e in open_ones]
     return problems
 
 
-def _accepts(expectation: Expectation, report: Report) -> bool:
-    same_place = expectation.line == report.line and expectation.severity == report.severity
+def _flatten(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    for diagnostic in diagnostics:
+        yield diagnostic
+        yield from _flatten(diagnostic.notes)
+
+
+def _line_of(report: Diagnostic) -> int | None:
+    """The line; None outside of the file."""
+    return report.line if report.file == SOURCE_NAME else None
+
+
+def _accepts(expectation: Expectation, report: Diagnostic) -> bool:
+    same_place = expectation.line == _line_of(report) and expectation.severity == report.severity
     return same_place and expectation.pattern.search(report.message) is not None
 
 

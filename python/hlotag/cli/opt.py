@@ -17,7 +17,7 @@ from hlotag._util.deep import with_room
 from hlotag._util.progress import step
 from hlotag._util.version import VERSION
 from hlotag.cli import terminal
-from hlotag.cli.expectations import Report, compare, find_expectations
+from hlotag.cli.expectations import compare, find_expectations
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
 from hlotag.host import connection
 from hlotag.host.modules import explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
@@ -139,7 +139,7 @@ class _Part:
     """
 
     source: str | bytes
-    reports: list[Report] = field(default_factory=list)
+    reports: list[Diagnostic] = field(default_factory=list)
     output: str | bytes | None = None
 
 
@@ -247,9 +247,7 @@ class _Opt:
         self._report(part, diagnostics)
 
     def _report(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
-        for diagnostic in _flatten(diagnostics):
-            line = diagnostic.line if diagnostic.file == "-" else None
-            part.reports.append(Report(diagnostic.severity, line, diagnostic.message))
+        part.reports += diagnostics
         if self.args.verify_diagnostics:
             return
         source = part.source if isinstance(part.source, str) else ""
@@ -262,9 +260,3 @@ class _Opt:
             place = f"{self.filename}:{line}" if line else f"{self.filename}: unknown location"
             terminal.say(f"{place}: error: {problem}")
             self.failed = True
-
-
-def _flatten(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    for diagnostic in diagnostics:
-        yield diagnostic
-        yield from _flatten(diagnostic.notes)
