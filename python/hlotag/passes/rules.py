@@ -6,7 +6,6 @@ Rules tag programs that the user cannot edit, and modules without a program.
 
 from __future__ import annotations
 
-import bisect
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -170,10 +169,8 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
         raise TagError(f"{path}:{line}: not a TOML file: {error}") from error
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:  # The message has the line.
+    except (ValueError, RecursionError) as error:  # The message of a syntax error has the line.
         raise TagError(f"{path}: not a TOML file: {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise TagError(f"{path}:{_line_of(type(error), text)}: {error}") from error
     unknown = sorted(set(document) - {"rule"})
     if unknown or not isinstance(document.get("rule", []), list):
         raise TagError(f"{path}: expected a list of tables [[rule]], found {', '.join(unknown) or 'rule as a single value'}")
@@ -190,22 +187,6 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
         object.__setattr__(rule, "_at", at)
         rules.append(rule)
     return tuple(rules)
-
-
-def _line_of(error: type[Exception], text: str) -> int:
-    """The line at which `tomllib` raises an error that does not name one."""
-    import tomllib
-
-    lines = text.split("\n")
-
-    def raises(count: int) -> bool:
-        try:
-            tomllib.loads("\n".join(lines[:count]))
-        except (ValueError, RecursionError) as raised:
-            return type(raised) is error
-        return False
-
-    return bisect.bisect_left(range(len(lines)), True, key=raises)
 
 
 def with_rules_of_file(name: str, element: str) -> str:
