@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text for terminals."""
+"""Text for people."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def printable(text: str, keep: str = "") -> str:
         The text, with unprintable characters as Python writes them.
     """
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def count(number: int, what: str) -> str:
+    """`1 instruction`, `2 instructions`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

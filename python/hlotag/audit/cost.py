@@ -9,11 +9,10 @@ from typing import Any
 
 from hlotag.audit.model import Op
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
+from hlotag.host.modules import type_in_hlo
 
 _SHAPE = re.compile(r"\[([\d,]*)\]")
 _BITS = re.compile(r"\d+")
-# Element types as XLA and JAX print them, where MLIR's differ.
-_NAMES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}
 
 
 def of_operation(operation: Any) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def of_operation(operation: Any) -> dict[str, Any]:
     Returns:
         The fields `type`, `flops` and `bytes` of an `Op`.
     """
-    operands, results = ([_type(value.type) for value in values] for values in (operation.operands, operation.results))
+    operands, results = ([type_in_hlo(value.type) for value in values] for values in (operation.operands, operation.results))
     if not results:
         return {}
     (name, shape), more = results[0], len(results) - 1
@@ -68,20 +67,6 @@ def _scaled(number: int, unit: str) -> str:
         if number >= factor:
             return f"{number / factor:.3g} {prefix}{unit}"
     return f"{number} {unit}"
-
-
-def _type(value: Any) -> tuple[str, tuple[int, ...]]:
-    """The element type and the shape of a tensor; dynamic dimensions are negative. Nothing for a token or a tuple."""
-    from jaxlib.mlir import ir
-
-    try:
-        tensor = ir.RankedTensorType(value)
-    except ValueError:
-        return "", ()
-    element = str(tensor.element_type)
-    signed = re.sub(r"^i(\d+)$", r"s\1", element.replace("ui", "u"))
-    shape = [-1 if tensor.is_dynamic_dim(axis) else tensor.get_dim_size(axis) for axis in range(tensor.rank)]
-    return _NAMES.get(element, signed.lower()), tuple(shape)
 
 
 def _size(name: str, shape: tuple[int, ...]) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hlotag._util.text import count
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
 from hlotag.audit.model import Effect, Findings, Op, Stage, Stray, Tag, TagState
@@ -119,7 +120,7 @@ def _sentence(audit: Findings, others: int) -> str:
         )
     if unknown:
         text += f", but for {unknown} that the dump does not tell of"
-    return f"{text}. {_count(others, 'other problem')}." if others else f"{text}."
+    return f"{text}. {count(others, 'other problem')}." if others else f"{text}."
 
 
 # --- Lost and moved tags ---------------------------------------------------------------------------------------------------
@@ -192,8 +193,8 @@ def _advice(audit: Findings, tag: Tag) -> str:
     return _ONE_VALUE if _what_is_left(tag).startswith("the instruction has") else _UNRESTORED
 
 
-def _effect(audit: Findings, name: str, count: int, work: str) -> str:
-    operations = f"{_count(count, 'operation')}{f' ({work})' if work else ''}"
+def _effect(audit: Findings, name: str, number: int, work: str) -> str:
+    operations = f"{count(number, 'operation')}{f' ({work})' if work else ''}"
     key = keys.lookup(name)
     if key is None or not _is_read(key, keys.backend_of(audit.platform)):
         return f"Profiles and dumps show {operations} without {name}."
@@ -207,7 +208,7 @@ def _asks(key: keys.Key | None) -> str:
 
 def _values(key: str, values: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(values))
-    more = f" and {_count(len(distinct) - 3, 'more value')}" if len(distinct) > 3 else ""
+    more = f" and {count(len(distinct) - 3, 'more value')}" if len(distinct) > 3 else ""
     return f"{key}={', '.join(distinct[:3])}{more}"
 
 
@@ -258,7 +259,7 @@ def _strays(audit: Findings) -> Iterator[Problem]:
         names = ", ".join(f"{stray.opcode} {stray.instruction}" for stray in strays[:3])
         more = f" and {len(strays) - 3} more" if len(strays) > 3 else ""
         why = f"XLA put the tag on {names}{more}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
-        effect = f"{key} covers {_count(len(strays), 'instruction')} too many."
+        effect = f"{key} covers {count(len(strays), 'instruction')} too many."
         advice = _UNRESTORED if audit.hlo_stage else _RESTORES
         yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, advice)
 
@@ -305,10 +306,6 @@ def _unread(audit: Findings) -> Iterator[Problem]:
 def _is_read(key: keys.Key, backend: str) -> bool:
     """Whether the compiler of a backend may read a key, as far as the catalogue knows; `backend` is empty if unknown."""
     return key.reserved or key.consumer == "registered" or not backend or backend in key.readers
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 class Reported(Findings):

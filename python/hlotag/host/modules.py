@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
 BYTECODE_MAGIC = b"ML\xefR"
+_ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # what HLO calls them
 SOURCE_NAME = "-"  # MLIR's name for a module without a file
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
 # A portable artifact begins like any MLIR bytecode: a magic number, a version and a producer.
@@ -136,6 +137,26 @@ def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[i
         return None, [*reported, Diagnostic("error", advice)]
     finally:
         handler.detach()
+
+
+def type_in_hlo(type_: ir.Type) -> tuple[str, tuple[int, ...]]:
+    """Translates a type.
+
+    Args:
+        type_: Any type.
+
+    Returns:
+        The element type as HLO writes it, and the shape, in which dynamic dimensions are negative. Nothing for tokens and tuples.
+    """
+    from jaxlib.mlir import ir
+
+    try:
+        tensor = ir.RankedTensorType(type_)
+    except ValueError:
+        return "", ()
+    element = str(tensor.element_type).lower()
+    name = _ELEMENTS.get(element) or re.sub(r"^ui", "u", re.sub(r"^i", "s", element))
+    return name, tuple(-1 if tensor.is_dynamic_dim(axis) else tensor.get_dim_size(axis) for axis in range(tensor.rank))
 
 
 def artifact_version(source: bytes) -> str | None:

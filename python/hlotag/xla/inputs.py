@@ -17,7 +17,7 @@ from jax.extend.mlir import ir
 
 from hlotag import _compat
 from hlotag.errors import Diagnostic, ParseError
-from hlotag.host.modules import parse_module, to_bytecode, try_parse
+from hlotag.host.modules import parse_module, to_bytecode, try_parse, type_in_hlo
 from hlotag.passes.pipeline import run_passes
 from hlotag.xla import _errors, _trial, _wire
 from hlotag.xla._errors import ArgumentError, XlaError
@@ -42,7 +42,6 @@ _HLO_HEADER = re.compile(r"HloModule\b[^\n]*")
 _MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"%]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
 _MODULE_NAME, _COMPUTATIONS = 1, 3  # fields of xla.HloModuleProto (xla/service/hlo.proto)
 _NAME_BEGINS = _MODULE_NAME << 3 | 2  # the first byte of one
-_ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # what HLO calls them
 _ALIASES = "mhlo.input_output_alias"
 _HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
 
@@ -322,19 +321,12 @@ def _check_entry_layout(module: ir.Module, shape: Any) -> None:
         flat = leaves(said)
         if len(flat) != len(found) or not all(leaf.is_array() and not leaf.is_dynamic() for leaf in flat):
             continue
-        expected, actual = [str(leaf).split("{", maxsplit=1)[0] for leaf in flat], [_in_hlo(type_) for type_ in found]
+        expected = [str(leaf).split("{", maxsplit=1)[0] for leaf in flat]
+        actual = [f"{name}[{','.join(map(str, dims))}]" for name, dims in map(type_in_hlo, found)]
         if expected != actual:
             raise ParseError(
                 f"the {side} in entry_computation_layout are {', '.join(expected)}, and the program has {', '.join(actual)}"
             )
-
-
-def _in_hlo(type_: ir.Type) -> str:
-    """An array's type as HLO writes it, without its layout."""
-    array = ir.RankedTensorType(type_)
-    element = str(array.element_type).lower()
-    name = _ELEMENTS.get(element) or re.sub(r"^ui", "u", re.sub(r"^i", "s", element))
-    return f"{name}[{','.join(map(str, array.shape))}]"
 
 
 def leaves(shapes: Sequence[Any]) -> list[Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlotag._util.text import count
 from hlotag.audit.effects.schedule import HOST_MEMORY, Schedule, destination, memory_spaces, thread
-from hlotag.audit.effects.verdict import Member, Verdict, count, gone, names, present
+from hlotag.audit.effects.verdict import Member, Verdict, gone, names, present
 from hlotag.hlo.module import Instruction
 
 # What writes one of its operands' memory spaces into another; fusions do it on GPU.

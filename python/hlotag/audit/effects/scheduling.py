@@ -6,8 +6,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
+from hlotag._util.text import count
 from hlotag.audit.effects.schedule import Schedule, is_glue, is_passive
-from hlotag.audit.effects.verdict import Member, Verdict, count, gone, names, present
+from hlotag.audit.effects.verdict import Member, Verdict, gone, names, present
 from hlotag.audit.model import TagState
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import kind_of

@@ -46,11 +46,6 @@ def gone(members: Sequence[Member]) -> Verdict:
     return Verdict(None, "", f"no instruction is left of its operations ({', '.join(states)})")
 
 
-def count(number: int, what: str) -> str:
-    """`1 instruction`, `2 instructions`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def names(instructions: Iterable[Instruction]) -> str:
     """The names of instructions, the first few of many."""
     found = list(dict.fromkeys(i.name for i in instructions))

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotag._util.text import printable
+from hlotag._util.text import count, printable
 from hlotag.audit.model import HOW_IT_CAME, Tag, TagState, groups
 from hlotag.audit.report import Problem, Reported
 
@@ -89,16 +89,12 @@ def _title(audit: Reported) -> Text:
     tagged = len({tag.op.id for tag in audit.tags})
     title = Text.assemble(
         (printable(audit.name), "bold"),
-        f": {_count(len(audit.tags), 'tag')} on {tagged} of {_count(len(audit.ops), 'operation')}",
+        f": {count(len(audit.tags), 'tag')} on {tagged} of {count(len(audit.ops), 'operation')}",
     )
     if audit.instruction_count:
-        title.append(f"; {_count(audit.instruction_count, 'instruction')} after XLA")
+        title.append(f"; {count(audit.instruction_count, 'instruction')} after XLA")
         title.append(printable(f" ({audit.platform})") if audit.platform else "")
     return title
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _table(audit: Reported, width: int) -> Table:
@@ -143,7 +139,7 @@ def problems(problems: Sequence[Problem]) -> list[RenderableType]:
         advice = [Text(printable(problem.advice), "dim")] if problem.advice else []
         rows += [Padding(head, (0, 0, 0, 2)), Padding(Group(words, *advice), (0, 0, 0, 6))]
     if len(problems) > _LISTED:
-        rows.append(Text(f"  and {_count(len(problems) - _LISTED, 'more problem')}", style="dim"))
+        rows.append(Text(f"  and {count(len(problems) - _LISTED, 'more problem')}", style="dim"))
     return rows
 
 
@@ -153,7 +149,7 @@ def _effects(audit: Reported) -> list[RenderableType]:
     unread = Counter((effect.key, effect.reason) for effect in audit.effects if effect.obeyed is None)
     rows = [_effect("obeyed", "green", f"{effect.key}={effect.value}: {effect.evidence}") for effect in obeyed]
     rows += [
-        _effect("not judged", "dim", f"{key} ({_count(number, 'value')}): {reason}") for (key, reason), number in unread.items()
+        _effect("not judged", "dim", f"{key} ({count(number, 'value')}): {reason}") for (key, reason), number in unread.items()
     ]
     lines = rows[:_LISTED]
     if len(rows) > _LISTED:
