@@ -23,19 +23,13 @@ class Condition:
 
     Attributes:
         text: The condition as written.
-        states: The states that count.
-        strays: Whether tags on wrong instructions, and tags without an operation, count.
-        effects: Whether keys that the compiler reads and did not obey count.
-        absent: Whether the condition holds if no operation has such a tag.
+        counted: The states that count, and "dropped", "effect" or "absent".
         key: A pattern of keys.
         value: A pattern of values.
     """
 
     text: str
-    states: frozenset[TagState]
-    strays: bool = False
-    effects: bool = False
-    absent: bool = False
+    counted: frozenset[str]
     key: str = "*"
     value: str = "*"
 
@@ -57,13 +51,12 @@ class Condition:
         if not states or (colon and not key) or (equals and not value):
             raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
         named = [name.strip() for name in states.split(",")]
-        known = {str(state): {state} for state in TagState}
-        known |= {"attention": {TagState.LOST, TagState.MOVED}, "dropped": set(), "effect": set(), "absent": set()}
+        known = {name: {name} for name in (*TagState, "dropped", "effect", "absent")}
+        known["attention"] = {TagState.LOST, TagState.MOVED}
         unknown = [name for name in named if name not in known]
         if unknown:
             raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
-        found = frozenset(state for name in named for state in known[name])
-        return cls(text, found, "dropped" in named, "effect" in named, "absent" in named, key or "*", value or "*")
+        return cls(text, frozenset().union(*map(known.__getitem__, named)), key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:
         """Lists the tags, strays and effects for which the condition holds.
@@ -75,9 +68,9 @@ class Condition:
             One line for each tag, stray or effect.
         """
         lines = plain_rows([tag for tag in audit.tags if self._counts(tag)])
-        if self.absent and not any(self._matches(tag.key, tag.value) for tag in audit.tags):
+        if "absent" in self.counted and not any(self._matches(tag.key, tag.value) for tag in audit.tags):
             lines.append("no operation has such a tag")
-        if self.strays:
+        if "dropped" in self.counted:
             strays = [stray for stray in audit.strays if self._matches(stray.key, stray.value)]
             lines += [printable(f"{s.key}={s.value} on {s.opcode} {s.instruction}") for s in strays]
             for dropped in audit.dropped:
@@ -86,14 +79,14 @@ class Condition:
                     for key, value in dropped.attrs
                     if self._matches(key, value)
                 ]
-        if self.effects:
+        if "effect" in self.counted:
             disobeyed = [effect for effect in audit.effects if effect.obeyed is False]
             lines += [printable(str(effect)) for effect in disobeyed if self._matches(effect.key, effect.value)]
         return lines
 
     def _counts(self, tag: Tag) -> bool:
         # The origin of a tag is a condition too, such as "propagated".
-        return (tag.state in self.states or tag.origin in self.states) and self._matches(tag.key, tag.value)
+        return (tag.state in self.counted or tag.origin in self.counted) and self._matches(tag.key, tag.value)
 
     def _matches(self, key: str, value: str) -> bool:
         return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)
