@@ -259,6 +259,12 @@ std::shared_ptr<Group> groupOf(nb::handle equation) {
   return group;
 }
 
+/// See `is_made_later`.
+bool isMadeLater(nb::handle equation, nb::handle other) {
+  std::shared_ptr<Group> group = groupOf(equation), before = groupOf(other);
+  return group && before && group->begin >= before->end;
+}
+
 /// Equations by number. A copy: making objects may collect garbage, which erases traces.
 using References = std::vector<std::pair<uint64_t, nb::object>>;
 
@@ -346,6 +352,9 @@ void bindTraceGroups(nb::module_ &m) {
       "returned: those of all its binds with equations in one of `traces`. Only `equation` if no "
       "group was open. `place` is the user's place of `equation`. If the call is at another place, "
       "it evaluates an equation from `place`; then only the part for that equation counts.");
+  m.def("is_made_later", &isMadeLater, nb::arg("equation"), nb::arg("other"),
+        "Whether the operation behind `equation` was bound after the one behind `other`. False if "
+        "no group was open.");
   m.def(
       "recorded_equations",
       [] {

@@ -36,6 +36,8 @@ from jax._src.interpreters import partial_eval as pe
 from jax._src.lax import lax, parallel
 from jax.experimental import xla_metadata as _public
 
+from hlotag._core import is_made_later
+
 Metadata = Mapping[str, Any]
 
 # The primitive of JAX's own value tag, which has no public name.
@@ -107,7 +109,11 @@ def equation_behind(value: Any) -> Any | None:
       (`is_recipe`); or None, for arguments, constants and concrete arrays.
     """
     tracer = _jaxpr_tracer(value)
-    return tracer.parent if isinstance(tracer, pe.DynamicJaxprTracer) else tracer
+    return None if tracer is None else _equation_of(tracer)
+
+
+def _equation_of(tracer: Any) -> Any:
+    return tracer if is_recipe(tracer) else tracer.parent
 
 
 # Primitives that lower to their operands; the last four are shard_map's casts.
@@ -163,12 +169,12 @@ def _jaxpr_tracer(value: Any) -> Any | None:
     if isinstance(value, pe.JaxprTracer):
         return value if isinstance(value.recipe, pe.JaxprEqnRecipe) else None
     if isinstance(value, (ad.LinearizeTracer, ad.JVPTracer)):
-        # The primal side decides: an operation may hand an operand's tangent through (x + constant). Outside of jit only the
-        # tangent side is traced.
-        found = _jaxpr_tracer(value.primal)
-        if found is None and (found := _jaxpr_tracer(value.tangent)) is not None and not _is_made_here(found):
-            return None  # An argument, whose tangent the caller computed.
-        return found
+        # An operation may hand on its operand's tangent (x + constant), or its operand's primal (a `custom_vjp` that changes only
+        # the gradient). Outside of jit only the tangent side is traced. An argument's tangent was computed by the caller.
+        primal, tangent = _jaxpr_tracer(value.primal), _jaxpr_tracer(value.tangent)
+        if tangent is None or not _is_made_here(tangent):
+            return primal
+        return tangent if primal is None or is_made_later(_equation_of(tangent), _equation_of(primal)) else primal
     if isinstance(value, core.Tracer):
         return _jaxpr_tracer(next(_held_by(value), None))
     return None
@@ -186,7 +192,7 @@ def _held_by(tracer: Any) -> Iterator[Any]:
 
 def _is_made_here(tracer: Any) -> bool:
     """Whether the equation of a jaxpr's tracer was made under all transformations of the calling code."""
-    stack = _source_of(tracer if is_recipe(tracer) else tracer.parent).name_stack.stack
+    stack = _source_of(_equation_of(tracer)).name_stack.stack
     here, there = ([x for x in names if isinstance(x, source_info_util.Transform)] for names in (_name_stack(), stack))
     return there[: len(here)] == here
 
