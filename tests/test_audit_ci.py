@@ -14,7 +14,7 @@ import pytest
 import hlotag
 from hlotag.audit import Audit, Op, Stage, Step, Tag, TagState, baseline
 from hlotag.audit.model import Effect
-from hlotag.audit.render import sarif
+from hlotag.audit.render import as_json, sarif
 from hlotag.cli import main
 from hlotag.errors import Diagnostic
 
@@ -44,6 +44,9 @@ def checkpointed():
 
 def failing():
     raise SystemExit(0)
+
+def illegal():
+    return (lambda x: hlotag.tag(x * x, {"_xla_compute_type": "hst"})), (1.0,)
 
 def failing_later():
     return (lambda x: jnp.dot(x, x, no_such=1)), (jax.ShapeDtypeStruct((4, 4), "float32"),)
@@ -108,6 +111,12 @@ def test_a_failing_program_has_its_own_traceback(program, name, capsys):
     assert printed.endswith(f"hlotag audit: error: {program}:{name}: the program failed, as the traceback says\n")
 
 
+def test_an_error_of_hlotags_own_names_the_users_line(program, capsys):
+    assert main(["audit", f"{program}:illegal"]) == 2
+    line = next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if '"hst"' in text)
+    assert capsys.readouterr().err.startswith(f"hlotag audit: error: {program}:{line}: key '_xla_compute_type': the value 'hst'")
+
+
 # --- Against a baseline ----------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +173,20 @@ def test_the_command_says_what_got_worse_and_fails(program, tmp_path, capsys):
     assert result["ruleId"] == "absent" and "locations" not in result
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "not JSON"), ("[]", "found None"), ('{"schema": "x"}', "found 'x'")])
+AUDIT = f'{{"schema": "{as_json.SCHEMA}", "problems": []'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("[]", "found None"),
+        ('{"schema": "x"}', "found 'x'"),
+        (AUDIT + "}", "the audit is incomplete (KeyError('tags')); write it again with --json"),
+        (AUDIT + ', "tags": [1], "ops": []}', "the audit is incomplete (TypeError"),
+        (AUDIT + ', "tags": [{"op": 3}], "ops": []}', "the audit is incomplete (IndexError"),
+    ],
+)
 def test_a_baseline_that_is_none(program, tmp_path, capsys, text, said):
     file = tmp_path / "audit.json"
     file.write_text(text)

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from hlotag.cli.keys import cells
+from hlotag.cli.keys import cells, described
 from hlotag.tagging.catalogue import CATALOGUE, Key
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "keys.md"
@@ -50,10 +50,9 @@ def render(keys: Sequence[Key]) -> str:
 
 def _section(key: Key) -> str:
     _, values, ops, consumer, derived = cells(key)
-    doc = f"{key.doc} With another value {key.otherwise}." if key.otherwise else key.doc
     facts = {"Values": values, "Operations": ops, "Read by": consumer, "Derived": derived}
     listed = " · ".join(f"**{name}**: {text}" for name, text in facts.items())
-    return f"### `{key.name}`\n\n{_wrapped(doc)}\n{_wrapped(listed)}\n"
+    return f"### `{key.name}`\n\n{_wrapped(described(key))}\n{_wrapped(listed)}\n"
 
 
 def _wrapped(text: str, indent: str = "") -> str:

@@ -25,7 +25,7 @@ def read(text: str, filename: str) -> dict[str, Any]:
         The document.
 
     Raises:
-        ParseError: `text` is not an audit, or has the schema of another version.
+        ParseError: `text` is not a whole audit, or has the schema of another version.
     """
     try:
         document = json.loads(text)
@@ -34,6 +34,10 @@ def read(text: str, filename: str) -> dict[str, Any]:
     found = document.get("schema") if isinstance(document, dict) else None
     if found != SCHEMA:
         raise ParseError(f"{filename}: expected an audit with schema {SCHEMA!r}, found {found!r}; write it with --json")
+    try:
+        hash((*_known(document), *(_identity(tag, document["ops"]) for tag in document["tags"])))
+    except (LookupError, TypeError) as error:
+        raise ParseError(f"{filename}: the audit is incomplete ({error!r}); write it again with --json") from None
     return document
 
 

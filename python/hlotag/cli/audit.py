@@ -92,6 +92,10 @@ def _run(args: argparse.Namespace) -> int:
     from hlotag.cli.condition import Condition
 
     conditions = [Condition.parse(text) for text in args.fail_if]
+    if args.json == args.sarif == "-":
+        raise HlotagError("--json and --sarif cannot both be standard output; give one of them a file")
+    if args.sources and not Path(args.sources).is_dir():
+        raise HlotagError(f"--sources {args.sources}: there is no such folder")
     before = baseline.read(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
     if args.explore:
         model_explorer.installed()  # Before anything that takes long.
@@ -143,7 +147,8 @@ def _audit(args: argparse.Namespace) -> Audit:
     from hlotag.audit.collect import audit_module
 
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
-    return audit_module(source, args.file, args.pass_pipeline, xla_passes=args.xla_passes, hlo=not args.no_hlo)
+    name = terminal.STDIN if args.file == "-" else args.file
+    return audit_module(source, name, args.pass_pipeline, xla_passes=args.xla_passes, hlo=not args.no_hlo)
 
 
 def _audit_program(args: argparse.Namespace) -> Audit:

@@ -55,7 +55,9 @@ class Condition:
         known["attention"] = {TagState.LOST, TagState.MOVED}
         unknown = [name for name in named if name not in known]
         if unknown:
-            raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
+            raise ConditionError(
+                f"--fail-if {text!r}: no such state: {', '.join(map(repr, unknown))}; there are: {', '.join(known)}"
+            )
         return cls(text, frozenset().union(*map(known.__getitem__, named)), key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:

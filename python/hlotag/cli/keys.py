@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from hlotag._util.arguments import shown
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 from hlotag.tagging.keys import Key, catalogue
@@ -40,7 +41,9 @@ def add_to(commands: terminal.Commands) -> None:
         description="Lists the keys that XLA knows, with their legal values.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("pattern", nargs="*", metavar="NAME-GLOB", help="only these; * stands for any text, ? for one character")
+    parser.add_argument(
+        "pattern", nargs="*", metavar="NAME-GLOB", help="only these, described; * stands for any text, ? for one character"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, descriptions included")
 
 
@@ -49,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
     unmatched = [p for p in args.pattern if not any(fnmatchcase(key.name, p) for key in keys)]
     if unmatched:
         # Success without output would suggest a known key.
-        raise HlotagError(f"no known key matches {', '.join(unmatched)}; unknown keys may have any value")
+        raise HlotagError(f"no known key matches {', '.join(map(shown, unmatched))}; unknown keys may have any value")
     if args.json:
         print(json.dumps([as_json(key) for key in keys], indent=2))
     else:
@@ -58,6 +61,8 @@ def _run(args: argparse.Namespace) -> int:
         # In a file or a pipe a key stays on one line, for grep.
         console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNBOUNDED)
         console.print(table(keys, console.width))
+        for key in keys if args.pattern else ():
+            console.print(f"\n{key.name}: {described(key)}", markup=False)
     return 0
 
 
@@ -99,3 +104,8 @@ def _consumer(key: Key) -> str:
         return key.consumer
     unseen = f"not seen: {', '.join(key.unseen)}" if key.unseen else ""
     return "; ".join(filter(None, (", ".join(key.seen), unseen)))
+
+
+def described(key: Key) -> str:
+    """What the key does, and what happens with a value that is not legal."""
+    return f"{key.doc} With another value {key.otherwise}." if key.otherwise else key.doc

@@ -150,7 +150,7 @@ class _Opt:
         self.args = args
         self.pipeline = pipeline
         self.options = {n.removeprefix(_OF_RUN): value for n, value in vars(args).items() if n.startswith(_OF_RUN)}
-        self.filename = "<stdin>" if args.file == "-" else args.file
+        self.filename = terminal.STDIN if args.file == "-" else args.file
         self.failed = False
         self._check_names()
 

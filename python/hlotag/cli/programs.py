@@ -18,16 +18,15 @@ _WANTED = "a function without arguments that returns jax.jit(step).lower(...), o
 
 
 def is_named(text: str) -> bool:
-    """Whether a text names a program, `train.py:step`, and not a file.
+    """Whether a text names a program, `train.py:step`, and not a module.
 
     Args:
         text: What the user gave.
 
     Returns:
-        True for a Python file, a colon and a name.
+        True for a Python file, with or without a name.
     """
-    file, colon, name = text.rpartition(":")
-    return bool(colon) and file.endswith(".py") and name.isidentifier()
+    return text.endswith(".py") or ".py:" in text
 
 
 def load(text: str) -> tuple[Any, Sequence[Any]]:
@@ -40,10 +39,12 @@ def load(text: str) -> tuple[Any, Sequence[Any]]:
         What to audit: a `Lowered` without arguments, or a function and its arguments.
 
     Raises:
-        HlotagError: The file does not have the function, or that fails or returns something else.
+        HlotagError: `text` has no name, the file does not have the function, or that fails or returns something else.
         OSError: There is no such file.
     """
     filename, _, name = text.rpartition(":")
+    if not name.isidentifier():
+        raise HlotagError(f"{text}: a Python file needs the name of a function, as in train.py:step; name {_WANTED}")
     path = Path(filename).resolve(strict=True)
     sys.path.insert(0, str(path.parent))
     return _made(text, name, called(text, lambda: _module(path)))
@@ -69,13 +70,14 @@ def called(text: str, function: Callable[[], Any]) -> Any:
         The function's result.
 
     Raises:
-        HlotagError: The user's code failed. Its traceback is on stderr, from the user's first line on. Errors of hlotag's own
-            name the line themselves.
+        HlotagError: The user's code failed. Its traceback is on stderr, from the user's first line on; for an error of hlotag's
+            own, the message has the user's line.
     """
     try:
         return function()
-    except HlotagError:
-        raise
+    except HlotagError as error:
+        line = _users_line(error.__traceback__)
+        raise HlotagError(f"{line}: {error}" if line else str(error)) from error
     except (Exception, SystemExit) as error:
         traceback.print_exception(error.with_traceback(_in_users_code(error.__traceback__)))
         raise HlotagError(f"{text}: the program failed, as the traceback says") from error
@@ -86,6 +88,14 @@ def _in_users_code(frames: types.TracebackType | None) -> types.TracebackType | 
     while frames and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in ("hlotag", "importlib"):
         frames = frames.tb_next
     return frames
+
+
+def _users_line(frames: types.TracebackType | None) -> str:
+    """The innermost line of user code, `file:line`; empty if there is none."""
+    from hlotag import _compat
+
+    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(frames)]
+    return next((f"{file}:{line}" for file, line in reversed(lines) if _compat.is_user_filename(file)), "")
 
 
 def _made(text: str, name: str, module: Any) -> tuple[Any, Sequence[Any]]:

@@ -17,6 +17,7 @@ from hlotag.errors import HlotagError
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
+STDIN = "<stdin>"  # the name of standard input in messages
 _STYLES = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan"}
 _SEVERITY = r"(?m)^(?:.*?: )?(?:(?P<error>error:)|(?P<warning>warning:)|(?P<note>note:))"
 _INTERRUPTED = 130  # the exit status of shells after SIGINT
