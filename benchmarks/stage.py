@@ -40,7 +40,7 @@ from train_module import trace
 import hlotag
 from hlotag import _compat
 from hlotag.lowering import hlo_stage, staging
-from hlotag.passes.pipeline import run_passes
+from hlotag.passes.pipeline import run_or_raise
 from hlotag.tagging import marks
 from hlotag.tagging.tags import tag_equations
 
@@ -102,7 +102,7 @@ def stopwatch(clock: Clock):
         mock.patch.object(_compat, "marked_equations", clocked_rows(_compat.marked_equations)),
         mock.patch.object(staging, "tag_equations", clocked("tags", tag_equations)),
         mock.patch.object(marks, "attach_table", clocked("marks", marks.attach_table)),
-        mock.patch.object(staging, "run_passes", clocked("passes", run_passes)),
+        mock.patch.object(staging, "run_or_raise", clocked("passes", run_or_raise)),
         mock.patch.object(hlo_stage, "prepare", clocked("passes", hlo_stage.prepare)),
     ):
         yield spent

@@ -81,7 +81,7 @@ def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch
     from hlotag.lowering import staging
     from hlotag.passes import pipeline
 
-    run_once = staging.run_passes
+    run_once = staging.run_or_raise
 
     def run(module: Any, text: Any, **options: Any) -> Any:
         attributes = module.operation.attributes if hasattr(module, "operation") else {}
@@ -104,4 +104,4 @@ def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch
         assert to_bytecode(module) == before, f"a second run of {text} changed the module:\n{module}"
         return result
 
-    monkeypatch.setattr(staging, "run_passes", run)
+    monkeypatch.setattr(staging, "run_or_raise", run)

@@ -98,9 +98,12 @@ def test_the_command_in_the_error_replays_it(capfd):
     assert f"{__file__}:{line_of('jnp.sin(x), {')}" in replayed
 
 
-def test_the_command_in_the_error_has_python_passes(tmp_path, reproducers):
+@pytest.mark.parametrize("is_script", [False, True])
+def test_the_command_in_the_error_has_python_passes(tmp_path, reproducers, is_script):
     """A program with a pass of its own, in a module beside it; the command works from where the program ran."""
-    (tmp_path / "my_passes.py").write_text(
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "my_passes.py").write_text(
         "import hlotag\n@hlotag.register_pass\ndef always_fails(module):\n    raise ValueError('on purpose')\n"
     )
     code = """
@@ -108,12 +111,14 @@ import jax, hlotag, my_passes
 with hlotag.stage("always-fails"):
     jax.jit(lambda x: x + 1).lower(1.0)
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    (folder / "train.py").write_text(code)
+    paths = sys.path if is_script else [str(folder), *sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
     def run(command):
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300, check=False)
 
-    failed = run([sys.executable, "-c", code])
+    failed = run([sys.executable, *(["folder/train.py"] if is_script else ["-c", code])])
     command = shlex.split(next(line for line in failed.stderr.splitlines() if "--pass-pipeline=" in line))
     assert command[:2] == [sys.executable, "-c"] and "import my_passes" in command[2]
     replayed = run(command)
@@ -207,7 +212,7 @@ def test_on_error_warn_when_even_the_marks_cannot_be_resolved(monkeypatch):
 
     jitted = jax.jit(jax.grad(lambda x: f(x).sum()))
     alone = text_of(hlotag.run_passes(lowered(jitted).as_text(debug_info=True), "hlotag-strip"))
-    monkeypatch.setattr(staging, "run_passes", failing)
+    monkeypatch.setattr(staging, "run_or_raise", failing)
     with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailed, match="planted"):
         assert text_of(lowered(jitted)) == alone
 

@@ -5,6 +5,7 @@ import pickle
 import threading
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import jax
@@ -315,14 +316,32 @@ def test_in_the_stage_with_dumps(tmp_path):
 def test_a_failure_in_the_stage_names_the_pass(tmp_path, monkeypatch):
     monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
     with hlotag.stage(hlotag.DEFAULT_PIPELINE + ",fail-late"), pytest.raises(hlotag.PassError) as caught:
-        jax.jit(lambda x: jnp.sin(x)).lower(jnp.ones(3))
-    assert caught.value.pass_name == "fail-late"
+        jax.jit(lambda x: jnp.sin(x)).lower(np.ones(3))
+    assert caught.value.pass_name == "fail-late" and isinstance(caught.value.__cause__, Unlucky)
 
 
-def test_the_entry_point_of_a_program_must_stay():
-    lowered = jax.jit(jnp.sin).lower(jnp.ones(3))
-    with pytest.raises(hlotag.PassError, match="type of the program's entry point"):
-        hlotag.run_passes(lowered, "rename-main")
+def test_the_error_has_the_line_of_the_pass_and_no_place_where_none_is_known():
+    place = f"    in fail_late at {__file__}:{fail_late.__code__.co_firstlineno + 4}"
+    text = "\n".join(MODULE.strip().splitlines()[1:-1])  # The module around it has no place in the text.
+    with pytest.raises(hlotag.PassError) as caught:
+        hlotag.run_passes(text, "fail-late")
+    assert str(caught.value).splitlines()[1:3] == [f"  error: {__name__}.Unlucky: after a change", place]
+
+
+def test_the_entry_point_of_a_program_must_stay(tmp_path, monkeypatch):
+    monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
+    message = "type of the program's entry point from .*3xf32.* to nothing"
+    with pytest.raises(hlotag.PassError, match=message):
+        hlotag.run_passes(jax.jit(jnp.sin).lower(jnp.ones(3)), "rename-main")
+
+    def f(x):
+        return hlotag.tag(jnp.sin(x), {"k": "v"})
+
+    with pytest.raises(hlotag.PassError, match=message) as caught, hlotag.stage("rename-main"):
+        jax.jit(f).lower(np.ones(3, np.float32))
+    assert "@main" in Path(caught.value.reproducer).read_text()
+    with pytest.warns(hlotag.PassFailed, match=message), hlotag.stage("rename-main", on_error="warn"):
+        assert 'k = "v"' in jax.jit(f).lower(np.ones(3, np.float32)).as_text()
 
 
 def test_threads():

@@ -43,7 +43,7 @@ def test_warnings_point_at_lines_of_the_user(monkeypatch, set_xla_metadata):
             lower(lambda x: set_xla_metadata(x, k="v") + 1)
             before.lower()
             hlotag.enable(f"{hlotag.DEFAULT_PIPELINE},hlotag-verify", on_error="warn")
-            monkeypatch.setattr(staging, "run_passes", fail_once(staging.run_passes))
+            monkeypatch.setattr(staging, "run_or_raise", fail_once(staging.run_or_raise))
             lower(lambda x: jnp.sin(x))
             lower(lambda x: set_xla_metadata(jnp.sin(x), k="v")).compile({"xla_disable_all_hlo_passes": True})
     finally:

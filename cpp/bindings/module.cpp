@@ -178,6 +178,8 @@ void bindRun(nb::module_ &m) {
       .def_rw("print_after_change", &RunOptions::printAfterChange)
       .def_rw("print_after_failure", &RunOptions::printAfterFailure)
       .def_rw("debug_origins", &RunOptions::debugOrigins)
+      .def_rw("keep_entry", &RunOptions::keepEntry)
+      .def_rw("source", &RunOptions::source)
       .def_rw("timing", &RunOptions::timing)
       .def_rw("print_module_scope", &RunOptions::printModuleScope)
       .def_rw("print_debug_info", &RunOptions::printDebugInfo)

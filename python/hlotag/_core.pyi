@@ -34,6 +34,8 @@ class RunOptions:
     print_after_change: bool
     print_after_failure: bool
     debug_origins: bool
+    keep_entry: bool
+    source: str
     timing: bool
     print_module_scope: bool
     print_debug_info: bool

@@ -48,7 +48,7 @@ std::string_view toString(Severity severity) {
 }
 
 std::string Diagnostic::str() const {
-  std::string text = location + ": ";
+  std::string text = location.empty() ? "" : location + ": ";
   text.append(toString(severity)).append(": ").append(message);
   for (const Diagnostic &note : notes)
     text.append("\n").append(note.str());
@@ -59,8 +59,11 @@ Diagnostic makeDiagnostic(Severity severity, Location location, std::string mess
   Diagnostic result;
   result.severity = severity;
   result.message = std::move(message);
-  result.location = render(location);
-  if (FileLoc file = findFile(location)) {
+  FileLoc file = findFile(location);
+  bool isPlace = file ? file.line() > 0 : bool(dynCast<NameLoc>(location));
+  if (isPlace)
+    result.location = render(location);
+  if (file && isPlace) {
     result.file = std::string(file.filename().str());
     result.line = file.line();
     result.column = file.column();

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/location.h"
 
+#include "hlotag/ir/source_name.h"
+
+#include <utility>
+
 namespace hlotag::ir {
 
 std::vector<Location> partsOf(Location loc) {
@@ -53,10 +57,18 @@ static std::string printable(std::string_view text) {
   return result;
 }
 
+static thread_local std::string_view sourceName = kNoFile;
+
+SourceName::SourceName(std::string_view name) : outer_(std::exchange(sourceName, name)) {}
+
+SourceName::~SourceName() { sourceName = outer_; }
+
 std::string render(Location loc) {
-  if (FileLoc file = findFile(loc))
-    return std::string(file.filename().str()) + ":" + std::to_string(file.line()) + ":" +
-           std::to_string(file.column());
+  if (FileLoc file = findFile(loc)) {
+    std::string_view name = file.filename().str();
+    return std::string(name == kNoFile ? sourceName : name) + ":" + std::to_string(file.line()) +
+           ":" + std::to_string(file.column());
+  }
   if (NameLoc name = dynCast<NameLoc>(loc))
     return '"' + printable(name.name().str()) + '"';
   return "<unknown>";

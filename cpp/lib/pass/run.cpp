@@ -3,6 +3,7 @@
 // Our passes and guests are called directly. Each foreign element runs in a pass manager of its
 // own, so that the failing element is known; the C API has no stable functions for instrumentation.
 #include "hlotag/pass/run.h"
+#include "hlotag/ir/source_name.h"
 #include "hlotag/pass/registry.h"
 #include "report.h"
 #include "snapshot.h"
@@ -58,6 +59,14 @@ std::string hint(const PipelineElement &element) {
   return near.empty() ? "" : "\nhlotag has a pass '" + near.front() + "'";
 }
 
+/// The type of the function that JAX calls, or null.
+ir::Attribute entryType(ir::Operation module) {
+  for (ir::Operation op : module.regions()[0].firstBlock().operations())
+    if (auto name = op.attrOf<ir::StringAttr>("sym_name"); name && name.value() == "main")
+      return op.attr("function_type");
+  return {};
+}
+
 class Executor {
 public:
   Executor(ir::Operation module, const Pipeline &pipeline, const RunOptions &options)
@@ -92,6 +101,7 @@ private:
   /// Verifies what our passes changed since the last call.
   bool verifyChanges();
   void fail(const PipelineElement &element);
+  void checkEntry(ir::Attribute before);
   void rollback();
 
   ir::Operation module_;
@@ -198,12 +208,26 @@ void Executor::rollback() {
   result_.numChanges = 0;
 }
 
+void Executor::checkEntry(ir::Attribute before) {
+  ir::Attribute after = entryType(module_);
+  if (after == before)
+    return;
+  auto text = [](ir::Attribute type) { return type ? type.str() : std::string("nothing"); };
+  (void)context_.emitError(
+      module_, ir::concat({"the passes changed the type of the program's entry point from ",
+                           text(before), " to ", text(after), ", and JAX calls it as it was"}));
+  result_.ok = false;
+}
+
 RunResult Executor::run() {
   if (mixed_)
     snapshot_.emplace(module_);
+  ir::Attribute entry = options_.keepEntry ? entryType(module_) : ir::Attribute();
   Clock::time_point start = Clock::now();
   for (size_t index = 0; index < elements_.size() && runElement(index); ++index) {
   }
+  if (result_.ok && options_.keepEntry)
+    checkEntry(entry);
   if (result_.ok)
     context_.rewriter().commit();
   else
@@ -222,6 +246,7 @@ RunResult run(ir::Operation module, const Pipeline &pipeline, const RunOptions &
   if (module.name().str() != kModule)
     throw std::invalid_argument("a pipeline runs on a '" + std::string(kModule) +
                                 "' operation, not on '" + std::string(module.name().str()) + "'");
+  ir::SourceName source(options.source);
   return Executor(module, pipeline, options).run();
 }
 

@@ -33,7 +33,7 @@ from hlotag.hlo.origins import directly_in
 from hlotag.host.modules import BYTECODE_MAGIC, nesting_depth, parse_module, to_bytecode
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
-from hlotag.passes.pipeline import kept_reports, run_passes
+from hlotag.passes.pipeline import kept_reports, pipeline_text, run_or_raise
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
 
@@ -183,7 +183,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
             )
         with kept_reports() as reports:
             if pipeline:
-                run_passes(module, pipeline, debug_origins=True)
+                run_or_raise(module, pipeline_text(pipeline), source=filename, debug_origins=True)
         if "sym_name" not in module.operation.attributes:
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     read = program.read(module, filename)

@@ -151,6 +151,7 @@ class _Opt:
         self.pipeline = pipeline
         self.options = {n.removeprefix(_OF_RUN): value for n, value in vars(args).items() if n.startswith(_OF_RUN)}
         self.filename = terminal.STDIN if args.file == "-" else args.file
+        self.options["source"] = self.filename
         self.failed = False
         self._check_names()
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BYTECODE_MAGIC = b"ML\xefR"
 _ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # what HLO calls them
 SOURCE_NAME = "-"  # MLIR's name for a module without a file
+_NO_PLACE = ("loc(unknown)", f'loc("{SOURCE_NAME}":0:0)')
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
 # A portable artifact begins like any MLIR bytecode: a magic number, a version and a producer.
 _ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.]+)\x00")
@@ -219,7 +220,7 @@ def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
         `file:line:column: error: message`; for a place in the source, the line and a caret under the column; then the notes.
     """
     message = f"{diagnostic.severity}: {diagnostic.message}"
-    if diagnostic.file != SOURCE_NAME:
+    if diagnostic.file != SOURCE_NAME or not diagnostic.line:
         message = f"{diagnostic.location or filename}: {message}"
     else:
         message = f"{filename}:{diagnostic.line}:{diagnostic.column}: {message}"
@@ -231,7 +232,7 @@ def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
 
 def _from_mlir(info: Any) -> Diagnostic:
     """Copies an `ir.DiagnosticInfo` of jaxlib's."""
-    location = str(info.location).replace("loc(unknown)", "")
+    location = "" if (text := str(info.location)) in _NO_PLACE else text
     place = _FILE_LOCATION.fullmatch(location)
     return Diagnostic(
         severity=info.severity.name.lower(),

@@ -50,7 +50,9 @@ def _command(path: Path, pipeline: str) -> str:
     arguments = [str(path), *(f"--load-pass-plugin={library}" for library in libraries), f"--pass-pipeline={pipeline}"]
     program = ["hlotag-opt"]
     if modules:
-        code = f"import {', '.join(modules)}, sys; from hlotag.cli import opt_main; sys.exit(opt_main())"
+        # Where a script finds its modules, and itself.
+        path = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
+        code = f"import sys; {path}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
         program = [sys.executable, "-c", code]
     return shlex.join([*program, *arguments])
 

@@ -19,7 +19,7 @@ from hlotag.lowering import dump, hlo_stage
 from hlotag.lowering.hooks import Hooks
 from hlotag.lowering.reproducer import with_reproducer
 from hlotag.passes import python_passes
-from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_passes
+from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
 from hlotag.passes.rules import Rule, with_rules
 from hlotag.tagging import keys, marks, scopes, state, tracing
 from hlotag.tagging.decorated import around
@@ -273,14 +273,14 @@ def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: An
         )
     dump.dump(result.module, now.pipeline, debug_origins=now.debug_origins)
     try:
-        run_passes(result.module, now.pipeline, debug_origins=now.debug_origins)
+        run_or_raise(result.module, now.pipeline, keep_entry=True, debug_origins=now.debug_origins)
     except PassError as error:
         failure = with_reproducer(error, result.module, now.pipeline)
         if now.on_error == "raise":
-            raise failure from None
+            raise failure from error.__cause__
         warn(f"hlotag: {failure}", PassFailed)
         try:
-            run_passes(result.module, _MARKS_ONLY, debug_origins=now.debug_origins)
+            run_or_raise(result.module, _MARKS_ONLY, debug_origins=now.debug_origins)
         except PassError:  # Better no tags than marks in XLA's names.
             return lower(marks.Marker(blank=True))
     return result

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from hlotag.errors import Diagnostic, PassError
 from hlotag.host.modules import artifact_version, to_bytecode
 
 
@@ -41,7 +40,7 @@ def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
     # JAX caches the lowered module. Change a copy, or later lowerings of the program would get the changes.
     original = lowered.compiler_ir("stablehlo")
     module = _compat.read_bytecode(to_bytecode(original))
-    _run_checked(module, run)
+    run(module)
     prepared.like(module, original)
     return _compat.lowered_with(lowered, module)
 
@@ -51,27 +50,9 @@ def _run_on_exported(exported: Any, run: Callable[[Any], None]) -> Any:
 
     serialized = exported.mlir_module_serialized
     module = _compat.read_artifact(serialized)
-    _run_checked(module, run)
+    run(module)
     # Keep the artifact's version, so that its readers can still read it.
     changed = _compat.write_artifact(module, artifact_version(serialized))
     # JAX makes the gradient from the program, not from this module, so the passes must run on it too.
     with_gradient = _compat.exported_gradient_through(exported, lambda gradient: _run_on_exported(gradient, run))
     return dataclasses.replace(with_gradient, mlir_module_serialized=changed)
-
-
-def _run_checked(module: Any, run: Callable[[Any], None]) -> None:
-    """Runs passes; raises if they change the type of the entry point, which JAX calls."""
-    before = _entry_type(module)
-    run(module)
-    after = _entry_type(module)
-    if after != before:
-        message = f"the passes changed the type of the program's entry point from {before} to {after}, and JAX calls it as it was"
-        raise PassError("", [Diagnostic("error", message)])
-
-
-def _entry_type(module: Any) -> str:
-    for operation in module.body.operations:
-        attributes = operation.attributes
-        if "sym_name" in attributes and attributes["sym_name"].value == "main":
-            return str(attributes["function_type"]) if "function_type" in attributes else operation.operation.name
-    return "nothing"

@@ -143,21 +143,21 @@ def run_passes(
     from jaxlib.mlir import ir
 
     if isinstance(module, ir.Module):
-        _run_or_raise(module, text, options)
+        run_or_raise(module, text, **options)
         return module
     if isinstance(module, str | bytes):
         return _run_on_text(module, text, options)
     if (run_on_artifact := jax_artifacts.runner_for(module)) is None:
         expected = "an ir.Module, str, bytes, jax.stages.Lowered or jax.export.Exported"
         raise ArgumentError(f"module must be {expected}, not {type(module).__name__}")
-    return run_on_artifact(module, lambda inner: _run_or_raise(inner, text, options))
+    return run_on_artifact(module, lambda inner: run_or_raise(inner, text, keep_entry=True, **options))
 
 
 def _run_on_text(source: str | bytes, pipeline: str, options: Mapping[str, Any]) -> Any:
     """Runs a pipeline on text or bytecode; returns the same kind."""
     with new_context():
         module = parse_module(source)
-        _run_or_raise(module, pipeline, options)
+        run_or_raise(module, pipeline, **options)
         if isinstance(source, bytes):
             return _written_like(source, module)
         return with_room(nesting_depth(source), lambda: str(module.operation.get_asm(enable_debug_info=_has_locations(source))))
@@ -185,6 +185,8 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         raise ArgumentError(f"pipeline must be a string or a sequence of strings, not {shown(pipeline)}")
     for text in texts:
         check_text("pipeline", text)
+        if "\0" in text:  # It ends the text for MLIR.
+            raise ArgumentError(f"pipeline {text!r} has a zero byte at offset {text.index(chr(0))}")
     try:
         named = [(name, element) for text in texts for name, element, _ in _core.pipeline_elements(text)]
     except ValueError as error:
@@ -248,13 +250,24 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     return result
 
 
-def _run_or_raise(module: ir.Module, pipeline: str, options: Mapping[str, Any]) -> None:
+def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> None:
+    """Runs a pipeline on a module and reports its warnings.
+
+    Args:
+        module: Changed in place; unchanged if a pass fails.
+        pipeline: A result of `pipeline_text`.
+        **options: Fields of `_core.RunOptions`.
+
+    Raises:
+        PassError: A pass failed.
+        ArgumentError: MLIR rejects a part of the pipeline.
+    """
     run = PythonRun(module)
     result = _run(run, pipeline, options)
     if not result.ok:
         raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics]) from run.exception
     for diagnostic in result.diagnostics:
-        text = f"{diagnostic.location}: {diagnostic.message}"
+        text = f"{diagnostic.location}: {diagnostic.message}" if diagnostic.location else diagnostic.message
         if (kept := kept_reports.innermost()) is not None:
             kept.append(Diagnostic.of(diagnostic))
         if diagnostic.severity == "warning":

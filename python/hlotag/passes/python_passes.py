@@ -181,10 +181,16 @@ def _caller(pass_: Any, options: list[_Option]) -> Callable[[PythonRun, list[Any
             # Skip the frame of this function.
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             where.exception = error
-            return "".join(traceback.format_exception_only(error)).strip()
+            return "".join([*traceback.format_exception_only(error), _line_of(error)]).strip()
         return None
 
     return call
+
+
+def _line_of(error: BaseException) -> str:
+    """The line of the pass that raised; empty if the pass did not begin."""
+    frame = next(iter(traceback.extract_tb(error.__traceback__, limit=1)), None)
+    return f"  in {frame.name} at {frame.filename}:{frame.lineno}" if frame else ""
 
 
 def _check_name(argument: Any) -> None:

@@ -21,7 +21,7 @@ struct Diagnostic {
   std::string file; ///< innermost source file, or empty
   int line = 0;
   int column = 0;
-  std::string location; ///< as in messages: `file:line:column`, `"name"` or `<unknown>`
+  std::string location; ///< as in messages: `file:line:column` or `"name"`; empty if unknown
   std::string message;
   std::vector<Diagnostic> notes;
 

@@ -21,6 +21,10 @@ struct RunOptions {
   bool printAfterFailure = false;
   /// Record the origin of each entry that our passes add, in `hlotag.origins`.
   bool debugOrigins = false;
+  /// Fail if the type of the function `main` changes, as JAX calls it by that type.
+  bool keepEntry = false;
+  /// What messages and origins call the text that the module was read from.
+  std::string source = "-";
   /// Print a table of wall times to stderr.
   bool timing = false;
 

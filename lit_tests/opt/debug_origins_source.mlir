@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operation without a location is at its line of the file, or of standard input.
+// RUN: hlotag-opt %s --hlotag-propagate-calls --debug-origins | FileCheck %s
+// RUN: hlotag-opt --hlotag-propagate-calls --debug-origins < %s | FileCheck %s --check-prefix=STDIN
+
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @f(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK: stablehlo.tanh {{.*}}from = "func.call at {{.*}}debug_origins_source.mlir:7:8"
+  // STDIN: stablehlo.tanh {{.*}}from = "func.call at <stdin>:7:8"
+  %0 = stablehlo.tanh %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
