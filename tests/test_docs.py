@@ -39,11 +39,13 @@ def has_code(page: Path) -> bool:
 @pytest.mark.parametrize("page", [page for page in PAGES if has_code(page)], ids=lambda page: page.stem)
 def test_code_of_page(page, tmp_path):
     if page.stem == "libraries":
-        requires.libraries("flax", "equinox", "haiku", extra="examples")
+        requires.libraries("optax", "flax", "equinox", "haiku", "keras", "numpyro", extra="examples")
     if page.stem == "writing_a_pass":
         requires.headers()
     done = run(page, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
+    for picture in tmp_path.glob("*.png"):
+        assert (ROOT / "docs/images" / picture.name).exists() and f"(images/{picture.name})" in page.read_text()
 
 
 def test_api_page_has_every_public_name():

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 
-H100 = Path(__file__).parents[2] / "tests" / "compilers" / "targets" / "h100.txtpb"
+H100 = Path(__file__).parents[2] / "docs" / "targets" / "h100.txtpb"
 COMPILERS = {
     "here": lambda count: jax.devices()[:count],
     "h100": lambda count: (

@@ -22,7 +22,7 @@ import hlotag
 from hlotag.hlo.module import Instruction
 
 ONE, FOUR = 0, 1  # Devices, as places in KINDS.
-TARGETS = Path(__file__).parent / "targets"
+TARGETS = Path(__file__).parents[2] / "docs" / "targets"
 _FLOATS = (10, 11, 12, 16)  # F16, F32, F64 and BF16 in xla/xla_data.proto
 
 
