@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens the site that `make docs` built in a headless Chromium, prints what is wrong, and fails if anything is.
 
-Each page is opened from its file, at 720 and at 390 pixels: nothing is wider than the window, no table has to be scrolled at
-720 pixels, the browser reports no error, and there is a next or a previous page. A dark desktop gets dark pages. The search
+Each page is opened from its file, at 1440, 720 and 390 pixels: nothing is wider than the window, no table has to be scrolled
+at 720 pixels and no block of code at 1440, the browser reports no error, and there is a next or a previous page. A dark desktop gets dark pages. The search
 finds a page from a file and from a server.
 """
 
@@ -30,13 +30,14 @@ WORD, ITS_PAGE = "propagate-calls", "passes.html#hlotag-propagate-calls"
 WIDER = """
 const scrolled = (element) => element.scrollWidth > element.clientWidth + 1
 const tables = [...document.querySelectorAll(".md-typeset__scrollwrap")].filter(scrolled).map((e) => e.innerText.slice(0, 40))
-return {page: scrolled(document.documentElement), tables, footer: document.querySelectorAll(".md-footer__link").length}
+const blocks = [...document.querySelectorAll("pre > code")].filter(scrolled).map((e) => e.innerText.slice(0, 40))
+return {page: scrolled(document.documentElement), tables, blocks, footer: document.querySelectorAll(".md-footer__link").length}
 """
 DIALOG = 'return [...document.querySelectorAll("*")].find((e) => e.shadowRoot?.querySelector("dialog"))?.shadowRoot'
 
 
 def problems_of_pages(driver: Any) -> Iterator[str]:
-    for width in (720, 390):
+    for width in (1440, 720, 390):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         for page in sorted(set(SITE.glob("*.html")) - {SITE / "404.html"}):
@@ -47,6 +48,8 @@ def problems_of_pages(driver: Any) -> Iterator[str]:
                 yield f"{where}: wider than the window"
             if width == 720:
                 yield from (f"{where}: a table is wider than its column: {table!r}" for table in shown["tables"])
+            if width == 1440:
+                yield from (f"{where}: code is wider than its column: {block!r}" for block in shown["blocks"])
             if not shown["footer"]:
                 yield f"{where}: no next and no previous page"
             yield from (f"{where}: {message['message']}" for message in driver.get_log("browser"))
