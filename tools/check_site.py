@@ -2,8 +2,8 @@
 """Opens the site that `make docs` built in a headless Chromium, prints what is wrong, and fails if anything is.
 
 Each page is opened from its file, at 1440, 720 and 390 pixels: nothing is wider than the window, no table has to be scrolled
-at 720 pixels and no block of code at 1440, the browser reports no error, and there is a next or a previous page. A dark desktop gets dark pages. The search
-finds a page from a file and from a server.
+at 720 pixels and no block of code at 1440, the browser reports no error, and there is a next or a previous page. A dark
+desktop gets dark pages. The search finds a page from a file and from a server.
 """
 
 from __future__ import annotations
