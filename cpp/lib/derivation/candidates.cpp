@@ -155,14 +155,6 @@ void Transposition::propose(EquationId id) {
     const Row *row = primals_[primal].row;
     if (!row || primal == primalOf_[id])
       continue;
-    // A residual is computed after its primal.
-    auto isBefore = [&](EquationId other) {
-      return other < id && all_[other].site == equation.site;
-    };
-    const Primal &of = primals_[primal];
-    if (!emits(id) && std::none_of(of.originals.begin(), of.originals.end(), isBefore) &&
-        std::none_of(of.copies.begin(), of.copies.end(), isBefore))
-      continue;
     for (size_t node = 0; node < row->nodes.size(); ++node) {
       Candidate candidate{primal, uint8_t(node)};
       if (row->nodes[node].primitive == equation.primitive &&
@@ -182,15 +174,11 @@ Transposition::Candidates Transposition::sumsOf(EquationId id) const {
   for (ValueId in : equation.ins)
     if (const Cotangent *of = cotangent(in); of && !of->isKnown)
       return found;
-  ValueId added = equation.ins[1];
-  if (calledAt_[added] == equation.place) // a call may have made it
+  if (calledAt_[equation.ins[1]] == equation.place) // a call may have made it
     return found;
   Cotangent sum = cotangentOf(id);
-  Candidates ifUnsure;
-  addSumsOfMakers(id, sum, found, ifUnsure);
-  if (!addSumsHandedOn(id, sum, found))
-    for (Candidate candidate : ifUnsure)
-      addOnce(found, candidate);
+  addSumsOfMakers(id, sum, found);
+  addSumsHandedOn(id, sum, found);
   return found;
 }
 
@@ -212,52 +200,34 @@ Transposition::Candidates Transposition::sumsOfRows(EquationId id) const {
   return found;
 }
 
-/// Adds the primals that made the added cotangent; to `ifUnsure` those whose cotangent reaches the
-/// sum only through values that hand it on.
-void Transposition::addSumsOfMakers(EquationId id, const Cotangent &sum, Candidates &found,
-                                    Candidates &ifUnsure) const {
-  std::vector<ValueId> whole = sum.of;
-  closeOver(whole);
+/// Adds the primals that made the added cotangent.
+void Transposition::addSumsOfMakers(EquationId id, const Cotangent &sum, Candidates &found) const {
   for (EquationId maker : made_[all_[id].ins[1]])
     for (Candidate from : candidates_[maker]) {
       if (!emits(maker) || from.node == Candidate::kSum ||
           primals_[from.primal].place != all_[id].place)
         continue;
-      Candidate candidate{from.primal, Candidate::kSum};
       std::vector<ValueId> made = madeFor(maker, from);
-      auto isDirect = [&](ValueId value) { return isHandedOnTo(sum.of, value); };
-      auto isIndirect = [&](ValueId value) { return intersect(handedOn(value), whole); };
-      if (!sum.isKnown || std::any_of(made.begin(), made.end(), isDirect))
-        addOnce(found, candidate);
-      else if (std::any_of(made.begin(), made.end(), isIndirect))
-        addOnce(ifUnsure, candidate);
+      if (!sum.isKnown || std::any_of(made.begin(), made.end(),
+                                      [&](ValueId value) { return isHandedOnTo(sum.of, value); }))
+        addOnce(found, Candidate{from.primal, Candidate::kSum});
     }
 }
 
-/// Adds the primals that hand on the added cotangent. Returns whether each of their other operands
-/// is a constant or gets a derivative elsewhere.
-bool Transposition::addSumsHandedOn(EquationId id, const Cotangent &sum, Candidates &found) const {
+/// Adds the primals that hand on the added cotangent.
+void Transposition::addSumsHandedOn(EquationId id, const Cotangent &sum, Candidates &found) const {
   ValueId added = all_[id].ins[1];
   std::vector<PrimalId> here;
   if (const Cotangent *of = cotangent(added))
     addMakersAt(all_[id].place, *of, here);
-  bool isSure = true;
   for (PrimalId candidate : here) {
     const Primal &primal = primals_[candidate];
     if (!primal.row || !isCotangentOf(added, primal))
       continue;
-    std::vector<ValueId> hit;
     for (ValueId in : handedOnBy(primal))
       if (!sum.isKnown || isHandedOnTo(sum.of, in))
-        hit.push_back(in);
-    if (hit.empty())
-      continue;
-    addOnce(found, Candidate{candidate, Candidate::kSum});
-    isSure &= std::all_of(primal.ins.begin(), primal.ins.end(), [&](ValueId in) {
-      return contains(hit, in) || values_[in].isConstant || isDifferentiated_[tangentOf(in)];
-    });
+        addOnce(found, Candidate{candidate, Candidate::kSum});
   }
-  return isSure;
 }
 
 /// Returns whether `id` has one primal, not that of `from`, and takes `value` as the cotangent of

@@ -110,9 +110,8 @@ private:
               const std::vector<Input> &wanted, std::vector<bool> &isTaken) const;
   Candidates sumsOf(EquationId id) const;
   Candidates sumsOfRows(EquationId id) const;
-  void addSumsOfMakers(EquationId id, const Cotangent &sum, Candidates &found,
-                       Candidates &ifUnsure) const;
-  bool addSumsHandedOn(EquationId id, const Cotangent &sum, Candidates &found) const;
+  void addSumsOfMakers(EquationId id, const Cotangent &sum, Candidates &found) const;
+  void addSumsHandedOn(EquationId id, const Cotangent &sum, Candidates &found) const;
   /// Whether `value` gets the cotangent of one of `from` unchanged.
   bool isHandedOnTo(const std::vector<ValueId> &from, ValueId value) const;
   std::vector<ValueId> common(const std::vector<ValueId> &a, const std::vector<ValueId> &b) const;
