@@ -219,7 +219,7 @@ def test_processes_that_start_at_once_leave_one_whole_cache_file(tmp_path):
     for process in started:
         assert process.communicate(timeout=300)[1] == "" and process.returncode == 0
     (file,) = cache.iterdir()
-    assert json.loads(file.read_text())["content"]["verdict"] == "ok"
+    assert json.loads(file.read_text())["content"]["offsets"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(cache.stat().st_mode) == 0o700
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from hlotag._util.files import replace
 from hlotag.host.library import Host
 
-_SCHEMA = 2
+_SCHEMA = 3
 _MAX_CACHE_FILE = 1 << 20
 
 
@@ -57,8 +57,6 @@ class Cache:
             content = document["content"]
             if document["sha256"] != _digest(content) or content["identity"] != self._identity():
                 return None
-            if content["verdict"] != "ok":
-                return None
             return _checked_offsets(content["offsets"]) if self._kind == "symbols" else {}
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, RecursionError):
             return None
@@ -68,7 +66,7 @@ class Cache:
         if self._path is None:
             return
         try:
-            content = {"identity": self._identity(), "verdict": "ok", "offsets": offsets}
+            content = {"identity": self._identity(), "offsets": offsets}
             text = json.dumps({"content": content, "sha256": _digest(content)}, indent=1, sort_keys=True)
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
             replace(self._path, text.encode())
