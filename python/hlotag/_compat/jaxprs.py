@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from jax._src.source_info_util import NameStack, SourceInfo
@@ -39,25 +40,17 @@ class JaxprView:
         return getattr(self._jaxpr, name)
 
 
+@dataclass(slots=True, unsafe_hash=True)
 class _MarkElement:
     """An element of a name stack that prefixes the next one, so that removing the mark leaves JAX's own name."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: str):
-        self.text = text
+    text: str
 
     def wrap(self, names: list[str]) -> None:
         if names:
             names[-1] = self.text + names[-1]
         else:
             names.append(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _MarkElement) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
 
 
 def marked_equations(
