@@ -27,18 +27,13 @@ def read(program: str | bytes) -> None:
         parse_module(program if is_bytecode else to_stablehlo(program)).operation.verify()
 
 
-def compile(bytecode: bytes, options: bytes, on_cpu: bool) -> None:
-    """Compiles a program."""
-    from hlotag._compat import xla_alone
-
-    xla_alone.compile(bytecode, options, on_cpu)
-
-
 def main() -> None:
     """Runs the task on standard input; exits with status 0 if the process survives it."""
     job: dict[str, Any] = pickle.load(sys.stdin.buffer)
     sys.path[:] = job.pop("path")
-    task = {"read": read, "compile": compile}[job.pop("task")]
+    from hlotag._compat import xla_alone
+
+    task = {"read": read, "compile": xla_alone.compile}[job.pop("task")]
 
     def attempt() -> None:
         with suppress(Exception):

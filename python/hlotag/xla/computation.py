@@ -43,11 +43,7 @@ class Computation(_compat.XlaComputation):
 
 
 class OutputShape(jax.ShapeDtypeStruct):
-    """The shape and dtype of an output.
-
-    Attributes:
-        named_shape: Empty: arrays have had no named axes since JAX dropped them.
-    """
+    """The shape and dtype of an output."""
 
     @property
     def named_shape(self) -> dict[Hashable, int]:
