@@ -101,11 +101,6 @@ class Rule:
         return f"{{at = {_quote(self._at)}, {self._text[1:]}" if self._at else self._text
 
 
-def as_option(rules: Iterable[Rule]) -> str:
-    """The value of `hlotag-attach`'s option `rules` for these rules: an MLIR array attribute."""
-    return "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"
-
-
 def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
     """`pipeline` with these rules given to its `hlotag-attach`, after any that its text already gives.
 
@@ -133,7 +128,8 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
         raise ArgumentError(f"rules need the pass {_ATTACH}, which is not in the pipeline {pipeline!r}")
     texts = [element for _, element in elements]
     has_options = texts[place] != _ATTACH
-    texts.insert(place, f"{_ATTACH}{{rules={_core.print_option(as_option(rules))}}}")
+    option = "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"
+    texts.insert(place, f"{_ATTACH}{{rules={_core.print_option(option)}}}")
     if not has_options:
         del texts[place + 1]
     return ",".join(texts)
