@@ -28,7 +28,7 @@ _NO_COMPILER = "No compiler factory"
 class Client:
     """The devices of one platform, and XLA's compiler for them.
 
-    Other attributes are jaxlib's own: `devices()`, `device_count()`, `platform`, `live_arrays()`, ...
+    Other attributes are jaxlib's own: `devices()`, `local_devices()`, `device_count()`, `platform`, `live_arrays()`, ...
 
     Args:
         client: jaxlib's client, the name of a platform (`"cpu"`, `"gpu"`, `"tpu"`), or None for JAX's default one. A name
@@ -62,10 +62,6 @@ class Client:
     def jaxlib_object(self) -> Any:
         """Jaxlib's own client."""
         return self._raw
-
-    def local_devices(self) -> list[Any]:
-        """The devices of this process."""
-        return self._raw.local_devices()
 
     def compile(
         self,
