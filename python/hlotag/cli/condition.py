@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 
 from hlotag._util.text import printable
 from hlotag.audit.model import Tag, TagState
-from hlotag.audit.render.table import plain_rows
 from hlotag.audit.views import Audit
 from hlotag.errors import HlotagError
 
@@ -69,7 +68,7 @@ class Condition:
         Returns:
             One line for each tag, stray or effect.
         """
-        lines = plain_rows([tag for tag in audit.tags if self._counts(tag)])
+        lines = [printable(str(tag)) for tag in audit.tags if self._counts(tag)]
         if "absent" in self.counted and not any(self._matches(tag.key, tag.value) for tag in audit.tags):
             lines.append("no operation has such a tag")
         if "dropped" in self.counted:

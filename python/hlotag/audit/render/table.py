@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._util.text import count, printable
-from hlotag.audit.model import HOW_IT_CAME, Tag, TagState, groups
+from hlotag.audit.model import HOW_IT_CAME, TagState, groups
 from hlotag.audit.report import Problem, Reported
 
 # How many problems are listed.
@@ -159,15 +159,3 @@ def _effects(audit: Reported) -> list[RenderableType]:
 
 def _effect(label: str, style: str, said: str) -> Text:
     return Text.assemble(("  " + label.ljust(14), style), printable(said))
-
-
-def plain_rows(tags: Sequence[Tag]) -> list[str]:
-    """One line for each tag, for messages.
-
-    Args:
-        tags: Some.
-
-    Returns:
-        The lines.
-    """
-    return [printable(str(tag)) for tag in tags]
