@@ -69,18 +69,17 @@ class Audit(Reported, JupyterMixin):
         """
         return model_explorer.write(self, Path(path))
 
-    def to_png(self, path: str | os.PathLike[str], *, dark: bool = False) -> None:
+    def to_png(self, path: str | os.PathLike[str]) -> None:
         """Draws the audit for a paper or an issue; needs matplotlib, which the extra `hlotag[plot]` installs.
 
         Args:
             path: The file to write; its ending says what it is: `.png`, `.svg` or `.pdf`.
-            dark: Light on dark.
 
         Raises:
             HlotagError: matplotlib is not installed, or the ending is none of these.
             OSError: The file cannot be written.
         """
-        figure.write(self, path, dark=dark)
+        figure.write(self, path)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What `rich.print` and notebooks show."""

@@ -32,18 +32,18 @@ _COLOURS = {
     TagState.LOST: "#d55e00",
 }
 _HATCHES = {TagState.DUPLICATED: "//", TagState.MERGED: "xx", TagState.MOVED: "\\\\", TagState.LOST: "xxx", TagState.CSED: ".."}
+_INK, _PAPER = "#1b1f24", "#ffffff"
 _FORMATS = (".png", ".svg", ".pdf")
 _ROWS = 24
 _LABEL = 40
 
 
-def write(audit: Findings, path: str | os.PathLike[str], *, dark: bool = False) -> None:
+def write(audit: Findings, path: str | os.PathLike[str]) -> None:
     """Draws bars of what became of each tag, forward and backward.
 
     Args:
         audit: What to draw.
         path: Where to; its ending says in which format.
-        dark: Light on dark.
 
     Raises:
         HlotagError: matplotlib is not installed, or the ending is none that can be written.
@@ -56,47 +56,46 @@ def write(audit: Findings, path: str | os.PathLike[str], *, dark: bool = False) 
         from matplotlib.figure import Figure
     except ImportError:
         raise HlotagError("figures are drawn by matplotlib; install it: pip install 'hlotag[plot]'") from None
-    ink, paper = ("#e8ebef", "#0f1318") if dark else ("#1b1f24", "#ffffff")
     # Text is text in an SVG; and a file does not depend on when it was made.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "hlotag", "font.family": "sans-serif", "hatch.linewidth": 0.6}):
         rows = [
             (group, phase) for group in groups(audit.tags)[:_ROWS] for phase in ("forward", "backward") if group.phases[phase]
         ]
-        figure = Figure(figsize=(7.2, 1.3 + 0.3 * max(1, len(rows))), facecolor=paper, layout="constrained")
-        axes = figure.add_subplot(facecolor=paper)
-        _bars(axes, rows, ink, paper)
-        _frame(axes, audit, rows, ink)
+        figure = Figure(figsize=(7.2, 1.3 + 0.3 * max(1, len(rows))), facecolor=_PAPER, layout="constrained")
+        axes = figure.add_subplot(facecolor=_PAPER)
+        _bars(axes, rows)
+        _frame(axes, audit, rows)
         metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(Path(path).suffix.lower(), {"Software": None})
-        figure.savefig(path, dpi=200, metadata=metadata, facecolor=paper)
+        figure.savefig(path, dpi=200, metadata=metadata, facecolor=_PAPER)
 
 
-def _bars(axes: Any, rows: list[tuple[Group, str]], ink: str, paper: str) -> None:
+def _bars(axes: Any, rows: list[tuple[Group, str]]) -> None:
     for place, (group, phase) in enumerate(rows):
         left = 0
         counts = {state: sum(tag.state == state and tag.op.phase == phase for tag in group.tags) for state in _COLOURS}
         for state, count in counts.items():
             if not count:
                 continue
-            style = {"color": _COLOURS[state], "hatch": _HATCHES.get(state), "edgecolor": paper, "linewidth": 0.6}
+            style = {"color": _COLOURS[state], "hatch": _HATCHES.get(state), "edgecolor": _PAPER, "linewidth": 0.6}
             axes.barh(place, count, left=left, height=0.72, label=state.label, **style)
             left += count
-        axes.text(left, place, f" {left}", va="center", ha="left", fontsize=8, color=ink)
+        axes.text(left, place, f" {left}", va="center", ha="left", fontsize=8, color=_INK)
 
 
-def _frame(axes: Any, audit: Findings, rows: list[tuple[Group, str]], ink: str) -> None:
+def _frame(axes: Any, audit: Findings, rows: list[tuple[Group, str]]) -> None:
     labels = [printable(f"{group.key}={group.value}") for group, _ in rows]
     short = [label if len(label) <= _LABEL else label[: _LABEL - 1] + "\u2026" for label in labels]
     # A dollar begins a formula for matplotlib; the text is the user's.
     names = [f"{label}  {phase}".replace("$", r"\$") for label, (_, phase) in zip(short, rows, strict=True)]
-    axes.set_yticks(range(len(rows)), names, fontsize=8, color=ink)
+    axes.set_yticks(range(len(rows)), names, fontsize=8, color=_INK)
     axes.invert_yaxis()
     axes.margins(x=0.08)
-    axes.tick_params(colors=ink, labelsize=8, left=False)
+    axes.tick_params(colors=_INK, labelsize=8, left=False)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(ink)
+    axes.spines["bottom"].set_color(_INK)
     title = f"{printable(audit.name)}: {len(audit.tags)} tags" + (f" after XLA ({audit.platform})" if audit.platform else "")
-    axes.set_title(title.replace("$", r"\$"), fontsize=10, color=ink, loc="left")
+    axes.set_title(title.replace("$", r"\$"), fontsize=10, color=_INK, loc="left")
     handles, names = axes.get_legend_handles_labels()
     by_state = {name: handle for handle, name in zip(handles, names, strict=True)}
     order = [state.label for state in sorted(TagState, key=RANK.__getitem__, reverse=True) if state.label in by_state]
@@ -111,4 +110,4 @@ def _frame(axes: Any, audit: Findings, rows: list[tuple[Group, str]], ink: str) 
             bbox_to_anchor=(0.4, -0.12),
         )
         for entry in legend.get_texts():
-            entry.set_color(ink)
+            entry.set_color(_INK)
