@@ -39,6 +39,7 @@ public:
     MlirLogicalResult result = capi::fn().mlirOpPassManagerAddPipeline(
         capi::fn().mlirPassManagerGetAsOpPassManager(manager_), ir::toRef(text), ir::appendToString,
         &reason);
+    reason.erase(reason.find_last_not_of('\n') + 1);
     return result.value ? std::nullopt : std::optional<std::string>(reason);
   }
 
