@@ -229,3 +229,17 @@ def test_collectives_of_a_group_that_depend_on_each_other_are_reported():
     with hlotag.stage(), warnings.catch_warnings():
         warnings.simplefilter("error")
         sums(False).lower(X)
+
+
+@pytest.mark.parametrize("ad_metadata", ["same", {"k": "w"}])
+def test_a_call_has_a_gradient_under_checkpoint(ad_metadata):
+    """JAX's own call has none if its body is not linear in what is recomputed."""
+
+    def body(x):
+        return jax.lax.fori_loop(0, 2, lambda _, y: jnp.sin(y * x), x).sum()
+
+    call = hlotag.xla_metadata_call2(body, {"k": "v"}, ad_metadata=ad_metadata)
+    with hlotag.stage():
+        ops = ops_of(lower(jax.grad(jax.checkpoint(call))))
+    derived = {op.entries.get("k") for op in ops if op.name == "stablehlo.cosine"}
+    assert derived == {"w" if isinstance(ad_metadata, dict) else "v"}

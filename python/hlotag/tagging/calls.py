@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tagged calls and fusion limits: the functions of `jax.experimental.xla_metadata` of 0.12, on every supported JAX.
 
-They call JAX's own function where it exists. With the stage on, a call's tags reach all operations of its body.
+With the stage off they call JAX's own function where it exists. With the stage on, a call is an inner `jit` within a block.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hlotag._util.arguments import shown
 from hlotag.errors import TagError
 from hlotag.tagging.decorated import Decorated
 from hlotag.tagging.state import active
-from hlotag.tagging.tags import Block, Grad, as_grad, as_metadata, tag, tagged
+from hlotag.tagging.tags import Block, Grad, as_grad, as_metadata, tagged
 
 
 def fuse_limit() -> Block:
@@ -138,9 +138,8 @@ class _Call(Decorated):
 
 
 def _staged_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
-    if (jax_call := _compat.jax_metadata_call(f, entries, grad)) is not None:
-        return jax_call
-    same = None if grad == "same" else _compat.jax_metadata_call(f, entries, "same")
+    jax_call = _compat.jax_metadata_call(f, entries, grad) or _compat.jax_metadata_call(f, entries, "same")
+    block = tagged(entries, grad=grad)
 
     def xla_metadata_call(*args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
@@ -148,8 +147,10 @@ def _staged_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
     staged = jax.jit(xla_metadata_call)
 
     def tagged_call(*args: Any, **kwargs: Any) -> Any:
-        if active() is None and same is not None:
-            return same(*args, **kwargs)
-        return tag(staged(*args, **kwargs), entries, grad=grad)
+        # JAX's own call has no gradient under `jax.checkpoint`.
+        if active() is None and jax_call is not None:
+            return jax_call(*args, **kwargs)
+        with block:
+            return staged(*args, **kwargs)
 
     return tagged_call
