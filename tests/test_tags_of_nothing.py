@@ -101,3 +101,38 @@ def test_a_users_own_primitive_is_known_by_its_identity(name, staged, set_xla_me
     mlir.register_lowering(own, mlir.lower_fun(lambda x, **_: jnp.negative(x), multiple_results=False))
     params = {"integer_pow": {"y": 1}}.get(name, {})
     assert names(lambda x, w: set_xla_metadata(own.bind(jnp.sin(x), **params), k="v") @ w) == ["negate"]
+
+
+def _reverses_by_vjp(x):
+    reverse = jax.custom_vjp(lambda x: x)
+    reverse.defvjp(lambda x: (x, None), lambda _, g: (jnp.negative(g),))
+    return reverse(x)
+
+
+def _reverses_by_jvp(x):
+    reverse = jax.custom_jvp(lambda x: x)
+    reverse.defjvp(lambda primals, tangents: (primals[0], jnp.negative(tangents[0])))
+    return reverse(x)
+
+
+@pytest.mark.parametrize("reverse", [_reverses_by_vjp, _reverses_by_jvp])
+def test_an_operation_that_changes_only_the_gradient(staged, set_xla_metadata, reverse):
+    """It hands on the value of the operation before it, which the tag is not for."""
+
+    def f(x):
+        return jnp.square(set_xla_metadata(reverse(jnp.sin(x)), k="v")).sum()
+
+    assert names(lambda x, _: jax.grad(f)(x)) == ["negate"]
+
+
+@pytest.mark.parametrize("transform", [jax.linearize, jax.jvp])
+def test_an_argument_whose_tangent_the_caller_computed(staged, set_xla_metadata, transform):
+    """The tag is for the operation behind the argument, as without the transformation."""
+
+    def f(x):
+        y = jnp.sin(x)
+        tangents = () if transform is jax.linearize else ((jnp.exp(y),),)
+        primals = (y,) if transform is jax.linearize else ((y,),)
+        return transform(lambda y: set_xla_metadata(y, k="v") * 2.0, *primals, *tangents)[0]
+
+    assert names(lambda x, _: f(x)) == ["sine"]
