@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 namespace hlotag::derivation {
 
@@ -56,6 +57,15 @@ struct Value {
   // The operation and operands that computed it.
   ir::Identifier op;
   ValueId operands[2] = {kNone, kNone};
+};
+
+struct HashList {
+  template <class T> size_t operator()(const std::vector<T> &list) const {
+    size_t hash = list.size();
+    for (uint64_t part : list)
+      hash = (hash ^ (part >> 32) ^ part) * 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 32);
+  }
 };
 
 class Equations {
@@ -125,7 +135,7 @@ private:
   ir::OpIds ids_;
   ir::Identifier barrier_, manual_, dynamicSlice_, dynamicUpdate_, reshape_, broadcast_, select_;
   size_t numLeft_; ///< budget of operations to visit
-  std::map<std::vector<uint64_t>, ValueId> known_;
+  std::unordered_map<std::vector<uint64_t>, ValueId, HashList> known_;
   ir::FlatMap<uint64_t, uint32_t> places_, localPlaces_;
   ir::PointerMap<bool> floats_;
   std::map<ValueId, ValueId> sliceOf_; ///< by stack: the slice in one iteration
