@@ -158,6 +158,21 @@ def placed(x, w, b):
     return lax.scan(step, (jnp.zeros((3, 6), jnp.int32).at[:, 0].set(1), 0), None, length=4)
 
 
+spread = jax.jit(lambda mask: jnp.broadcast_to(mask, (2, 4, 4)))
+
+
+def carried(x, w, b):
+    """A function's broadcast, which is an operand of a loop."""
+    mask = spread(jnp.arange(4)[:, None] >= jnp.argmax(x, 1))
+    return lax.scan(lambda y, row: (jnp.tanh(y + jnp.where(mask, row[:4], -1.0).sum(0)), None), x[:, :4], w)[0]
+
+
+def angles(x, w, b):
+    """Divisions of a broadcast by another, which have one name."""
+    scale = 1e4 ** (2 * jnp.arange(4) / 8)
+    return jnp.sin(x[:, :1, None, None] / scale), jnp.cos(w[:, :1, None, None] / scale)
+
+
 bounded = jax.jit(lambda i: jnp.maximum(i * 2, 1) + i)
 
 
@@ -174,7 +189,7 @@ def programs() -> dict[str, Any]:
         function.__name__: function
         for function in (
             *(solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise, waves, heads, masked),
-            *(twice, diagonal, turned, counted, halved, placed, shared),
+            *(twice, diagonal, turned, counted, halved, placed, shared, carried, angles),
         )
     }
     return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}

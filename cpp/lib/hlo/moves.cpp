@@ -51,12 +51,15 @@ Ids moved(Facts &facts, size_t i) {
   Ids wanted =
       operations.ofSize(operations.select(facts[i].wanted, facts.opcode(i)), facts.size(i));
   Ids helpers = operations.helpers(named[0], facts.opcode(i));
+  Entries entries = facts.module.attributes(i);
+  std::stable_partition(helpers.begin(), helpers.end(),
+                        [&](int64_t number) { return bears(facts, entries, number); });
   helpers.resize(std::min<size_t>(helpers.size(), 1));
   // Its attributes tell which of them it is, if it has any.
-  if (Entries entries = facts.module.attributes(i); !entries.empty()) {
+  if (!entries.empty()) {
     bool isRelabelled = facts.kind(i).isRelabelled;
     Ids users = isRelabelled ? relabelled(facts, i, operations.relabellings(named[0])) : Ids();
-    for (const Ids *ids : std::initializer_list<const Ids *>{&wanted, &users, &helpers, &named})
+    for (const Ids *ids : std::initializer_list<const Ids *>{&users, &wanted, &helpers, &named})
       if (!ids->empty() && bears(facts, entries, (*ids)[0]))
         return *ids;
   }

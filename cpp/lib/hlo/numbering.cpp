@@ -224,8 +224,6 @@ std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
       if (user && haveOneLocation(location, nameOf(user.location()))) {
         number = *numbers.find(user.opaque());
         helpers.emplace_back(i - 1, number);
-      } else if (plain(location.name().str()).find('/') == std::string::npos) {
-        continue;
       }
     }
     numbered.assign(prefix).append(std::to_string(number)).append({kMark, '/'});
