@@ -158,6 +158,22 @@ def placed(x, w, b):
     return lax.scan(step, (jnp.zeros((3, 6), jnp.int32).at[:, 0].set(1), 0), None, length=4)
 
 
+def clipped(x, w, b):
+    """A scale is folded into the broadcast of another, under the name of what it scales."""
+    scale = jnp.minimum(1.0, 1.0 / (jnp.sqrt((b * b).sum()) + 1e-6))
+    return w - 1e-2 * (w @ w) * scale, x - 1e-2 * jnp.sin(x) * scale
+
+
+def narrow(x, w, b):
+    """Values of a narrow type in a function that a loop calls, which CPU's compiler converts under the name of the call."""
+
+    @jax.checkpoint
+    def layer(y, w):
+        return jnp.tanh(y @ w.astype(jnp.bfloat16)) * y, None
+
+    return jax.grad(lambda w: lax.scan(layer, x.astype(jnp.bfloat16), w)[0].astype(jnp.float32).sum())(jnp.stack([w, w]))
+
+
 spread = jax.jit(lambda mask: jnp.broadcast_to(mask, (2, 4, 4)))
 
 
@@ -189,7 +205,7 @@ def programs() -> dict[str, Any]:
         function.__name__: function
         for function in (
             *(solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise, waves, heads, masked),
-            *(twice, diagonal, turned, counted, halved, placed, shared, carried, angles),
+            *(twice, diagonal, turned, counted, halved, placed, shared, carried, angles, clipped, narrow),
         )
     }
     return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}

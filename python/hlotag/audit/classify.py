@@ -232,8 +232,8 @@ class _View:
         self._ops, self._named = ops, capture.named
         self.stage, self.module, self.restored = capture.stage, capture.module, capture.restored
         self.matching = matching
-        self.attributes = {i: found for i in capture.module.instructions() if (found := i.attributes)}
         self._tags, self._equals = tags, equals
+        self.attributes = {i: found for i in capture.module.instructions() if (found := i.attributes)}
         self._strays = self._find_strays(capture)
         self._taken = self._find_taken(capture.named)
         self._by_name = {n for n, main in matching.main.items() if any(n in capture.named[i] for i in main)}
@@ -289,14 +289,19 @@ class _View:
         return f"{_names(main)} {'has' if len(main) == 1 else 'have'} {what}"
 
     def _is_anothers(self, instruction: Any, number: int) -> bool:
-        """Whether it relabels a value, and is named after another operation: it may be of either, if it has its tag."""
+        """Whether it moves a value, and is named after another operation: it may be of either, if it has its tag."""
         named = self._named[instruction]
-        return instruction.opcode in ("bitcast", "copy") and bool(named) and number not in named
+        return instruction.opcode in ("bitcast", "broadcast", "copy") and bool(named) and number not in named
 
     def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
-        """Whether it relabels a value, and has the name and the tag of another operation, and not the shape of this one."""
+        """Whether it moves a value, and has the name and the tag of another operation.
+
+        What relabels a value may be this operation nonetheless, unless its shape is another.
+        """
+        if not self._is_anothers(instruction, number):
+            return False
         shape = cost.shape_of(self._ops[number])  # A dump has none.
-        if not self._is_anothers(instruction, number) or shape in (None, instruction.dimensions):
+        if instruction.opcode != "broadcast" and shape in (None, instruction.dimensions):
             return False
         return any((key, value) in self._tags.get(n, ()) for n in self._named[instruction])
 
@@ -363,26 +368,29 @@ class _View:
                 # What is equal to another goes with its entries.
                 return entry in self._tags.get(number, ()) and not is_there and number not in self._equals()
 
-            def was_moved(number: int, entry: tuple[str, str] = (key, value)) -> bool:
-                return misses(number) and self._tags[number][entry][-1].state == TagState.MOVED
-
             # Named after whom it was taken from, most often; else it is a neighbour's, and XLA folds into operands. What is
-            # merged into it seldom hands on entries.
+            # merged into it seldom hands on entries. What it took the place of had its shape.
             users = [user for number in named for user in self.matching.users(number)]
+            users += [further for user in users if user not in self.matching.main for further in self.matching.users(user)]
             near = (*named[:1], *users, *named[1:], *(n for number in named for n in self.matching.near(number, _NEAR)))
-            if (before := next(filter(was_moved, near), None)) is not None:
-                taken.setdefault((before, key, value), instruction)
-                continue
             if named and (key, value) in self._tags.get(named[0], ()):
                 near = named[:1]
-            number = next(filter(misses, near), None)
+            distance = functools.partial(self._distance, instruction, (key, value))
+            taken_by = number = min(filter(misses, near), key=distance, default=None)
             # Of several that were folded one into the next, the last one's entries are written last.
             while number is not None:
-                taken_by = number
-                number = next(filter(misses, self.matching.users(taken_by)), None) if taken_by not in named else None
-                if number is None:
-                    taken.setdefault((taken_by, key, value), instruction)
+                taken_by, further = number, filter(misses, self.matching.users(number) if number not in named else ())
+                number = next((user for user in further if distance(user) <= distance(taken_by)), None)
+            if taken_by is not None:
+                taken.setdefault((taken_by, key, value), instruction)
         return taken
+
+    def _distance(self, instruction: Any, entry: tuple[str, str], number: int) -> tuple[bool, bool, bool]:
+        """How unlikely an operation was replaced by an instruction: the most if the shape is another, and the size."""
+        shape = cost.shape_of(self._ops[number])  # A dump has none.
+        same_size = shape is None or math.prod(shape) == math.prod(instruction.dimensions)
+        was_moved = self._tags[number][entry][-1].state == TagState.MOVED
+        return shape not in (None, instruction.dimensions), not same_size, not was_moved
 
     def strays(self, ops: Sequence[Op]) -> list[Stray]:
         """The strays, each with the operation that it was taken from."""

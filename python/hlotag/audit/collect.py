@@ -256,7 +256,11 @@ def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) 
     # Barriers, and what carries values past them, are taken away after the stage.
     left = {i.name for i in last.instructions()}
     gone = {i for i in capture.named if kind_of(i.opcode) == Kind.GLUE and i.name not in left}
-    named, joined = ({i: found for i, found in by.items() if i not in gone} for by in (capture.named, capture.joined))
+    named = {i: found for i, found in capture.named.items() if i not in gone}
+    # Data flow is no evidence of nameless moves that have the stage's entries only.
+    joined = {
+        i: capture.joined[i] if before[i.name][1] or kind_of(i.opcode) == Kind.HEAVY else found for i, found in named.items()
+    }
     return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored, compiled=last)
 
 

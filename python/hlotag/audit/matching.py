@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hlotag.audit.model import Op
-from hlotag.hlo.opcodes import MOVES, Kind, kind_of, may_be, opcode_of
+from hlotag.hlo.opcodes import Kind, kind_of, may_be, opcode_of
 
 # By opcode, the other one that XLA writes as it where an operand is a constant.
 _WRITTEN_AS = {"add": "subtract", "multiply": "divide"}
@@ -42,7 +42,7 @@ class Matching:
                 if number in named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY or instruction.attributes:
                     if number in computed:
                         where = self.main
-                    elif kind_of(instruction.opcode) < Kind.POINTWISE or instruction.opcode in MOVES:
+                    elif kind_of(instruction.opcode) < Kind.POINTWISE:
                         where = self.glue
                     else:  # It computes another operation, which this one was merged into.
                         continue
