@@ -76,14 +76,16 @@ class Case:
     Attributes:
         lowered: with the tags.
         names: of the operations.
-        tags: the value of the key `t`, by operation.
+        tags: the value of the key, by operation.
         growing: the broadcasts with more elements than their operand.
+        key: of the tags.
     """
 
     lowered: Any
     names: list[str]
     tags: dict[int, str]
     growing: set[int]
+    key: str = "t"
 
 
 def make(function: Any, args: tuple, seed: int, share: float = 0.7) -> Case:
@@ -95,9 +97,23 @@ def make(function: Any, args: tuple, seed: int, share: float = 0.7) -> Case:
         tags = {n: chance.choice(VALUES) for n in range(len(found)) if chance.random() < share}
         for number, value in tags.items():
             set_entries(found[number], {"t": value})
-        broadcasts = {n: op for n, op in enumerate(found) if op.name == "stablehlo.broadcast_in_dim"}
-        growing = {n for n, op in broadcasts.items() if size(op.operands[0]) < size(op.results[0])}
-    return Case(_compat.lowered_with(lowered, module), [operation.name for operation in found], tags, growing)
+        return case_of(_compat.lowered_with(lowered, module), found, tags)
+
+
+def with_key(lowered: Any, key: str) -> Case:
+    """A program as it is, of whose tags those of one key are looked at."""
+    module = copy_of(lowered)
+    with module.context:
+        found = operations(module)
+        entries = {n: ir.DictAttr(op.attributes[FRONTEND]) for n, op in enumerate(found) if FRONTEND in op.attributes}
+        tags = {n: ir.StringAttr(borne[key]).value for n, borne in entries.items() if key in borne}
+        return case_of(lowered, found, tags, key)
+
+
+def case_of(lowered: Any, found: list[ir.Operation], tags: dict[int, str], key: str = "t") -> Case:
+    broadcasts = {n: op for n, op in enumerate(found) if op.name == "stablehlo.broadcast_in_dim"}
+    growing = {n for n, op in broadcasts.items() if size(op.operands[0]) < size(op.results[0])}
+    return Case(lowered, [operation.name for operation in found], tags, growing, key)
 
 
 def size(value: ir.Value) -> int:
@@ -241,7 +257,9 @@ class Truth:
         main = [name for name, owners in self._of.items() if number in owners]
         if main:
             on = [name for name in main if self._has_value(name, number)]
-            return self._there(number, main, on) if on else TagState.LOST
+            on = [name for name in on if self._has_key(self._last, name)]
+            found = self._there(number, main, on) if on else TagState.LOST
+            return TagState.USED if found == TagState.LOST and self._was_taken(number) else found
         bearing = [name for name, borne in self._last.borne.items() if number in borne]
         own = [n for n in bearing if number in self._last.named[n] and self._last.instructions[n].opcode in MOVERS]
         if own:
@@ -256,6 +274,14 @@ class Truth:
 
     def _has_value(self, name: str, number: int) -> bool:
         return any(self._case.tags[borne] == self._case.tags[number] for borne in self._last.borne[name])
+
+    def _has_key(self, seen: Seen, name: str) -> bool:
+        """Whether the tag is there beside its identity, with the value that it has in the program or that XLA gave it."""
+        return self._case.key in seen.instructions[name].attributes
+
+    def _was_taken(self, number: int) -> bool:
+        """Whether a pass removed the tag and left its identity."""
+        return any(number in borne and not self._has_key(seen, name) for seen in self._seen for name, borne in seen.borne.items())
 
     def _there(self, number: int, main: list[str], on: list[str]) -> TagState:
         own = self._case.names[number].rpartition(".")[2].replace("_", "-").removesuffix("-in-dim").removesuffix("-general")
@@ -361,7 +387,9 @@ class Truth:
                     size = prod(after.instructions[come].dimensions)
                     same_size = [n for n in left if prod(before.instructions[n].dimensions) == size]
                     same_name = [n for n in old if set(before.named[n]) & set(after.named[come])]
-                    gone = next((n for n in same_size if n in used), next(iter([*same_size, *same_name]), None))
+                    unchanged = [n for n in same_size if n in same_name]
+                    folded = [n for n in same_size if n in used]
+                    gone = next(iter([*unchanged, *folded, *same_size, *same_name]), None)
                     if gone is None:
                         continue
                     left = [n for n in left if n != gone]
@@ -408,7 +436,7 @@ def differences(case: Case, truth: Truth) -> list[str]:
     return [
         f"{tag.op.id} {tag}, in truth {truth.state(tag.op.id)}: {tag.steps[-1].detail}; {tag.steps[-1].instructions}"
         for tag in found.tags
-        if tag.key == "t" and tag.state != truth.state(tag.op.id)
+        if tag.key == case.key and tag.state != truth.state(tag.op.id)
     ]
 
 

@@ -146,18 +146,18 @@ ENTRY main {{
 
 
 @pytest.mark.parametrize(
-    ("name", "state"),
+    ("by", "state"),
     [
-        ("tanh.1", TagState.USED),
-        ("tanh.2", TagState.LOST),  # Another instruction, which XLA gave no entry.
+        ("legalize-scheduling-annotations", TagState.USED),
+        ("explicit-stream-annotation-async-wrapper", TagState.USED),
+        ("algsimp", TagState.LOST),  # It reads no key.
     ],
 )
-def test_a_key_that_xla_takes_from_an_instruction_that_stays_is_used(name, state):
+def test_a_key_that_a_pass_of_xlas_reads_and_takes_is_used(by, state):
     def module(name, attributes):
         return HloModule(_compat.hlo_from_text(SCHEDULED.format(name=name, attributes=attributes)))
 
-    first, last = module("tanh.1", GROUP), module(name, 'frontend_attributes={k="v"}, ')
-    by = "legalize-scheduling-annotations"
+    first, last = module("tanh.1", GROUP), module("tanh.2", 'frontend_attributes={k="v"}, ')
     found = {tag.key: tag for tag in dumps.of_modules(first, last, [(by, last)]).tags}
     assert found["k"].state == TagState.KEPT
     assert found["_scheduling_group_id"].state == state

@@ -29,7 +29,7 @@ from compilers import FURTHER, KINDS, Compiler, is_here  # noqa: E402  (XLA read
 def _made(name: str) -> Compiler:
     if not is_here(PLATFORM):
         requires.unmet(f"there is no compiler for {PLATFORM}: make test-compilers")
-    return (KINDS[PLATFORM] | FURTHER[PLATFORM])[name]()
+    return (KINDS[PLATFORM] | FURTHER.get(PLATFORM, {}))[name]()
 
 
 @pytest.fixture(scope="module", params=KINDS.get(PLATFORM, {}))

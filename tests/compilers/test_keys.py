@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue names as readers of a key the compilers that were seen to read it, and no other."""
+"""The keys that compilers read: the catalogue names their readers and no other, and an audit says what became of their tags."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import jax
 import key_probes
 import pytest
 
+import audit_truth
+import hlotag
 from hlotag.tagging import keys
+from test_effects import ROWS
 
 # By version of jax, what the catalogue names and its compilers do not read.
 _NOT_READ = {
@@ -33,3 +36,15 @@ def test_a_key_is_read_by_the_compilers_that_the_catalogue_names(key):
 
 def test_a_key_that_nobody_reads_is_not_seen_to_be_read():
     assert not key_probes.is_read("mine", key_probes.PROBES["_xla_disable_loop_instr_hoisting"])
+
+
+@pytest.mark.parametrize("name", ["group", "offload", "must fuse", "fusion limit", "loop that runs once"])
+def test_the_states_of_their_tags_are_the_true_ones(name, compiler):
+    _, program, arguments, expected = ROWS[name]
+    jax.clear_caches()  # What JAX traced before, for another test, has the devices of that.
+    with hlotag.stage(hlo=False):
+        lowered = compiler.lower(program, *arguments)
+    for key in sorted({entry.partition("=")[0] for found in expected.values() for entry in found}):
+        case = audit_truth.with_key(lowered, key)
+        assert case.tags or key_probes.PLATFORM == "cpu"  # JAX moves nothing there.
+        assert audit_truth.differences(case, audit_truth.Truth(case)) == []

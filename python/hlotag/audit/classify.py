@@ -233,10 +233,20 @@ class _View:
         self.stage, self.module, self.restored = capture.stage, capture.module, capture.restored
         self.matching = matching
         self._tags, self._equals = tags, equals
-        self.attributes = {i: found for i in capture.module.instructions() if (found := i.attributes)}
+        self.attributes = {i: self._as_written(i, capture) for i in capture.module.instructions() if i.attributes}
         self._strays = self._find_strays(capture)
         self._taken = self._find_taken(capture.named)
         self._by_name = {n for n, main in matching.main.items() if any(n in capture.named[i] for i in main)}
+
+    def _as_written(self, instruction: Any, capture: Capture) -> Mapping[str, str]:
+        """The attributes; XLA gives some keys of calls new values, and hands them on when it inlines: these are the program's."""
+        attributes, calls = instruction.attributes, capture.callers.get(instruction, ())
+        given = {entry for call in calls for entry in self._tags.get(call, ()) if not keys.is_free(entry[0])}
+        if not given:
+            return attributes
+        own = {entry for number in capture.joined.get(instruction, ()) for entry in self._tags.get(number, ())}
+        new = {key: value for key, value in given if key in attributes and (key, attributes[key]) not in own}
+        return {**attributes, **new}
 
     def bears(self, instruction: Any, key: str, value: str) -> bool:
         """Whether the tag is there; XLA joins the values of what it combines by commas."""

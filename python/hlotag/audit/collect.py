@@ -209,7 +209,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
     """Has XLA write its module to a folder, before and after the passes that are looked into, or each pass that changes it."""
-    passes = ".*" if every_pass else f"^({cse.PASS}|{consumed.PASS})$"
+    passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, *consumed.PASSES))})$"
     return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
 
 

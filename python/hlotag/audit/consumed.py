@@ -9,12 +9,12 @@ from typing import Any
 
 from hlotag.tagging import keys
 
-# Takes `_scheduling_group_id` from what XLA then schedules as a group without it, or not as one.
-PASS = "legalize-scheduling-annotations"
+# Passes that schedule groups, and calls on streams of their own: what they make of an operation is left without the key.
+PASSES = ("legalize-scheduling-annotations", "explicit-stream-annotation-async-wrapper")
 
 
 def consumed(passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> dict[tuple[int, str], str]:
-    """Finds the keys that XLA removed after reading them: their instructions stayed without them.
+    """Finds the keys that XLA removed after reading them: their operations stayed, without them.
 
     Args:
         passes: In order: a pass, and the operations that the instructions of the module it left are named after.
@@ -24,14 +24,14 @@ def consumed(passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> dict[
     """
     found: dict[tuple[int, str], str] = {}
     for (_, before), (name, after) in pairwise(passes):
-        left: dict[tuple[str, str], Mapping[str, str]] | None = None
-        for instruction, numbers in before.items():
-            borne = [key for key in instruction.attributes if keys.is_taken(key)] if numbers else []
-            if not borne:
-                continue
-            if left is None:
-                left = {(i.name, i.opcode): i.attributes for i in after}
-            entries = left.get((instruction.name, instruction.opcode))
-            gone = [key for key in borne if entries is not None and key not in entries]
-            found.update({(number, key): name for key in gone for number in numbers})
+        if name not in PASSES:
+            continue
+        borne = {(n, i.opcode, key) for i, numbers in before.items() if numbers for key in i.attributes for n in numbers}
+        left: dict[tuple[int, str], list[Mapping[str, str]]] = {}
+        for instruction, numbers in after.items():
+            for number in numbers:
+                left.setdefault((number, instruction.opcode), []).append(instruction.attributes)
+        for number, opcode, key in borne:
+            if keys.is_taken(key) and any(key not in entries for entries in left.get((number, opcode), ())):
+                found[number, key] = name
     return found

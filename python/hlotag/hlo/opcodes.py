@@ -86,8 +86,9 @@ MOVES = frozenset(
 )
 # XLA's own instructions, if they have no name.
 _XLAS_OWN = frozenset({"bitcast", "copy", "get-tuple-element", "parameter", "partition-id", "replica-id", "tuple"})
-# Opaque: may become any instruction.
+# Opaque: may become any instruction but a loop or a branch, which XLA also makes for reasons of its own.
 _OPAQUE = {"custom_call", "composite", "custom-call"}
+_CONTROL = {"conditional", "while"}
 # The opcodes, beside its own, that a heavy operation may be rewritten to.
 _REWRITTEN = {
     # If XLA's partitioner splits the reduced dimension, collectives add the parts.
@@ -156,7 +157,7 @@ def may_be(name: str, opcode: str) -> bool:
     if opcode in ("bitcast", "copy"):
         return own in RELABELLING
     if kind == Kind.GLUE or not own:
-        return kind != Kind.GLUE
+        return kind != Kind.GLUE and opcode not in _CONTROL
     if kind == Kind.HEAVY:
         group = _HEAVY.get(own, "")
         return _HEAVY[_base(opcode)] in _REWRITTEN.get(group, {group})
