@@ -13,8 +13,23 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python" / "hlotag"
-ROOMS = ["", "xla", "cli", "audit", "lowering", "passes", "hlo", "tagging", "host", "_compat", "_util", "errors", "_core"]
-"""From the top floor down. The first is the package itself, whose `__init__` exports from all rooms."""
+ROOMS = [
+    "__main__",
+    "",
+    "xla",
+    "cli",
+    "audit",
+    "lowering",
+    "passes",
+    "hlo",
+    "tagging",
+    "host",
+    "_compat",
+    "_util",
+    "errors",
+    "_core",
+]
+"""From the top floor down. The second is the package itself, whose `__init__` exports from all rooms."""
 
 
 def modules() -> dict[str, ast.Module]:

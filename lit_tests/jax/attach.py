@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 import hlotag
-from hlotag.passes.rules import as_option
+from hlotag.passes.rules import with_rules
 
 
 def layer(x, w):
@@ -20,15 +20,13 @@ def loss(w, x):
     return x.sum()
 
 
-rules = as_option(
-    [
-        hlotag.Rule({"fwd": "1"}, op="dot_general", scope="decoder/*attention", phase="forward"),
-        hlotag.Rule({"bwd": "1"}, op="dot_general", scope="attention", phase="backward"),
-    ]
-)
+rules = [
+    hlotag.Rule({"fwd": "1"}, op="dot_general", scope="decoder/*attention", phase="forward"),
+    hlotag.Rule({"bwd": "1"}, op="dot_general", scope="attention", phase="backward"),
+]
 lowered = jax.jit(jax.grad(loss)).lower(jnp.ones((3, 4, 4)), jnp.ones((2, 4)))
 module = lowered.compiler_ir()
-hlotag.run_passes(module, f"hlotag-attach{{rules='{rules}'}},hlotag-verify")
+hlotag.run_passes(module, with_rules("hlotag-attach,hlotag-verify", rules))
 print(module)
 
 # CHECK-LABEL: module @jit_loss

@@ -51,8 +51,8 @@ def _command(path: Path, pipeline: str) -> str:
     program = ["hlotag-opt"]
     if modules:
         # Where a script finds its modules, and itself.
-        path = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
-        code = f"import sys; {path}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
+        there = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
+        code = f"import sys; {there}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
         program = [sys.executable, "-c", code]
     return shlex.join([*program, *arguments])
 

@@ -84,8 +84,7 @@ def _scattered(
     if farthest in through:
         return Verdict(False, evidence, f"a dependence through {through[farthest].name}")
     if taken := [i for i in outside if _was_taken(i, members, runs_of)]:
-        why = f"XLA took the key off {names(taken)} before it scheduled: on GPU, synchronous operations do not keep it"
-        return Verdict(False, evidence, why)
+        return Verdict(False, evidence, f"XLA took the key off {names(taken)} before it scheduled")
     if not any(_is_half(i, ending) for found in runs_of for i in found for ending in (_BEGINS, _ENDS)):
         return Verdict(False, evidence, "XLA dissolves groups without an asynchronous operation")
     return Verdict(False, evidence, "the scheduler put other instructions between them")
