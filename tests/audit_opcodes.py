@@ -45,7 +45,7 @@ COMPUTED_BY = {
 
 
 def computes(name: str, opcode: str) -> bool:
-    base = name.rpartition(".")[2].replace("_", "-")
+    base, opcode = name.rpartition(".")[2].replace("_", "-"), opcode.removesuffix("-start")
     return (name.startswith("chlo.") and opcode not in GLUE) or opcode == base or opcode in COMPUTED_BY.get(name, ())
 
 

@@ -186,7 +186,8 @@ def carried(x, w, b):
 def angles(x, w, b):
     """Divisions of a broadcast by another, which have one name."""
     scale = 1e4 ** (2 * jnp.arange(4) / 8)
-    return jnp.sin(x[:, :1, None, None] / scale), jnp.cos(w[:, :1, None, None] / scale)
+    left, right = x[:, :1, None, None] / scale, w[:, :1, None, None] / scale
+    return jnp.sin(left), jnp.cos(right)
 
 
 bounded = jax.jit(lambda i: jnp.maximum(i * 2, 1) + i)

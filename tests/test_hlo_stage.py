@@ -328,7 +328,7 @@ def test_a_program_is_known_by_its_name(size):
     ("hlo", "left"), [(True, {"_own", "xla_own", "inlineable"}), (["a*"], {"_own", "xla_own", "inlineable", 'b,"c\\'})]
 )
 def test_xla_gets_no_tags_that_it_does_not_read_where_they_would_change_its_decisions(hlo, left, monkeypatch):
-    monkeypatch.setattr(hlo_stage, "_COMBINE_EQUAL", {"cpu"})
+    monkeypatch.setattr(hlo_stage, "_COMPARE_TAGS", {"cpu"})
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("i",))
     tags = {"a": "1", 'b,"c\\': "2", "_own": "3", "xla_own": "4", "inlineable": "true"}
 

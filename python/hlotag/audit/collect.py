@@ -259,7 +259,8 @@ def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) 
     named = {i: found for i, found in capture.named.items() if i not in gone}
     # Data flow is no evidence of nameless moves that have the stage's entries only.
     joined = {
-        i: capture.joined[i] if before[i.name][1] or kind_of(i.opcode) == Kind.HEAVY else found for i, found in named.items()
+        i: tuple(n for n in capture.joined[i] if before[i.name][1] or n in found or kind_of(i.opcode) == Kind.HEAVY)
+        for i, found in named.items()
     }
     return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored, compiled=last)
 
