@@ -237,6 +237,9 @@ def unused(module: ir.Module) -> set[int]:
         gone |= more
 
 
+MOVES = "convert-memory-placement-to-internal-annotations"  # Writes a nameless operation for one with the key.
+
+
 class Truth:
     """What became of the tags of a case.
 
@@ -270,7 +273,8 @@ class Truth:
             )
             if self._last.instructions[name].opcode not in GLUE and self._of.get(name) and foreign:
                 return TagState.MOVED
-        return self.reason(number)
+        found = self.reason(number)
+        return TagState.USED if found == TagState.FOLDED and self._was_taken(number) else found
 
     def _has_value(self, name: str, number: int) -> bool:
         return any(self._case.tags[borne] == self._case.tags[number] for borne in self._last.borne[name])
@@ -280,8 +284,15 @@ class Truth:
         return self._case.key in seen.instructions[name].attributes
 
     def _was_taken(self, number: int) -> bool:
-        """Whether a pass removed the tag and left its identity."""
-        return any(number in borne and not self._has_key(seen, name) for seen in self._seen for name, borne in seen.borne.items())
+        """Whether a pass removed the tag and left its identity, or took both off the operation that asks for a memory."""
+
+        def bears(seen: Seen) -> bool:
+            return any(number in borne for borne in seen.borne.values())
+
+        moves = any(after.by == MOVES and bears(before) > bears(after) for before, after in itertools.pairwise(self._seen))
+        return moves or any(
+            number in borne and not self._has_key(seen, name) for seen in self._seen for name, borne in seen.borne.items()
+        )
 
     def _there(self, number: int, main: list[str], on: list[str]) -> TagState:
         own = self._case.names[number].rpartition(".")[2].replace("_", "-").removesuffix("-in-dim").removesuffix("-general")

@@ -147,7 +147,7 @@ def _follow(
             if way[-1].state in _GONE and not view.is_back(number, key, value):
                 continue
             step = view.step(number, key, value, live, eliminated)
-            if step.state == TagState.LOST and keys.is_taken(key) and (by := taken().get((number, key))):
+            if step.state in (TagState.LOST, TagState.FOLDED) and keys.is_taken(key) and (by := taken().get((number, key))):
                 step = Step(view.stage, TagState.USED, by)
             way.append(step)
 

@@ -9,12 +9,17 @@ from typing import Any
 
 from hlotag.tagging import keys
 
-# Passes that schedule groups, and calls on streams of their own: what they make of an operation is left without the key.
-PASSES = ("legalize-scheduling-annotations", "explicit-stream-annotation-async-wrapper")
+# Passes that schedule groups, run calls on streams of their own, and move values between memories: what they make of an operation
+# is left without the key.
+PASSES = (
+    "legalize-scheduling-annotations",
+    "explicit-stream-annotation-async-wrapper",
+    "convert-memory-placement-to-internal-annotations",
+)
 
 
 def consumed(passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> dict[tuple[int, str], str]:
-    """Finds the keys that XLA removed after reading them: their operations stayed, without them.
+    """Finds the keys that XLA removed after reading them: their operations stayed without them, or became others without a name.
 
     Args:
         passes: In order: a pass, and the operations that the instructions of the module it left are named after.
@@ -32,6 +37,6 @@ def consumed(passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> dict[
             for number in numbers:
                 left.setdefault((number, instruction.opcode), []).append(instruction.attributes)
         for number, opcode, key in borne:
-            if keys.is_taken(key) and any(key not in entries for entries in left.get((number, opcode), ())):
+            if keys.is_taken(key) and any(key not in entries for entries in left.get((number, opcode), [{}])):
                 found[number, key] = name
     return found

@@ -122,6 +122,7 @@ CATALOGUE: tuple[Key, ...] = (
         "drop",
         "The memory space of a value, on the custom call annotate_device_placement.",
         otherwise="compilation would fail: invalid external annotation",
+        taken_by=("gpu", "tpu"),
         seen=("gpu", "tpu"),
     ),
     Key(
