@@ -42,7 +42,7 @@ def test_deep_modules_through_the_bindings(name, size, monkeypatch):
 def audit_in_child(tmp_path, text: str) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "deep.mlir"
     path.write_text(text)
-    command = [sys.executable, "-m", "hlotag.cli", "audit", str(path)]
+    command = [sys.executable, "-m", "hlotag", "audit", str(path)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -125,7 +125,7 @@ def test_paths_that_cannot_be_read(name, tmp_path, capfd):
 def test_a_fifo_is_read(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    command = [sys.executable, "-m", "hlotag.cli", "opt", str(fifo), "--hlotag-verify"]
+    command = [sys.executable, "-m", "hlotag", "opt", str(fifo), "--hlotag-verify"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         fifo.write_text(MODULE)
         out, _ = process.communicate(timeout=120)
@@ -135,7 +135,7 @@ def test_a_fifo_is_read(tmp_path):
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
     path = tmp_path / "input.mlir"
     path.write_text(hostile.CASES["operations"].build(20_000))
-    command = f"{sys.executable} -m hlotag.cli opt {path} | head -c 10"
+    command = f"{sys.executable} -m hlotag opt {path} | head -c 10"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
     assert len(done.stdout) == 10 and "Traceback" not in done.stderr
 
