@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 EM_AARCH64 = 183  # From <elf.h>.
 CPU_TYPE_ARM64 = 0x0100000C  # From Apple's <mach-o/loader.h>.
 PLATFORMS = {
-    "aarch64": ("manylinux_2_27_aarch64", "libjax_common.so", 18, struct.pack("<H", EM_AARCH64), "layout-[0-9a-f]{16}"),
+    "aarch64": ("manylinux_2_27_aarch64", "libjax_common.so", 18, struct.pack("<H", EM_AARCH64), r"layout-\d+"),
     "macos": ("macosx_11_0_arm64", "libjax_common.dylib", 4, struct.pack("<I", CPU_TYPE_ARM64), "[0-9a-f]{32}"),
 }
 RELEASES = ["0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"]
