@@ -52,8 +52,10 @@ Ids moved(Facts &facts, size_t i) {
       operations.ofSize(operations.select(facts[i].wanted, facts.opcode(i)), facts.size(i));
   Ids helpers = operations.helpers(named[0], facts.opcode(i));
   Entries entries = facts.module.attributes(i);
-  std::stable_partition(helpers.begin(), helpers.end(),
-                        [&](int64_t number) { return bears(facts, entries, number); });
+  auto borne = std::find_if(helpers.begin(), helpers.end(),
+                            [&](int64_t number) { return bears(facts, entries, number); });
+  if (borne != helpers.end())
+    std::iter_swap(helpers.begin(), borne);
   helpers.resize(std::min<size_t>(helpers.size(), 1));
   // Its attributes tell which of them it is, if it has any.
   if (!entries.empty()) {
