@@ -127,8 +127,8 @@ class _Restoration:
         return after
 
 
-# The platforms whose compilers combine collectives only if their attributes are equal. Copying attributes from operation to
-# operation costs them more time than the numbers do, too.
+# The platforms whose compilers combine collectives only if their attributes are equal. Programs for one device go the same way:
+# one rule for all of a platform's programs.
 _COMPARE_TAGS = frozenset({"tpu"})
 
 

@@ -262,7 +262,7 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> None:
         PassError: A pass failed.
         ArgumentError: MLIR rejects a part of the pipeline.
     """
-    connection.ensure()  # `without_passes` and unpickled stages have not.
+    connection.ensure()  # A stage of `without_passes` and an audit of a file have not.
     run = PythonRun(module)
     result = _run(run, pipeline, options)
     if not result.ok:
