@@ -2,7 +2,7 @@
 """Runs the code of a Markdown page from top to bottom, in the current directory: `python run_page.py PAGE.md`.
 
     ```python          one program for the whole page
-    ```console         lines after `$ ` are run by a shell; the others are what they print
+    ```console         lines after `$ ` are run by a shell, with this Python's commands; the others are what they print
     ```output          what the python block before has printed
     ```any title="F"   written to F, and not run
 
@@ -81,4 +81,5 @@ def run_page(page: Path) -> int:
 
 if __name__ == "__main__":
     sys.path.insert(0, "")  # A block may import what another wrote.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     print(run_page(Path(sys.argv[1]).resolve()), "blocks")

@@ -23,7 +23,6 @@ MOST_COLUMNS, MOST_LINES = 120, 6
 def run(page: Path, directory: Path) -> subprocess.CompletedProcess[str]:
     # A reader has one device of the CPU, unless the page says otherwise.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_"))} | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "JAX_PLATFORMS": "cpu",
         "COLUMNS": "80",
     }
