@@ -202,11 +202,15 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
     like a transformation.
     """
 
-    def wrap(original: Callable, self: Any, names: list[str]) -> None:
-        text = text_of(self.name)
-        original(self if text is self.name else self._replace(name=text), names)
+    def wrap(original: Callable, switch: Any) -> Callable:
+        @functools.wraps(original)
+        def wrapped(self: Any, stack: list[str]) -> None:
+            text = text_of(self.name) if switch.is_on else self.name
+            original(self if text is self.name else self._replace(name=text), stack)
 
-    return Patch(Scope, "wrap", "self, stack", wrap)
+        return wrapped
+
+    return _SwitchingPatch(Scope, "wrap", "self, stack", wrap)
 
 
 def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:

@@ -137,26 +137,26 @@ class Marker:
         self.has_value_tags = True
 
     def _mark_of(self, primitive: Any, context: Any, stack: tuple[Any, ...]) -> tuple[str, Any] | None:
-        is_tagged = bool(_compat.metadata_of(context))
-        if not self._identify and not is_tagged:
-            return None
-        if self._blank:
-            return "", _compat.with_metadata(context, {})
         _, start, plain = self._contexts.get(id(context)) or self._add_context(context)
         chain = self._chains.of(stack, primitive) if self._identify else ""
-        if not chain and not is_tagged:
-            return None
-        return (f"{start}:{chain}\x01" if chain else start + "\x01"), plain
+        if chain:
+            return f"{start}:{chain}\x01", plain
+        return None if plain is context else (start and start + "\x01", plain)
 
     def _add_context(self, context: Any) -> tuple[Any, str, Any]:
         metadata = _compat.metadata_of(context)
+        plain = _compat.with_metadata(context, {}) if metadata else context
+        start = "" if self._blank or not (metadata or self._identify) else f"\x01hlotag#{self._row(metadata)}"
+        return self._contexts.setdefault(id(context), (context, start, plain))
+
+    def _row(self, metadata: Any) -> int:
+        """The number of the table's row for `metadata`."""
         row = entries_of(metadata)
         key = tuple(tuple(sorted(entries.items())) for entries in row)
         index = self._index.setdefault(key, len(self.table))
         if index == len(self.table):
             self.table.append(row)
-        plain = _compat.with_metadata(context, {}) if metadata else context
-        return self._contexts.setdefault(id(context), (context, f"\x01hlotag#{index}", plain))
+        return index
 
 
 class _Lowering(threading.local):
