@@ -170,7 +170,9 @@ def test_the_command_says_what_got_worse_and_fails(program, tmp_path, capsys):
     said = capsys.readouterr().err
     assert f"worse than {file}: 1 problem\n" in said and f"{len(document['tags'])} x absent  k=old" in said
     (result,) = json.loads(output.read_text())["runs"][0]["results"]
-    assert result["ruleId"] == "absent" and "locations" not in result
+    place = result["locations"][0]["physicalLocation"]  # GitHub refuses a file with a result without a place.
+    assert result["ruleId"] == "absent" and place["artifactLocation"]["uri"].endswith(Path(program).name)
+    assert place["region"]["startLine"] == 1
 
 
 AUDIT = f'{{"schema": "{as_json.SCHEMA}", "problems": []'
@@ -199,7 +201,7 @@ def test_a_baseline_that_is_none(program, tmp_path, capsys, text, said):
 
 def test_sarif_has_what_code_hosts_need():
     audit = audit_of(LOST, LOST, reports=[Diagnostic("warning", "a gap", file="/x/sub dir/a.py", line=0)])
-    document = json.loads(sarif.dumps(audit.report.problems, Path("/x/sub dir")))
+    document = json.loads(sarif.dumps(audit.report.problems, Path("/x/sub dir"), Path("a.py")))
     (run,) = document["runs"]
     assert document["version"] == "2.1.0" and run["tool"]["driver"]["name"] == "hlotag"
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["lost", "warning"]
@@ -209,5 +211,5 @@ def test_sarif_has_what_code_hosts_need():
     places = [result["locations"][0]["physicalLocation"] for result in (lost, gap)]
     assert [place["artifactLocation"]["uri"] for place in places] == ["file:///x/model.py", "a.py"]
     assert [place["region"]["startLine"] for place in places] == [7, 1]
-    elsewhere = json.loads(sarif.dumps(audit.report.problems, Path("/x")))["runs"][0]["results"][1]
+    elsewhere = json.loads(sarif.dumps(audit.report.problems, Path("/x"), Path("a.py")))["runs"][0]["results"][1]
     assert elsewhere["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "sub%20dir/a.py"

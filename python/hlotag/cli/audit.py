@@ -89,6 +89,7 @@ def _run(args: argparse.Namespace) -> int:
 
     from hlotag.audit import baseline
     from hlotag.audit.render import model_explorer, sarif, table
+    from hlotag.cli import programs
     from hlotag.cli.condition import Condition
 
     conditions = [Condition.parse(text) for text in args.fail_if]
@@ -103,13 +104,13 @@ def _run(args: argparse.Namespace) -> int:
         audit = _audit(args)
         audit = dataclasses.replace(audit, source_root=args.sources or audit.source_root)
     worse = None if before is None else baseline.worse(audit, before)
+    problems = audit.report.problems if worse is None else worse
+    audited = Path(args.dump_dir or programs.file_of(args.file))
     outputs: dict[str, Callable[[str], None]] = {
         "html": audit.to_html,
         "png": audit.to_png,
         "json": lambda path: terminal.write_output(path, audit.to_json(indent=1) + "\n"),
-        "sarif": lambda path: terminal.write_output(
-            path, sarif.dumps(audit.report.problems if worse is None else worse, Path.cwd()) + "\n"
-        ),
+        "sarif": lambda path: terminal.write_output(path, sarif.dumps(problems, Path.cwd(), audited) + "\n"),
     }
     for name, write in outputs.items():
         if (path := getattr(args, name)) is not None:

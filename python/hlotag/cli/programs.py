@@ -29,6 +29,18 @@ def is_named(text: str) -> bool:
     return text.endswith(".py") or ".py:" in text
 
 
+def file_of(text: str) -> str:
+    """The file that a text names.
+
+    Args:
+        text: `train.py:step`, or a module's path.
+
+    Returns:
+        `train.py`, or the path.
+    """
+    return text.rpartition(":")[0] or text if is_named(text) else text
+
+
 def load(text: str) -> tuple[Any, Sequence[Any]]:
     """Runs the user's file and calls the function in it; the file's folder is on Python's path from then on, as for a script.
 

@@ -16,29 +16,29 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _WARNINGS = ("unmatched rule", "unread key", "warning")
 
 
-def dumps(problems: Sequence[Problem], folder: Path) -> str:
+def dumps(problems: Sequence[Problem], folder: Path, audited: Path) -> str:
     """The problems as a SARIF text.
 
     Args:
         problems: What to write.
         folder: The root of the repository; files below are named from there.
+        audited: The file that is audited; the place of problems without a line. GitHub refuses results without a place.
 
     Returns:
         The text.
     """
     kinds = dict.fromkeys(problem.kind for problem in problems)
     driver = {"name": "hlotag", "version": VERSION, "rules": [{"id": kind, "shortDescription": {"text": kind}} for kind in kinds]}
-    run = {"tool": {"driver": driver}, "results": [_result(problem, folder) for problem in problems]}
+    run = {"tool": {"driver": driver}, "results": [_result(problem, folder, audited) for problem in problems]}
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
 
 
-def _result(problem: Problem, folder: Path) -> dict[str, Any]:
+def _result(problem: Problem, folder: Path, audited: Path) -> dict[str, Any]:
     level = "warning" if problem.kind in _WARNINGS else "error"
-    result = {"ruleId": problem.kind, "level": level, "message": {"text": f"{problem}"}}
-    if problem.file:
-        place = {"artifactLocation": {"uri": _uri(Path(problem.file), folder)}, "region": {"startLine": max(1, problem.line)}}
-        result["locations"] = [{"physicalLocation": place}]
-    return result
+    file, line = (Path(problem.file), problem.line) if problem.file else (audited, 1)
+    place = {"artifactLocation": {"uri": _uri(file, folder)}, "region": {"startLine": max(1, line)}}
+    message = {"text": f"{problem}"}
+    return {"ruleId": problem.kind, "level": level, "message": message, "locations": [{"physicalLocation": place}]}
 
 
 def _uri(file: Path, folder: Path) -> str:
