@@ -114,3 +114,8 @@ def test_an_interrupt_waits_for_xla_and_leaves_nothing(kind, monkeypatch, tmp_pa
         hlotag.audit(jnp.sin, jnp.ones(3)) if kind == "function" else collect.audit_module(text.encode(), "m.mlir")
     assert len(ended) == len(ended[0]) == 1 and not os.listdir(tmp_path)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_program_lowered_for_another_platform_is_judged_as_what_compiled_it():
+    for_tpu = jax.jit(mlp).trace(X, W, B).lower(lowering_platforms=("tpu",))
+    assert hlotag.audit(for_tpu).platform == "cpu"

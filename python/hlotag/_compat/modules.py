@@ -54,7 +54,13 @@ def without_disk_cache() -> Iterator[None]:
 
 
 def platform_of(lowered: Any) -> str:
-    """The platform of a `Lowered`; empty if unknown."""
+    """The platform that a `Lowered` is compiled for; empty if unknown.
+
+    JAX compiles what was lowered for another platform (`lowering_platforms`) for its default backend.
+    """
+    backend = getattr(lowered._lowering, "compile_args", {}).get("backend")
+    if getattr(backend, "platform", None) == "cpu":
+        return "cpu"
     platforms = getattr(lowered._lowering, "_platforms", None) or ()
     return str(platforms[0]) if len(platforms) == 1 else ", ".join(map(str, platforms))
 
