@@ -119,6 +119,7 @@ def test_wrapped_functions_keep_their_names():
     [
         (lambda: hlotag.xla_metadata_call(jnp.sin, k=[1]), "'k'.*list"),
         (lambda: hlotag.xla_metadata_call2(3, {"k": "v"}), "callable.*3"),
+        (lambda: hlotag.must_fuse_call(jnp.sin), "expected an identifier.*write @hlotag.must_fuse_call"),
         (lambda: hlotag.xla_metadata_call2(jnp.sin, "k"), "mapping"),
         (lambda: hlotag.xla_metadata_call2(jnp.sin, {"k": "v"}, ad_metadata="other"), "'same', 'drop' or a mapping"),
     ],

@@ -34,6 +34,7 @@ DEVICES = {
     "twice": (lambda c: c.devices()[:1] * 2, {"num_replicas": 2}, "a device is given twice"),
     "of another client": (lambda c: jax.devices()[:1], {}, "is of another client; this client has"),
     "no list": (lambda c: 3, {}, "devices must be a list, got 3 of type int"),
+    "options": (lambda c: xla.CompileOptions(), {}, "expected devices before the options; write options=..."),
     "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is no device; this client has"),
     "no replicas": (lambda c: None, {"num_replicas": 0}, "1 or more replicas and partitions, not num_replicas=0"),
     "fewer than none": (lambda c: None, {"num_partitions": -1}, "not num_replicas=1, partitions=-1"),

@@ -39,22 +39,25 @@ def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
     """Makes XLA fuse all operations of a function: stages it out as a call with `MUST_FUSE=identifier`.
 
     Args:
-      identifier: the fusion. Calls with the same identifier are to be one fusion.
+      identifier: the fusion. Calls with the same identifier are to be one fusion. The backward pass gets it too; use
+        `xla_metadata_call2` to give the backward pass another one, or none.
 
     Returns:
       A decorator.
 
     Raises:
-      TagError: `identifier` has no text form.
+      TagError: `identifier` has no text form, or is the function: write `@hlotag.must_fuse_call("1")`.
 
     Examples:
-      >>> @hlotag.must_fuse_call("softmax")
-      ... def softmax(x):
-      ...     return jax.nn.softmax(x)
+      >>> @hlotag.must_fuse_call("activation")
+      ... def activation(x):
+      ...     return jnp.tanh(x) * x
       >>> with hlotag.stage():
-      ...     'MUST_FUSE = "softmax"' in jax.jit(softmax).lower(jnp.ones(4)).as_text()
+      ...     'MUST_FUSE = "activation"' in jax.jit(activation).lower(jnp.ones(4)).as_text()
       True
     """
+    if callable(identifier):
+        raise TagError(f'expected an identifier, got {shown(identifier)}; write @hlotag.must_fuse_call("1") above the function')
     return xla_metadata_call(MUST_FUSE=identifier)
 
 

@@ -384,6 +384,8 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
 
 
 def _listed(devices: Any) -> list[Any]:
+    if isinstance(devices, CompileOptions):
+        raise ArgumentError("expected devices before the options; write options=...")
     return [devices] if isinstance(devices, jax.Device) else elements_of("devices", devices)
 
 
