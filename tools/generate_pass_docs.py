@@ -19,7 +19,7 @@ INTRODUCTION = """<!-- Made by tools/generate_pass_docs.py from the passes' own 
 # Passes
 
 The passes that come with hlotag, as `hlotag.list_passes()` and `hlotag passes` list them. A pipeline may mix them with
-any pass that jaxlib registers (`canonicalize`, `cse`, ...). `hlotag.enable()` runs this one:
+any pass that jaxlib registers (`canonicalize`, `cse`, ...). `hlotag.enable()` runs this pipeline:
 
 ```text
 {pipeline}

@@ -25,10 +25,11 @@ that tags. On a terminal, `hlotag keys` prints the same as a table.
 Any other key is free: all values are legal, and derived operations get it too. `hlotag.register_key` adds your own. A
 key that looks like one below (`group`, `_scheduling_group`) warns once at the line that tags.
 
-- **Read by**: the compilers that make something else of a program with the key. *Not seen* marks those that XLA's
-  source or JAX says read it, and that did not. [What each compiler reads](effects.md#what-each-compiler-reads) has the
-  evidence.
+- **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
+  the compiler reads the key, and the compiled program was the same. [What each compiler
+  reads](effects.md#what-each-compiler-reads) has the evidence.
 - **Derived**: what operations that autodiff derives get when `grad=` is not given: the `same` entry, or none (`drop`).
+- **How to**: [scheduling groups](scheduling_groups.md), [offload](offload.md), [must-fuse](must_fuse.md).
 
 ## Keys that XLA reads
 

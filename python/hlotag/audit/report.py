@@ -243,7 +243,7 @@ def _disobeyed(audit: Findings) -> Iterator[Problem]:
             count=len(numbers),
             why=f"{example}{': '.join(filter(None, (effects[0].evidence, effects[0].reason)))}.",
             effect=f"The compiler did not do what the key asks for: {_asks(keys.lookup(name)) or name}",
-            advice="docs/effects.md says what each compiler obeys.",
+            advice='The page "Did it take effect?" of the documentation says what each compiler obeys.',
             tags=tuple(numbers),
         )
 
