@@ -60,8 +60,8 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
     Args:
       value: a pytree. The operations that made its arrays are tagged; other leaves are ignored.
       attrs: keys and values of the tag.
-      grad: the tag of derived operations: "same", "drop" for none, or a mapping of its own. The default depends on the key:
-        "same" for most, "drop" for some that XLA knows (`hlotag keys`).
+      grad: the tag of derived operations: "same", "drop" for none, or a mapping of its own. The default, `BY_KEY`, is each
+        key's own: "same" for most, "drop" for some that XLA reads (`hlotag keys`).
 
     Returns:
       `value`, unchanged.
