@@ -104,7 +104,7 @@ WRONG = [
     ("hlotag audit module.mlir --dump-dir folder", 2, "give either"),
     ("hlotag audit module.mlir --module main", 2, "--module chooses from a folder"),
     ("hlotag audit --dump-dir folder --xla-passes", 2, "the dumps of --dump-dir are only read"),
-    ("hlotag audit --dump-dir folder", 2, "no module before and after"),
+    ("hlotag audit --dump-dir folder", 2, "no module from before and after"),
     ("hlotag audit absent", 2, "hlotag audit: error: absent: No such file"),
     ("hlotag audit folder", 2, "hlotag audit: error: folder: Is a directory"),
     ("hlotag audit module.mlir --fail-if gone", 2, "no such state: 'gone'"),

@@ -102,7 +102,7 @@ def test_a_group_whose_key_the_compiler_took_off():
     )
     assert effect.obeyed is False
     assert effect.evidence == "2 of 3 in one run (s, d); a is 2 instructions away"
-    assert effect.reason.startswith("XLA took the key off a ")
+    assert effect.reason.startswith("XLA removed the key from a ")
 
 
 def test_a_group_of_both_passes():

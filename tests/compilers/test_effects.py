@@ -138,7 +138,7 @@ ROWS: dict[str, tuple[int, Program, tuple[Any, ...], dict[str, dict[str, tuple[b
         group,
         (LARGE,) * 4,
         {
-            "gpu": {"_scheduling_group_id=7": (False, "XLA took the key off")},
+            "gpu": {"_scheduling_group_id=7": (False, "XLA removed the key from")},
             "tpu": {"_scheduling_group_id=7": (True, "beside async-collective-start")},
         },
     ),

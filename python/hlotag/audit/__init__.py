@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where every tag of a program went. The package is what `hlotag.audit` names, and can be called: `hlotag.audit(f, x)`."""
+"""Where did every tag of a program go? The package itself is callable: `hlotag.audit(f, x)`."""
 
 import sys
 import types
@@ -15,14 +15,14 @@ __all__ = ["Audit", "Effect", "Op", "Stage", "Step", "Stray", "Tag", "TagState",
 
 
 class _CallablePackage(types.ModuleType):
-    """A package and a function cannot both be the attribute `audit` of `hlotag`; whichever was imported last would win."""
+    """Makes the package callable: `hlotag.audit` can be either the package or the function, whichever is imported last."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Audit:
         return self.audit(*args, **kwargs)
 
     @property
     def audit(self) -> Any:
-        from hlotag.audit.collect import audit  # It needs JAX's tracing; an audit of dumps does not.
+        from hlotag.audit.collect import audit  # Lazy, because it imports JAX's tracing; an audit of dumps needs no tracing.
 
         return audit
 

@@ -15,7 +15,7 @@ from hlotag.errors import ParseError
 
 
 def read(text: str, filename: str) -> dict[str, Any]:
-    """Reads what `Audit.to_json` wrote.
+    """Reads the JSON of `Audit.to_json`.
 
     Args:
         text: The JSON.
@@ -25,7 +25,7 @@ def read(text: str, filename: str) -> dict[str, Any]:
         The document.
 
     Raises:
-        ParseError: `text` is not a whole audit, or has the schema of another version.
+        ParseError: `text` is not a complete audit, or has another schema.
     """
     try:
         document = json.loads(text)
@@ -42,16 +42,16 @@ def read(text: str, filename: str) -> dict[str, Any]:
 
 
 def worse(audit: Reported, before: dict[str, Any]) -> list[Problem]:
-    """Finds the problems that the baseline has less often, each with its new tags only.
+    """Finds the problems that are new or more frequent than in the baseline, each with its new tags only.
 
-    A tag is identified by key, value, operation, scope and phase. Lines do not count, because code moves.
+    Key, value, operation, scope and phase identify a tag. Lines do not, because code moves.
 
     Args:
         audit: The new audit.
         before: The document of the baseline.
 
     Returns:
-        Problems as in the report, and one for each key and value that no operation has any more.
+        Problems of the report, and one for each key and value of the baseline that no operation has now.
     """
     left = Counter(_known(before))
     return [*_grown(audit, left), *_absent(audit, before)]

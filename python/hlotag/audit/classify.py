@@ -1,33 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each tag: by the identity of operations, never by how often a tag occurs."""
+"""What became of each tag? Compares the instructions of each operation with its tags, at each stage."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from hlotag.audit import cost
-from hlotag.audit.cse import Eliminated
+from hlotag.audit.evidence import Evidence, Passes
 from hlotag.audit.matching import Matching
-from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, Ways
+from hlotag.audit.model import Op, Stage, Step, Stray, Tag, TagState, TagSteps
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, may_be, opcode_of
 from hlotag.tagging import keys
 
-_THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
-# A fusion is as its root, which is looked at itself; arguments and constants are nobody's.
+_GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
+_MISSING = (*_GONE, TagState.LOST, TagState.MOVED)
+# Glue whose tag says nothing: XLA gives a fusion the tags of its root, and the root is looked at itself.
 _NO_EVIDENCE = {"constant", "fusion", "parameter"}
-# Constants lose their entries before there is HLO; those of calls are copied to what is inlined.
-_HAND_ON_NOTHING = {"stablehlo.constant", "func.call"}
-# What tags that XLA's first module lacks went by.
+# Operations whose tags cannot have moved: constants lose theirs before HLO, and inlined instructions copy those of calls.
+_NEVER_MOVED_FROM = {"stablehlo.constant", "func.call"}
+# The `by` of tags that are missing in XLA's first module already.
 CONVERSION = "conversion to HLO"
-# By operation and key, the pass that took a tag away.
-Taken = Mapping[tuple[int, str], str]
-# How far from where it belongs a tag that moved is looked for.
-_NEAR = 3
+# Limit of dataflow steps from a stray tag to the operation that lacks it.
+_MAX_DISTANCE = 3
 
 
 @dataclass
@@ -35,14 +35,14 @@ class Capture:
     """A module at one stage.
 
     Attributes:
-        stage: Which.
+        stage: The stage.
         module: An `HloModule`.
-        named: The operations that its instructions are named after.
-        joined: The operations that they came from.
+        named: By instruction, the operations that it is named after.
+        joined: By instruction, the operations that it came from.
         callers: By instruction, the calls that it was inlined from.
-        stands_for: By instruction, the operations whose tags the HLO stage gave it, those that merely compute the same included.
-        restored: Keys by instruction name that the HLO stage put back.
-        compiled: What XLA made of `module` after the HLO stage, if that was on.
+        stands_for: By instruction, the operations whose tags the HLO stage gave it, equal operations included.
+        restored: By instruction name, the keys that the HLO stage restored.
+        compiled: The module that XLA compiled after the HLO stage; None without the stage.
     """
 
     stage: Stage
@@ -56,13 +56,13 @@ class Capture:
 
     @property
     def modules(self) -> list[Any]:
-        """The module at its last, and as the HLO stage had it."""
+        """The compiled module, if there is one, then the module that the HLO stage read."""
         return [module for module in (self.compiled, self.module) if module is not None]
 
 
 @dataclass
 class Findings:
-    """What `classify` found.
+    """The result of `classify`.
 
     Attributes:
         tags: Every tag with all of its steps.
@@ -77,132 +77,121 @@ class Findings:
 
 def classify(
     ops: Sequence[Op],
-    tags: Mapping[int, Ways],
+    tags: Mapping[int, TagSteps],
     captures: Sequence[Capture],
-    live: Callable[[], set[int]],
-    eliminated: Callable[[], Eliminated],
+    evidence: Evidence,
     *,
-    taken: Callable[[], Taken],
     has_program: bool = True,
 ) -> Findings:
     """Follows every tag through the captures.
 
     Args:
         ops: The operations.
-        tags: Keys and values by operation, each with how it came; what became of it is appended.
-        captures: The HLO modules, in the order in which XLA had them.
-        live: Finds the operations that the program needs; called if some tagged one is gone.
-        eliminated: Finds those that were equal to others; called if one that the program needs is gone.
-        taken: Finds the tags that passes of XLA's read and took away; called if one is missing that they take.
-        has_program: Whether the tags are those of a program; if not, the first capture is where they are.
+        tags: By operation, its tags with the steps so far. New steps are appended.
+        captures: The HLO modules in XLA's order.
+        evidence: Explains missing tags.
+        has_program: Whether the tags are those of a program. If not, they are those of the first capture.
 
     Returns:
-        What became of the tags.
+        The tags with their new steps, and the strays.
     """
     findings = Findings([], [], {})
-    live, eliminated = functools.cache(live), functools.cache(eliminated)
     for capture in captures if has_program else captures[1:]:
-        joined = _computed(capture, eliminated) if capture.stage == Stage.OPTIMIZED else capture.joined
-        equals = eliminated if capture.stage == Stage.OPTIMIZED else set
-        view = _View(ops, capture, Matching(ops, capture.named, joined), tags, equals)
-        _follow(view, tags, live, eliminated, taken)
-        findings.strays, findings.main = view.strays(ops), view.matching.main
+        joined = _without_eliminated(capture, evidence) if capture.stage == Stage.OPTIMIZED else capture.joined
+        view = _View(ops, capture, Matching(ops, capture.named, joined), tags, evidence)
+        for number, steps_of in tags.items():
+            for (key, value), steps in steps_of.items():
+                # An operation that was part of another in XLA's first module may be an instruction in the last one.
+                if steps[-1].state not in _GONE or view.is_back(number, key, value):
+                    steps.append(view.step(number, key, value))
+        findings.strays, findings.main = view.strays(), view.matching.main
     findings.tags = [
-        Tag(key, value, ops[number], tuple(way)) for number, ways in tags.items() for (key, value), way in ways.items()
+        Tag(key, value, ops[number], tuple(steps))
+        for number, steps_of in tags.items()
+        for (key, value), steps in steps_of.items()
     ]
     return findings
 
 
-def _computed(capture: Capture, eliminated: Callable[[], Eliminated]) -> Mapping[Any, Sequence[int]]:
-    """The operations that instructions came from: of what XLA found equal, the one that it left.
+def _without_eliminated(capture: Capture, evidence: Evidence) -> Mapping[Any, Sequence[int]]:
+    """The capture's `joined`, in which the survivor stands for each operation that CSE removed.
 
     Data flow alone cannot tell equal operations apart.
     """
     present = {number for numbers in capture.named.values() for number in numbers}
 
-    def left(instruction: Any, number: int) -> int | None:
-        if number in present or number not in eliminated():
+    def survivor(instruction: Any, number: int) -> int | None:
+        if number in present or number not in evidence.eliminated:
             return number
-        # Others without the operation's name are pieces of what it was expanded to.
+        # Other instructions without the operation's name are parts of its expansion.
         computes = kind_of(instruction.opcode) == Kind.HEAVY or instruction.opcode in MOVES
-        return eliminated().survivor_of(number) if computes else None
+        return evidence.eliminated.survivor_of(number) if computes else None
 
     return {
-        i: tuple(dict.fromkeys(found for n in numbers if (found := left(i, n)) is not None))
+        i: tuple(dict.fromkeys(found for n in numbers if (found := survivor(i, n)) is not None))
         for i, numbers in capture.joined.items()
     }
 
 
-def _follow(
-    view: _View,
-    tags: Mapping[int, Ways],
-    live: Callable[[], set[int]],
-    eliminated: Callable[[], Eliminated],
-    taken: Callable[[], Taken],
-) -> None:
-    """Appends to each tag's way what became of it in a view."""
-    for number, ways in tags.items():
-        for (key, value), way in ways.items():
-            # What is part of another where XLA begins may be an instruction in the end.
-            if way[-1].state in _GONE and not view.is_back(number, key, value):
-                continue
-            step = view.step(number, key, value, live, eliminated)
-            if step.state in (TagState.LOST, TagState.FOLDED) and keys.is_taken(key) and (by := taken().get((number, key))):
-                step = Step(view.stage, TagState.USED, by)
-            way.append(step)
-
-
-def with_passes(
-    tags: Sequence[Tag], passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]], *, only_attention: bool = False
-) -> list[Tag]:
+def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = False) -> list[Tag]:
     """Names the pass that gave each tag its last state.
 
     Args:
-        tags: With all of their steps.
-        passes: In order: a pass, and the operations that the instructions of the module it left are named after.
-        only_attention: Whether to name it only for tags that need attention.
+        tags: The tags with all of their steps.
+        passes: Passes in order, each with the module that it left: by instruction, the operations that it is named after.
+        only_attention: Whether to name the passes only of tags that need attention.
 
     Returns:
-        The tags; the last step of those that a pass changed names it.
+        The tags. The last step of a tag that a pass changed has the pass as `by`.
     """
     if len(passes) < 2:
         return list(tags)
-    plain = (TagState.KEPT, TagState.RESTORED, TagState.USED)
-    wanted = [tag for tag in tags if (tag.state.needs_attention if only_attention else tag.state not in plain)]
-    open_: dict[int, list[Tag]] = {}
-    for tag in wanted:
-        open_.setdefault(tag.op.id, []).append(tag)
-    counts = [_counted(named, open_) for _, named in passes]
+    unchanged = (TagState.KEPT, TagState.RESTORED, TagState.USED)
+    names = [name for name, _ in passes]
+    wanted = [i for i, t in enumerate(tags) if (t.state.needs_attention if only_attention else t.state not in unchanged)]
+    by_op: dict[int, list[Tag]] = {}
+    for i in wanted:
+        by_op.setdefault(tags[i].op.id, []).append(tags[i])
+    counts = [_counted(named, by_op) for _, named in passes]
+    result = list(tags)
+    for i in wanted:
+        tag = tags[i]
+        entry = tag.op.id, tag.key
+        if by := _pass_of(tag, names, [(found[entry], missing[entry]) for found, missing in counts]):
+            result[i] = tag._replace(steps=(*tag.steps[:-1], tag.steps[-1]._replace(by=by)))
+    return result
 
-    def after_last(holds: Callable[[int], object]) -> str:
-        """The pass after the last module of which something holds; none if it holds of none, or of the last one."""
-        last = next((place for place in reversed(range(len(passes))) if holds(place)), len(passes))
-        return passes[last + 1][0] if last + 1 < len(passes) else ""
 
-    def by(tag: Tag) -> str:
-        if any(step.stage == Stage.UNOPTIMIZED and step.state in _NOT_THERE for step in tag.steps):
-            return CONVERSION
-        pairs = [(found[tag.op.id, tag.key], missing[tag.op.id, tag.key]) for found, missing in counts]
-        if tag.state in (TagState.DUPLICATED, TagState.MERGED):
-            return next((passes[n][0] for n in range(1, len(passes)) if sum(pairs[n]) != sum(pairs[n - 1])), "")
-        if tag.state != TagState.LOST:  # The operation is gone, with the tag or without it.
-            return after_last(lambda place: sum(pairs[place]))
-        is_partial = bool(tag.steps[-1].instructions)
-        return after_last(lambda place: pairs[place][0] and not (is_partial and pairs[place][1]))
+def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) -> str:
+    """The pass that gave a tag its last state; empty if none of the passes did.
 
-    names = {id(tag): by(tag) for tag in wanted}
-    return [
-        tag._replace(steps=(*tag.steps[:-1], tag.steps[-1]._replace(by=name))) if (name := names.get(id(tag))) else tag
-        for tag in tags
-    ]
+    Args:
+        tag: The tag.
+        names: The passes.
+        counts: After each pass, how many instructions of the operation have the tag, and how many lack it.
+    """
+    if any(step.stage == Stage.UNOPTIMIZED and step.state in _MISSING for step in tag.steps):
+        return CONVERSION
+    totals = [sum(pair) for pair in counts]
+    if tag.state in (TagState.DUPLICATED, TagState.MERGED):
+        changes = (name for name, (before, after) in zip(names[1:], pairwise(totals), strict=True) if before != after)
+        return next(changes, "")
+    if tag.state != TagState.LOST:  # The operation is gone, with the tag or without it.
+        holds = totals
+    elif tag.steps[-1].instructions:  # The tag is left on some instructions.
+        holds = [found and not missing for found, missing in counts]
+    else:
+        holds = [found for found, _ in counts]
+    last = max((place for place, held in enumerate(holds) if held), default=len(names))
+    return names[last + 1] if last + 1 < len(names) else ""
 
 
 def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag]]) -> tuple[Counter, Counter]:
     """By operation and key, how many instructions that may compute the operation have the tag, and how many lack it.
 
     Args:
-        named: The operations that the instructions of a module are named after.
-        tags: By operation, those to look for.
+        named: By instruction of a module, the operations that it is named after.
+        tags: By operation, the tags to count.
     """
     found, missing = Counter(), Counter()
     for instruction, numbers in named.items():
@@ -214,197 +203,209 @@ def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag
     return found, missing
 
 
-_GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
-_NOT_THERE = (*_GONE, TagState.LOST, TagState.MOVED)
-
-
 class _View:
-    """One capture, and who bears what in it."""
+    """The tags and instructions of one capture.
+
+    Args:
+        ops: The operations.
+        capture: The capture.
+        matching: Its instructions by operation.
+        tags: By operation, its tags.
+        evidence: Explains missing tags.
+    """
 
     def __init__(
-        self,
-        ops: Sequence[Op],
-        capture: Capture,
-        matching: Matching,
-        tags: Mapping[int, Ways],
-        equals: Callable[[], Container[int]],
+        self, ops: Sequence[Op], capture: Capture, matching: Matching, tags: Mapping[int, TagSteps], evidence: Evidence
     ) -> None:
-        self._ops, self._named = ops, capture.named
-        self.stage, self.module, self.restored = capture.stage, capture.module, capture.restored
+        self._ops, self._capture, self._tags, self._evidence = ops, capture, tags, evidence
         self.matching = matching
-        self._tags, self._equals = tags, equals
-        self.attributes = {i: self._as_written(i, capture) for i in capture.module.instructions() if i.attributes}
-        self._strays = self._find_strays(capture)
-        self._taken = self._find_taken(capture.named)
+        self._attributes = {i: self._as_written(i) for i in capture.module.instructions() if i.attributes}
+        self._strays = self._find_strays()
+        self._moved = self._find_moved()
         self._by_name = {n for n, main in matching.main.items() if any(n in capture.named[i] for i in main)}
 
-    def _as_written(self, instruction: Any, capture: Capture) -> Mapping[str, str]:
-        """The attributes; XLA gives some keys of calls new values, and hands them on when it inlines: these are the program's."""
-        attributes, calls = instruction.attributes, capture.callers.get(instruction, ())
+    def _as_written(self, instruction: Any) -> Mapping[str, str]:
+        """The attributes, with the program's values for keys that XLA set at a call and copied when it inlined the call."""
+        attributes, calls = instruction.attributes, self._capture.callers.get(instruction, ())
         given = {entry for call in calls for entry in self._tags.get(call, ()) if not keys.is_free(entry[0])}
         if not given:
             return attributes
-        own = {entry for number in capture.joined.get(instruction, ()) for entry in self._tags.get(number, ())}
+        own = {entry for number in self._capture.joined.get(instruction, ()) for entry in self._tags.get(number, ())}
         new = {key: value for key, value in given if key in attributes and (key, attributes[key]) not in own}
         return {**attributes, **new}
 
-    def bears(self, instruction: Any, key: str, value: str) -> bool:
-        """Whether the tag is there; XLA joins the values of what it combines by commas."""
-        attributes = self.attributes.get(instruction)
-        if attributes is None or (found := attributes.get(key)) is None:
-            return False
-        return found == value or value in found.split(",")
+    def _has(self, instruction: Any, key: str, value: str) -> bool:
+        """Whether an instruction has a tag. XLA joins the values of combined instructions with commas."""
+        found = self._attributes.get(instruction, {}).get(key)
+        return found is not None and (found == value or value in found.split(","))
 
     def is_back(self, number: int, key: str, value: str) -> bool:
-        """Whether a tag that was gone is there, or an instruction of its operation's name."""
-        return number in self._by_name or (number, key, value) in self._taken
+        """Whether this module has a tag that was gone before, or an instruction named after the operation."""
+        return number in self._by_name or (number, key, value) in self._moved
 
-    def step(self, number: int, key: str, value: str, live: Callable[[], set[int]], eliminated: Callable[[], Eliminated]) -> Step:
+    def step(self, number: int, key: str, value: str) -> Step:
+        """What became of an operation's tag at this stage."""
+        step = self._step(number, key, value)
+        may_be_used = step.state in (TagState.LOST, TagState.FOLDED) and keys.is_taken(key)
+        by = self._evidence.consumed.get((number, key)) if may_be_used else None
+        return Step(step.stage, TagState.USED, by) if by else step
+
+    def _step(self, number: int, key: str, value: str) -> Step:
         main = self.matching.main.get(number, [])
-        bearing = [i for i in main if self.bears(i, key, value) and not self._is_borrowed(i, number, key, value)]
-        if bearing:
-            return self._there(number, key, main, bearing)
+        tagged = [i for i in main if self._has(i, key, value) and not self._is_borrowed(i, number, key, value)]
+        if tagged:
+            return self._tagged(number, key, main, tagged)
         if main := [i for i in main if not self._is_anothers(i, number)]:
-            return Step(self.stage, TagState.LOST, detail=self._why_lost(main, key))
-        glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self.bears(i, key, value)]
+            return Step(self._capture.stage, TagState.LOST, detail=self._why_lost(main, key))
+        glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self._has(i, key, value)]
         if glue:
-            return Step(self.stage, TagState.KEPT, detail="on what carries its result", instructions=_each(glue))
-        if moved := self._moved(number, key, value):
-            return moved
-        return self._gone(number, live, eliminated)
+            return Step(self._capture.stage, TagState.KEPT, detail="on what carries its result", instructions=_each(glue))
+        if stray := self._moved.get((number, key, value)):
+            detail = f"on {stray.opcode} {stray.name}, which is another operation's"
+            return Step(self._capture.stage, TagState.MOVED, detail=detail, instructions=(stray.name,))
+        return self._gone(number)
 
-    def _there(self, number: int, key: str, main: list[Any], bearing: list[Any]) -> Step:
-        names = _each(bearing)
-        if self.restored and any(key in self.restored.get(i.name, ()) for i in bearing):
-            return Step(self.stage, TagState.RESTORED, "hlotag's HLO stage", instructions=names)
-        if len(bearing) < len(main) and self._copies(number, bearing, main) < self._copies(number, main, main):
-            return Step(self.stage, TagState.LOST, detail=f"on {len(bearing)} of {len(main)} instructions", instructions=names)
-        shared = {
+    def _tagged(self, number: int, key: str, main: list[Any], tagged: list[Any]) -> Step:
+        """The state of a tag that at least one instruction of the operation has."""
+        state, by, detail = TagState.KEPT, "", ""
+        restored = self._capture.restored
+        if restored and any(key in restored.get(i.name, ()) for i in tagged):
+            state, by = TagState.RESTORED, "hlotag's HLO stage"
+        elif len(tagged) < len(main) and self._copies(number, tagged, main) < self._copies(number, main, main):
+            state, detail = TagState.LOST, f"on {len(tagged)} of {len(main)} instructions"
+        elif shared := {owner for i in tagged for owner in self._sharing(i, number)}:
+            state, detail = TagState.MERGED, f"with {len(shared)} more"
+        elif len(tagged) > 1 and (copies := self._copies(number, tagged, main)) > 1:
+            state, detail = TagState.DUPLICATED, f"{copies} times"
+        return Step(self._capture.stage, state, by, detail, instructions=_each(tagged))
+
+    def _sharing(self, instruction: Any, number: int) -> list[int]:
+        """The other operations that an instruction computes. Data flow alone is no proof: it may be a helper of several."""
+        return [
             owner
-            for i in bearing
-            if len(owners := self.matching.owners.get(i, ())) > 1
-            for owner in owners
-            if owner != number and i in self.matching.main.get(owner, ()) and self._is_proven(i, owner)
-        }
-        if shared:
-            return Step(self.stage, TagState.MERGED, detail=f"with {len(shared)} more", instructions=names)
-        if len(bearing) > 1 and (copies := self._copies(number, bearing, main)) > 1:
-            return Step(self.stage, TagState.DUPLICATED, detail=f"{copies} times", instructions=names)
-        return Step(self.stage, TagState.KEPT, instructions=names)
+            for owner in self.matching.owners.get(instruction, ())
+            if owner != number
+            and instruction in self.matching.main.get(owner, ())
+            and (owner in self._capture.named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY)
+        ]
 
     def _why_lost(self, main: Sequence[Any], key: str) -> str:
-        """What the instructions have instead: the tag of another operation that they compute, if anything."""
-        instead = {self.attributes.get(i, {}).get(key) for i in main}
+        """What the instructions have for the key: nothing, or the value of another operation."""
+        instead = {self._attributes.get(i, {}).get(key) for i in main}
         what = f"{key}={instead.pop()} instead" if len(instead) == 1 and None not in instead else "it no more"
         return f"{_names(main)} {'has' if len(main) == 1 else 'have'} {what}"
 
     def _is_anothers(self, instruction: Any, number: int) -> bool:
-        """Whether it moves a value, and is named after another operation: it may be of either, if it has its tag."""
-        named = self._named[instruction]
+        """Whether an instruction moves a value and is named after another operation. It may belong to either."""
+        named = self._capture.named[instruction]
         return instruction.opcode in ("bitcast", "broadcast", "copy") and bool(named) and number not in named
 
     def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
-        """Whether it moves a value, and has the name and the tag of another operation.
+        """Whether an instruction moves a value, and has the name and the tag of another operation.
 
-        What relabels a value may be this operation nonetheless, unless its shape is another.
+        An instruction of the operation's shape may still be this operation, unless it is a broadcast.
         """
         if not self._is_anothers(instruction, number):
             return False
-        shape = cost.shape_of(self._ops[number])  # A dump has none.
+        shape = cost.shape_of(self._ops[number])  # None in an audit of dumps.
         if instruction.opcode != "broadcast" and shape in (None, instruction.dimensions):
             return False
-        return any((key, value) in self._tags.get(n, ()) for n in self._named[instruction])
-
-    def _is_proven(self, instruction: Any, number: int) -> bool:
-        """Whether more than data flow says that it computes an operation: what only helps several is of none of them."""
-        return number in self._named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY
+        return any((key, value) in self._tags.get(n, ()) for n in self._capture.named[instruction])
 
     def _copies(self, number: int, instructions: list[Any], main: list[Any]) -> int:
-        """As often as one of the operation's own kind is there; where it became others, as often as all of these are.
+        """How many times an operation is computed: the number of instructions with equal opcode and shape.
 
-        An instruction of its kind that is smaller than the others helps them, as the reciprocal of a division by a broadcast.
+        Counts the largest group among instructions with the operation's own opcode. If the operation became other opcodes, it
+        needs one instruction of each group, so the smallest group counts. An instruction smaller than the rest is a helper,
+        such as the reciprocal in a division by a broadcast.
 
         Args:
             number: The operation.
-            instructions: Those to count, of `main`.
-            main: All that compute it.
+            instructions: The instructions to count, from `main`.
+            main: All instructions that compute the operation.
         """
         own = opcode_of(self._ops[number].name)
         largest = max((math.prod(i.dimensions) for i in main), default=0)
         has_own = any(i.opcode == own and math.prod(i.dimensions) == largest for i in main)
-        alike = Counter(
+        groups = Counter(
             (i.opcode, i.dimensions) for i in instructions if i.opcode != "fusion" and (i.opcode == own or not has_own)
         )
-        return (max if has_own else min)(alike.values(), default=0)
+        return (max if has_own else min)(groups.values(), default=0)
 
-    def _moved(self, number: int, key: str, value: str) -> Step | None:
-        instruction = self._taken.get((number, key, value))
-        if instruction is None:
-            return None
-        detail = f"on {instruction.opcode} {instruction.name}, which is another operation's"
-        return Step(self.stage, TagState.MOVED, detail=detail, instructions=(instruction.name,))
+    def _gone(self, number: int) -> Step:
+        """Why no instruction is left of an operation."""
+        stage = self._capture.stage
+        if number not in self._evidence.live:
+            return Step(stage, TagState.DEAD)
+        if number not in self._evidence.eliminated:
+            return Step(stage, TagState.FOLDED)
+        instead = self._evidence.eliminated.instead_of(number)
+        return Step(stage, TagState.CSED, detail=f"equal to {instead.opcode} {instead.name}" if instead else "")
 
-    def _gone(self, number: int, live: Callable[[], set[int]], eliminated: Callable[[], Eliminated]) -> Step:
-        if number not in live():
-            return Step(self.stage, TagState.DEAD)
-        if number not in eliminated():
-            return Step(self.stage, TagState.FOLDED)
-        instead = eliminated().instead_of(number)
-        return Step(self.stage, TagState.CSED, detail=f"equal to {instead.opcode} {instead.name}" if instead else "")
-
-    def _find_strays(self, capture: Capture) -> list[tuple[Any, str, str]]:
-        """Tags on instructions none of whose operations has them."""
-        tagged = {entry for ways in self._tags.values() for entry in ways}
-        relations = [related for related in (self.matching.owners, capture.callers, capture.stands_for) if related]
-        found = []
-        for instruction, attributes in self.attributes.items():
+    def _find_strays(self) -> list[tuple[Any, str, str]]:
+        """Instructions with a tag that none of their operations has, each with key and value."""
+        tagged = {entry for steps_of in self._tags.values() for entry in steps_of}
+        relations = [found for found in (self.matching.owners, self._capture.callers, self._capture.stands_for) if found]
+        strays = []
+        for instruction, attributes in self._attributes.items():
             if kind_of(instruction.opcode) == Kind.GLUE or instruction.opcode in RELABELLING:
                 continue
             owners = [owner for related in relations for owner in related.get(instruction, ())]
             own = {entry for owner in owners for entry in self._tags.get(owner, ())}
-            for entry in attributes.items() if owners else ():
-                if entry in tagged and entry not in own:
-                    found.append((instruction, *entry))
-        return found
+            if owners:
+                strays += [(instruction, *entry) for entry in attributes.items() if entry in tagged and entry not in own]
+        return strays
 
-    def _find_taken(self, names: Mapping[Any, Sequence[int]]) -> dict[tuple[int, str, str], Any]:
-        """By operation and tag, the instruction that the tag strayed to."""
-        taken = {}
+    def _find_moved(self) -> dict[tuple[int, str, str], Any]:
+        """By operation and tag that the operation lacks, the instruction that the tag strayed to."""
+        moved: dict[tuple[int, str, str], Any] = {}
         for instruction, key, value in self._strays:
-            named = names.get(instruction, ())
+            if (source := self._source_of(instruction, (key, value))) is not None:
+                moved.setdefault((source, key, value), instruction)
+        return moved
 
-            def misses(number: int, entry: tuple[str, str] = (key, value)) -> bool:
-                is_there = number in self.matching.main or self._ops[number].name in _HAND_ON_NOTHING
-                # What is equal to another goes with its entries.
-                return entry in self._tags.get(number, ()) and not is_there and number not in self._equals()
+    def _source_of(self, instruction: Any, entry: tuple[str, str]) -> int | None:
+        """The operation that a stray tag was taken from, None if no nearby operation lacks the tag."""
+        named = self._capture.named.get(instruction, ())
+        distance = functools.partial(self._unlikeliness, instruction, entry)
+        number = min((n for n in self._candidates(named, entry) if self._lacks(n, entry)), key=distance, default=None)
+        source = number
+        # If XLA folded operations one into the next, the instruction has the tag of the last one.
+        while number is not None:
+            source = number
+            users = self.matching.users(number) if number not in named else ()
+            number = next((user for user in users if self._lacks(user, entry) and distance(user) <= distance(source)), None)
+        return source
 
-            # Named after whom it was taken from, most often; else it is a neighbour's, and XLA folds into operands. What is
-            # merged into it seldom hands on entries. What it took the place of had its shape.
-            users = [user for number in named for user in self.matching.users(number)]
-            users += [further for user in users if user not in self.matching.main for further in self.matching.users(user)]
-            near = (*named[:1], *users, *named[1:], *(n for number in named for n in self.matching.near(number, _NEAR)))
-            if named and (key, value) in self._tags.get(named[0], ()):
-                near = named[:1]
-            distance = functools.partial(self._distance, instruction, (key, value))
-            taken_by = number = min(filter(misses, near), key=distance, default=None)
-            # Of several that were folded one into the next, the last one's entries are written last.
-            while number is not None:
-                taken_by, further = number, filter(misses, self.matching.users(number) if number not in named else ())
-                number = next((user for user in further if distance(user) <= distance(taken_by)), None)
-            if taken_by is not None:
-                taken.setdefault((taken_by, key, value), instruction)
-        return taken
+    def _candidates(self, named: Sequence[int], entry: tuple[str, str]) -> Iterable[int]:
+        """The operations that a stray tag may come from, likeliest first.
 
-    def _distance(self, instruction: Any, entry: tuple[str, str], number: int) -> tuple[bool, bool, bool]:
-        """How unlikely an operation was replaced by an instruction: the most if the shape is another, and the size."""
-        shape = cost.shape_of(self._ops[number])  # A dump has none.
+        The instruction is usually named after that operation, or after its operand, because XLA folds operations into operands.
+        """
+        if named and entry in self._tags.get(named[0], ()):
+            return named[:1]
+        users = [user for number in named for user in self.matching.users(number)]
+        users += [further for user in users if user not in self.matching.main for further in self.matching.users(user)]
+        return *named[:1], *users, *named[1:], *(n for number in named for n in self.matching.near(number, _MAX_DISTANCE))
+
+    def _lacks(self, number: int, entry: tuple[str, str]) -> bool:
+        """Whether an operation should have a tag, and has neither an instruction nor an equal operation that survived CSE."""
+        if entry not in self._tags.get(number, ()) or number in self.matching.main:
+            return False
+        if self._ops[number].name in _NEVER_MOVED_FROM:
+            return False
+        return self._capture.stage != Stage.OPTIMIZED or number not in self._evidence.eliminated
+
+    def _unlikeliness(self, instruction: Any, entry: tuple[str, str], number: int) -> tuple[bool, bool, bool]:
+        """How unlikely an instruction replaced an operation: another shape, another size, no such move at an earlier stage."""
+        shape = cost.shape_of(self._ops[number])  # None in an audit of dumps.
         same_size = shape is None or math.prod(shape) == math.prod(instruction.dimensions)
         was_moved = self._tags[number][entry][-1].state == TagState.MOVED
         return shape not in (None, instruction.dimensions), not same_size, not was_moved
 
-    def strays(self, ops: Sequence[Op]) -> list[Stray]:
+    def strays(self) -> list[Stray]:
         """The strays, each with the operation that it was taken from."""
-        source = {(instruction, key, value): ops[number] for (number, key, value), instruction in self._taken.items()}
+        source = {(instruction, key, value): self._ops[n] for (n, key, value), instruction in self._moved.items()}
         return [Stray(key, value, i.name, i.opcode, source.get((i, key, value))) for i, key, value in self._strays]
 
 

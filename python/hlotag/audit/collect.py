@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audits functions, lowered and compiled programs, modules, and XLA's dumps."""
+"""How is a program audited? Functions, lowered and compiled programs, and modules are compiled and read here."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import re
 import tempfile
@@ -21,6 +20,7 @@ from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
 from hlotag.audit import classify, consumed, cse, dumps, effects, liveness, program
 from hlotag.audit.classify import Capture
+from hlotag.audit.evidence import Evidence, Passes
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.model import Op, Stage
 from hlotag.audit.views import Audit
@@ -40,38 +40,38 @@ from hlotag.tagging.state import active, unique
 # By instruction, the operations that it is named after.
 Names = Mapping[Instruction, Sequence[int]]
 
-_MAX_DEPTH = 128  # of operations in regions, less than what XLA's threads have stack for
-# Bytes of a module, constants included, up to which it is dumped after every pass by default: about sixty copies.
-_SMALL = 4 << 20
+_MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflow their stacks
+# Bytes of a module, constants included, up to which XLA dumps it after every pass by default: about sixty copies.
+_MAX_DUMPED = 4 << 20
 
 _WITH_STAGE = "The module was compiled with hlotag's HLO stage, as hlotag.enable() does."
 _WITHOUT_STAGE = "The module was compiled without hlotag's HLO stage, as JAX alone does."
 _NOT_IN_TEXT = "StableHLO's text leaves out the tags of what a reduction applies; bytecode has them."
 _SHORT_REDUCTION = re.compile(r"\bapplies stablehlo\.")
 
-_NOT_DUMPED = "XLA dumped no modules here: operations that it found equal to others are counted as folded away."
+_NOT_DUMPED = "XLA dumped no modules here: operations that CSE removed are counted as folded away."
 
 
 def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, **kwargs: Any) -> Audit:
-    """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's.
+    """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's passes.
 
-    The program is lowered in the stage that is on (by JAX alone if none is) and compiled apart from JAX's caches, under
-    locations that name each operation; it is not run.
+    Lowers the program in the active stage (by JAX alone without one) and compiles it outside JAX's caches, with locations that
+    name each operation. Does not run the program.
 
     Args:
-        fun: A function, jitted or not; a `jax.stages.Lowered` or `jax.stages.Compiled`; or the path of a folder that XLA dumped
-            modules to.
-        *args: What the function would be called with: arrays, or `jax.ShapeDtypeStruct`s.
-        xla_passes: Whether to name the pass of XLA's behind every state, of programs of any size; without it, passes are named
-            for tags that need attention, if the module has at most 4 MiB. Of a folder, the dumps that are there are used.
-        **kwargs: As `args`, by keyword.
+        fun: A function, jitted or not; a `jax.stages.Lowered` or `jax.stages.Compiled`; or the path of a folder with modules that
+            XLA dumped.
+        *args: The function's arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        xla_passes: Whether to name the XLA pass behind every state, for programs of any size. By default, passes are named for
+            tags that need attention, if the module has at most 4 MiB. Ignored for a folder, whose dumps are all read.
+        **kwargs: The function's keyword arguments.
 
     Returns:
         The audit.
 
     Raises:
-        ArgumentError: `fun` is something else, or arguments are given for what takes none.
-        ParseError: The folder holds no modules of XLA's.
+        ArgumentError: `fun` is none of these, or is no function and arguments are given.
+        ParseError: The folder has no modules that XLA dumped.
 
     Examples:
         >>> def f(x):
@@ -84,7 +84,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     import jax.stages
 
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
-        raise ArgumentError(f"a {type(fun).__name__} is audited as it is, without arguments")
+        raise ArgumentError(f"hlotag.audit: a {type(fun).__name__} takes no arguments; pass only functions with arguments")
     if isinstance(fun, jax.stages.Lowered):
         return audit_lowered(fun, xla_passes=xla_passes)
     if isinstance(fun, jax.stages.Compiled):
@@ -96,7 +96,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     with recording(), kept_reports() as reports, step("lowering"):
         lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
     if not isinstance(lowered, jax.stages.Lowered):
-        lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit has one of its own around JAX's.
+        lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit wraps the Lowered.
     if not isinstance(lowered, jax.stages.Lowered):
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
         raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
@@ -105,14 +105,14 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
 
 
 def recording() -> AbstractContextManager[Any]:
-    """Within the block programs are traced and lowered anew, in the stage that is on, and operations say where they come from.
+    """Makes a block trace and lower programs anew in the active stage, with the origins of tags recorded in operations.
 
     Returns:
         A context manager.
     """
-    now = active()
+    stage = active()
     # Not `unique`: passes report only if the program is lowered anew.
-    return under(now and dataclasses.replace(now, debug_origins=True, identify=True))
+    return under(stage and dataclasses.replace(stage, debug_origins=True, identify=True))
 
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
@@ -130,7 +130,7 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
     with step("reading the module"):
         read = program.read(module)
     numbered = _compat.lowered_with(lowered, module)
-    every_pass = xla_passes or len(to_bytecode(module)) <= _SMALL
+    every_pass = xla_passes or len(to_bytecode(module)) <= _MAX_DUMPED
     prepared.like(module, original)
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         with step("compiling"), interrupts.held(), _compat.without_disk_cache(), hlo_stage.recorded() as records:
@@ -150,22 +150,21 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
 
 
 def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False) -> Audit:
-    """Audits a module that comes without a program: compiles it for JAX's default backend.
+    """Audits a module without a program: compiles it for JAX's default backend.
 
     Args:
-        source: Text or bytecode.
-        filename: What messages call it.
-        pipeline: Passes to run on it first; empty for none.
-        xla_passes: Whether to dump XLA's passes.
-        hlo: Whether to compile it with hlotag's HLO stage, as `hlotag.enable()` does.
+        source: Text or bytecode of the module.
+        filename: The module's name in messages.
+        pipeline: Passes to run first; empty for none.
+        xla_passes: Whether to dump the module after all of XLA's passes.
+        hlo: Whether to compile with hlotag's HLO stage, as `hlotag.enable()` does.
 
     Returns:
         The audit.
 
     Raises:
-        ParseError: It cannot be read.
-        ParseError: XLA does not compile it, or would not survive it.
-        PassError, ArgumentError: Of the passes.
+        ParseError: The module cannot be parsed, or XLA cannot compile it.
+        PassError, ArgumentError: A pass failed, or the pipeline is invalid.
     """
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     # Locations may be nested deeper than regions.
@@ -179,7 +178,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
         module = parse_module(text, filename)
         if (depth := _depth(module)) > _MAX_DEPTH:
             raise ParseError(
-                f"{filename}: operations are nested {depth} deep; XLA ends the process at some 200, so {_MAX_DEPTH} are let in"
+                f"{filename}: operations are nested {depth} deep; the limit is {_MAX_DEPTH}, because XLA crashes at about 200"
             )
         with kept_reports() as reports:
             if pipeline:
@@ -189,13 +188,13 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     read = program.read(module, filename)
     if hlo:
         hlo_stage.prepare(module, unique(state.Stage("", VERSION)))
-    every_pass = xla_passes or len(to_bytecode(module)) <= _SMALL
+    every_pass = xla_passes or len(to_bytecode(module)) <= _MAX_DUMPED
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
         try:
             with interrupts.held(), module.context, hlo_stage.recorded() as records:
                 platform = _compat.compile_module(module, _dump_options(folder, every_pass))
         except RuntimeError as error:
-            raise ParseError(f"{filename}: XLA does not compile it: {error}") from None
+            raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
         dump = dumps.largest(dumps.find(Path(folder)))
         first, last = map(dumps.read, dump.ends)
         optimized = _restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read)
@@ -208,13 +207,13 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
-    """Has XLA write its module to a folder, before and after the passes that are looked into, or each pass that changes it."""
+    """Options that make XLA dump its module: after each pass, or only around the passes that explain missing tags."""
     passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, *consumed.PASSES))})$"
     return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
 
 
 def _depth(module: Any) -> int:
-    """How deep operations are nested in regions."""
+    """The nesting depth of operations in regions."""
     depth, level = 0, [module.operation]
     while level:
         depth += 1
@@ -223,13 +222,13 @@ def _depth(module: Any) -> int:
 
 
 def audit_compiled(compiled: Any) -> Audit:
-    """Audits a compiled program, of which only the optimized module is left.
+    """Audits a compiled program, which has only its optimized module.
 
     Args:
         compiled: A `jax.stages.Compiled`.
 
     Returns:
-        The tags in the optimized module. A note says that lost tags are not found.
+        The tags in the optimized module, with a note that lost tags are not found.
     """
     module = of_executable(compiled)[0]
     found = dumps.of_modules(module, module)
@@ -238,63 +237,37 @@ def audit_compiled(compiled: Any) -> Audit:
 
 
 def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) -> Capture:
-    """What the HLO stage made of a module; who is who is seen in what it was given, which still has the numbers."""
-    before = {i.name: (i, i.attributes) for i in record.before.instructions()}
+    """The module after the HLO stage: names from the stage's input, which still has the numbers; attributes from its output."""
     capture = _capture(Stage.OPTIMIZED, record.before, read)
-    after = {i.name: i for i in record.after.instructions()}
-    restored = {
-        name: {key for key, value in after[name].attributes.items() if entries.get(key) != value}
-        for name, (_, entries) in before.items()
-        if name in after
-    }
-    stands_for = {instruction: _known(record.ids[name], read) for name, (instruction, _) in before.items()}
-    # Its view of the instructions has the names, the other module the attributes that they ended with.
-    for name, (instruction, _) in before.items():
-        if name in after:
-            instruction.attributes = after[name].attributes
-    restored = {name: keys for name, keys in restored.items() if keys}
-    # Barriers, and what carries values past them, are taken away after the stage.
+    after = {i.name: i.attributes for i in record.after.instructions()}
     left = {i.name for i in last.instructions()}
-    gone = {i for i in capture.named if kind_of(i.opcode) == Kind.GLUE and i.name not in left}
-    named = {i: found for i, found in capture.named.items() if i not in gone}
-    # Data flow is no evidence of nameless moves that have the stage's entries only.
-    joined = {
-        i: tuple(n for n in capture.joined[i] if before[i.name][1] or n in found or kind_of(i.opcode) == Kind.HEAVY)
-        for i, found in named.items()
-    }
+    named, joined, stands_for, restored = {}, {}, {}, {}
+    for i in record.before.instructions():
+        before = i.attributes
+        if i.name in after:
+            i.attributes = after[i.name]
+            if keys := {key for key, value in after[i.name].items() if before.get(key) != value}:
+                restored[i.name] = keys
+        stands_for[i] = _known(record.ids[i.name], read)
+        kind = kind_of(i.opcode)
+        if kind == Kind.GLUE and i.name not in left:  # XLA removes barriers and the glue around them after the stage.
+            continue
+        found = named[i] = capture.named[i]
+        # Data flow is no evidence for a nameless move whose only attributes are those that the stage restored.
+        joined[i] = tuple([n for n in capture.joined[i] if before or n in found or kind == Kind.HEAVY])
     return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored, compiled=last)
 
 
-class _Evidence:
-    """What explains a missing tag. Each part takes time to find, so it is found when it is first asked for.
+def _live(read: program.Program) -> set[int]:
+    """The operations that the program's results depend on."""
+    found = liveness.live_operations(read.origins.module)
+    return {op for n, op in read.op_of.items() if read.origins.operations[n] in found}
 
-    Args:
-      read: the program.
-      first: the names in the module that XLA was given.
-      dump: the modules after XLA's passes; None if there are none.
-    """
 
-    def __init__(self, read: program.Program, first: Names, dump: dumps.Dump | None):
-        self._read = read
-        self._first = first
-        self._dump = dump
-
-    @functools.cached_property
-    def live(self) -> set[int]:
-        """The operations that the program's results depend on."""
-        found = liveness.live_operations(self._read.origins.module)
-        return {number for n, number in self._read.op_of.items() if self._read.origins.operations[n] in found}
-
-    @functools.cached_property
-    def passes(self) -> list[tuple[str, Names]]:
-        """Each pass of XLA's, and the names in the module that it left; first the module before all passes."""
-        files = track(self._dump.passes if self._dump else [], "reading passes")
-        return [("", self._first), *((name, _named(dumps.read(file), self._read)) for name, file in files)]
-
-    @functools.cached_property
-    def eliminated(self) -> cse.Eliminated:
-        """The operations that XLA found equal to others."""
-        return cse.Eliminated(self._read.ops, self.passes)
+def _passes(read: program.Program, first: Names, dump: dumps.Dump | None) -> Passes:
+    """The passes of a dump, each with the module that it left. The first entry is the module before all passes."""
+    files = track(dump.passes if dump else [], "reading passes")
+    return [("", first), *((name, _named(dumps.read(file), read)) for name, file in files)]
 
 
 def _finish(
@@ -307,24 +280,16 @@ def _finish(
     every_pass: bool = False,
     name_all: bool = False,
 ) -> Audit:
-    evidence = _Evidence(read, captures[0].named, dump)
+    evidence = Evidence(read.ops, lambda: _live(read), lambda: _passes(read, captures[0].named, dump))
     with step("following tags"), no_collection():
-        found = classify.classify(
-            read.ops,
-            read.tags,
-            captures,
-            lambda: evidence.live,
-            lambda: evidence.eliminated,
-            taken=lambda: consumed.consumed(evidence.passes),
-        )
+        found = classify.classify(read.ops, read.tags, captures, evidence)
         tags_found = found.tags
         if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
             modules = [*evidence.passes[1:], ("", captures[-1].named)]
             tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
-    around = {called: i.name for i in captures[-1].module.instructions() if i.opcode == "fusion" for called in i.called_ids}
-    ops = [_placed(op, found.main.get(op.id, ()), around) for op in read.ops]
+    fusions = {called: i.name for i in captures[-1].module.instructions() if i.opcode == "fusion" for called in i.called_ids}
+    ops = [_with_instructions(op, found.main.get(op.id, ()), fusions) for op in read.ops]
     tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
-
     return Audit(
         name=read.name,
         ops=ops,
@@ -348,18 +313,16 @@ def _inlined(capture: Capture) -> dict[int, list[Any]]:
     return inlined
 
 
-def _placed(op: Op, instructions: Sequence[Instruction], around: Mapping[int, str]) -> Op:
-    """An operation with what it became; `around` names the fusion of each fused computation."""
-    if not instructions:
-        return op
-    fusions = dict.fromkeys(around[i.computation.id] for i in instructions if i.computation.id in around)
-    return op._replace(instructions=tuple([i.name for i in instructions]), fusions=tuple(fusions))
+def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Mapping[int, str]) -> Op:
+    """An operation with its instructions and their fusions; `fusions` names the fusion of each fused computation."""
+    around = dict.fromkeys(fusions[i.computation.id] for i in instructions if i.computation.id in fusions)
+    return op._replace(instructions=tuple([i.name for i in instructions]), fusions=tuple(around)) if instructions else op
 
 
 def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
     named = _named(module, read)
     found = sources(module, read.origins.program, (read.origins.ids_and_calls(i.op_name) for i in module.instructions()))
-    # A call that XLA inlined is joined to nothing; a call that is left is itself, whatever its callee computes.
+    # An inlined call has no instruction; a remaining call instruction stands for the call, not for the callee's operations.
     joined = {i: (named[i] if _is_call(i, named, read) else _known(numbers, read) or named[i]) for i, numbers in found.items()}
     callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
     return Capture(stage, module, named, joined, callers)
@@ -371,7 +334,7 @@ def _is_call(instruction: Instruction, named: Names, read: program.Program) -> b
 
 
 def _named(module: HloModule, read: program.Program) -> Names:
-    """The operations in the names of the instructions, as XLA left the names."""
+    """By instruction, the operations that it is named after."""
     return {i: _known(read.origins.ids_of(i.op_name), read) for i in module.instructions()}
 
 

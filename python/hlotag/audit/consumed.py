@@ -9,8 +9,7 @@ from typing import Any
 
 from hlotag.tagging import keys
 
-# Passes that schedule groups, run calls on streams of their own, and move values between memories: what they make of an operation
-# is left without the key.
+# These passes schedule groups, run calls on their own streams, and move values between memories. Their output lacks the key.
 PASSES = (
     "legalize-scheduling-annotations",
     "explicit-stream-annotation-async-wrapper",
@@ -19,24 +18,24 @@ PASSES = (
 
 
 def consumed(passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> dict[tuple[int, str], str]:
-    """Finds the keys that XLA removed after reading them: their operations stayed without them, or became others without a name.
+    """Finds the keys that XLA removed after reading them. Their operation stayed without the key, or lost its name too.
 
     Args:
-        passes: In order: a pass, and the operations that the instructions of the module it left are named after.
+        passes: Passes in order, each with the module that it left: by instruction, the operations that it is named after.
 
     Returns:
-        By operation and key, the last such pass.
+        By operation and key, the last pass that removed the key.
     """
     found: dict[tuple[int, str], str] = {}
     for (_, before), (name, after) in pairwise(passes):
         if name not in PASSES:
             continue
-        borne = {(n, i.opcode, key) for i, numbers in before.items() if numbers for key in i.attributes for n in numbers}
+        tagged = {(n, i.opcode, key) for i, numbers in before.items() for key in i.attributes for n in numbers}
         left: dict[tuple[int, str], list[Mapping[str, str]]] = {}
         for instruction, numbers in after.items():
             for number in numbers:
                 left.setdefault((number, instruction.opcode), []).append(instruction.attributes)
-        for number, opcode, key in borne:
+        for number, opcode, key in tagged:
             if keys.is_taken(key) and any(key not in entries for entries in left.get((number, opcode), [{}])):
                 found[number, key] = name
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operation costs, as far as its types say: floating-point operations, and the bytes that it reads and writes."""
+"""What does an operation cost? Floating-point operations and bytes, estimated from its types."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def shape_of(op: Op) -> tuple[int, ...] | None:
         op: The operation.
 
     Returns:
-        The dimensions; None if they are not known.
+        The dimensions; None if unknown.
     """
     found = _SHAPE.search(op.type)
     return tuple(map(int, _BITS.findall(found[1]))) if found else None
 
 
 def in_words(flops: int, size: int) -> str:
-    """An amount of work.
+    """Formats an amount of work.
 
     Args:
         flops: Floating-point operations.
         size: Bytes.
 
     Returns:
-        `2.1 Gflop`; where there are no floating-point operations, `4.2 MB`; empty if there are no bytes either.
+        `2.1 Gflop`; `4.2 MB` if `flops` is 0; empty if both are 0.
     """
     return _scaled(flops, "flop") if flops else _scaled(size, "B") if size else ""
 

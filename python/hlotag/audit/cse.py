@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which operations did XLA's common-subexpression elimination (CSE) remove? Compares the modules before and after that pass.
 
-The module given to XLA does not tell: earlier passes make unequal operations equal, and remove equal ones before CSE runs.
+XLA's input module cannot show it: earlier passes make different operations equal, and remove equal ones before CSE runs.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ Named = Mapping[Any, Sequence[int]]
 
 
 class _Run:
-    """One run of the pass. Indexes of its modules are built on first use."""
+    """One run of CSE. Indexes of its modules are built on first use."""
 
     def __init__(self, ops: Sequence[Op], before: Named, after: Named) -> None:
         self._ops, self._before, self.after = ops, before, after
 
     @cached_property
     def own(self) -> dict[int, Any]:
-        """By operation, its first instruction before."""
+        """By operation, its first instruction before CSE."""
         own: dict[int, Any] = {}
         for instruction, numbers in self._before.items():
             for number in numbers:
-                if _is_of(self._ops[number].name, instruction.opcode):
+                if _computes(self._ops[number].name, instruction.opcode):
                     own.setdefault(number, instruction)
         return own
 
     @cached_property
     def left(self) -> dict[str, Any]:
-        """By name, the instructions after."""
+        """By name, the instructions after CSE."""
         return {instruction.name: instruction for instruction in self.after}
 
     @cached_property
     def user_of(self) -> dict[Any, tuple[Any, int]]:
-        """By instruction before, its first user and the operand that it is of that."""
+        """By instruction before CSE, its first user and its operand number there."""
         found: dict[Any, tuple[Any, int]] = {}
         for user in self._before:
             for position, operand in enumerate(user.operands):
@@ -55,35 +55,35 @@ class Eliminated:
 
     Args:
         ops: The operations.
-        passes: In order: a pass, and the operations that the instructions of the module it left are named after. The module
-            before one that is called `PASS` is the one that this pass was given.
+        passes: Passes in order, each with the module that it left: by instruction, the operations that it is named after.
+            The entry before `PASS` has that pass's input.
     """
 
     def __init__(self, ops: Sequence[Op], passes: Sequence[tuple[str, Named]]) -> None:
         self._ops = ops
-        self._by: dict[int, _Run] = {}
+        self._runs: dict[int, _Run] = {}
         present = [self._present(named) for _, named in passes]
         for ((_, before), (name, after)), (had, has) in zip(pairwise(passes), pairwise(present), strict=True):
-            for number in self._by.keys() & has:
-                del self._by[number]
+            for number in self._runs.keys() & has:
+                del self._runs[number]
             if name == PASS:
-                self._by.update(dict.fromkeys(had - has, _Run(ops, before, after)))
+                self._runs.update(dict.fromkeys(had - has, _Run(ops, before, after)))
 
     def __contains__(self, number: int) -> bool:
-        return number in self._by
+        return number in self._runs
 
     def instead_of(self, number: int) -> Any | None:
-        """The instruction that took an operation's place; None if nothing reads it any more.
+        """Finds the instruction that replaced an operation.
 
         Args:
             number: The operation's id.
 
         Returns:
-            An instruction of the module after the pass.
+            An instruction of the module after CSE; None if nothing uses the operation there.
         """
-        run = self._by[number]
+        run = self._runs[number]
         at = run.own[number]
-        # Its user may have had an equal one, too.
+        # CSE may have removed the user too, so follow users to one that is left, then operands back.
         positions = []
         while at.name not in run.left:
             if at not in run.user_of:
@@ -96,33 +96,33 @@ class Eliminated:
         return found
 
     def survivor_of(self, number: int) -> int | None:
-        """The operation that is computed in an operation's place; None if nothing reads it any more.
+        """Finds the operation that CSE kept in an operation's place.
 
         Args:
             number: The operation's id.
 
         Returns:
-            An id.
+            The id of the survivor; None if nothing uses the operation after CSE.
         """
         seen = set()
-        while number in self._by and number not in seen:
+        while number in self._runs and number not in seen:
             seen.add(number)
             if (found := self.instead_of(number)) is None:
                 return None
-            named = self._by[number].after[found]
-            left = next((n for n in named if _is_of(self._ops[n].name, found.opcode)), None)
-            if left is None:
+            named = self._runs[number].after[found]
+            survivor = next((n for n in named if _computes(self._ops[n].name, found.opcode)), None)
+            if survivor is None:
                 return None
-            number = left
+            number = survivor
         return number
 
     def _present(self, named: Named) -> set[int]:
-        return {n for instruction, numbers in named.items() for n in numbers if _is_of(self._ops[n].name, instruction.opcode)}
+        return {n for instruction, numbers in named.items() for n in numbers if _computes(self._ops[n].name, instruction.opcode)}
 
 
-def _is_of(name: str, opcode: str) -> bool:
-    """Whether an instruction that is named after an operation has its value.
+def _computes(name: str, opcode: str) -> bool:
+    """Whether an instruction named after an operation has the operation's value.
 
-    A product that XLA writes as another one leaves its name to the change of shape that it puts around that.
+    When XLA rewrites a dot, it gives the dot's name to the reshape around the new dot.
     """
     return may_be(name, opcode) or (opcode_of(name) == "dot" and opcode in ("bitcast", "reshape"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What XLA dumps (`--xla_dump_to`): which modules are in a folder, and what its passes made of them."""
+"""How are XLA's dumps (`--xla_dump_to`) audited? Finds the modules in a folder and follows their tags from pass to pass."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._util.progress import step, track
-from hlotag.audit import classify, consumed, cse, effects
+from hlotag.audit import classify, effects
 from hlotag.audit.classify import Capture
+from hlotag.audit.evidence import Evidence
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
 from hlotag.audit.model import Stage, Step, Tag, TagState
@@ -24,7 +25,7 @@ from hlotag.hlo.opcodes import Kind, kind_of
 
 _FILE = re.compile(
     r"(?P<module>module_\d+\..+?)"
-    # GPU's compiler writes the architecture too: sm_9.0a_gpu_after_optimizations.
+    # The GPU compiler adds the architecture: sm_9.0a_gpu_after_optimizations.
     r"\.(?P<what>before_optimizations|(?:sm_[\d.]+[a-z]?_)?[a-z]*_?after_optimizations|(?P<number>\d{4})\..+)"
     r"\.(?P<form>hlo\.pb|txt)"
 )
@@ -38,9 +39,9 @@ class Dump:
     """The files of one module.
 
     Attributes:
-        name: As the files are called: `module_0001.jit_step`.
-        before: The module that XLA was given.
-        after: The optimized one.
+        name: The common prefix of the files: `module_0001.jit_step`.
+        before: The file of XLA's input module.
+        after: The file of the optimized module.
         passes: (name of the pass, file), in order.
     """
 
@@ -51,7 +52,7 @@ class Dump:
 
     @property
     def ends(self) -> tuple[Path, Path]:
-        """The modules before and after. Raises ValueError if one is missing; `find` returns complete dumps only."""
+        """The files of the first and last module. Raises ValueError if one is missing; `find` returns complete dumps only."""
         if self.before is None or self.after is None:
             raise ValueError(f"{self.name}: the dump lacks the module before or after the optimizations")
         return self.before, self.after
@@ -64,20 +65,20 @@ def find(folder: Path) -> list[Dump]:
         folder: The folder that `--xla_dump_to` named.
 
     Returns:
-        The dumps in order, without those that lack the module before or after the optimizations.
+        The complete dumps in order: those with a module before and after the optimizations.
 
     Raises:
         ParseError: There are none.
     """
-    if not os.path.isdir(folder):  # False also of a name that is too long for one.
-        raise ParseError(f"{folder}: no such folder; give the one that XLA_FLAGS=--xla_dump_to=... named")
+    if not os.path.isdir(folder):  # Path.is_dir raises if the name is too long.
+        raise ParseError(f"{folder}: no such folder; pass the folder of XLA_FLAGS=--xla_dump_to=...")
     found: dict[str, Dump] = {}
     for file in sorted(folder.iterdir(), key=lambda file: (file.name, file.suffix)):
         match = _FILE.fullmatch(file.name)
-        if match is None or not file.is_file():  # A pipe would never end.
+        if match is None or not file.is_file():  # Reading a pipe would block.
             continue
         dump = found.setdefault(match["module"], Dump(match["module"]))
-        # Where both forms are there, the serialized one, which comes first, is quicker to read.
+        # If XLA wrote both formats, take the first, `.hlo.pb`: it is quicker to read than `.txt`.
         if match["what"] == "before_optimizations":
             dump.before = dump.before or file
         elif match["number"] is None:
@@ -88,14 +89,14 @@ def find(folder: Path) -> list[Dump]:
     whole = [dump for dump in found.values() if dump.before and dump.after]
     if not whole:
         raise ParseError(
-            f"{folder}: no module before and after XLA's optimizations is in it; XLA writes them with "
+            f"{folder}: the folder has no module from before and after XLA's optimizations; XLA writes them with "
             "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
         )
     return whole
 
 
 def _join_clones(dumps: Iterable[Dump]) -> None:
-    """Completes the dumps of modules that XLA finished as clones: TPU's compiler gives these the old name and a new number."""
+    """Joins the dumps of a module and its clone: the TPU compiler finishes a clone with the same name and a new number."""
     begun: dict[str, Dump] = {}
     for dump in dumps:
         name = dump.name.partition(".")[2]
@@ -108,25 +109,25 @@ def _join_clones(dumps: Iterable[Dump]) -> None:
 
 
 def largest(found: Sequence[Dump]) -> Dump:
-    """Returns the program; the smaller modules are helpers that XLA compiled.
+    """Selects the dump of the program. Smaller modules are helpers that XLA compiled.
 
     Args:
-        found: As `find` gives them.
+        found: The result of `find`.
 
     Returns:
-        One of them.
+        The dump with the largest first module.
     """
     return max(found, key=lambda dump: dump.ends[0].stat().st_size)
 
 
 def pass_name(what: str) -> str:
-    """The pass that a dump was made after.
+    """Reads the pass from the name of a dump.
 
     Args:
         what: `0006.simplification.after_algsimp.before_simplify-sorts`.
 
     Returns:
-        `algsimp`; for what is dumped at the start of a pipeline, that pipeline.
+        `algsimp`; for a dump at the start of a pipeline, the pipeline.
     """
     found = _PASS.search(what)
     if found is None:
@@ -144,10 +145,12 @@ def read(file: Path) -> HloModule:
         The module.
 
     Raises:
-        ParseError: It is neither.
+        ParseError: The file is neither.
     """
     if file.name.endswith(".pb"):
-        return HloModule(_module_in(file.read_bytes(), file))
+        from hlotag.hlo import proto
+
+        return HloModule(proto.module_of_dump(file.read_bytes(), f"{file}"))
     from hlotag import _compat
 
     try:
@@ -161,11 +164,10 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
 
     Args:
         folder: The folder that `--xla_dump_to` named.
-        module: Part of the module's name; by default, the largest one is taken.
+        module: Part of the module's name; by default, the largest module.
 
     Returns:
-        The audit. Instructions are followed by their names and those of operations; where these leave open what an operation
-        became, the state of its tags is unknown.
+        The audit. Instructions are followed by name and `op_name`. If these are ambiguous, the state of a tag is unknown.
 
     Raises:
         ParseError: There is no such module, or a file cannot be read.
@@ -173,7 +175,7 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
     dumps = find(folder)
     chosen = [dump for dump in dumps if module is None or module in dump.name]
     if not chosen:
-        raise ParseError(f"{folder}: no module is called like {module!r}; there are: {', '.join(d.name for d in dumps)}")
+        raise ParseError(f"{folder}: no module's name contains {module!r}; modules: {', '.join(d.name for d in dumps)}")
     dump = largest(chosen)
     with step("reading dumps"):
         first, last = map(read, dump.ends)
@@ -183,13 +185,13 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
 
 
 def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
-    """Audits what XLA made of a module, without the program.
+    """Audits HLO modules without their program.
 
     Args:
-        first: As XLA was given it; the optimized module itself where that is all there is.
+        first: XLA's input module; `last` if there is only the optimized module.
         last: The optimized module.
-        passes: (name, module) after passes in between, in order.
-        platform: What it was compiled for.
+        passes: (name of the pass, module after it), in order.
+        platform: The platform that XLA compiled for.
 
     Returns:
         The audit.
@@ -197,22 +199,15 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
     with step("following tags"), no_collection():
         program = Instructions(first)
         lineage = Lineage(first, program)
-        itself = lineage.named
+        unoptimized = lineage.named
         between = [(name, lineage.follow(module)) for name, module in passes]
         named = lineage.follow(last)
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
-        captures = [Capture(Stage.UNOPTIMIZED, first, itself, itself), Capture(Stage.OPTIMIZED, last, named, joined)]
-        found = classify.classify(
-            program.ops,
-            program.tags,
-            captures,
-            lambda: _live(first, program),
-            lambda: cse.Eliminated(program.ops, [("", itself), *between]),
-            taken=lambda: consumed.consumed([("", itself), *between]),
-            has_program=False,
-        )
-        tags = [_as_sure(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
+        captures = [Capture(Stage.UNOPTIMIZED, first, unoptimized, unoptimized), Capture(Stage.OPTIMIZED, last, named, joined)]
+        evidence = Evidence(program.ops, lambda: _live(first, program), lambda: [("", unoptimized), *between])
+        found = classify.classify(program.ops, program.tags, captures, evidence, has_program=False)
+        tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
         tags = classify.with_passes(tags, [*between, ("", named)])
     return Audit(
         name=first.name,
@@ -228,33 +223,33 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
 
 
 def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
-    """What an audit without the program cannot say."""
+    """The limits of an audit without the program."""
     notes = []
     if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
         notes.append(
-            f"The dump does not say where {unknown} of {len(tags)} tags went. It says more if hlotag is on, which makes names "
-            "unique, and with --xla_dump_hlo_pass_re=.*; hlotag.audit(function, ...) says all."
+            f"The dump does not say where {unknown} of {len(tags)} tags went. To learn more, enable hlotag, which makes names "
+            "unique, and dump with --xla_dump_hlo_pass_re=.*, or audit the program: hlotag.audit(function, ...)."
         )
     if first is not last and any(plain(i.op_name) != i.op_name for i in first.instructions()):
         notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
     return notes
 
 
-def _as_sure(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Tag:
-    """A tag with what became of it, "unknown" where the dump leaves that open."""
+def _unknown_if_ambiguous(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Tag:
+    """The tag; its last state is "unknown" if the dump does not determine it."""
     last = tag.steps[-1]
     why = ""
-    # XLA makes several operations that only change the shape one instruction, of any one's name.
+    # XLA merges consecutive layout operations into one instruction with the name of any of them.
     may_be_carried = tag.op.id in lineage.unsure_if_gone or (lineage.ambiguous and kind_of(tag.op.name) == Kind.LAYOUT)
     if tag.op.id in lineage.unsure or (last.state in _GONE and may_be_carried):
         why = "the operation shares its name with others, and instructions have that name"
     elif last.state == TagState.FOLDED and not has_passes:
-        why = "no instruction is named after the operation: it was equal to another, or simplified"
+        why = "no instruction is named after the operation: CSE or a simplification removed it"
     return tag._replace(steps=(*tag.steps[:-1], Step(last.stage, TagState.UNKNOWN, detail=why))) if why else tag
 
 
 def _live(module: HloModule, program: Instructions) -> set[int]:
-    """The instructions that the entry's result or an effect depends on; what a live one calls is live as a whole."""
+    """The operations that the entry's result or a side effect depends on. Whatever a live instruction calls is live."""
     seen: set[Any] = set()
     todo = [
         module.entry.root,
@@ -268,24 +263,3 @@ def _live(module: HloModule, program: Instructions) -> set[int]:
         todo += instruction.operands
         todo += [computation.root for computation in instruction.called]
     return {number for i in seen if (number := program[i]) is not None}
-
-
-def _module_in(data: bytes, file: Path) -> bytes:
-    """The module in a serialized `HloProto`, whose field 1 it is."""
-    try:
-        if data[:1] != b"\x0a":
-            return data  # A module without a wrapping.
-        size, position = _varint(data, 1)
-        return data[position : position + size]
-    except IndexError:
-        raise ParseError(f"{file}: ends in the middle of a number, so it was not written to its end") from None
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        value |= (byte & 127) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 128:
-            return value, position

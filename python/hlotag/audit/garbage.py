@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's garbage collector, kept out of what it would only delay."""
+"""How does an audit build many objects without runs of Python's garbage collector?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Keeps the collector from looking through what is only being built: beside a program of JAX's it takes as long as all else.
+    """Turns the collector off in a block that allocates and frees nothing: its runs over JAX's many objects double the time.
 
     Yields:
         Nothing.

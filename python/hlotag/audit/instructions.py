@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HLO modules without the program they came from: instructions of the first one take the place of operations."""
+"""How are tags followed in HLO modules without their program? Instructions of the first module stand for operations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from hlotag import _core
-from hlotag.audit.model import Op, Stage, Step, TagState, Ways
+from hlotag.audit.model import Op, Stage, Step, TagState, TagSteps
 from hlotag.hlo.join import program_of
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of, may_be
@@ -16,12 +16,12 @@ from hlotag.hlo.restore import tags_of
 
 # Limit of call paths recorded for one computation.
 _MAX_PATHS = 64
-# The number that the HLO stage puts in front of a name.
+# The prefix that the HLO stage adds to names.
 _NUMBER = re.compile("\x01[0-9a-f]+:[0-9]+\x01/?")
 
 
 def plain(op_name: str) -> str:
-    """An instruction's `op_name` without the numbers of the HLO stage."""
+    """An instruction's `op_name` without the HLO stage's prefixes."""
     return _NUMBER.sub("", op_name)
 
 
@@ -32,16 +32,16 @@ class Instructions:
         module: An `HloModule`.
 
     Attributes:
-        ops: One for each instruction that is more than glue or has tags.
-        tags: Keys and values with how they came, by operation.
-        paths: By computation, the names of the calls that lead to it, as XLA writes them before a name when it inlines these.
+        ops: One operation for each instruction that is more than glue or has tags.
+        tags: By operation, its tags with their first step.
+        paths: By computation, the names of the calls that lead to it, as XLA prefixes them to names when it inlines the calls.
     """
 
     def __init__(self, module: HloModule) -> None:
         self._module = module
         self._ids: dict[Instruction, int] = {}
         self.ops: list[Op] = []
-        self.tags: dict[int, Ways] = {}
+        self.tags: dict[int, TagSteps] = {}
         self._places: dict[str, tuple[str, str]] = {}
         self.paths = _paths(module)
         for computation in module.computations.values():
@@ -78,17 +78,17 @@ class Instructions:
 
 
 class Lineage:
-    """Follows instructions from module to module, by what XLA leaves them: their own names, else the names of operations.
+    """Follows instructions from module to module by instruction name, else by `op_name`.
 
     Args:
         module: The first module.
-        ids: Its instructions' operations.
+        ids: The operations of the first module.
 
     Attributes:
-        named: By instruction of the last module seen, the operations that it is named after.
-        ambiguous: By instruction of the last module seen, the operations that it may be named after, if several.
-        unsure: The operations that an instruction of some module may compute, or may not.
-        unsure_if_gone: Those whose value some instruction may carry.
+        named: By instruction of the latest module, the operations that it is named after.
+        ambiguous: By instruction of the latest module, the operations that it may be named after, if several.
+        unsure: Operations that shared an ambiguous name with a computing instruction of any module.
+        unsure_if_gone: Operations that shared an ambiguous name with glue, which may carry their value.
     """
 
     def __init__(self, module: HloModule, ids: Instructions) -> None:
@@ -100,10 +100,10 @@ class Lineage:
         self._by_name = _by_full_name(module, ids)
 
     def follow(self, module: HloModule) -> Mapping[Instruction, tuple[int, ...]]:
-        """Goes on to the next module.
+        """Follows the instructions into the next module.
 
         Args:
-            module: As a later pass left it.
+            module: The module after a later pass.
 
         Returns:
             The new `named`.
@@ -122,7 +122,7 @@ class Lineage:
         return self.named
 
     def _candidates(self, instruction: Instruction) -> tuple[int, ...]:
-        """The operations that the instruction may be named after, as far as opcode and source tell them apart."""
+        """The operations that an instruction may be named after, narrowed by opcode and source line."""
         found = self._by_name.get(instruction.op_name, ())
         if len(found) > 1:
             found = tuple([n for n in found if may_be(self._first[n].opcode, instruction.opcode)]) or found
@@ -144,7 +144,7 @@ def _paths(module: HloModule) -> dict[int, list[str]]:
 
 
 def _by_full_name(module: HloModule, ids: Instructions) -> dict[str, tuple[int, ...]]:
-    """The operations by the names that their instructions have before XLA inlines calls, and after, with numbers and without."""
+    """The operations by `op_name`, before and after XLA inlines calls, with and without the HLO stage's prefixes."""
     found: dict[str, dict[int, None]] = {}
     for computation in module.computations.values():
         for instruction in computation.instructions:

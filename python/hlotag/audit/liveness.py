@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations of a StableHLO module its results depend on."""
+"""Which operations of a StableHLO module do its results depend on?"""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _EFFECTS = {"infeed", "outfeed", "send", "recv"}
 
 
 def live_operations(module: Any) -> set[Any]:
-    """Finds the operations that the module's public functions need, for a result or an effect.
+    """Finds the operations that a public function needs for a result or a side effect.
 
-    A loop is looked into: what only computes a carried value that nothing reads is not needed.
+    Operations of a loop that only compute an unused carried value are dead.
 
     Args:
         module: An `ir.Module`.
 
     Returns:
-        Its live operations.
+        The live operations.
     """
     return _Search(module).run()
 
@@ -30,7 +30,7 @@ class _Search:
         self._todo: list[Any] = []
         self._functions: dict[str, Any] = {}
         self._calls: dict[str, list[Any]] = {}
-        self._wanted: dict[Any, set[int]] = {}  # by function, the results that a caller needs
+        self._wanted: dict[Any, set[int]] = {}  # by function, the arguments that live operations need
         for view in module.body.operations:
             operation = view.operation
             if operation.name == "func.func":
@@ -45,7 +45,7 @@ class _Search:
                 for value in terminator.operands if terminator else ():
                     self._need(value)
         while self._todo:
-            self._visit(self._todo.pop())
+            self._visit(*self._todo.pop())
         return self.live
 
     def _need(self, value: Any) -> None:
@@ -57,21 +57,19 @@ class _Search:
             key = (operation, "result", value.result_number)
         if key not in self._seen:
             self._seen.add(key)
-            self._todo.append((*key, owner))
+            self._todo.append(key)
 
-    def _visit(self, item: tuple) -> None:
-        operation, kind, number, _ = item
+    def _visit(self, operation: Any, kind: str, number: int) -> None:
         if kind == "argument":
             self._need_argument(operation, number)
-            return
-        if operation.name == "stablehlo.while":
+        elif operation.name == "stablehlo.while":
             self._keep(operation, whole=False)
             self._need_carried(operation, number)
-        elif operation.name in ("func.call", "stablehlo.case", "stablehlo.if"):
+        elif operation.name == "func.call":
             self._keep(operation, whole=False)
-            if operation.name == "func.call":
-                self._need_call(operation, number)
-                return
+            self._need_call(operation, number)
+        elif operation.name in ("stablehlo.case", "stablehlo.if"):
+            self._keep(operation, whole=False)
             self._need(operation.operands[0])
             for index in range(len(operation.regions)):
                 self._need(self._terminator(operation, index).operands[number])
@@ -97,7 +95,7 @@ class _Search:
             self._keep(parent, whole=False)
             self._need_carried(parent, number)
         elif parent.name == "func.func":
-            # Of all calls: which of them is live is not asked.
+            # Conservative: every live call needs the argument, whichever of its results is used.
             for call in self._calls.get(parent.attributes["sym_name"].value, ()):
                 self._need(call.operands[number])
             self._wanted.setdefault(parent, set()).add(number)
@@ -122,7 +120,7 @@ class _Search:
         self._need(self._terminator(function, 0).operands[number])
 
     def _keep_effects(self, parent: Any) -> bool:
-        """Keeps the operations inside that have an effect, and those that they are in; says whether there were any."""
+        """Keeps the inner operations with a side effect and the operations around them. Returns whether there are any."""
         found = False
         for region in parent.regions:
             for block in region.blocks:
@@ -134,7 +132,7 @@ class _Search:
         return found
 
     def _terminator(self, operation: Any, index: int) -> Any:
-        """The last operation of a region, None if the region is empty."""
+        """The last operation of a region; None if the region is empty."""
         key = (operation, index)
         if key not in self._terminators:
             last = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instructions of one HLO module are evidence of what became of an operation."""
+"""Which instructions of an HLO module compute an operation, and which only carry its result?"""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from hlotag.audit.model import Op
 from hlotag.hlo.opcodes import Kind, kind_of, may_be, opcode_of
 
-# By opcode, the other one that XLA writes as it where an operand is a constant.
-_WRITTEN_AS = {"add": "subtract", "multiply": "divide"}
+# By opcode, the opcode that XLA rewrites to it if an operand is constant: `x - 1` becomes `x + -1`.
+_REWRITTEN_FROM = {"add": "subtract", "multiply": "divide"}
 
 
 class Matching:
@@ -18,13 +18,13 @@ class Matching:
 
     Args:
         ops: The operations.
-        named: The operations that each instruction is named after.
-        joined: The operations that each instruction came from.
+        named: By instruction, the operations that it is named after.
+        joined: By instruction, the operations that it came from.
 
     Attributes:
         main: By operation, the instructions that compute it.
-        glue: By operation, the instructions that only carry what it computes.
-        owners: By instruction, the operations in whose `main` or `glue` it is.
+        glue: By operation, the instructions that only carry its result.
+        owners: By instruction, the operations whose `main` or `glue` has it.
     """
 
     def __init__(self, ops: Sequence[Op], named: Mapping[Any, Sequence[int]], joined: Mapping[Any, Sequence[int]]) -> None:
@@ -37,35 +37,34 @@ class Matching:
             if instruction.opcode == "constant":
                 continue
             computed = self._computed(numbers, instruction.opcode)
+            kind = kind_of(instruction.opcode)
             for number in numbers:
-                # XLA makes nameless constants and moves for operations that it folded; these are no trace of them.
-                if number in named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY or instruction.attributes:
-                    if number in computed:
-                        where = self.main
-                    elif kind_of(instruction.opcode) < Kind.POINTWISE:
-                        where = self.glue
-                    else:  # It computes another operation, which this one was merged into.
-                        continue
-                    where.setdefault(number, []).append(instruction)
+                # XLA makes nameless constants and moves for operations that it folded. These do not count.
+                if number not in named[instruction] and kind != Kind.HEAVY and not instruction.attributes:
+                    continue
+                # A computing instruction of another operation means that this operation was merged into that one.
+                if number in computed or kind < Kind.POINTWISE:
+                    instructions = self.main if number in computed else self.glue
+                    instructions.setdefault(number, []).append(instruction)
                     self.owners.setdefault(instruction, []).append(number)
 
     def _computed(self, numbers: Sequence[int], opcode: str) -> list[int]:
-        """Of the operations that an instruction came from, those that it computes."""
+        """The operations that an instruction computes, among those that it came from."""
         found = [n for n in numbers if may_be(self._ops[n].name, opcode)]
         if len(found) < 2 or kind_of(opcode) != Kind.POINTWISE:
             return found
-        # A negation that was merged into a product is no product.
-        own = [n for n in found if opcode_of(self._ops[n].name) in (opcode, _WRITTEN_AS.get(opcode))]
+        # XLA may merge a negation into a multiply: the instruction then computes the multiply only.
+        own = [n for n in found if opcode_of(self._ops[n].name) in (opcode, _REWRITTEN_FROM.get(opcode))]
         return own or found
 
     def users(self, number: int) -> list[int]:
-        """The operations that use the result of one.
+        """Lists the operations that use an operation's result.
 
         Args:
-            number: Its id.
+            number: The operation's id.
 
         Returns:
-            Their ids.
+            The ids of the users.
         """
         if self._users is None:
             self._users = {}
@@ -75,14 +74,14 @@ class Matching:
         return self._users.get(number, [])
 
     def near(self, number: int, distance: int) -> list[int]:
-        """The operations around one, users first.
+        """Lists the neighbours of an operation in the dataflow, at each step users before operands.
 
         Args:
-            number: Its id.
-            distance: How many steps away.
+            number: The operation's id.
+            distance: Limit of steps.
 
         Returns:
-            Their ids, the nearest first.
+            The ids of the neighbours, nearest first.
         """
         seen, ring = {number: None}, [number]
         for _ in range(distance):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of an audit: operations, their tags, and each tag's state at every stage."""
+"""What is the result of an audit? Operations, their tags, and each tag's state at every stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TagState(enum.StrEnum):
-    """What became of a tag at a stage. The first three say how it came to its operation, the others where it went."""
+    """The state of a tag at a stage. The first three states say how the operation got the tag, the others where it went."""
 
     ATTACHED = "attached"
     COMPLETED = "completed"
@@ -46,7 +46,7 @@ class TagState(enum.StrEnum):
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the tag is not where it belongs, and the operation gives no reason for that."""
+        """Whether the tag is missing or misplaced although its operation should have it."""
         return self in (TagState.LOST, TagState.MOVED)
 
 
@@ -92,7 +92,7 @@ RANK = {state: rank for rank, state in enumerate(_ATTENTION)}
 
 
 class Stage(enum.StrEnum):
-    """Where an audit looks."""
+    """A stage of compilation whose module an audit reads."""
 
     LOWERED = "StableHLO"
     UNOPTIMIZED = "HLO"
@@ -100,24 +100,24 @@ class Stage(enum.StrEnum):
 
 
 class Op(NamedTuple):
-    """An operation of the module that XLA is given; where only HLO is at hand, an instruction of the first module.
+    """An operation of the module that XLA compiles; an instruction of XLA's first module if the audit has only HLO.
 
     Attributes:
-        id: Its place in the module, from 0, by which tags and other operations refer to it.
-        name: What it is: `stablehlo.dot_general`, or an HLO opcode.
-        scope: The path of named scopes, transformations unwrapped: `layer_0/attention`.
-        function: The function, or computation, that holds it.
+        id: The index of the operation in the module, by which tags and other operations refer to it.
+        name: `stablehlo.dot_general`, or an HLO opcode.
+        scope: The path of named scopes without transformations: `layer_0/attention`.
+        function: The function or computation that contains the operation.
         phase: "forward" or "backward".
-        file: The user's file; empty if it is not known.
-        line: The line in it, from 1; 0 if it is not known.
-        operands: The operations that made its operands.
-        instructions: What it is in the last module: names of instructions.
-        type: Element type and shape of its result, `f32[8,128]`; empty if it was not computed.
-        flops: Floating-point operations of a product; elements of what computes element by element; in a loop's body,
+        file: The user's file; empty if unknown.
+        line: The line in the file, from 1; 0 if unknown.
+        operands: The operations that define its operands.
+        instructions: The names of its instructions in the last module.
+        type: Element type and shape of its result, `f32[8,128]`; empty if not computed.
+        flops: Floating-point operations of a contraction, or the element count of a pointwise operation; in a loop's body, those
             of one iteration.
         bytes: The size of its operands and results.
         fusions: The fusions that its instructions are in.
-        derived_from: Of a backward operation, the forward operation that it is derived from; several if it may be any of these.
+        derived_from: The forward operations that a backward operation may be derived from; one if that is known exactly.
     """
 
     id: int
@@ -137,7 +137,7 @@ class Op(NamedTuple):
 
     @property
     def source(self) -> str:
-        """`file:line`, the file without its directory; empty if it is not known."""
+        """`file:line`, the file without its directory; empty if unknown."""
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
 
 
@@ -145,12 +145,12 @@ class Step(NamedTuple):
     """A tag at one stage.
 
     Attributes:
-        stage: Where.
-        state: What became of it there.
-        by: The pass of hlotag's or XLA's that did it; empty if that is not known, or nothing changed.
-        detail: The rule, the tag it came from, or what happened, for people.
-        confidence: Between 0 and 1, for tags that were inferred; None for exact ones.
-        instructions: The instructions that bear the tag.
+        stage: The stage.
+        state: The state of the tag there.
+        by: The hlotag or XLA pass that caused the state; empty if unknown or if nothing changed.
+        detail: The rule, the source of the tag, or what happened, as text for people.
+        confidence: Between 0 and 1 for an inferred tag; None for an exact one.
+        instructions: The instructions that have the tag.
     """
 
     stage: Stage
@@ -161,18 +161,18 @@ class Step(NamedTuple):
     instructions: tuple[str, ...] = ()
 
 
-# The tags of an operation: keys and values, and each one's way so far.
-Ways = dict[tuple[str, str], list[Step]]
+# The tags of one operation: by key and value, the steps so far.
+TagSteps = dict[tuple[str, str], list[Step]]
 
 
 class Tag(NamedTuple):
-    """A key and value on an operation, and its way through the stages.
+    """A key and value on an operation, with its state at each stage.
 
     Attributes:
         key: The key.
         value: The value, as text.
         op: The operation that it belongs to.
-        steps: What became of it, one for each stage that it reached.
+        steps: One step for each stage that the tag reached.
     """
 
     key: str
@@ -182,12 +182,12 @@ class Tag(NamedTuple):
 
     @property
     def state(self) -> TagState:
-        """What became of it in the end."""
+        """The state after the last step."""
         return self.steps[-1].state
 
     @property
     def origin(self) -> TagState | None:
-        """How it came to the operation; None where that is not known, as in a dump of XLA's."""
+        """How the operation got the tag; None if unknown, as in a dump of XLA's."""
         first = self.steps[0].state
         return first if first in HOW_IT_CAME else None
 
@@ -198,14 +198,14 @@ class Tag(NamedTuple):
 
 
 class Stray(NamedTuple):
-    """A tag on an instruction that stands for operations without it.
+    """A tag on an instruction whose operations do not have the tag.
 
     Attributes:
         key: The key.
         value: The value.
-        instruction: The instruction of the last module that bears it.
-        opcode: What that instruction is.
-        op: The operation that the tag was taken from, if there is one that misses it.
+        instruction: The instruction of the last module that has the tag.
+        opcode: The opcode of the instruction.
+        op: The operation that lost the tag to the instruction; None if unknown.
     """
 
     key: str
@@ -216,14 +216,14 @@ class Stray(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """Whether the compiler did what a key and value ask for.
+    """Whether the compiler obeyed a key and value.
 
     Attributes:
         key: The key.
         value: The value.
-        obeyed: Whether it happened; None where this compiler does not read the key, or its module does not show it.
-        evidence: What shows it: instructions, their places, their memory.
-        reason: Why it did not happen, most likely, or cannot be told; empty if it happened.
+        obeyed: Whether the compiler did what the key asks for; None if it does not read the key, or its module does not show it.
+        evidence: The instructions that show the effect, with their order or memory.
+        reason: The likeliest reason why the compiler did not obey, or why the audit cannot tell; empty if it obeyed.
     """
 
     key: str
@@ -244,19 +244,19 @@ class Findings:
 
     Attributes:
         name: The module's name.
-        platform: What it was compiled for; empty if it was not.
-        ops: The operations of the module that XLA is given.
+        platform: The platform that the module was compiled for; empty if it was not compiled.
+        ops: The operations of the module that XLA compiles.
         tags: Every tag on every operation, in the order of the operations.
-        strays: Tags on instructions that they do not belong to.
-        dropped: Tags of the program that no operation could take.
+        strays: Tags on wrong instructions.
+        dropped: Tags of the program on values that no operation made.
         effects: By key and value, whether the compiler obeyed.
-        stages: The stages that could be looked at.
-        notes: What limits this audit, in words.
+        stages: The stages that the audit read.
+        notes: The limits of this audit, in words.
         instruction_count: How many instructions the last module has, those inside fusions included.
-        reports: What hlotag's passes warned of or remarked on, such as a rule that matched nothing.
-        hlo_stage: Whether hlotag's HLO stage took part; None where that is not known.
-        source_root: The folder whose files views may quote lines of, `/` for a program of this process. None for a module or a
-            dump, which may name any file, until somebody sets it (`dataclasses.replace`).
+        reports: Warnings and remarks of hlotag's passes, such as a rule that matched nothing.
+        hlo_stage: Whether hlotag's HLO stage ran; None if unknown.
+        source_root: The folder of the files whose lines views may quote: `/` for a program of this process. None for a module or
+            a dump, because these may name any file; `dataclasses.replace` sets it.
     """
 
     name: str
@@ -275,7 +275,7 @@ class Findings:
 
     @cached_property
     def lost(self) -> list[Tag]:
-        """The tags that are gone although their operation is still there."""
+        """The tags that are missing although their operation still has an instruction."""
         return self.in_state(TagState.LOST)
 
     @cached_property
@@ -287,7 +287,7 @@ class Findings:
         """The tags that ended in one of these states.
 
         Args:
-            *states: Which.
+            *states: The states.
 
         Returns:
             The tags, in the order of their operations.
@@ -311,23 +311,23 @@ class Group:
 
     @cached_property
     def states(self) -> Counter[TagState]:
-        """How many ended in each state."""
+        """How many tags ended in each state."""
         return Counter(tag.state for tag in self.tags)
 
     @cached_property
     def phases(self) -> Counter[str]:
-        """How many are in each phase."""
+        """How many tags are in each phase."""
         return Counter(tag.op.phase for tag in self.tags)
 
 
 def groups(tags: Iterable[Tag]) -> list[Group]:
-    """Sorts tags by key and value.
+    """Groups the tags of one audit by key and value.
 
     Args:
-        tags: Of one audit.
+        tags: The tags.
 
     Returns:
-        One group for each key and value; those that need attention first.
+        One group for each key and value, those with most lost tags first.
     """
     found: dict[tuple[str, str], list[Tag]] = {}
     for tag in tags:

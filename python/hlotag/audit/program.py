@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of a StableHLO module, with their tags and how these came to them."""
+"""Which operations does a StableHLO module have, which tags do they have, and where did the tags come from?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hlotag._compat.bindings import capsule
 from hlotag.audit import cost
-from hlotag.audit.model import Op, Stage, Step, TagState, Ways
+from hlotag.audit.model import Op, Stage, Step, TagState, TagSteps
 from hlotag.errors import ParseError
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import EQUATIONS, RECORDS, Origins, walk
@@ -18,37 +18,37 @@ from hlotag.host.modules import SOURCE_NAME
 
 FRONTEND = "mhlo.frontend_attributes"
 
-# They hold no value of the program: XLA has no instruction for them.
-_NO_OPERATION = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh", "builtin.module"}
+# Structure and terminators, for which XLA has no instruction.
+_WITHOUT_INSTRUCTION = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh", "builtin.module"}
 _STATE_OF_PASS = {
     "hlotag-resolve": TagState.ATTACHED,
     "hlotag-attach": TagState.ATTACHED,
     "hlotag-complete-lowering": TagState.COMPLETED,
 }
-# Limit of calls followed from the arguments of one function.
-_CALLERS = 16
 _DERIVED = "derived by autodiff"
+# Limit of calls followed from the arguments of one function.
+_MAX_CALLERS = 16
 # Limit of nested functions that get the line of their call.
-_NESTED = 4
+_MAX_NESTED = 4
 # Limit of forward operations named for one backward operation.
-_FORWARD = 8
+_MAX_FORWARD = 8
 
 
 @dataclass
 class Program:
-    """A module as XLA is given it.
+    """The module that XLA compiles.
 
     Attributes:
-        name: The module's.
+        name: The name of the module.
         ops: Its operations, by id.
-        tags: Keys and values with how they came, by the operation's id.
-        op_of: From the number that `Origins` gave an operation to its id.
-        origins: The numbering; it has the module.
+        tags: By operation, its tags with their first step.
+        op_of: By the number that `Origins` gave an operation, its id.
+        origins: The numbering; it holds the module.
     """
 
     name: str
     ops: list[Op]
-    tags: dict[int, Ways]
+    tags: dict[int, TagSteps]
     op_of: dict[int, int]
     origins: Origins
 
@@ -57,15 +57,15 @@ def read(module: Any, filename: str = "") -> Program:
     """Numbers and reads a module.
 
     Args:
-        module: An `ir.Module` that nobody else uses: its locations are changed.
-        filename: What it was read from, for operations whose location is their line in it.
+        module: An `ir.Module` of your own: its locations are changed.
+        filename: The file of the module, for operations whose location is their line in that file.
 
     Returns:
-        What is in it.
+        The operations and tags of the module.
 
     Raises:
-        ParseError: It has text that is not UTF-8, on some of which jaxlib's bindings would end the process; or entries that are
-            no dictionary.
+        ParseError: The module has text that is not UTF-8, which can crash jaxlib's bindings, or its frontend attributes are not
+            a dictionary.
     """
     from hlotag import _core
     from hlotag.host import connection
@@ -77,13 +77,13 @@ def read(module: Any, filename: str = "") -> Program:
         raise ParseError(str(error)) from None
     _name_all(module)
     origins = Origins(module, every=True)
-    operations = {n: operation for n, operation in enumerate(origins.operations) if operation.name not in _NO_OPERATION}
+    operations = {n: operation for n, operation in enumerate(origins.operations) if operation.name not in _WITHOUT_INSTRUCTION}
     op_of = {number: id_ for id_, number in enumerate(operations)}
     ids = {operation: op_of[number] for number, operation in operations.items()}
     functions = _functions(origins.operations)
     calls = _Calls(origins.operations)
     ops: list[Op] = []
-    tags: dict[int, Ways] = {}
+    tags: dict[int, TagSteps] = {}
     equations: dict[int, list[str]] = {}
     for number, operation in operations.items():
         scope, backward, file, line = places[number]
@@ -107,7 +107,7 @@ def _name_of(module: Any) -> str:
 
 
 def _functions(operations: Iterable[Any]) -> list[str]:
-    """The name of the function of each operation. A function comes before its operations."""
+    """For each operation, the name of its function. Functions come before their operations."""
     names: list[str] = []
     for operation in operations:
         starts = operation.name == "func.func"
@@ -116,12 +116,12 @@ def _functions(operations: Iterable[Any]) -> list[str]:
 
 
 def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) -> list[Op]:
-    """The operations; those without a line, in a function that one line calls, have that line.
+    """Gives operations without a line the line of the call, if all calls of their function are on one line.
 
-    JAX lowers small functions such as the one behind `jnp.where` once, without locations of their own.
+    JAX lowers small functions, such as the one behind `jnp.where`, once and without locations.
     """
     called_from: dict[str, tuple[str, int]] = {}
-    for _ in range(_NESTED):
+    for _ in range(_MAX_NESTED):
         for function, calls in callers.items():
             found = {(ops[c].file, ops[c].line) if ops[c].file else called_from.get(ops[c].function) for c in calls}
             if len(found) == 1 and (line := found.pop()) is not None:
@@ -135,9 +135,9 @@ def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) ->
 
 
 def _with_forward(ops: list[Op], equations: Mapping[int, Sequence[str]]) -> list[Op]:
-    """The operations; of the backward ones, each knows the forward operation that it is derived from.
+    """Sets `derived_from` of the backward operations.
 
-    That is the last one of its equation. Without equations it may be any that computes at its line and scope.
+    It is the last forward operation of the same equation, or without equations all computing ones with the same line and scope.
     """
 
     def places(op: Op) -> Sequence[Hashable]:
@@ -151,19 +151,19 @@ def _with_forward(ops: list[Op], equations: Mapping[int, Sequence[str]]) -> list
 
     def at(place: Hashable, name: str) -> list[int]:
         found = forward.get(place, [])
-        # The derivatives of a product are products, and nothing else has such.
-        alike = [op.id for op in found if op.name == name] if kind_of(opcode_of(name)) == Kind.HEAVY else []
-        computing = alike or [op.id for op in found if kind_of(opcode_of(op.name)) >= Kind.POINTWISE]
+        # A heavy operation derives from an operation with its name: the derivatives of a product are products.
+        same_name = [op.id for op in found if op.name == name] if kind_of(opcode_of(name)) == Kind.HEAVY else []
+        computing = same_name or [op.id for op in found if kind_of(opcode_of(op.name)) >= Kind.POINTWISE]
         return (computing or [op.id for op in found])[-1:] if equations else computing
 
     def sources(op: Op) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(source for place in places(op) for source in at(place, op.name)))[:_FORWARD]
+        return tuple(dict.fromkeys(source for place in places(op) for source in at(place, op.name)))[:_MAX_FORWARD]
 
     return [op._replace(derived_from=sources(op)) if op.phase == "backward" else op for op in ops]
 
 
 def _name_all(module: Any) -> None:
-    """Gives the operations that have no name one; without it they could not be followed through XLA."""
+    """Gives nameless operations a name, by which they can be followed through XLA."""
     from jaxlib.mlir import ir
 
     with module.context:
@@ -173,7 +173,7 @@ def _name_all(module: Any) -> None:
 
 
 class _Calls:
-    """The calls of a module: where an argument comes from and a result is made."""
+    """The calls of a module, by which operands are followed into and out of functions."""
 
     def __init__(self, operations: list[Any]) -> None:
         self.by_callee: dict[str, list[Any]] = {}
@@ -185,19 +185,19 @@ class _Calls:
                 self._return[operation.parent.operation.attributes["sym_name"].value] = operation
 
     def callers(self, function: Any) -> list[Any]:
-        return self.by_callee.get(function.attributes["sym_name"].value, [])[:_CALLERS]
+        return self.by_callee.get(function.attributes["sym_name"].value, [])[:_MAX_CALLERS]
 
     def result_of(self, call: Any, number: int) -> Any:
-        """The value that the called function returns as a result."""
+        """The value in the callee that a result of a call comes from."""
         found = self._return.get(call.attributes["callee"].value)
         return None if found is None else found.operands[number]
 
 
 def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, ...]:
-    """The operations behind the operands.
+    """The operations that define the operands.
 
-    For an argument of a region, it is the operation that has the region; of a function, its calls; for the result of a call, that
-    and the operation in the function.
+    An argument of a region stands for the operation with the region, an argument of a function for the calls of the function, and
+    the result of a call for the call and the operation in the callee.
     """
     found: dict[int, None] = {}
 
@@ -220,7 +220,7 @@ def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, 
     return tuple(found)
 
 
-def _tags(operation: Any, where: str) -> Ways:
+def _tags(operation: Any, where: str) -> TagSteps:
     from jaxlib.mlir import ir
 
     if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
@@ -228,7 +228,7 @@ def _tags(operation: Any, where: str) -> Ways:
     records = {}
     if RECORDS in operation.attributes:
         records = {entry.name: entry.attr for entry in ir.DictAttr(operation.attributes[RECORDS])}
-    # What is no text is dropped by XLA; it is a tag all the same.
+    # XLA drops values that are not strings. They are tags all the same.
     texts = {}
     for entry in ir.DictAttr(operation.attributes[FRONTEND]):
         try:
@@ -245,9 +245,8 @@ def _step(record: Any) -> Step:
 
     fields = {entry.name: ir.StringAttr(entry.attr).value for entry in ir.DictAttr(record)}
     how, by = fields.get("step", ""), fields.get("pass", "")
-    state = _STATE_OF_PASS.get(by, TagState.PROPAGATED)
-    if how.endswith(_DERIVED):  # By the program's own tag, in the equation that autodiff made.
-        state = TagState.PROPAGATED
+    is_derived = how.endswith(_DERIVED)  # Also by `hlotag-resolve`, from the context of an equation that autodiff made.
+    state = TagState.PROPAGATED if is_derived else _STATE_OF_PASS.get(by, TagState.PROPAGATED)
     detail = f"{how}, from {fields['from']}" if "from" in fields else how
     confidence = float(fields["confidence"]) if "confidence" in fields else None
     return Step(Stage.LOWERED, state, by, detail, confidence)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of an audit: one sentence, and the problems, heavy operations first.
+"""What should a user know of an audit? One sentence and the problems, heavy operations first.
 
 Terminal, page, JSON and command show the same report.
 """
@@ -21,30 +21,32 @@ from hlotag.tagging import keys
 _WELL = "on an instruction or went away with their operation"
 _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
-_UNRESTORED = "hlotag's HLO stage ran and could not put it right. Please report it, with audit.to_json()."
-_READ_BEFORE = "XLA reads this key before hlotag's HLO stage runs, which cannot help. Try another shape or compiler option."
-_TRIAL = "cpu"  # Where programs for accelerators are tried: that it does not read their keys is no problem.
+_UNRESTORED = "hlotag's HLO stage ran and could not restore the tag. Please report this with audit.to_json()."
+_READ_BEFORE = (
+    "XLA reads this key before hlotag's HLO stage runs, so the stage cannot help. Try another shape or compiler option."
+)
+_TRIAL = "cpu"  # People try programs for accelerators here, so unread keys are no problem.
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Tags with one source line, key and cause, or another problem.
+    """Tags that share a source line, key and cause, or another problem.
 
     Attributes:
         kind: A state, "not obeyed", "wrong place", "no operation", "unmatched rule", "unread key", or "warning" of a pass.
-        tag: The key with its values: `block=attention`; empty if it is about none.
-        on: The operations: `dot_general f32[32,64]`; empty if it is about none.
-        file: The user's file; empty if it is not known.
-        line: The line in it, or 0.
+        tag: The key with its values: `block=attention`; empty if the problem concerns no tag.
+        on: The operations: `dot_general f32[32,64]`; empty if the problem concerns no operation.
+        file: The user's file; empty if unknown.
+        line: The line in the file; 0 if unknown.
         count: How many tags.
         why: What happened, in words.
-        effect: What that costs.
+        effect: The consequence, in words.
         advice: What to do; empty if `why` says it.
-        by: The pass that did it; empty if that is not known.
-        tags: Their places in `audit.tags`.
-        flops: Floating-point operations of their operations.
-        bytes: Bytes that these read and write.
-        scope: The scope of all of them; empty if they are in several.
+        by: The pass that caused the problem; empty if unknown.
+        tags: Indexes of the tags in `audit.tags`.
+        flops: Floating-point operations of the tagged operations.
+        bytes: Bytes that the tagged operations read and write.
+        scope: The common scope of the operations; empty if their scopes differ.
     """
 
     kind: str
@@ -64,17 +66,17 @@ class Problem:
 
     @property
     def source(self) -> str:
-        """`file:line`, the file without its directory; the scope if the line is not known."""
+        """`file:line`, the file without its directory; the scope if the line is unknown."""
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else self.scope
 
     @property
     def title(self) -> str:
-        """How often, what, and of which tags on which operations: `4 x lost  block=mlp on dot_general f32[8,8]`."""
+        """Count, kind, tags and operations: `4 x lost  block=mlp on dot_general f32[8,8]`."""
         about = " on ".join(filter(None, (self.tag, self.on)))
         return f"{f'{self.count} x ' if self.count > 1 else ''}{self.kind}{f'  {about}' if about else ''}"
 
     def __str__(self) -> str:
-        """The problem in full, without its place."""
+        """The problem in full, without its source line."""
         return " ".join(filter(None, (f"{self.title}:", self.why, self.effect, self.advice)))
 
 
@@ -83,8 +85,8 @@ class Report:
     """The report of an audit.
 
     Attributes:
-        sentence: The whole in one sentence.
-        problems: Lost and moved tags first, those on heavy operations before others.
+        sentence: The result in one sentence.
+        problems: Lost and moved tags first, tags on heavy operations before others.
     """
 
     sentence: str
@@ -95,7 +97,7 @@ def of(audit: Findings) -> Report:
     """Makes the report of an audit.
 
     Args:
-        audit: Any.
+        audit: The audit.
 
     Returns:
         The report.
@@ -157,7 +159,7 @@ def _needing_attention(audit: Findings) -> Iterator[Problem]:
 
 
 def _what_is_left(tag: Tag) -> str:
-    """What the instructions of a lost tag's operation have, without their names."""
+    """What a lost tag's instructions have instead of the tag, without the instructions' names."""
     last = tag.steps[-1]
     if last.state != TagState.LOST:
         return ""
@@ -179,7 +181,7 @@ def _why(audit: Findings, tag: Tag) -> str:
 
 
 def _hint(audit: Findings) -> str:
-    """How to learn the pass."""
+    """How to learn which pass it was."""
     if Stage.LOWERED in audit.stages:
         return "xla_passes=True, or --xla-passes, names the pass."
     return "A dump with --xla_dump_hlo_pass_re=.* names the pass."
@@ -202,7 +204,7 @@ def _effect(audit: Findings, name: str, number: int, work: str) -> str:
 
 
 def _asks(key: keys.Key | None) -> str:
-    """The first sentence about a key; later ones are advice."""
+    """The first sentence of a key's documentation. The others are advice."""
     return re.split(r"(?<=\.) ", key.doc, maxsplit=1)[0] if key else ""
 
 
@@ -221,7 +223,7 @@ def _operations(ops: Sequence[Op]) -> str:
 
 
 def _disobeyed(audit: Findings) -> Iterator[Problem]:
-    """Keys that the compiler reads and did not obey: one problem for the values of one line with one cause."""
+    """Keys that the compiler reads and did not obey: one problem for each line, key and cause."""
     tags: dict[tuple[str, str], list[int]] = {}
     for number, tag in enumerate(audit.tags):
         tags.setdefault((tag.key, tag.value), []).append(number)
@@ -249,7 +251,7 @@ def _disobeyed(audit: Findings) -> Iterator[Problem]:
 
 
 def _strays(audit: Findings) -> Iterator[Problem]:
-    """Tags on wrong instructions, but for those of tags that moved there."""
+    """Tags on wrong instructions, except moved tags, which `_needing_attention` reports."""
     moved = {(tag.op.id, tag.key, tag.value) for tag in audit.in_state(TagState.MOVED)}
     found: dict[tuple[str, str], list[Stray]] = {}
     for stray in audit.strays:
@@ -267,7 +269,7 @@ def _strays(audit: Findings) -> Iterator[Problem]:
 def _dropped(audit: Findings) -> Iterator[Problem]:
     for dropped in audit.dropped:
         tag = ", ".join(f"{key}={value}" for key, value in dropped.attrs)
-        why = "The tagged value is one that no operation made, such as an argument."
+        why = "No operation made the tagged value: it is an argument, say."
         advice = "Tag a value that an operation computes, or the operations themselves in a block: with hlotag.tagged(...)."
         yield Problem(
             "no operation", tag, "", dropped.file or "", dropped.line, len(dropped.attrs), why, "The tag is nowhere.", advice
@@ -279,7 +281,7 @@ def _reported(audit: Findings) -> Iterator[Problem]:
         if report.severity == "remark":
             kind, effect = "unmatched rule", "The rule has no effect."
             advice = "Compare its op, scope, source and function with the operations of the program."
-        else:  # The message says what to do.
+        else:  # The message has the advice.
             kind, effect, advice = "warning", "The compiler may not do what the tags ask for.", ""
         yield Problem(kind, "", "", report.file, report.line, 1, f"{report.message}.", effect, advice)
 
@@ -304,14 +306,14 @@ def _unread(audit: Findings) -> Iterator[Problem]:
 
 
 def _is_read(key: keys.Key, backend: str) -> bool:
-    """Whether the compiler of a backend may read a key, as far as the catalogue knows; `backend` is empty if unknown."""
+    """Whether the compiler of a backend may read a key, by the catalogue. `backend` is empty if unknown."""
     return key.reserved or key.consumer == "registered" or not backend or backend in key.readers
 
 
 class Reported(Findings):
-    """Findings, and what somebody should know of them."""
+    """Findings with their report."""
 
     @cached_property
     def report(self) -> Report:
-        """What somebody should know: a sentence, and the problems."""
+        """The report: a sentence and the problems."""
         return of(self)

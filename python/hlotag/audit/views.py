@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is an audit shown? Text, JSON, a page, a figure, a graph."""
+"""How is an audit shown? As text, JSON, a page, a figure or a graph."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ class Audit(Reported, JupyterMixin):
         """The report for a terminal: a sentence, what needs attention, and a line for each key and value.
 
         Args:
-            width: Columns to fit in; the terminal's by default.
+            width: Limit of columns; by default, the terminal's width.
 
         Returns:
-            Text without colours; printed with `rich.print(audit)`, it has some.
+            Text without colours; `rich.print(audit)` prints it with colours.
         """
         return table.as_text(self, width)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Everything, as JSON; `hlotag/audit/schema.json` describes it.
+        """The whole audit as JSON in the format of `hlotag/audit/schema.json`.
 
         Args:
             indent: As for `json.dumps`.
 
         Returns:
-            The text.
+            The JSON text.
         """
         return as_json.dumps(self, indent=indent)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes the report as one page, with every tag's way; it needs nothing but a browser.
+        """Writes the report as one self-contained HTML page, with the steps of every tag.
 
         Args:
             path: The file to write.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         Path(path).write_text(page.html(self), encoding="utf-8")
 
@@ -59,13 +59,13 @@ class Audit(Reported, JupyterMixin):
         """Writes the module as a graph for Model Explorer (PyPI's ai-edge-model-explorer), with states and values as node data.
 
         Args:
-            path: The graph's file, `audit.json`; beside it, `audit.state.json` and `audit.KEY.json` are written.
+            path: The graph's file, `audit.json`. Node data is written beside it: `audit.state.json` and `audit.KEY.json`.
 
         Returns:
             The files, the graph first.
 
         Raises:
-            OSError: One cannot be written.
+            OSError: A file cannot be written.
         """
         return model_explorer.write(self, Path(path))
 
@@ -73,10 +73,10 @@ class Audit(Reported, JupyterMixin):
         """Draws the audit for a paper or an issue; needs matplotlib, which the extra `hlotag[plot]` installs.
 
         Args:
-            path: The file to write; its ending says what it is: `.png`, `.svg` or `.pdf`.
+            path: The file to write; its suffix selects the format: `.png`, `.svg` or `.pdf`.
 
         Raises:
-            HlotagError: matplotlib is not installed, or the ending is none of these.
+            HlotagError: matplotlib is not installed, or the suffix is unknown.
             OSError: The file cannot be written.
         """
         figure.write(self, path)

@@ -76,6 +76,7 @@ _CLASSES = protobuf.classes(
             "stack_frame_index": (17, "StackFrameIndexProto"),
             "frontend_attributes": (19, "FrontendAttributes"),
         },
+        "HloProto": {"hlo_module": (1, "HloModuleProto")},
     }
 )
 HloModuleProto = _CLASSES["HloModuleProto"]
@@ -94,6 +95,18 @@ def read(data: bytes) -> Any:
             f"{len(data)} bytes are not a serialized HloModuleProto; `as_serialized_hlo_module_proto()` of a module, or a dump "
             "made with --xla_dump_hlo_as_proto, gives one"
         ) from None
+
+
+def module_of_dump(data: bytes, file: str) -> Any:
+    """The `HloModuleProto` in a serialized `HloProto`, as XLA dumps it.
+
+    Raises:
+      ParseError: `data` is not a serialized `HloProto`.
+    """
+    try:
+        return _CLASSES["HloProto"].FromString(data).hlo_module
+    except DecodeError:
+        raise ParseError(f"{file}: not a complete HloProto; dump the module again with --xla_dump_hlo_as_proto") from None
 
 
 def write(module: Any) -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the compiler did what tags ask for: per key and value, judged by the instructions that the operations became."""
+"""Did the compiler do what each key and value asks for? Judges by the instructions of the tagged operations."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def find(
     """Looks for the effect of each key that some compiler reads.
 
     Args:
-        tags: Of an audit.
-        ops: Of the audit, by id.
-        instructions: By operation, the instructions that it became, or that are named as these are.
-        modules: The optimized module; the first is looked at that has all of the instructions, else the last.
-        platform: What it was compiled for, as JAX calls it.
+        tags: The tags of an audit.
+        ops: The operations of the audit, by id.
+        instructions: By operation, its instructions, or others with the same names.
+        modules: Versions of the optimized module. The first that has all instructions is used, else the last.
+        platform: JAX's name of the platform that the modules were compiled for.
 
     Returns:
-        One for each key of the catalogue and value, in the order in which the program has them.
+        One effect for each value of each key of the catalogue, in program order.
     """
     backend = keys.backend_of(platform)
     by_tag: dict[tuple[keys.Key, str], list[Tag]] = {}
@@ -58,24 +58,24 @@ def find(
             by_tag.setdefault((key, tag.value), []).append(tag)
     if not by_tag:
         return ()
-    near = {tag.op.id: list(tag.op.operands) for found in by_tag.values() for tag in found}
+    neighbours = {tag.op.id: list(tag.op.operands) for found in by_tag.values() for tag in found}
     for op in ops:
-        for operand in near.keys() & set(op.operands):
-            near[operand].append(op.id)
-    schedule = _first_with({i.name for op in near for i in instructions.get(op, ())}, modules)
+        for operand in neighbours.keys() & set(op.operands):
+            neighbours[operand].append(op.id)
+    schedule = _schedule_with({i.name for op in neighbours for i in instructions.get(op, ())}, modules)
 
-    def became(*found: int) -> list[Instruction]:
+    def instructions_of(*found: int) -> list[Instruction]:
         names = [i.name for op in found for i in instructions.get(op, ())]
         return [schedule.by_name[name] for name in names if name in schedule.by_name]
 
-    return tuple(
-        _effect(key, value, [Member(tag, became(tag.op.id), became(*near[tag.op.id])) for tag in found], schedule, backend)
-        for (key, value), found in by_tag.items()
-    )
+    def members(found: Sequence[Tag]) -> list[Member]:
+        return [Member(tag, instructions_of(tag.op.id), instructions_of(*neighbours[tag.op.id])) for tag in found]
+
+    return tuple(_effect(key, value, members(found), schedule, backend) for (key, value), found in by_tag.items())
 
 
-def _first_with(names: set[str], modules: Sequence[HloModule]) -> Schedule:
-    # After the HLO stage, XLA renames what it makes synchronous again.
+def _schedule_with(names: set[str], modules: Sequence[HloModule]) -> Schedule:
+    # XLA renames instructions that it makes synchronous again after the HLO stage.
     for module in modules[:-1]:
         if names <= (schedule := Schedule(module)).by_name.keys():
             return schedule
@@ -90,7 +90,7 @@ def _effect(key: keys.Key, value: str, members: Sequence[Member], schedule: Sche
         found = judge(members, schedule, value)
     if not backend or backend in key.seen:
         return Effect(key.name, value, *found)
-    # What happens without being asked for is no obedience.
+    # A compiler that does not read the key did not obey it, whatever the module shows.
     reads = "was not seen to read it" if backend in key.readers else "does not read it"
     readers = f"read by {', '.join(key.seen)}" if key.seen else "no compiler was seen to"
     return Effect(key.name, value, None, found.evidence, f"XLA for {backend} {reads}; {readers}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which collectives became one: `combiner_key`, `collective_group_key`."""
+"""Which collectives were combined or launched together? Judges `combiner_key` and `collective_group_key`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-broadcast"
 
 
 def combiner_key(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """Collectives with the key are to be combined among themselves only."""
+    """Obeyed if collectives with the key are combined only with each other."""
     collectives = [i for member in present(members) for i in member.instructions if _is_collective(i)]
     if not collectives:
         return gone(members)
@@ -26,7 +26,7 @@ def combiner_key(members: Sequence[Member], schedule: Schedule, value: str) -> V
 
 
 def launch_group(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """Collectives with the key are to be launched by one asynchronous pair."""
+    """Obeyed if one asynchronous pair launches all collectives with the key."""
     collectives = [i for member in present(members) for i in member.instructions if _is_collective(i)]
     if not collectives:
         return gone(members)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where operations run and values lie: `_xla_compute_type`, `_xla_buffer_placement`."""
+"""Where do operations run, and where are values stored? Judges `_xla_compute_type` and `_xla_buffer_placement`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hlotag.audit.effects.schedule import HOST_MEMORY, Schedule, destination, me
 from hlotag.audit.effects.verdict import Member, Verdict, gone, names, present
 from hlotag.hlo.module import Instruction
 
-# What writes one of its operands' memory spaces into another; fusions do it on GPU.
+# Instructions that may copy from one memory space to another; on GPU, fusions do.
 _MOVES = {"async-start", "copy", "copy-start", "custom-call", "dynamic-slice", "dynamic-update-slice", "fusion"}
 _LISTED = 4
 _TO_HOST = ("pinned_host", "unpinned_host")
@@ -18,12 +18,12 @@ _THREADS = {"host": "host", "sparse": "sparsecore", "sparseoffload": "sparsecore
 
 
 def compute_type(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """The members are to run on a thread of their own: in a computation that the device's own thread only starts."""
-    there = present(members)
-    if not there:
+    """Obeyed if the members run on the thread that the value names: in a computation that the main thread only starts."""
+    left = present(members)
+    if not left:
         return gone(members)
     wanted = _THREADS.get(value, value)
-    found = {i: _threads(i) for member in there for i in member.instructions}
+    found = {i: _threads(i) for member in left for i in member.instructions}
     elsewhere = [i for i, threads in found.items() if wanted not in threads]
     if elsewhere:
         return Verdict(False, f"{names(elsewhere)} on the thread {', '.join(sorted(found[elsewhere[0]]))}", "XLA left it there")
@@ -35,44 +35,45 @@ def compute_type(members: Sequence[Member], schedule: Schedule, value: str) -> V
 
 
 def _threads(instruction: Instruction) -> set[str]:
-    """The threads that it runs on: its own, and that of a computation that it starts."""
+    """The threads that an instruction runs on: its own, and those of the computations that it starts."""
     start = instruction.operands[0] if instruction.opcode == "async-done" else instruction
     return {thread(instruction.computation), *map(thread, start.called)}
 
 
 def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """A placement: for each member the module is to have a move of its value into, or out of, the host's memory.
+    """Obeyed if the module moves each member's value into, or out of, host memory.
 
-    A move is a member's if it is next to what the member or its neighbours became. One that is nobody's may be any member's.
+    A move belongs to a member if it is next to an instruction of the member or of a neighbour. A move that belongs to no member
+    counts for any of them.
     """
     to_host = value in _TO_HOST
     moves = [i for i in schedule.scheduled() if i.opcode in _MOVES and _crosses(i, to_host) and schedule.runners(i) == [i]]
-    near = {move: schedule.next_to(move, before=to_host) for move in moves}
+    next_to = {move: schedule.next_to(move, before=to_host) for move in moves}
     owners: dict[Instruction, list[Member]] = {}
     without = []
     for member in members:
-        around = {runner for i in (*member.instructions, *member.neighbours) for runner in schedule.runners(i)}
-        own = [move for move in moves if not around.isdisjoint(near[move])]
+        runners = {runner for i in (*member.instructions, *member.neighbours) for runner in schedule.runners(i)}
+        own = [move for move in moves if not runners.isdisjoint(next_to[move])]
         owners.update((move, [*owners.get(move, ()), member]) for move in own)
         without += [] if own else [member]
     where = f"{'into' if to_host else 'out of'} the host's memory (S({HOST_MEMORY}))"
     if without and len(owners) == len(moves):
         places = dict.fromkeys(member.tag.op.source or member.tag.op.name for member in without)
-        why = "XLA found the value where it was asked for, or simplified the move away"
+        why = "the value was already there, or XLA simplified the move away"
         return Verdict(False, f"no move {where} for {count(len(without), 'operation')}: {', '.join(places)}", why)
-    told = ", ".join(_told(move, owners.get(move, ())) for move in moves[:_LISTED])
+    listed = ", ".join(_described(move, owners.get(move, ())) for move in moves[:_LISTED])
     more = f" and {len(moves) - _LISTED} more" if len(moves) > _LISTED else ""
-    return Verdict(True, f"{count(len(moves), 'move')} {where} for {count(len(members), 'operation')}: {told}{more}")
+    return Verdict(True, f"{count(len(moves), 'move')} {where} for {count(len(members), 'operation')}: {listed}{more}")
 
 
-def _told(move: Instruction, owners: Sequence[Member]) -> str:
+def _described(move: Instruction, owners: Sequence[Member]) -> str:
     """`copy-start.4 (step.py:60)`."""
     places = dict.fromkeys(member.tag.op.source for member in owners if member.tag.op.source)
     return f"{move.name} ({', '.join(places)})" if places else move.name
 
 
 def _crosses(instruction: Instruction, to_host: bool) -> bool:
-    """Whether values come from the device's memory to the host's, or the other way."""
+    """Whether an instruction copies from device memory to host memory, or the other way."""
     written = HOST_MEMORY in memory_spaces(destination(instruction))
     read = {space for operand in instruction.operands for space in memory_spaces(operand.proto.shape)}
     return (written and bool(read - {HOST_MEMORY})) if to_host else (not written and HOST_MEMORY in read)

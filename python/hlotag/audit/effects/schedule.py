@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the instructions of a compiled module run, on which thread, and where their values lie."""
+"""When does each instruction of a compiled module run, on which thread, and in which memory is its value?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from hlotag.hlo import HloModule
@@ -12,9 +12,9 @@ from hlotag.hlo.opcodes import Kind, kind_of
 
 HOST_MEMORY = 5  # XLA's `Layout::kHostMemorySpace`.
 
-# What calls a computation to run it once, as a part of the instruction itself.
+# Opcodes that run a called computation once, as part of the instruction.
 _WRAPPERS = {"fusion", "call", "custom-call", "async-start", "async-update", "async-done"}
-# They take no time of their own, or are copies that the compiler moves into gaps.
+# Opcodes that take no time, and copies that the compiler moves into gaps.
 _PASSIVE = {
     *("add-dependency", "after-all", "bitcast", "constant", "copy-done", "copy-start", "get-tuple-element", "parameter"),
     *("partition-id", "replica-id", "slice-done", "slice-start", "tuple"),
@@ -25,7 +25,7 @@ class Schedule:
     """The schedule of a compiled module.
 
     Args:
-        module: With a schedule; without one, instructions count as scheduled in the order of the module.
+        module: The module. If it has no schedule, the order of its instructions counts as one.
 
     Attributes:
         by_name: The instructions by name.
@@ -51,7 +51,7 @@ class Schedule:
         self._ends: dict[Instruction, Instruction] = {}
 
     def sequence(self, computation: int) -> list[Instruction]:
-        """The instructions of a scheduled computation in the order in which they begin."""
+        """The instructions of a scheduled computation, by the time that they start."""
         if computation not in self._ordered:
             by_id = self._computations[computation].by_id
             ordered = self._ordered[computation] = [by_id[number] for number in self._sequences[computation]]
@@ -60,7 +60,7 @@ class Schedule:
         return self._ordered[computation]
 
     def scheduled(self) -> Iterator[Instruction]:
-        """All instructions that are in a schedule: those inside fusions are not."""
+        """All scheduled instructions. Instructions inside fusions have no schedule."""
         for computation in self._sequences:
             yield from self.sequence(computation)
 
@@ -70,37 +70,34 @@ class Schedule:
         return self._positions[instruction.computation.id][instruction]
 
     def next_to(self, instruction: Instruction, *, before: bool) -> dict[Instruction, None]:
-        """The instruction, and those that make its operands, or use its result, glue between them left out."""
-        found: dict[Instruction, None] = {instruction: None}
-        for at in found_while_growing(found):
-            if at is instruction or is_glue(at) or at.opcode == "async-done":
-                found.update(dict.fromkeys(at.operands if before else self._users.get(at, ())))
-        return found
+        """The instruction with its operands, or with its users if not `before`. Looks through glue."""
+
+        def step(at: Instruction) -> Iterable[Instruction]:
+            if at is not instruction and not is_glue(at) and at.opcode != "async-done":
+                return ()
+            return at.operands if before else self._users.get(at, ())
+
+        return _closure(instruction, step)
 
     def around(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and those that run it, innermost first: fusions, calls, asynchronous pairs, loops."""
-        found: dict[Instruction, None] = {instruction: None}
-        for inner in found_while_growing(found):
-            found.update(dict.fromkeys(self._callers.get(inner.computation.id, ())))
-        return list(found)
+        return list(_closure(instruction, lambda inner: self._callers.get(inner.computation.id, ())))
 
     def runners(self, instruction: Instruction) -> list[Instruction]:
-        """Those of `around` that are part of the instruction's own run: loops and conditionals are left out."""
-        found: dict[Instruction, None] = {instruction: None}
-        for inner in found_while_growing(found):
-            found.update((i, None) for i in self._callers.get(inner.computation.id, ()) if i.opcode in _WRAPPERS)
-        return list(found)
+        """As `around`, without loops and conditionals, which run an instruction several times or not at all."""
+        callers = self._callers
+        return list(_closure(instruction, lambda at: (i for i in callers.get(at.computation.id, ()) if i.opcode in _WRAPPERS)))
 
     def together(self, members: Sequence[Sequence[Instruction]]) -> list[list[Instruction]]:
-        """For each member, the scheduled instructions that run it, all of one computation: the innermost that runs all members.
+        """For each member, the instructions that run it in the innermost scheduled computation that runs all members.
 
-        The end of something asynchronous goes with its beginning.
+        The `-done` of an asynchronous instruction goes with its `-start`.
 
         Args:
-            members: The instructions of each.
+            members: The instructions of each member.
 
         Returns:
-            The instructions of each, in the order of the schedule; nothing where no computation runs all.
+            The instructions of each member in schedule order; empty if no computation runs all members.
         """
         chains = [self._by_computation(instructions) for instructions in members]
         for computation in chains[0] if chains else ():
@@ -109,7 +106,7 @@ class Schedule:
         return []
 
     def end_of(self, begin: Instruction) -> Instruction:
-        """What waits for something asynchronous; itself if nothing does."""
+        """The `-done` of an asynchronous `-start`; other instructions end with themselves."""
         self.sequence(begin.computation.id)
         return self._ends.get(begin, begin) if begin.opcode.endswith("-start") else begin
 
@@ -126,39 +123,39 @@ class Schedule:
         return {computation: list(runs) for computation, runs in found.items()}
 
 
-def found_while_growing(found: dict[Instruction, None]) -> Iterator[Instruction]:
-    """The keys of a dictionary, those added meanwhile included."""
-    done = 0
-    while done < len(found):
-        todo = list(found)[done:]
-        done += len(todo)
-        yield from todo
+def _closure(start: Instruction, step: Callable[[Instruction], Iterable[Instruction]]) -> dict[Instruction, None]:
+    """The instructions that `step` reaches from `start`, breadth first."""
+    found = {start: None}
+    frontier: Iterable[Instruction] = [start]
+    while frontier := dict.fromkeys(i for at in frontier for i in step(at) if i not in found):
+        found.update(frontier)
+    return found
 
 
 def is_passive(instruction: Instruction) -> bool:
-    """Whether nothing is computed: glue, or a copy that the compiler itself begins early."""
+    """Whether an instruction takes no compute time: glue, or a copy that the compiler starts early."""
     return instruction.opcode in _PASSIVE
 
 
 def is_glue(instruction: Instruction) -> bool:
-    """Whether the instruction only hands values on, copies included."""
+    """Whether an instruction only passes values on. Copies count."""
     return is_passive(instruction) or (kind_of(instruction.opcode) == Kind.GLUE and not instruction.called_ids)
 
 
 def thread(computation: Computation) -> str:
-    """The thread that a computation runs on: "main", "host", or one of a TPU's further cores."""
+    """The thread that a computation runs on: "main", "host", or "sparsecore" on TPUs."""
     return computation.proto.execution_thread or "main"
 
 
 def memory_spaces(shape: Any) -> set[int]:
-    """The memory spaces of the arrays of a shape."""
+    """The memory spaces of the arrays in a shape."""
     if shape.tuple_shapes:
         return set().union(*(memory_spaces(inner) for inner in shape.tuple_shapes))
     return {shape.layout.memory_space} if shape.dimensions else set()
 
 
 def destination(instruction: Instruction) -> Any:
-    """The shape of what an instruction writes; of one that begins something asynchronous, of the result."""
+    """The shape that an instruction writes. The tuple of a `-start` has the result's shape as an element."""
     shape = instruction.proto.shape
-    place = {"copy-start": 0, "async-start": 1}.get(instruction.opcode)
-    return shape if place is None or place >= len(shape.tuple_shapes) else shape.tuple_shapes[place]
+    index = {"copy-start": 0, "async-start": 1}.get(instruction.opcode)
+    return shape if index is None or index >= len(shape.tuple_shapes) else shape.tuple_shapes[index]

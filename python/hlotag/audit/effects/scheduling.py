@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether operations run together, or beside others: `_scheduling_group_id`, `_xla_stream_annotation`."""
+"""Which operations run together or in parallel? Judges `_scheduling_group_id` and `_xla_stream_annotation`."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hlotag._util.text import count
 from hlotag.audit.effects.schedule import Schedule, is_glue, is_passive
@@ -13,41 +13,42 @@ from hlotag.audit.model import TagState
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import kind_of
 
-_BEGINS, _ENDS = "-start", "-done"
+_START, _DONE = "-start", "-done"
 
 
 def group(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """A scheduling group: its members are to follow each other in the schedule, with nothing else between them."""
+    """Obeyed if the members follow each other in the schedule with nothing else between them."""
     if value == "noop":
         return Verdict(None, "", "noop asks for nothing")
-    there = present(members)
-    if not there:
+    left = present(members)
+    if not left:
         return gone(members)
-    runs_of = schedule.together([_own(member.instructions) for member in there])
+    runs_of = schedule.together([_heaviest(member.instructions) for member in left])
     if not runs_of:
         return Verdict(False, "", "its members are in computations that no other runs together")
     order = sorted({instruction for found in runs_of for instruction in found}, key=schedule.position)
-    if len(there) == 1:
+    if len(left) == 1:
         why = "a group of one has nothing to run with" if len(members) == 1 else f"1 of {len(members)} operations is left"
         return Verdict(None, names(order), why)
-    runs = _runs(order, schedule)
     if len(order) == 1:
-        return Verdict(True, f"all {len(there)} operations run in {names(order)}")
+        return Verdict(True, f"all {len(left)} operations run in {names(order)}")
+    runs = _runs(order, schedule)
+    is_one_run = len(runs) == 1
     return (
-        Verdict(True, f"{names(order)} in one run" + _overlapped(order))
-        if len(runs) == 1
-        else _scattered(there, runs_of, runs, schedule)
+        Verdict(True, f"{names(order)} in one run{_overlapped(order)}")
+        if is_one_run
+        else _scattered(left, runs_of, runs, schedule)
     )
 
 
-def _own(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Without the casts of operands that the compiler made of an operation, which it moves to where the operands are made."""
+def _heaviest(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions of the heaviest kind: an operation's casts of operands may be scheduled with the operands."""
     heaviest = max(kind_of(i.opcode) for i in instructions)
     return [i for i in instructions if kind_of(i.opcode) == heaviest]
 
 
 def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruction]]:
-    """The members between which nothing else computes."""
+    """Splits instructions into runs: within a run, nothing else computes in between."""
     sequence = schedule.sequence(order[0].computation.id)
     runs = [[order[0]]]
     for before, after in itertools.pairwise(order):
@@ -62,7 +63,7 @@ def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruc
 def _scattered(
     members: Sequence[Member], runs_of: Sequence[Sequence[Instruction]], runs: list[list[Instruction]], schedule: Schedule
 ) -> Verdict:
-    """The longest run, the member that is farthest from it, and why."""
+    """The verdict on a group in several runs: names the longest run, the farthest member, and the reason."""
     longest = max(runs, key=lambda run: (len({n for n, of in enumerate(runs_of) if not set(run).isdisjoint(of)}), len(run)))
     inside = [number for number, of in enumerate(runs_of) if set(of) <= set(longest)]
     first, last = schedule.position(longest[0]), schedule.position(longest[-1])
@@ -84,31 +85,31 @@ def _scattered(
     if farthest in through:
         return Verdict(False, evidence, f"a dependence through {through[farthest].name}")
     if taken := [i for i in outside if _was_taken(i, members, runs_of)]:
-        return Verdict(False, evidence, f"XLA took the key off {names(taken)} before it scheduled")
-    if not any(_is_half(i, ending) for found in runs_of for i in found for ending in (_BEGINS, _ENDS)):
+        return Verdict(False, evidence, f"XLA removed the key from {names(taken)} before it scheduled")
+    if not any(_is_half(i, ending) for found in runs_of for i in found for ending in (_START, _DONE)):
         return Verdict(False, evidence, "XLA dissolves groups without an asynchronous operation")
     return Verdict(False, evidence, "the scheduler put other instructions between them")
 
 
 def _was_taken(instruction: Instruction, members: Sequence[Member], runs_of: Sequence[Sequence[Instruction]]) -> bool:
-    """Whether the instruction has the key no more, or has it from hlotag's HLO stage only, which runs after the scheduler."""
+    """Whether the scheduler saw an instruction without the key. hlotag's HLO stage restores keys after the scheduler."""
     states = {member.tag.state for member, runs in zip(members, runs_of, strict=True) if instruction in runs}
     return "_scheduling_group_id" not in instruction.attributes or TagState.RESTORED in states
 
 
 def _dependences(ends: Sequence[Instruction], group: set[Instruction], schedule: Schedule) -> dict[Instruction, Instruction]:
-    """The gaps in a group.
+    """Finds dataflow paths between members of a group that leave the group.
 
     Args:
-        ends: Some of its members.
-        group: All of them.
-        schedule: Of the module.
+        ends: Members that the paths start or end at.
+        group: All members.
+        schedule: The schedule of the module.
 
     Returns:
-        By member that depends on one of `ends`, or one of them on it, through instructions outside of the group: the first.
+        By member at the other end of such a path, the first instruction outside of the group.
     """
     sequence = schedule.sequence(ends[0].computation.id)
-    # None: by members only. The members of an asynchronous pair depend on each other through glue, which is no gap.
+    # None for a path within the group. Glue counts as inside: it connects the halves of an asynchronous pair.
     after: dict[Instruction, Instruction | None] = dict.fromkeys(ends)
     for instruction in sequence:
         if found := [after[i] for i in instruction.operands if i in after]:
@@ -124,38 +125,38 @@ def _dependences(ends: Sequence[Instruction], group: set[Instruction], schedule:
 
 
 def _is_half(instruction: Instruction, ending: str) -> bool:
-    """Whether it begins, or ends, something asynchronous; TPU's compiler writes such collectives as fusions of such names."""
+    """Whether an instruction is that half of an asynchronous pair. On TPU, a half may be a fusion with such a name."""
     return instruction.opcode.endswith(ending) or ending in instruction.name
 
 
 def _overlapped(order: Sequence[Instruction]) -> str:
-    """What runs while the first member is under way, if that is asynchronous."""
-    if not (_is_half(order[0], _BEGINS) and _is_half(order[-1], _ENDS)):
+    """Names the members that run between the halves of an asynchronous member; empty if there is none."""
+    if not (_is_half(order[0], _START) and _is_half(order[-1], _DONE)):
         return ""
     return f"; {names(order[1:-1]) or 'nothing'} beside {order[0].name}"
 
 
 def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """A stream: the members are to be in an asynchronous pair, which runs beside what is scheduled between its halves."""
-    there = present(members)
-    if not there:
+    """Obeyed if the members are in an asynchronous pair, which runs in parallel with the instructions between its halves."""
+    left = present(members)
+    if not left:
         return gone(members)
     pairs: dict[Instruction, Instruction] = {}
     outside: list[Instruction] = []
-    for member in there:
+    for member in left:
         runners = [r for i in member.instructions for r in schedule.runners(i)]
         begins = [r for r in runners if r.opcode == "async-start"]
         if not begins:
             outside += member.instructions
         pairs.update((begin, schedule.end_of(begin)) for begin in begins)
     if outside:
-        heavy = [i for i in outside if i.opcode.endswith((_BEGINS, _ENDS))]
-        if heavy:
-            return Verdict(None, f"{names(heavy)} asynchronous", "the module does not name the streams of collectives")
+        halves = [i for i in outside if i.opcode.endswith((_START, _DONE))]
+        if halves:
+            return Verdict(None, f"{names(halves)} asynchronous", "the module does not name the streams of collectives")
         return Verdict(
             False,
             f"{names(outside)} not in an asynchronous pair",
-            "XLA for gpu takes calls that it does not inline: hlotag.xla_metadata_call(..., inlineable='false')",
+            "XLA for gpu needs a call that it does not inline: hlotag.xla_metadata_call(..., inlineable='false')",
         )
     texts = [f"{begin.name} to {end.name}, {_beside(begin, end, schedule)}" for begin, end in pairs.items() if begin is not end]
     return Verdict(True, f"stream {value}: {'; '.join(texts)}")
@@ -163,6 +164,5 @@ def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict
 
 def _beside(begin: Instruction, end: Instruction, schedule: Schedule) -> str:
     sequence = schedule.sequence(begin.computation.id)
-    between: Iterable[Instruction] = sequence[schedule.position(begin) + 1 : schedule.position(end)]
-    active = [i for i in between if not is_passive(i)]
-    return f"beside {names(active)}" if active else "beside nothing"
+    active = [i for i in sequence[schedule.position(begin) + 1 : schedule.position(end)] if not is_passive(i)]
+    return f"beside {names(active) or 'nothing'}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls and loops are still there: `inlineable`, `skip-simplify-while-loops_trip-count-one`."""
+"""Which calls and loops are left? Judges `inlineable` and `skip-simplify-while-loops_trip-count-one`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hlotag.hlo.module import Instruction
 
 
 def inlineable(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """A call is to stay, or to be inlined; "auto" leaves it to XLA."""
+    """Obeyed if a call is inlined ("true") or kept ("false"). "auto" leaves the choice to XLA."""
     calls = _of(members, "call", ("call", "async-start"))
     if value == "auto":
         return Verdict(None, "", "auto leaves it to XLA")
@@ -23,7 +23,7 @@ def inlineable(members: Sequence[Member], schedule: Schedule, value: str) -> Ver
 
 
 def kept_loop(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """A loop that runs once is to stay a loop."""
+    """Obeyed if a loop that runs once stays a loop."""
     loops = _of(members, "while", ("while",))
     if value != "true":
         return Verdict(None, "", "only true asks for something")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a judge of effects is given and gives."""
+"""What does a judge of an effect get and return?"""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Member(NamedTuple):
 
     Attributes:
         tag: The tag.
-        instructions: What the operation became; empty if nothing is left of it.
-        neighbours: What the operations became that made its operands, or use its result.
+        instructions: The instructions of the operation; empty if none is left.
+        neighbours: The instructions of the operations that define its operands or use its result.
     """
 
     tag: Tag
@@ -28,7 +28,7 @@ class Member(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """As in `Effect`: whether it happened, how that is seen, and the likeliest reason if not."""
+    """The fields of an `Effect`: whether the compiler obeyed, the evidence, and the likeliest reason if not."""
 
     obeyed: bool | None
     evidence: str
@@ -36,18 +36,18 @@ class Verdict(NamedTuple):
 
 
 def present(members: Sequence[Member]) -> list[Member]:
-    """The members of which more is left than glue."""
+    """The members with an instruction that is more than glue."""
     return [member for member in members if not all(map(is_passive, member.instructions))]
 
 
 def gone(members: Sequence[Member]) -> Verdict:
-    """The verdict where nothing is left."""
+    """The verdict if no member is left."""
     states = dict.fromkeys(member.tag.state.label for member in members)
     return Verdict(None, "", f"no instruction is left of its operations ({', '.join(states)})")
 
 
 def names(instructions: Iterable[Instruction]) -> str:
-    """The names of instructions, the first few of many."""
+    """The names of the first few instructions."""
     found = list(dict.fromkeys(i.name for i in instructions))
     rest = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     return ", ".join(found[:_LISTED]) + rest

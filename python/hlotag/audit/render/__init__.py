@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of an audit: a table, JSON, a page, a figure."""
+"""How is an audit rendered? As a table, JSON, SARIF, a page, a figure or a graph."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as JSON: `schema.json` describes it, and a change that a reader would notice raises the number in SCHEMA."""
+"""How is an audit written as JSON? In the format of `schema.json`; incompatible changes raise the number in SCHEMA."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ SCHEMA = "hlotag.audit/1"
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:
-    """The audit as a JSON text.
+    """Writes an audit as JSON.
 
     Args:
-        audit: What to write.
+        audit: The audit.
         indent: As for `json.dumps`.
 
     Returns:
-        The text; the same for the same program in every process.
+        The JSON text, equal for equal programs in every process.
     """
     return json.dumps(as_dict(audit), indent=indent, ensure_ascii=False)
 
 
 def as_dict(audit: Reported) -> dict[str, Any]:
-    """The audit as what JSON is made of.
+    """Converts an audit to dictionaries, lists and scalars.
 
     Args:
-        audit: What to write.
+        audit: The audit.
 
     Returns:
-        A dictionary that `schema.json` describes.
+        A dictionary in the format of `schema.json`.
     """
     return {
         "schema": SCHEMA,

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as a figure for papers and issues.
-
-matplotlib draws it: its wheels need no library of the system, and one drawing serves for PNG, SVG and PDF.
-"""
+"""How is an audit drawn as a figure for papers and issues? By matplotlib, which writes PNG, SVG and PDF."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from hlotag.audit.model import RANK, Findings, Group, TagState, groups
 from hlotag.audit.render.table import printable
 from hlotag.errors import HlotagError
 
-# After Okabe and Ito, and told apart by hatches besides, for print.
+# The palette of Okabe and Ito, which colour-blind people can tell apart. Hatches help in print.
 _COLOURS = {
     TagState.KEPT: "#009e73",
     TagState.DUPLICATED: "#56b4a0",
@@ -39,24 +36,24 @@ _LABEL = 40
 
 
 def write(audit: Findings, path: str | os.PathLike[str]) -> None:
-    """Draws bars of what became of each tag, forward and backward.
+    """Draws a bar of final states for each key, value and phase.
 
     Args:
-        audit: What to draw.
-        path: Where to; its ending says in which format.
+        audit: The audit.
+        path: The file to write; its suffix selects the format.
 
     Raises:
-        HlotagError: matplotlib is not installed, or the ending is none that can be written.
+        HlotagError: matplotlib is not installed, or the suffix is unknown.
         OSError: The file cannot be written.
     """
     if Path(path).suffix.lower() not in _FORMATS:
-        raise HlotagError(f"{os.fspath(path)}: a figure's name ends in one of {', '.join(_FORMATS)}")
+        raise HlotagError(f"{os.fspath(path)}: unknown format; a figure's name must end in one of {', '.join(_FORMATS)}")
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        raise HlotagError("figures are drawn by matplotlib; install it: pip install 'hlotag[plot]'") from None
-    # Text is text in an SVG; and a file does not depend on when it was made.
+        raise HlotagError("a figure needs matplotlib; install it: pip install 'hlotag[plot]'") from None
+    # Keeps text as text in an SVG, and files independent of time and process.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "hlotag", "font.family": "sans-serif", "hatch.linewidth": 0.6}):
         rows = [
             (group, phase) for group in groups(audit.tags)[:_ROWS] for phase in ("forward", "backward") if group.phases[phase]
@@ -85,7 +82,7 @@ def _bars(axes: Any, rows: list[tuple[Group, str]]) -> None:
 def _frame(axes: Any, audit: Findings, rows: list[tuple[Group, str]]) -> None:
     labels = [printable(f"{group.key}={group.value}") for group, _ in rows]
     short = [label if len(label) <= _LABEL else label[: _LABEL - 1] + "\u2026" for label in labels]
-    # A dollar begins a formula for matplotlib; the text is the user's.
+    # A dollar in the user's text would start a formula in matplotlib.
     names = [f"{label}  {phase}".replace("$", r"\$") for label, (_, phase) in zip(short, rows, strict=True)]
     axes.set_yticks(range(len(rows)), names, fontsize=8, color=_INK)
     axes.invert_yaxis()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as a graph for Model Explorer: phases and scopes are its layers, states and values colour its nodes.
+"""How is an audit written as a graph for Model Explorer? Phases and scopes are layers; states and values colour the nodes.
 
 The files have the form of the dataclasses in `graph_builder.py` and `node_data_builder.py` of the PyPI package
 ai-edge-model-explorer.
@@ -20,7 +20,7 @@ from hlotag.audit.model import RANK, Findings, Op, Tag, TagState
 from hlotag.errors import HlotagError
 
 _GRAPH = "module"
-# Legible below black text; Model Explorer counts states of one colour together.
+# Light enough for black text. The colours differ, because Model Explorer counts nodes by colour.
 _COLOURS = {
     TagState.LOST: "#ff9d94",
     TagState.MOVED: "#ffcf70",
@@ -35,7 +35,7 @@ _COLOURS = {
 }
 _OTHER = "#cfe3d4"
 _OF_VALUES = ("#a5c8f0", "#f3c99b", "#b5dfae", "#e5b3cd", "#c7bce8", "#f0e09a", "#9fdad6", "#d9c3ae")
-# Values are texts: layers show how many nodes have each, and there is no sum.
+# Values are texts: layers show how many nodes have each value, instead of a sum.
 _OF_TEXTS = {
     "hideInAggregatedStatsTable": True,
     "showExpandedSummaryOnGroupNode": True,
@@ -47,14 +47,14 @@ def write(audit: Findings, path: Path) -> list[Path]:
     """Writes the graph, and beside it a file of node data for the states and one for the values of each key.
 
     Args:
-        audit: What to write.
-        path: The graph's file, `audit.json`; the others are `audit.state.json` and `audit.KEY.json`.
+        audit: The audit.
+        path: The graph's file, `audit.json`. The others are `audit.state.json` and `audit.KEY.json`.
 
     Returns:
         The files, the graph first.
 
     Raises:
-        OSError: One cannot be written.
+        OSError: A file cannot be written.
     """
     by_op: dict[int, list[Tag]] = {}
     for tag in audit.tags:
@@ -63,7 +63,7 @@ def write(audit: Findings, path: Path) -> list[Path]:
     documents: dict[Path, Any] = {path: {"label": audit.name, "graphs": [{"id": _GRAPH, "nodes": nodes}]}}
     for name, results in _node_data(audit, by_op):
         file = path.with_name(f"{path.stem}.{as_file_name(name)}.json")
-        while file in documents:  # Keys may differ in what no file's name can hold.
+        while file in documents:  # Keys may differ only in characters that file names cannot have.
             file = file.with_name(f"{file.stem}_.json")
         documents[file] = {_GRAPH: {"name": name, "results": results, **_OF_TEXTS}}
     for file, document in documents.items():
@@ -72,10 +72,10 @@ def write(audit: Findings, path: Path) -> list[Path]:
 
 
 def explore(audit: Findings) -> None:
-    """Opens the graph in Model Explorer, and serves it until it is interrupted.
+    """Opens the graph in Model Explorer, and serves it until interrupted.
 
     Args:
-        audit: What to show.
+        audit: The audit.
 
     Raises:
         HlotagError: Model Explorer is not installed.
@@ -101,7 +101,7 @@ def installed() -> Any:
     try:
         import model_explorer
     except ImportError:
-        raise HlotagError("graphs are shown by Model Explorer; install it: pip install 'hlotag[explore]'") from None
+        raise HlotagError("a graph needs Model Explorer; install it: pip install 'hlotag[explore]'") from None
     return model_explorer
 
 
@@ -137,7 +137,7 @@ def _step(step: Any) -> str:
 
 
 def _node_data(audit: Findings, by_op: Mapping[int, list[Tag]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names, and the values by node; an operation with tags in several states has the one that needs attention most."""
+    """The node data: names, each with values by node. The state of an operation is the one of its tags that ranks first."""
     worst = {number: min((tag.state for tag in tags), key=RANK.__getitem__) for number, tags in by_op.items()}
     yield "state", {str(n): {"value": state.label, "bgColor": _COLOURS.get(state, _OTHER)} for n, state in worst.items()}
     for key in dict.fromkeys(tag.key for tag in audit.tags):

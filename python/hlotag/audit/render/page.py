@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as one page that needs no network: the report, then every tag with its way."""
+"""How is an audit shown as one self-contained HTML page? The report comes first, then every tag with its steps."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _PROBLEMS, _ROWS, _LINKS = 100, 200, 12
 
 
 def html(audit: Reported) -> str:
-    """The page.
+    """Renders the page.
 
     Args:
-        audit: What to show.
+        audit: The audit.
 
     Returns:
-        HTML. A policy in it forbids every connection and every script but its own, whatever the tags' texts are.
+        HTML. Its content security policy forbids connections and foreign scripts, whatever texts the tags have.
     """
     style, template = _asset("page.css"), _asset("page.html")
-    # One function around all: its names are its own.
+    # A function keeps the script's names private.
     script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
@@ -45,13 +45,13 @@ def html(audit: Reported) -> str:
         "@STYLE@": style,
         "@REPORT@": _report(audit, lines),
         "@FOOTER@": _footer(audit),
-        # Within a script element only "<" could end it.
+        # Escaped, because "<" could end the script element.
         "@DATA@": json.dumps(_data(audit, lines), separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c"),
         "@SCRIPT@": script,
     }
     pieces = []
     rest = template
-    for mark, text in parts.items():  # In the template's order, so that no text is searched for marks.
+    for mark, text in parts.items():  # In the template's order: inserted texts are not searched for marks.
         before, rest = rest.split(mark, 1)
         pieces += [before, text]
     return "".join([*pieces, rest])
@@ -146,25 +146,26 @@ def _footer(audit: Reported) -> str:
     return f"<footer><h2>States</h2><dl>{terms}</dl>{notes}</footer>" if terms or notes else ""
 
 
-# --- What the script lists -------------------------------------------------------------------------------------------------
+# --- The data of the script --------------------------------------------------------------------------------------------------
 
 
 class _Table:
-    """Distinct things, which columns refer to by their places."""
+    """Distinct values, which columns refer to by index."""
 
     def __init__(self) -> None:
-        self.places: dict[Any, int] = {}
+        self.indexes: dict[Any, int] = {}
 
-    def __call__(self, thing: Any) -> int:
-        return self.places.setdefault(thing, len(self.places))
+    def __call__(self, value: Any) -> int:
+        return self.indexes.setdefault(value, len(self.indexes))
 
 
 def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
-    """The tags by columns, which is a third of the size and much quicker to read than a list of objects."""
+    """The tags by columns: smaller and quicker to parse than a list of objects."""
     text, way = _Table(), _Table()
     numbers = {tag.op.id for tag in audit.tags}
-    ends = [(op.id, other) for op in audit.ops for other in op.derived_from]  # Of tagged operations the others are named.
-    ops = [audit.ops[number] for number in sorted(numbers.union(*(pair for pair in ends if not numbers.isdisjoint(pair))))]
+    # Besides tagged operations, those that a tagged operation derives from, or that derive from it.
+    pairs = [(op.id, other) for op in audit.ops for other in op.derived_from]
+    ops = [audit.ops[number] for number in sorted(numbers.union(*(pair for pair in pairs if not numbers.isdisjoint(pair))))]
     place = {op.id: index for index, op in enumerate(ops)}
     return {
         "states": [[str(state), state.label, state.meaning] for state in _STATES],
@@ -179,8 +180,8 @@ def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
             "on": [[list(map(text, step.instructions)) for step in tag.steps] for tag in audit.tags],
         },
         "ops": _columns(ops, text, place),
-        "ways": list(way.places),
-        "strings": list(text.places),
+        "ways": list(way.indexes),
+        "strings": list(text.indexes),
     }
 
 
@@ -205,14 +206,14 @@ def _columns(ops: Sequence[Op], text: _Table, place: dict[int, int]) -> dict[str
 
 
 def _source_lines(audit: Reported) -> dict[str, str]:
-    """The text of the lines that tags and problems come from, where the files are at hand."""
+    """The source lines of tags and problems, by `file:line`, if their files are at hand."""
     places = {(tag.op.file, tag.op.line) for tag in audit.tags} | {(p.file, p.line) for p in audit.report.problems}
     texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places) if file}
     return {place: text for place, text in texts.items() if text}
 
 
 def _ended_in(audit: Reported) -> list[TagState]:
-    """The states that tags ended in, those first that somebody should look at."""
+    """The states that tags ended in, those that need attention first."""
     return sorted(audit.counts, key=RANK.__getitem__)
 
 

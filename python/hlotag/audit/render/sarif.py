@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Problems as SARIF 2.1.0, which code hosts and editors show at their lines."""
+"""How are problems written as SARIF 2.1.0, which code hosts and editors show at source lines?"""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _WARNINGS = ("unmatched rule", "unread key", "warning")
 
 
 def dumps(problems: Sequence[Problem], folder: Path, audited: Path) -> str:
-    """The problems as a SARIF text.
+    """Writes problems as SARIF.
 
     Args:
-        problems: What to write.
-        folder: The root of the repository; files below are named from there.
-        audited: The file that is audited; the place of problems without a line. GitHub refuses results without a place.
+        problems: The problems.
+        folder: The root of the repository. Files below it get relative paths.
+        audited: The audited file, the location of problems without a line. GitHub rejects results without a location.
 
     Returns:
-        The text.
+        The SARIF text.
     """
     kinds = dict.fromkeys(problem.kind for problem in problems)
     driver = {"name": "hlotag", "version": VERSION, "rules": [{"id": kind, "shortDescription": {"text": kind}} for kind in kinds]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit in a terminal."""
+"""How is an audit shown in a terminal?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hlotag._util.text import count, printable
 from hlotag.audit.model import HOW_IT_CAME, TagState, groups
 from hlotag.audit.report import Problem, Reported
 
-# How many problems are listed.
+# Limit of listed problems.
 _LISTED = 12
 
 _STYLES = {
@@ -31,7 +31,7 @@ _STYLES = {
     TagState.DUPLICATED: "green",
 }
 
-# Columns, and what they fall together to where there is no room for them.
+# The columns of a wide terminal, and the fewer columns of a narrow one.
 _WIDE = tuple((state.label, (state,)) for state in TagState)
 _NARROW = (
     ("there", (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED, *HOW_IT_CAME)),
@@ -41,21 +41,21 @@ _NARROW = (
     ("lost", (TagState.LOST,)),
     ("unknown", (TagState.UNKNOWN,)),
 )
-# Columns of a terminal.
+# Widths in characters.
 _TAG = 24
 _NUMBER = 7
 _PADDING = 2
 
 
 def as_text(audit: Reported, width: int | None = None) -> str:
-    """The table without colours.
+    """Renders an audit without colours.
 
     Args:
-        audit: What to show.
-        width: Columns to fit in; the terminal's by default.
+        audit: The audit.
+        width: Limit of columns; by default, the terminal's width.
 
     Returns:
-        Lines.
+        The lines as one text.
     """
     columns = width or shutil.get_terminal_size((120, 24)).columns
     buffer = io.StringIO()
@@ -65,19 +65,18 @@ def as_text(audit: Reported, width: int | None = None) -> str:
 
 
 def renderable(audit: Reported, width: int) -> RenderableType:
-    """What rich can print.
+    """Renders an audit for rich.
 
     Args:
-        audit: What to show.
-        width: Columns to fit in.
+        audit: The audit.
+        width: Limit of columns.
 
     Returns:
-        A title, a sentence, the problems and a table.
+        A title, a sentence, the problems, a table and the effects.
     """
-    parts: list[RenderableType] = [_title(audit)]
-    needs = audit.report.problems
-    parts.append(Text(printable(audit.report.sentence), style="bold" if needs else "green"))
-    parts += problems(needs)
+    report = audit.report
+    sentence = Text(printable(report.sentence), style="bold" if report.problems else "green")
+    parts: list[RenderableType] = [_title(audit), sentence, *problems(report.problems)]
     if audit.tags:
         parts.append(_table(audit, width))
     parts += _effects(audit)
@@ -99,14 +98,11 @@ def _title(audit: Reported) -> Text:
 
 def _table(audit: Reported, width: int) -> Table:
     rows = groups(audit.tags)
-    shown = [(label, states) for label, states in _WIDE if any(audit.counts[state] for state in states)]
-    if (
-        _TAG + sum(max(_NUMBER, len(label) + _PADDING) for label in ("forward", "backward", *(label for label, _ in shown)))
-        > width
-    ):
-        shown = [(label, states) for label, states in _NARROW if any(audit.counts[state] for state in states)]
+    wide, narrow = ([column for column in columns if audit.in_state(*column[1])] for columns in (_WIDE, _NARROW))
+    labels = ("forward", "backward", *(label for label, _ in wide))
+    shown = wide if _TAG + sum(max(_NUMBER, len(label) + _PADDING) for label in labels) <= width else narrow
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(rows) > 1, expand=False)
-    # A value may be long: it is the only column that gives way.
+    # Only this column shrinks, because values may be long.
     table.add_column("tag", "all", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
     for phase in ("forward", "backward"):
         total = sum(group.phases[phase] for group in rows)
@@ -122,34 +118,34 @@ def _table(audit: Reported, width: int) -> Table:
 
 
 def problems(problems: Sequence[Problem]) -> list[RenderableType]:
-    """Each problem with its place, its reason and what to do; no more than a screen has room for.
+    """Renders each problem with its source, reason and advice; the first ones only, if there are many.
 
     Args:
-        problems: Those of a report.
+        problems: The problems of a report.
 
     Returns:
-        What rich can print.
+        Rows for rich.
     """
     rows: list[RenderableType] = []
     for problem in problems[:_LISTED]:
         place = f" at {problem.source}" if problem.source else ""
         head = Text(printable(f"{problem.title}{place}"))
         head.highlight_words([problem.kind], _STYLES[TagState.LOST if problem.kind == "lost" else TagState.MOVED])
-        words = Text(printable(f"{problem.why} {problem.effect}"))
+        reason = Text(printable(f"{problem.why} {problem.effect}"))
         advice = [Text(printable(problem.advice), "dim")] if problem.advice else []
-        rows += [Padding(head, (0, 0, 0, 2)), Padding(Group(words, *advice), (0, 0, 0, 6))]
+        rows += [Padding(head, (0, 0, 0, 2)), Padding(Group(reason, *advice), (0, 0, 0, 6))]
     if len(problems) > _LISTED:
         rows.append(Text(f"  and {count(len(problems) - _LISTED, 'more problem')}", style="dim"))
     return rows
 
 
 def _effects(audit: Reported) -> list[RenderableType]:
-    """A line for each key and value that the compiler obeyed; one for each key without a verdict. The others are problems."""
+    """A row for each obeyed key and value, and one for each key without a verdict. Keys that are not obeyed are problems."""
     obeyed = [effect for effect in audit.effects if effect.obeyed]
-    unread = Counter((effect.key, effect.reason) for effect in audit.effects if effect.obeyed is None)
+    unjudged = Counter((effect.key, effect.reason) for effect in audit.effects if effect.obeyed is None)
     rows = [_effect("obeyed", "green", f"{effect.key}={effect.value}: {effect.evidence}") for effect in obeyed]
     rows += [
-        _effect("not judged", "dim", f"{key} ({count(number, 'value')}): {reason}") for (key, reason), number in unread.items()
+        _effect("not judged", "dim", f"{key} ({count(number, 'value')}): {reason}") for (key, reason), number in unjudged.items()
     ]
     lines = rows[:_LISTED]
     if len(rows) > _LISTED:
@@ -157,5 +153,5 @@ def _effects(audit: Reported) -> list[RenderableType]:
     return [Text("Effects", style="bold"), *lines] if lines else []
 
 
-def _effect(label: str, style: str, said: str) -> Text:
-    return Text.assemble(("  " + label.ljust(14), style), printable(said))
+def _effect(label: str, style: str, text: str) -> Text:
+    return Text.assemble(("  " + label.ljust(14), style), printable(text))
