@@ -209,5 +209,5 @@ def test_figure(tmp_path, ending):
 
 
 def test_figure_in_a_format_that_there_is_not(tmp_path):
-    with pytest.raises(Exception, match=r"ends in one of \.png, \.svg, \.pdf"):
+    with pytest.raises(Exception, match=r"must end in one of \.png, \.svg, \.pdf"):
         made_up(20).to_png(tmp_path / "a.jpg")

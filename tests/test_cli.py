@@ -116,7 +116,7 @@ WRONG = [
     ("hlotag audit module.mlir --pass-pipeline=no", 2, "'no' does not refer to a registered pass"),
     ("hlotag audit module.mlir --json none/a.json", 2, "none: there is no such folder"),
     ("hlotag audit module.mlir --html none/a.html", 2, "none/a.html: No such file"),
-    ("hlotag audit module.mlir --png a.bmp", 2, "ends in one of .png"),
+    ("hlotag audit module.mlir --png a.bmp", 2, "must end in one of .png"),
 ]
 
 

@@ -27,34 +27,34 @@ def assignment(*ids):
 
 
 DEVICES = {
-    "too many": (lambda c: c.devices(), {}, "1 replicas of 1 partitions need 1 devices, and there are 2; give as many, or set"),
+    "too many": (lambda c: c.devices(), {}, "1 replicas of 1 partitions need 1 devices, but there are 2; pass 1, or set"),
     "none": (lambda c: [], {}, "need 1 devices, and there are 0"),
     "too few": (lambda c: c.devices()[:1], {"num_replicas": 2}, "2 replicas of 1 partitions need 2 devices, and there are 1"),
     "more than there are": (lambda c: None, {"num_replicas": 3}, "3 replicas of 1 partitions need 3 devices, and there are 2"),
     "twice": (lambda c: c.devices()[:1] * 2, {"num_replicas": 2}, "a device is given twice"),
-    "of another client": (lambda c: jax.devices()[:1], {}, "is of another client; this client has"),
+    "of another client": (lambda c: jax.devices()[:1], {}, "belongs to another client; this client has"),
     "no list": (lambda c: 3, {}, "devices must be a list, got 3 of type int"),
     "options": (lambda c: xla.CompileOptions(), {}, "expected devices before the options; write options=..."),
-    "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is no device; this client has"),
-    "no replicas": (lambda c: None, {"num_replicas": 0}, "1 or more replicas and partitions, not num_replicas=0"),
-    "fewer than none": (lambda c: None, {"num_partitions": -1}, "not num_replicas=1, partitions=-1"),
+    "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is not a device; this client has"),
+    "no replicas": (lambda c: None, {"num_replicas": 0}, "at least 1 replica and 1 partition, not num_replicas=0"),
+    "fewer than none": (lambda c: None, {"num_partitions": -1}, "not num_replicas=1, num_partitions=-1"),
     "fewer replicas than the program": (
         lambda c: None,
         {"program": ADD_HLO.replace("HloModule add_vectors", "HloModule m, replica_count=2"), "profile_version": 1},
-        "the program is for num_replicas=2, and options have 1; set options.num_replicas = 2",
+        "the program is for num_replicas=2, but options have 1; set options.num_replicas = 2",
     ),
     "another assignment": (lambda c: None, {"device_assignment": assignment([0], [1])}, "device_assignment is another one"),
     "an assignment of other devices": (
         lambda c: c.devices()[:1],
         {"device_assignment": assignment([1])},
-        r"device_assignment is .*\{1\}\}, and the devices are \[.*id=0\)\]; give one of the two",
+        r"device_assignment is .*\{1\}\}, but the devices are \[.*id=0\)\]; pass only one of them",
     ),
     "an assignment in another order": (
         lambda c: c.devices(),
         {"device_assignment": assignment([1], [0]), "num_replicas": 2},
-        r"device_assignment is .*\{1 0\}\}, and the devices are",
+        r"device_assignment is .*\{1 0\}\}, but the devices are",
     ),
-    "an assignment of no device": (lambda c: None, {"device_assignment": assignment([7])}, "7 is no device; this client has"),
+    "an assignment of no device": (lambda c: None, {"device_assignment": assignment([7])}, "7 is not a device; this client has"),
 }
 
 
@@ -118,23 +118,23 @@ def deleted(client):
 
 
 ARGUMENTS = {
-    "too few": (lambda c, x: [x], r"the program has 2 parameters \(f32\[3\]\{0\}, f32\[3\]\{0\}\), and got 1 arguments"),
+    "too few": (lambda c, x: [x], r"the program has 2 parameters \(f32\[3\]\{0\}, f32\[3\]\{0\}\), but got 1 arguments"),
     "too many": (lambda c, x: [x, x, x], "has 2 parameters .* and got 3"),
     "none": (lambda c, x: [], "and got 0"),
     "no list": (lambda c, x: 3, "arguments must be a list of arrays, one per parameter, not int"),
     "dtype": (
         lambda c, x: [x, c.buffer_from_pyval(np.int32([1, 2, 3]))],
-        "argument 1 is of dtype int32, and the parameter is f32",
+        "argument 1 is of dtype int32, but the parameter is f32",
     ),
     "shape": (
         lambda c, x: [x, c.buffer_from_pyval(np.float32([1]))],
-        r"argument 1 has the shape \(1,\), and the parameter is f32\[3\]",
+        r"argument 1 has the shape \(1,\), but the parameter is f32\[3\]",
     ),
     "rank": (lambda c, x: [x, c.buffer_from_pyval(np.float32([[1, 2, 3]]))], r"the shape \(1, 3\)"),
     "NumPy": (lambda c, x: [ONE_TO_THREE, x], r"argument 0 is of type ndarray; put it on the device: client\.buffer_from_pyval"),
     "device": (
         lambda c, x: [x, c.buffer_from_pyval(ONE_TO_THREE, c.devices()[1])],
-        "argument 1 is on .*1.*, and the program runs on",
+        "argument 1 is on .*1.*, but the program runs on",
     ),
     "client": (lambda c, x: [x, jnp.asarray(ONE_TO_THREE)], "argument 1 is on .* of another client"),
     "deleted": (lambda c, x: [deleted(c), x], "argument 0 has been deleted or donated"),
@@ -157,7 +157,7 @@ def test_tracers_and_keys_are_no_arguments():
     with pytest.raises(ArgumentError, match="argument 0 is being traced"):
         jax.jit(lambda x: loaded.execute([x, x]))(ONE_TO_THREE)
     keys = xla.compile_and_load(jax.jit(lambda key: jax.random.key_data(key)).lower(jax.random.key(0)))
-    with pytest.raises(ArgumentError, match=r"give its data: jax\.random\.key_data"):
+    with pytest.raises(ArgumentError, match=r"pass its data: jax\.random\.key_data"):
         keys.execute([jax.random.key(0)])
     assert keys.execute([jax.random.key_data(jax.random.key(7))])[0].tolist() == [0, 7]
 
@@ -168,10 +168,10 @@ def test_arguments_on_several_devices_that_do_not_fit(client):
     small = client.buffer_from_pyval(ONE_TO_THREE[:2], client.devices()[1])
     fits = [one, other]
     for given, message in [
-        ([fits, [one]], "argument 1 is a list of 1 arrays, and the program runs on 2 devices"),
+        ([fits, [one]], "argument 1 is a list of 1 arrays, but the program runs on 2 devices"),
         ([fits, [other, one]], "argument 1 must have arrays on .*, in this order"),
         ([fits, [one, small]], "argument 1 has arrays of different shapes or dtypes"),
-        ([fits, one], "argument 1 is on .*, and the program runs on"),
+        ([fits, one], "argument 1 is on .*, but the program runs on"),
         ([fits], "has 2 parameters .* and got 1"),
     ]:
         with pytest.raises(ArgumentError, match=message):

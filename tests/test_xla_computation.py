@@ -189,7 +189,7 @@ def test_backend_makes_a_difference():
 BAD = {
     "static_argnums out of range": ({"static_argnums": 2}, "static_argnums has 2, and the function was called with 1 positional"),
     "donate_argnums out of range": ({"donate_argnums": (-2,)}, "donate_argnums has -2"),
-    "static_argnums of names": ({"static_argnums": "x"}, "static_argnums must be an int or several, not 'x'"),
+    "static_argnums of names": ({"static_argnums": "x"}, "static_argnums must be an int or ints, not 'x'"),
     "static and donated": ({"static_argnums": 0, "donate_argnums": 0}, r"both have \[0\]"),
     "static_argnums of no list": ({"static_argnums": None}, "static_argnums must be a list, got None of type NoneType"),
     "axis_env of no list": ({"axis_env": 3}, "axis_env must be a list, got 3 of type int"),
@@ -197,15 +197,18 @@ BAD = {
     "tuple_args of a number": ({"tuple_args": 1}, "tuple_args must be True or False, got 1"),
     "return_shape of an array": ({"return_shape": np.ones(2)}, "return_shape must be True or False, got array"),
     "backend of a list": ({"backend": ["cpu"]}, r"backend must be 'cpu', .* got \['cpu'\]"),
-    "in_parts of a number": ({"in_parts": 2}, r"PartitionSpec has the number of parts .* not 2"),
+    "in_parts of a number": ({"in_parts": 2}, r"PartitionSpec must have the number of parts .* not 2"),
     "axis_env of names": ({"axis_env": ["i"]}, r"axis_env must have pairs of a name and a size .* not \('i',\)"),
-    "axis_env of no size": ({"axis_env": [("i", 0)]}, r"size of 1 or more, .* not \('i', 0\)"),
+    "axis_env of no size": ({"axis_env": [("i", 0)]}, r"size of at least 1, .* not \('i', 0\)"),
     "axis_env twice": ({"axis_env": [("i", 2), ("i", 2)]}, "a name twice"),
     "backend": ({"backend": "npu"}, "backend must be 'cpu', .* got 'npu'"),
-    "in_parts of axes": ({"in_parts": (P("x"),)}, "in_parts, number 0: PartitionSpec has the number of parts .*in_shardings"),
-    "in_parts of too many dimensions": ({"in_parts": (P(2, 2),)}, "has 2 dimensions, and the array 1"),
+    "in_parts of axes": (
+        {"in_parts": (P("x"),)},
+        "in_parts, number 0: PartitionSpec must have the number of parts .*in_shardings",
+    ),
+    "in_parts of too many dimensions": ({"in_parts": (P(2, 2),)}, "has 2 dimensions, but the array has 1"),
     "in_parts of another structure": ({"in_parts": (None, None)}, "in_parts must be a pytree prefix"),
-    "parts that differ": ({"in_parts": (P(2),), "out_parts": P(4)}, r"the same number of parts everywhere, not \[2, 4\]"),
+    "parts that differ": ({"in_parts": (P(2),), "out_parts": P(4)}, r"all have the same number of parts, not \[2, 4\]"),
 }
 
 
@@ -287,7 +290,7 @@ def test_replica_groups(client):
     computation = hlotag.xla_computation(lambda x: x - lax.psum(x, "i"), axis_env=[("i", 4)])(2)
     assert "replica_groups={{0,1,2,3}}" in computation.as_hlo_text()
     for form in (computation.as_hlo_text(), computation.as_serialized_hlo_module_proto()):
-        with pytest.raises(ArgumentError, match=r"all_reduce names replica or partition 3, and the program is compiled for 1"):
+        with pytest.raises(ArgumentError, match=r"all_reduce names replica or partition 3, but the program is compiled for 1"):
             client.compile_and_load(form)
         assert on_replicas(client, form, np.arange(4, dtype=np.int32), devices=4)[0].tolist() == [-6, -5, -4, -3]
 
@@ -366,7 +369,7 @@ def test_replicas_of_partitions(client):
     f = lambda x: lax.psum(x, "i")
     computation = hlotag.xla_computation(f, axis_env=[("i", 2)], in_parts=(P(2),), out_parts=P(2))(np.zeros(4, np.float32))
     assert (computation.num_replicas, computation.num_partitions) == (2, 2)
-    with pytest.raises(UnsupportedError, match=r"2 replicas of 2 partitions.*make a mesh of both and use jax\.shard_map"):
+    with pytest.raises(UnsupportedError, match=r"2 replicas of 2 partitions.*use one mesh for both, with jax\.shard_map"):
         client.compile_and_load(computation)
 
 

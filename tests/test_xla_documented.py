@@ -210,7 +210,7 @@ def test_arguments_of_another_layout(client):
     options = xla.CompileOptions()
     options.argument_layouts = [COLUMNS]
     by_columns = client.compile_and_load(MATRIX_HLO, options=options)
-    with pytest.raises(ArgumentError, match=r"argument 0 has the dimensions \(0, 1\) .*, and the parameter is f32\[2,3\]\{0,1\}"):
+    with pytest.raises(ArgumentError, match=r"argument 0 has the dimensions \(0, 1\) .*, but the parameter is f32\[2,3\]\{0,1\}"):
         by_columns.execute([x])
     turned = jax.device_put(x, Format(Layout((1, 0)), x.sharding))
     assert by_columns.execute([turned])[0].tolist() == (-np.asarray(x)).tolist()
@@ -222,7 +222,7 @@ def test_arguments_of_another_layout(client):
 def test_a_layout_of_the_result(client, compile_):
     options = xla.CompileOptions()
     for wanted, error, message in [
-        (COLUMNS, UnsupportedError, r"ignores result_layout=f32\[2,3\]\{0,1\} and gives f32\[2,3\]\{1,0\}; leave it out"),
+        (COLUMNS, UnsupportedError, r"ignores result_layout=f32\[2,3\]\{0,1\} and uses f32\[2,3\]\{1,0\}; leave the option out"),
         (xla.Shape.array_shape(np.dtype("int32"), [2, 3], [1, 0]), ArgumentError, r"result_layout is s32.* result f32\[2,3\]"),
         (xla.Shape.array_shape(np.dtype("float32"), [7], [0]), ArgumentError, r"result_layout is f32\[7\]"),
     ]:

@@ -236,23 +236,23 @@ def test_a_sharded_executable_is_deserialized(client):
 # --- Input that cannot be compiled -------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "empty text": ("", "the text is empty; give HLO text"),
+    "empty text": ("", "the text is empty; pass HLO text"),
     "blank text": (" \n ", "the text is empty"),
     "no bytes": (b"", "the text is empty"),
-    "prose": ("add two vectors", "neither HLO nor MLIR: HLO begins with HloModule, and this with 'add two vectors'"),
+    "prose": ("add two vectors", "neither HLO nor MLIR: HLO begins with HloModule, but this with 'add two vectors'"),
     "a jaxpr": (str(jax.make_jaxpr(jnp.sin)(1.0)), r"looks like a jaxpr; lower the function instead: jax\.jit"),
     "a file name": ("/tmp/module_0001.jit_f.before_optimizations.txt", "looks like a file name; .*read_bytes"),
     "LLVM IR": ('; ModuleID = "f"\ndefine void @f()', "looks like LLVM IR"),
     "a dot graph": (_hlo.XlaComputation(hlo_proto()).as_hlo_dot_graph(), "a graph for Graphviz"),
     "a proto in text form": ('name: "m"\ncomputations {', "an HloModuleProto in text form; serialize it"),
-    "truncated proto": (hlo_proto()[:-40], "look like an HloModuleProto that is cut off or damaged; write it again"),
-    "half a proto": (hlo_proto()[: len(hlo_proto()) // 2], "look like an HloModuleProto that is cut off"),
-    "another proto": (xla.CompileOptions().SerializeAsString(), "are no HloModuleProto; give HLO text"),
-    "random bytes": (bytes(range(128, 200)), r"begin with b'\\x80.* and are no HloModuleProto"),
-    "gzip": (gzip.compress(ADD_HLO.encode()), r"compressed by gzip; give gzip\.decompress"),
+    "truncated proto": (hlo_proto()[:-40], "look like a truncated or damaged HloModuleProto; serialize it again"),
+    "half a proto": (hlo_proto()[: len(hlo_proto()) // 2], "look like a truncated or damaged HloModuleProto"),
+    "another proto": (xla.CompileOptions().SerializeAsString(), r"are not an HloModuleProto: .*; pass HLO text"),
+    "random bytes": (bytes(range(128, 200)), r"are not an HloModuleProto: they begin with b'\\x80"),
+    "gzip": (gzip.compress(ADD_HLO.encode()), r"a gzip file; decompress it first: gzip\.decompress"),
     "a pickle": (pickle.dumps(ADD_HLO), "a pickled object; unpickle it first"),
     "machine code": (b"\x7fELF\x02\x01\x01\x00", "machine code"),
-    "a path": (Path("module.txt"), r"give what is in the file: path\.read_bytes"),
+    "a path": (Path("module.txt"), r"pass the file's contents: path\.read_bytes"),
     "a function": (jnp.sin, r"lower it first: .*lower"),
     "a plain function": (lambda x: x, r"lower it first: jax\.jit\(f\)\.lower"),
     "nothing": (None, "cannot compile a NoneType: give HLO text"),
@@ -281,7 +281,7 @@ REFUSED = {
     "truncated bytecode": (to_bytecode(module())[:-50], "<MLIR bytecode>"),
     "bytecode magic alone": (b"ML\xefR", "<MLIR bytecode>"),
     "truncated artifact": (exported().mlir_module_serialized[:-50], r"cannot be read: (?s:.*)written for StableHLO 1\."),
-    "a serialized export": (bytes(exported().serialize()), r"serialized jax\.export\.Exported; give jax\.export\.deserialize"),
+    "a serialized export": (bytes(exported().serialize()), r"serialized jax\.export\.Exported; pass jax\.export\.deserialize"),
     "a compiled program": (jax.jit(jnp.sin).lower(1.0).compile(), "it is compiled already"),
     "a traced program": (jax.jit(jnp.sin).trace(1.0), "lower it first"),
     "an export for any size": (
@@ -325,11 +325,11 @@ CRASHING = {  # what XLA, when given it, ends the process with
     "no body": ("module { func.func private @main(tensor<f32>) -> tensor<f32> }", "the function @main has no body"),
     "replicas": (
         'module attributes {mhlo.num_replicas = "x"} { func.func @main() { return } }',
-        'num_replicas must be an integer of 1 or more, not "x"',
+        'num_replicas must be an integer of at least 1, not "x"',
     ),
     "partitions": (
         "module attributes {mhlo.num_partitions = -3 : i32} { func.func @main() { return } }",
-        "num_partitions must be an integer of 1 or more, not -3",
+        "num_partitions must be an integer of at least 1, not -3",
     ),
 }
 
@@ -347,11 +347,11 @@ def test_functions_of_python_are_not_in_text_or_bytes():
     given = jax.jit(lambda x: jax.pure_callback(lambda v: v * 2, x, x)).lower(x)
     for text in (given.as_text(), given.as_text("hlo"), given.compiler_ir("stablehlo")):
         with pytest.raises(
-            ArgumentError, match=r"calls functions of Python's, which are not in its text; give the jax\.stages\.Lowered"
+            ArgumentError, match=r"calls Python functions, which are not in its text; pass the jax\.stages\.Lowered"
         ):
             xla.compile_and_load(text)
     loaded = xla.compile_and_load(given)
-    with pytest.raises(XlaError, match="calls functions of Python's, which are not in its bytes; give them as host_callbacks"):
+    with pytest.raises(XlaError, match="calls Python functions, which are not in its bytes; pass them as host_callbacks"):
         xla.deserialize_executable(loaded.serialize())
     callbacks = _compat.compile_arguments(given)["host_callbacks"]
     for again in (
@@ -379,14 +379,14 @@ def test_serialized_executables_that_cannot_be_loaded(client, serialized):
     elsewhere = _stamp.stamped(executable, dataclasses.replace(stamp, platform="tpu 7"))
     for given, message in [
         (b"", "cannot load these 0 bytes as an executable"),
-        (b"hello", "cannot load these 5 bytes .*\nGive all the bytes that"),
+        (b"hello", "cannot load these 5 bytes .*\nPass all bytes that"),
         (serialized[: len(serialized) // 2], "cannot load these"),
         (serialized[:-3], "cannot load these"),
-        (serialized[10:], "is damaged: it is not what was serialized; serialize it again"),
+        (serialized[10:], "is damaged: its checksum does not match; serialize it again"),
         (bytes(damaged), "is damaged"),
         (serialized.replace(b'"num_replicas": 1', b'"num_replicas": 2'), "is damaged"),
-        (other, r"compiled by jaxlib 0\.1\.2 for cpu .*, and this is jaxlib .*; compile the program here, or keep it"),
-        (elsewhere, "for tpu 7, and this is jaxlib .* on cpu"),
+        (other, r"compiled by jaxlib 0\.1\.2 for cpu .*, but this is jaxlib .*; compile the program here, or save it"),
+        (elsewhere, "for tpu 7, but this is jaxlib .* on cpu"),
     ]:
         with pytest.raises(XlaError, match=message):
             client.deserialize_executable(given)
@@ -400,6 +400,6 @@ def test_what_cannot_be_serialized_says_so(client, monkeypatch):
             raise jax.errors.JaxRuntimeError("INTERNAL: LessThan is not serializable")
 
     with pytest.raises(
-        UnsupportedError, match=r"(?s)cannot serialize this executable: LessThan is not.*Keep the program instead"
+        UnsupportedError, match=r"(?s)cannot serialize this executable: LessThan is not.*Save the program instead"
     ):
         xla.Executable(Refusing(), client.jaxlib_object).serialize()

@@ -127,7 +127,7 @@ def test_a_child_that_could_not_begin_says_nothing(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("count", ["replica_count=-1", "num_partitions=-2", "num_partitions=0"])
 def test_counts_of_a_header(client, count):
-    with pytest.raises(ParseError, match=f"must be 1 or more, and the HLO text has {count}"):
+    with pytest.raises(ParseError, match=f"must be at least 1, but the HLO text has {count}"):
         client.compile_and_load(ADD_HLO.replace("HloModule add_vectors", f"HloModule m, {count}"))
 
 
@@ -136,7 +136,7 @@ def test_counts_of_a_header(client, count):
 )
 def test_a_layout_that_contradicts_the_program(client, layout):
     text = ADD_HLO.replace("add_vectors", f"m, entry_computation_layout={{{layout}}}")
-    with pytest.raises(ParseError, match=r"(parameters|results) in entry_computation_layout are f32.*, and the program has f32"):
+    with pytest.raises(ParseError, match=r"(parameters|results) in entry_computation_layout are f32.*, but the program has f32"):
         client.compile_and_load(text)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's compiler and runtime in jaxlib, with the names and forms that `jaxlib.xla_client` documented.
+"""How does a program compile and execute on XLA in jaxlib? The API that `jaxlib.xla_client` documented.
 
-Other names (`PrimitiveType`, `OpSharding`, ...) are jaxlib's own, wherever its version keeps them.
+Other names (`PrimitiveType`, `OpSharding`, ...) are jaxlib's own, looked up where the installed version keeps them.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ __all__ = [
 
 
 def compile(computation: Any, *args: Any, client: Any = None, **kwargs: Any) -> Executable:
-    """`Client.compile`, for devices of JAX's own.
+    """Compiles a program without loading it: `Client.compile` for JAX's own devices.
 
     Args:
         computation: The program.
-        *args: As `Client.compile` takes them.
-        client: A `Client`, or the name of a platform; None for JAX's default one.
-        **kwargs: As `Client.compile` takes them.
+        *args: As for `Client.compile`.
+        client: A `Client`, or the name of a platform; None for JAX's default.
+        **kwargs: As for `Client.compile`.
 
     Returns:
         The compiled program.
@@ -72,40 +72,40 @@ def compile(computation: Any, *args: Any, client: Any = None, **kwargs: Any) -> 
 
 
 def compile_and_load(computation: Any, *args: Any, client: Any = None, **kwargs: Any) -> LoadedExecutable:
-    """`Client.compile_and_load`, for devices of JAX's own.
+    """Compiles a program and loads it: `Client.compile_and_load` for JAX's own devices.
 
     Args:
         computation: The program.
-        *args: As `Client.compile_and_load` takes them.
-        client: A `Client`, or the name of a platform; None for JAX's default one.
-        **kwargs: As `Client.compile_and_load` takes them.
+        *args: As for `Client.compile_and_load`.
+        client: A `Client`, or the name of a platform; None for JAX's default.
+        **kwargs: As for `Client.compile_and_load`.
 
     Returns:
-        The loaded program, which takes arrays of JAX's.
+        The loaded program, which takes JAX arrays.
     """
     return Client(client).compile_and_load(computation, *args, **kwargs)
 
 
 def serialize_executable(executable: Executable) -> bytes:
-    """Writes an executable.
+    """Serializes an executable.
 
     Args:
         executable: The executable.
 
     Returns:
-        What `deserialize_executable` reads.
+        Bytes for `deserialize_executable`.
     """
     return executable.serialize()
 
 
 def deserialize_executable(serialized: bytes, *args: Any, client: Any = None, **kwargs: Any) -> LoadedExecutable:
-    """`Client.deserialize_executable`, for devices of JAX's own.
+    """Loads a serialized executable: `Client.deserialize_executable` for JAX's own devices.
 
     Args:
-        serialized: What `serialize_executable` gave.
-        *args: As `Client.deserialize_executable` takes them.
-        client: A `Client`, or the name of a platform; None for JAX's default one.
-        **kwargs: As `Client.deserialize_executable` takes them.
+        serialized: The result of `serialize_executable`.
+        *args: As for `Client.deserialize_executable`.
+        client: A `Client`, or the name of a platform; None for JAX's default.
+        **kwargs: As for `Client.deserialize_executable`.
 
     Returns:
         The loaded program.

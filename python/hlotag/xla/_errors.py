@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors of `hlotag.xla`: hlotag's errors that are also jaxlib's, which code written for jaxlib catches."""
+"""Which errors does `hlotag.xla` raise? hlotag's errors that also derive from jaxlib's, which code for jaxlib catches."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from jax.errors import JaxRuntimeError
 from hlotag import errors
 
 
-class _Said(JaxRuntimeError):
+class _PlainError(JaxRuntimeError):
     """jaxlib's error with a plain message; jaxlib's `str` expects a status code."""
 
     __str__ = Exception.__str__
     error_message = property(Exception.__str__)
 
 
-class ArgumentError(errors.ArgumentError, _Said):
+class ArgumentError(errors.ArgumentError, _PlainError):
     """See `hlotag.ArgumentError`."""
 
 
-class ParseError(errors.ParseError, _Said):
+class ParseError(errors.ParseError, _PlainError):
     """See `hlotag.ParseError`."""
 
 
-class UnsupportedError(errors.UnsupportedError, _Said):
+class UnsupportedError(errors.UnsupportedError, _PlainError):
     """See `hlotag.UnsupportedError`."""
 
 
-class XlaError(errors.XlaError, _Said):
+class XlaError(errors.XlaError, _PlainError):
     """See `hlotag.XlaError`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns XLA's errors into errors that name the task and the next step."""
+"""How do XLA's errors become errors that name the task and the next step?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATUS_CODE = re.compile(r"^[A-Z_]+: ")
 
 
 def reason_of(error: BaseException) -> str:
-    """The reason in an error of XLA's.
+    """Reads the reason from an error of XLA.
 
     Args:
         error: An error that jaxlib raised.

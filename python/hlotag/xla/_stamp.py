@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which jaxlib serialized an executable? jaxlib does not check, and runs executables of other versions.
 
-The stamp is an extra protobuf field after jaxlib's bytes, with an unused number, so that jaxlib can still read the whole.
+The stamp is an extra protobuf field after jaxlib's bytes, with an unused number, so that jaxlib can still read the bytes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Stamp:
 
     Attributes:
         jaxlib: The version of the jaxlib that compiled it.
-        platform: The platform that it is for, with the platform's version.
-        num_replicas: Its replicas.
-        num_partitions: Its partitions.
+        platform: The platform and version that it runs on.
+        num_replicas: The number of replicas.
+        num_partitions: The number of partitions.
     """
 
     jaxlib: str
@@ -37,11 +37,11 @@ class Stamp:
 
 
 def stamped(executable: bytes, stamp: Stamp) -> bytes:
-    """Adds a stamp.
+    """Adds a stamp to an executable.
 
     Args:
         executable: An executable that jaxlib serialized.
-        stamp: Its origin.
+        stamp: The origin of the executable.
 
     Returns:
         The executable with the stamp.
@@ -51,10 +51,10 @@ def stamped(executable: bytes, stamp: Stamp) -> bytes:
 
 
 def unstamped(serialized: bytes) -> tuple[bytes, Stamp | None]:
-    """Removes the stamp.
+    """Removes the stamp from an executable.
 
     Args:
-        serialized: The result of `stamped`, or of jaxlib.
+        serialized: The result of `stamped`, or jaxlib's own bytes.
 
     Returns:
         jaxlib's bytes, and the stamp or None.
@@ -64,10 +64,11 @@ def unstamped(serialized: bytes) -> tuple[bytes, Stamp | None]:
     """
     if not serialized.endswith(_MAGIC):
         return serialized, None
-    damaged = XlaError("the serialized executable is damaged: it is not what was serialized; serialize it again")
+    damaged = XlaError("the serialized executable is damaged: its checksum does not match; serialize it again")
     end = len(serialized) - len(_MAGIC) - 4
     size = int.from_bytes(serialized[max(end, 0) : end + 4], "little")
-    executable = serialized[: max(end + 4 + len(_MAGIC) - len(_wire.with_part(b"", _FIELD, bytes(size + 4 + len(_MAGIC)))), 0)]
+    field = _wire.with_part(b"", _FIELD, bytes(size + 4 + len(_MAGIC)))  # As long as the stamp's field.
+    executable = serialized[: max(len(serialized) - len(field), 0)]
     try:
         checksum, fields = json.loads(serialized[max(end - size, 0) : end])
         stamp = Stamp(**fields)
@@ -83,12 +84,12 @@ def _checksum(executable: bytes, fields: dict[str, Any]) -> int:
 
 
 def looks_serialized(data: bytes) -> bool:
-    """Whether bytes look like a serialized executable.
+    """Tells a serialized executable from other bytes.
 
     Args:
         data: Any bytes.
 
     Returns:
-        Whether they look like one.
+        Whether the bytes look like a serialized executable.
     """
     return data.endswith(_MAGIC) or _OF_JAXLIB in data[:64]

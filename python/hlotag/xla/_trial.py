@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does XLA survive a program? XLA aborts on many malformed programs, so a child process tries each first.
+"""Does XLA survive a program? XLA aborts on many malformed programs, so a child process tries each program first.
 
-This process and the user's cache directory remember the programs that passed.
+Memory and a file in the user's cache directory record the programs that passed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _passed: set[str] = set()
 
 
 def why_not(task: str, **payload: Any) -> str:
-    """Tries something in a child process.
+    """Runs a task in a child process.
 
     Args:
         task: A function of `_trial_child.py`, "read" or "compile".
-        **payload: Its arguments.
+        **payload: The arguments of the function.
 
     Returns:
         XLA's message if the process aborted; empty if it did not, or if there is no interpreter for a child.
@@ -54,7 +54,7 @@ def why_not(task: str, **payload: Any) -> str:
 
 
 def _last_words(stderr: str) -> str:
-    """The messages in front of the stack trace, without the prefix of XLA's log."""
+    """The last messages before the stack trace, without XLA's log prefix."""
     messages, _, _ = stderr.partition("*** Check failure stack trace")
     lines = [
         line for line in messages.splitlines() if line.strip() and not re.match(r"[IW]\d{4} |\s+@ |\*\*\*|Fatal Python", line)

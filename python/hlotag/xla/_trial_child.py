@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads or compiles a program that may abort the process. A child process runs this as a script, without importing JAX.
+"""Does reading or compiling a program abort the process? A child process runs this script, without importing JAX.
 
-It ignores errors that do not abort the process: the parent finds these too.
+Exceptions are ignored: the parent gets them again when it reads or compiles the program itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 _STACK = 6 << 20
-"""Less than the stack of a thread of the parent, part of which is in use."""
+"""Less than the parent's stack (8 MiB), part of which is in use."""
 
 
 def read(program: str | bytes) -> None:
@@ -28,7 +28,7 @@ def read(program: str | bytes) -> None:
 
 
 def main() -> None:
-    """Runs the task on standard input; exits with status 0 if the process survives it."""
+    """Runs the task from standard input; exits with status 0 if the process survives."""
     job: dict[str, Any] = pickle.load(sys.stdin.buffer)
     sys.path[:] = job.pop("path")
     from hlotag._compat import xla_alone

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks and edits serialized messages of XLA's: jaxlib accepts truncated ones, and cannot replace a field."""
+"""How are XLA's serialized messages checked and edited? jaxlib accepts truncated ones, and cannot replace a field."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parts(message: bytes) -> set[int]:
         message: The message.
 
     Returns:
-        Their numbers.
+        The numbers of the fields.
 
     Raises:
         ValueError: The bytes are not a message, or are truncated.
@@ -30,7 +30,7 @@ def parts(message: bytes) -> set[int]:
     try:
         unknown = UnknownFieldSet(Empty.FromString(message))
     except DecodeError as error:
-        raise ValueError(f"{error}: this is no protocol buffer, or it is cut off") from None
+        raise ValueError(f"{error}: not a protocol buffer, or truncated") from None
     return {field.field_number for field in unknown if field.wire_type == _BYTES}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Client`: the devices of one platform, and XLA's compiler for them."""
+"""How are programs compiled for the devices of a platform, and data put on them? `Client`."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Client:
     Other attributes are jaxlib's own: `devices()`, `local_devices()`, `device_count()`, `platform`, `live_arrays()`, ...
 
     Args:
-        client: jaxlib's client, the name of a platform (`"cpu"`, `"gpu"`, `"tpu"`), or None for JAX's default one. A name
-            means the client of JAX itself, so that its arrays are JAX's; `make_cpu_client` makes a separate client.
+        client: jaxlib's client, the name of a platform (`"cpu"`, `"gpu"`, `"tpu"`), or None for JAX's default. A name selects
+            JAX's own client, whose arrays are JAX arrays; `make_cpu_client` makes a separate client.
     """
 
     def __init__(self, client: Any = None):
@@ -41,7 +41,7 @@ class Client:
         if client is None or isinstance(client, str):
             client = backend.get_backend(client)
         if not isinstance(client, _compat.JaxlibClient):
-            raise ArgumentError(f"client must be a client of jaxlib's or the name of a platform, not {type(client).__name__}")
+            raise ArgumentError(f"client must be a jaxlib client or the name of a platform, not {type(client).__name__}")
         self._raw = client
 
     def __getattr__(self, name: str) -> Any:
@@ -74,7 +74,7 @@ class Client:
     ) -> Executable:
         """Compiles a program without loading it.
 
-        On CPU jaxlib 0.10.2 cannot compile without loading; there the result hides a loaded program.
+        jaxlib 0.10.2 cannot do so on CPU: the result there is a loaded program without `execute`.
 
         Args:
             computation: As for `compile_and_load`.
@@ -87,9 +87,9 @@ class Client:
             The compiled program.
 
         Raises:
-            ParseError: The program cannot be read.
-            ArgumentError: The devices or options do not fit.
-            XlaError: XLA cannot compile it.
+            ParseError: The program cannot be parsed.
+            ArgumentError: The devices or options do not match the client, or each other.
+            XlaError: XLA cannot compile the program.
         """
         program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
         try:
@@ -115,25 +115,25 @@ class Client:
         """Compiles a program and loads it onto devices.
 
         Args:
-            computation: HLO text; an HloModuleProto, serialized; StableHLO text; MLIR bytecode; a portable artifact; an
-                `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; what `hlotag.xla_computation` returned.
-            executable_devices: A device, a list or tuple of devices, or a DeviceList: one for each partition of each replica.
-                None for those of the options' device assignment, or the client's first ones.
-            compile_options: `CompileOptions`. None for those that the program was written for: its replicas and partitions, or a
-                replica on each device if the program names neither.
-            host_callbacks: What jaxlib needs for some platforms to call back into Python; a `Lowered` brings its own.
+            computation: HLO text; a serialized HloModuleProto; StableHLO text; MLIR bytecode; a portable artifact; an
+                `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; or the result of `hlotag.xla_computation`.
+            executable_devices: A device, a list or tuple of devices, or a DeviceList: one device for each partition of each
+                replica. None for the devices of the options' device assignment, or else the client's first devices.
+            compile_options: `CompileOptions`. None for the replicas and partitions of the program, or a replica on each device if
+                the program has neither.
+            host_callbacks: jaxlib's objects for callbacks into Python, which some platforms need; a `Lowered` has its own.
             options: Another name of `compile_options`.
-            pipeline: Passes to run on a copy first, as in `hlotag.run_passes`.
+            pipeline: Passes to run first on a copy, as in `hlotag.run_passes`.
 
         Returns:
             The loaded program.
 
         Raises:
-            ParseError: The program cannot be read; the message names its probable kind and the place of the fault.
+            ParseError: The program cannot be parsed; the message names its probable format and the place of the error.
             PassError: A pass failed.
-            ArgumentError: The devices or options do not fit the client, or each other.
-            UnsupportedError: The options ask for several replicas and several partitions.
-            XlaError: XLA cannot compile it.
+            ArgumentError: The devices or options do not match the client, or each other.
+            UnsupportedError: The options have several replicas and several partitions.
+            XlaError: XLA cannot compile the program.
         """
         callbacks = elements_of("host_callbacks", host_callbacks)
         program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
@@ -144,13 +144,13 @@ class Client:
         return loaded
 
     def serialize_executable(self, executable: Any) -> bytes:
-        """Writes an executable.
+        """Serializes an executable.
 
         Args:
-            executable: An `Executable` or `LoadedExecutable`, or jaxlib's own loaded one.
+            executable: An `Executable`, a `LoadedExecutable`, or jaxlib's loaded executable.
 
         Returns:
-            What `deserialize_executable` reads.
+            Bytes for `deserialize_executable`.
 
         Raises:
             UnsupportedError: This jaxlib cannot serialize this program.
@@ -172,8 +172,8 @@ class Client:
 
         Args:
             serialized: The result of `serialize_executable`, in any process, or of jaxlib itself.
-            executable_devices: As in `compile_and_load`; their number must be that of the compilation.
-            compile_options: `CompileOptions`. None for those of the compilation, except devices.
+            executable_devices: As in `compile_and_load`; as many devices as in the compilation.
+            compile_options: `CompileOptions`. None for the options of the compilation, except devices.
             host_callbacks: As in `compile_and_load`.
             options: Another name of `compile_options`.
 
@@ -182,14 +182,14 @@ class Client:
 
         Raises:
             XlaError: The bytes are damaged, or from another jaxlib or for another platform.
-            ArgumentError: The devices do not fit.
+            ArgumentError: The devices do not match the executable.
         """
         if not isinstance(serialized, bytes | bytearray | memoryview):
             raise ArgumentError(f"serialized must be bytes, not {type(serialized).__name__}")
         executable, stamp = unstamped(bytes(serialized))
         callbacks = elements_of("host_callbacks", host_callbacks)
         if not callbacks and re.search(inputs.PYTHON_CALLBACK.pattern.encode(), executable):
-            raise XlaError("the executable calls functions of Python's, which are not in its bytes; give them as host_callbacks")
+            raise XlaError("the executable calls Python functions, which are not in its bytes; pass them as host_callbacks")
         given = _one_of(compile_options, options)
         used = CompileOptions.of(given)
         if stamp is not None:
@@ -197,7 +197,7 @@ class Client:
             used.num_replicas, used.num_partitions = stamp.num_replicas, stamp.num_partitions
         used.compile_portable_executable = False
         devices = self._placed(executable_devices, used)
-        advice = "give all the bytes that serialize_executable of this jaxlib returned"
+        advice = "pass all bytes that serialize_executable of this jaxlib returned"
         with refusals_explained(f"load these {len(serialized)} bytes as an executable", advice):
             loaded = self._raw.deserialize_executable(executable, devices, used.jaxlib_object, callbacks)
         return LoadedExecutable(loaded, serialized=bytes(serialized))
@@ -205,39 +205,39 @@ class Client:
     def buffer_from_pyval(
         self, argument: Any, device: Any = None, force_copy: bool = False, host_buffer_semantics: Any = None
     ) -> jax.Array:
-        """Puts data on a device, in its own dtype: 64 bits stay 64 bits.
+        """Puts data on a device without changing its dtype: 64 bits stay 64 bits.
 
         Args:
             argument: A NumPy array or an object convertible to one; Python numbers get JAX's default dtypes.
-            device: One of the client's; None for its first one.
+            device: A device of the client; None for the first one.
             force_copy: Whether to copy even if memory could be shared with a NumPy array (CPU).
-            host_buffer_semantics: How long the data must stay unchanged, jaxlib's `HostBufferSemantics`; the default shares
-                memory if possible.
+            host_buffer_semantics: How long the data must stay unchanged, as jaxlib's `HostBufferSemantics`; by default, the
+                array shares memory if possible.
 
         Returns:
-            An array that executables of this client take.
+            An array for executables of this client.
 
         Raises:
-            ArgumentError: The device is not this client's, or the data is no array.
+            ArgumentError: The device belongs to another client, or the data cannot be an array.
         """
         (place,) = self._own([device] if device is not None else self.local_devices()[:1])
         if isinstance(argument, np.ma.MaskedArray):
-            raise ArgumentError("a masked array would lose its mask; give argument.filled(value), or argument.data")
+            raise ArgumentError("a masked array would lose its mask; pass argument.filled(value), or argument.data")
         if isinstance(argument, bool | int | float | complex):
             argument = np.asarray(argument, jax.dtypes.canonicalize_dtype(type(argument)))
         data = np.asarray(argument)
         if data.dtype.hasobject:
-            raise ArgumentError(f"a {type(argument).__name__} of dtype {data.dtype} cannot be put on a device; give numbers")
+            raise ArgumentError(f"a {type(argument).__name__} of dtype {data.dtype} cannot be put on a device; pass numbers")
         if not data.dtype.isnative:
             native = f"x.astype({data.dtype.newbyteorder('=').name!r})"
-            raise ArgumentError(f"the bytes of dtype {data.dtype.str} are in the other order; give {native}")
+            raise ArgumentError(f"the bytes of dtype {data.dtype.str} are not in native order; pass {native}")
         aval = ShapedArray(data.shape, data.dtype)
         sharding = jax.sharding.SingleDeviceSharding(place)
         semantics = {} if host_buffer_semantics is None else {"host_buffer_semantics": host_buffer_semantics}
-        with refusals_explained(f"put an array of dtype {data.dtype} on a device", "give numbers"):
+        with refusals_explained(f"put an array of dtype {data.dtype} on a device", "pass numbers"):
             return _compat.put_on_device(aval, sharding, [data], [place], force_copy=force_copy, enable_x64=True, **semantics)
 
-    # --- Checks: jaxlib aborts on many arguments that do not fit. ---
+    # --- Checks: jaxlib aborts on many invalid arguments. ---
 
     def _prepared(
         self, computation: Any, devices: Any, compile_options: Any, options: Any, pipeline: str | Sequence[str] | None
@@ -248,7 +248,7 @@ class Client:
         for name in ("num_replicas", "num_partitions") if given is not None else ():
             wanted, has = getattr(program, name), getattr(used, name)
             if wanted > 1 and has != wanted:
-                raise ArgumentError(f"the program is for {name}={wanted}, and options have {has}; set options.{name} = {wanted}")
+                raise ArgumentError(f"the program is for {name}={wanted}, but options have {has}; set options.{name} = {wanted}")
         if given is None:
             used.num_replicas, used.num_partitions = program.num_replicas, program.num_partitions
             if used.num_replicas * used.num_partitions == 1 and devices is not None:
@@ -257,7 +257,7 @@ class Client:
             build = used.executable_build_options
             build.use_spmd_partitioning = program.num_partitions > 1
             build.use_shardy_partitioner = program.num_partitions > 1 and inputs.uses_shardy(program.module)
-        # The code is the same; but jaxlib does not run an executable without devices.
+        # A portable executable has the same code, but no devices, and jaxlib does not run it.
         used.compile_portable_executable = False
         placed = self._placed(devices, used)
         inputs.check_replica_groups(program.module, used.num_replicas * used.num_partitions)
@@ -268,53 +268,52 @@ class Client:
         callbacks = [*program.host_callbacks, *host_callbacks]
         if program.calls_python and not callbacks:
             raise ArgumentError(
-                "the program calls functions of Python's, which are not in its text; give the jax.stages.Lowered or what "
-                "xla_computation returned, or the functions as host_callbacks"
+                "the program calls Python functions, which are not in its text; pass the jax.stages.Lowered or the result of "
+                "xla_computation, or pass the functions as host_callbacks"
             )
         with _compile_explained():
             return self._raw.compile_and_load(program.module, devices, used.jaxlib_object, callbacks)
 
     def _placed(self, devices: Any, options: CompileOptions) -> Any:
-        """The DeviceList to compile for; `options` get its device assignment if they have none."""
+        """The DeviceList to compile for. Sets the device assignment of `options` if there is none."""
         replicas, partitions = options.num_replicas, options.num_partitions
         if replicas < 1 or partitions < 1:
             raise ArgumentError(
-                f"options must have 1 or more replicas and partitions, not num_replicas={replicas}, {partitions=}"
+                f"options must have at least 1 replica and 1 partition, not num_replicas={replicas}, num_{partitions=}"
             )
         if replicas > 1 and partitions > 1:
             raise UnsupportedError(
-                f"jaxlib runs programs of several replicas or of several partitions, not {replicas} replicas of {partitions} "
-                "partitions; make a mesh of both and use jax.shard_map"
+                f"jaxlib runs programs with several replicas or several partitions, not {replicas} replicas of {partitions} "
+                "partitions; use one mesh for both, with jax.shard_map"
             )
         needed = replicas * partitions
         count = f"{replicas} replicas of {partitions} partitions need {needed} devices"
         assignment = options.device_assignment
         assigned = _compat.assigned_ids(assignment) if assignment is not None else []
         if assignment is not None and (assignment.replica_count(), assignment.computation_count()) != (replicas, partitions):
-            raise ArgumentError(f"{count}, and options.device_assignment is another one: {assignment}")
+            raise ArgumentError(f"{count}, but options.device_assignment is {assignment}; set it to None or to {needed} devices")
         if devices is None:
             by_id = {device.id: device for device in self._raw.devices()}
             devices = [by_id.get(number, number) for number in assigned] or self.local_devices()[:needed]
         given = self._own(_listed(devices))
         if len(given) != needed:
-            raise ArgumentError(f"{count}, and there are {len(given)}; give as many, or set num_replicas and num_partitions")
+            raise ArgumentError(f"{count}, but there are {len(given)}; pass {needed}, or set num_replicas and num_partitions")
         if len(set(given)) != len(given):
             raise ArgumentError(f"a device is given twice: {', '.join(map(str, given))}")
         ids = np.array([device.id for device in given], np.int32).reshape(replicas, partitions)
         if assignment is None:
             options.device_assignment = _compat.DeviceAssignment.create(ids)
         elif assigned != ids.ravel().tolist():
-            raise ArgumentError(f"options.device_assignment is {assignment}, and the devices are {given}; give one of the two")
+            raise ArgumentError(f"options.device_assignment is {assignment}, but the devices are {given}; pass only one of them")
         return _compat.DeviceList(tuple(given))
 
     def _own(self, devices: list[Any]) -> list[Any]:
-        """Checks that the devices are this client's; jaxlib aborts on those of another."""
+        """Checks that the devices are this client's: jaxlib aborts on others."""
         known = self._raw.devices()
         for device in devices:
-            if device in known:
-                continue
-            kind = "is of another client" if isinstance(device, jax.Device) else "is no device"
-            raise ArgumentError(f"{device!r} {kind}; this client has {known}")
+            if device not in known:
+                kind = "belongs to another client" if isinstance(device, jax.Device) else "is not a device"
+                raise ArgumentError(f"{device!r} {kind}; this client has {known}")
         return devices
 
     def _check_stamp(self, stamp: Stamp) -> None:
@@ -322,8 +321,8 @@ class Client:
         if stamp == here:
             return
         raise XlaError(
-            f"the executable was compiled by jaxlib {stamp.jaxlib} for {stamp.platform}, and this is jaxlib {here.jaxlib} on "
-            f"{here.platform}; compile the program here, or keep it in a form that lasts: jax.export.export(...).serialize()"
+            f"the executable was compiled by jaxlib {stamp.jaxlib} for {stamp.platform}, but this is jaxlib {here.jaxlib} on "
+            f"{here.platform}; compile the program here, or save it in a portable format: jax.export.export(...).serialize()"
         )
 
 
@@ -337,7 +336,7 @@ class LoadedExecutable(Loaded):
 
     @property
     def client(self) -> Client:
-        """The `Client` that it belongs to."""
+        """The `Client` of its devices."""
         return Client(self._client)
 
 
@@ -354,18 +353,18 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
 
     Args:
         asynchronous: Whether calls may return before executions finish.
-        distributed_client: The client of a job of several processes.
-        node_id: This process in the job.
-        num_nodes: The processes in the job.
+        distributed_client: The client of a multi-process job.
+        node_id: The number of this process in the job.
+        num_nodes: How many processes the job has.
         collectives: How processes exchange data.
         num_devices: The number of CPU devices; None for the number in `XLA_FLAGS`, or one.
-        **further: Further arguments of jaxlib's `make_cpu_client`.
+        **further: Other arguments of jaxlib's `make_cpu_client`.
 
     Returns:
         The client.
 
     Raises:
-        ArgumentError: `asynchronous` is no bool, or `num_devices` no number from 1.
+        ArgumentError: `asynchronous` is not a bool, or `num_devices` is not a positive int.
     """
     check_flag("asynchronous", asynchronous)
     if num_devices is not None and (not isinstance(num_devices, int) or num_devices < 1):
@@ -391,11 +390,11 @@ def _listed(devices: Any) -> list[Any]:
 
 def _compile_explained() -> Any:
     return refusals_explained(
-        "compile the program", "see what is compiled: hlotag.xla_computation(...).as_hlo_text(), or as_text()"
+        "compile the program", "look at the program: hlotag.xla_computation(...).as_hlo_text(), or as_text()"
     )
 
 
 def _one_of(compile_options: Any, options: Any) -> Any:
     if compile_options is not None and options is not None:
-        raise ArgumentError("give compile_options or options, which are two names of one parameter")
+        raise ArgumentError("compile_options and options are two names of one parameter; pass one of them")
     return options if compile_options is None else compile_options

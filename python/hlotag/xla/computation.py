@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`xla_computation`: the HLO of a function, as by the former `jax.xla_computation`."""
+"""What is the HLO of a function? `xla_computation`, as the former `jax.xla_computation`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class OutputShape(jax.ShapeDtypeStruct):
 
     @property
     def named_shape(self) -> dict[Hashable, int]:
-        """Empty: arrays have had no named axes since JAX dropped them."""
+        """Always empty: JAX has dropped named axes."""
         return {}
 
 
@@ -68,21 +68,21 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     Args:
         fun: A function of arrays, or of pytrees of arrays.
         static_argnums: Which positional arguments are values at compile time, as in `jax.jit`.
-        axis_env: Names and sizes of axes that collectives may name, as `jax.pmap` set them up; the program is for as many
-            replicas as the product of the sizes, the last axis varying fastest.
-        in_parts: How arguments are partitioned: None for not at all; or a pytree prefix of the non-static positional arguments,
+        axis_env: Names and sizes of the axes of collectives, as of `jax.pmap`. The product of the sizes is the number of
+            replicas; the last axis varies fastest.
+        in_parts: The partitions of arguments: None for unpartitioned; or a pytree prefix of the non-static positional arguments,
             with `PartitionSpec(2, 1)` for 2 parts along the first dimension, and None for replicated arguments.
-        out_parts: Likewise, how outputs are partitioned.
+        out_parts: The partitions of outputs, in the same form.
         backend: The platform, `"cpu"`, `"gpu"`, `"cuda"`, `"rocm"` or `"tpu"`, which need not be present. None for the default.
-        tuple_args: Whether the program has one parameter, a tuple; None for not.
-        instantiate_const_outputs: Does nothing, as before.
-        return_shape: Whether to return also the shapes of the outputs.
+        tuple_args: Whether the program has one tuple as its parameter; None means False.
+        instantiate_const_outputs: Has no effect, as before.
+        return_shape: Whether to return the shapes of the outputs too.
         donate_argnums: Which positional arguments XLA may overwrite, as in `jax.jit`; shown as `input_output_alias`.
 
     Returns:
-        A function. Its arguments are those of `fun`: arrays, numbers, or anything that has a `shape` and a `dtype`. It returns a
-        `Computation`, whose root is always a tuple; with `return_shape`, also a pytree like the output of `fun`, of objects with
-        `shape`, `dtype` and `named_shape`.
+        A function that takes the arguments of `fun`: arrays, numbers, or objects with a `shape` and a `dtype`. It returns a
+        `Computation`, whose root is always a tuple. With `return_shape`, it also returns a pytree like the output of `fun`, of
+        objects with `shape`, `dtype` and `named_shape`.
 
     Raises:
         ArgumentError: A parameter is invalid, or `fun` is not callable.
@@ -124,14 +124,14 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
 
 @dataclass(frozen=True)
 class _Example:
-    """The arguments of one call. Arrays are given as shapes.
+    """The arguments of one call, with shapes for arrays.
 
     Attributes:
         args: The positional arguments.
         kwargs: The keyword arguments.
         static: The indices of positional arguments that are values at compile time, in order.
         arrays: The other positional arguments.
-        is_donated: Whether XLA may overwrite each array, those of keyword arguments last.
+        is_donated: For each array, whether XLA may overwrite it; arrays of keyword arguments come last.
     """
 
     args: tuple[Any, ...]
@@ -146,7 +146,7 @@ def _example(args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, .
     static_here = _within("static_argnums", static, len(args))
     donated_here = _within("donate_argnums", donated, len(args))
     if both := static_here & donated_here:
-        raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; a static argument is no array")
+        raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; only arrays can be donated")
     dynamic = {i: jax.tree.map(_described, arg) for i, arg in enumerate(args) if i not in static_here}
     keywords = jax.tree.map(_described, kwargs)
     return _Example(
@@ -160,10 +160,16 @@ def _example(args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, .
 
 
 def _computation(module: Any, shardings: dict[str, dict[int, Any]], *, is_tupled: bool) -> Computation:
-    """Converts a module. `shardings` maps attributes (of arguments and results) to shardings by index."""
-    partitions = _partition_count([sharding for of in shardings.values() for sharding in of.values()], module)
-    for attribute, of in shardings.items():
-        _write_shardings(module, attribute, of)
+    """Converts a module to HLO.
+
+    Args:
+        module: The module.
+        shardings: For "arg_attrs" and "res_attrs", the shardings of arguments and results by index.
+        is_tupled: Whether to make the parameters one tuple.
+    """
+    partitions = _partition_count([sharding for by_index in shardings.values() for sharding in by_index.values()], module)
+    for attribute, by_index in shardings.items():
+        _write_shardings(module, attribute, by_index)
     built = _compat.module_to_computation(to_bytecode(module), is_tupled)
     result = Computation(built.as_serialized_hlo_module_proto())
     result.num_partitions = partitions
@@ -176,7 +182,7 @@ def _computation(module: Any, shardings: dict[str, dict[int, Any]], *, is_tupled
 def _indices(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
     numbers: list[Any] = [value] if _is_int(value) else elements_of(name, value)
     if not all(map(_is_int, numbers)):
-        raise ArgumentError(f"{name} must be an int or several, not {value!r}")
+        raise ArgumentError(f"{name} must be an int or ints, not {value!r}")
     return tuple(map(operator.index, numbers))
 
 
@@ -186,7 +192,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _within(name: str, numbers: tuple[int, ...], count: int) -> set[int]:
-    """The indices, negative ones resolved."""
+    """Resolves negative indices."""
     for number in numbers:
         if not -count <= number < count:
             raise ArgumentError(f"{name} has {number}, and the function was called with {count} positional arguments")
@@ -198,7 +204,7 @@ def _axes(axis_env: Any) -> dict[Hashable, int]:
     pairs = [tuple(elements_of("an element of axis_env", pair)) for pair in given]
     for pair in pairs:
         if len(pair) != 2 or not _is_int(pair[1]) or pair[1] < 1:
-            raise ArgumentError(f"axis_env must have pairs of a name and a size of 1 or more, such as ('i', 4), not {pair!r}")
+            raise ArgumentError(f"axis_env must have pairs of a name and a size of at least 1, such as ('i', 4), not {pair!r}")
     axes = {name: operator.index(size) for name, size in pairs}
     if len(axes) < len(pairs):
         raise ArgumentError(f"axis_env has a name twice: {pairs}")
@@ -209,7 +215,7 @@ def _platform(name: str | None) -> str:
     if name is None:
         return jax.default_backend()
     check_choice("backend", name, ("cpu", "gpu", "cuda", "rocm", "tpu"))
-    if name == "gpu":  # Only a present GPU tells which of the two.
+    if name == "gpu":  # "cuda" or "rocm", if one is present.
         return next((p for p in ("cuda", "rocm") if p in jax_backend.backends()), "cuda")
     return name
 
@@ -230,7 +236,7 @@ def _is_spec(value: Any) -> bool:
 
 
 def _shardings(name: str, parts: Any, tree: Any) -> dict[int, str]:
-    """XLA's sharding of each leaf of `tree`; none at all where `parts` is None."""
+    """XLA's sharding of each leaf of `tree`; empty if `parts` is None."""
     if parts is None:
         return {}
     specs: list[Any] = []
@@ -238,7 +244,7 @@ def _shardings(name: str, parts: Any, tree: Any) -> dict[int, str]:
         jax.tree.map(lambda spec, part: specs.extend([spec] * len(jax.tree.leaves(part))), parts, tree, is_leaf=_is_spec)
     except ValueError as error:
         raise ArgumentError(
-            f"{name} must be a pytree prefix of what it partitions, made of PartitionSpec and None: {error}"
+            f"{name} must be a pytree prefix, made of PartitionSpec and None, of the values to partition: {error}"
         ) from None
     leaves = jax.tree.leaves(tree)
     return {i: _sharding(f"{name}, number {i}", spec, leaf) for i, (spec, leaf) in enumerate(zip(specs, leaves, strict=True))}
@@ -250,18 +256,18 @@ def _sharding(where: str, spec: Any, leaf: Any) -> str:
     counts = [1 if count is None else count for count in spec] if isinstance(spec, PartitionSpec) else [0]
     if not all(_is_int(count) and count >= 1 for count in counts):
         raise ArgumentError(
-            f"{where}: PartitionSpec has the number of parts of each dimension, such as PartitionSpec(2, 1), not {shown(spec)}; "
-            "for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"
+            f"{where}: PartitionSpec must have the number of parts of each dimension, such as PartitionSpec(2, 1), not "
+            f"{shown(spec)}; for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"
         )
     if len(counts) > len(leaf.shape):
-        raise ArgumentError(f"{where}: {spec} has {len(counts)} dimensions, and the array {len(leaf.shape)}")
+        raise ArgumentError(f"{where}: {spec} has {len(counts)} dimensions, but the array has {len(leaf.shape)}")
     counts += [1] * (len(leaf.shape) - len(counts))
     total = math.prod(counts)
     return "{replicated}" if total == 1 else f"{{devices=[{','.join(map(str, counts))}]<=[{total}]}}"
 
 
 def _partition_count(shardings: list[str], module: Any) -> int:
-    """The number of partitions: of `in_parts` and `out_parts`, or of the meshes in the function."""
+    """The number of partitions of `in_parts`, `out_parts` and the meshes in the function, which must agree."""
     counts = {int(text[text.rindex("[") + 1 : -2]) for text in shardings if "<=" in text}
     for operation in module.body.operations:
         if operation.operation.name == "sdy.mesh":
@@ -269,12 +275,12 @@ def _partition_count(shardings: list[str], module: Any) -> int:
     counts.discard(1)
     if len(counts) > 1:
         found = sorted(counts)
-        raise ArgumentError(f"in_parts, out_parts and meshes must have the same number of parts everywhere, not {found}")
+        raise ArgumentError(f"in_parts, out_parts and meshes must all have the same number of parts, not {found}")
     return counts.pop() if counts else 1
 
 
 def _write_shardings(module: Any, kind: str, shardings: Mapping[int, str]) -> None:
-    """Writes shardings of the arguments or results of the program's entry."""
+    """Writes the shardings of the main function's arguments or results."""
     if not shardings:
         return
     with module.context:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled programs: `Executable` can be examined and serialized, `Loaded` also executed."""
+"""What can a compiled program do? `Executable` can be examined and serialized, `Loaded` also executed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Executable:
 
     - `hlo_modules()`: the optimized programs, one per partition; `to_string()` gives HLO text with all frontend attributes.
     - `get_parameter_layouts()`, `get_output_layouts()`: the layout of each parameter or result.
-    - `get_parameter_shardings()`, `get_output_shardings()`: how each is sharded; None for programs of one partition.
+    - `get_parameter_shardings()`, `get_output_shardings()`: the sharding of each parameter or result; None for one partition.
     - `get_output_memory_kinds()`: the memory kind of each result, one list per program.
     - `get_compiled_memory_stats()`: the memory that the program needs, as `CompiledMemoryStats`.
 
@@ -43,7 +43,7 @@ class Executable:
         self._raw, self._client = jaxlib_object, client
 
     def __getattr__(self, name: str) -> Any:
-        # `_raw` may be a loaded executable of jaxlib; do not expose its `execute`, which checks nothing.
+        # `_raw` may be jaxlib's loaded executable. Its `execute` checks nothing, so only known names are exposed.
         if name.startswith("_") or not hasattr(self._JAXLIB_CLASS, name):
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         return getattr(self._raw, name)
@@ -57,18 +57,18 @@ class Executable:
         """XLA's estimate: `flops`, `bytes accessed` and more.
 
         Returns:
-            The figures by name.
+            The estimates by name.
         """
         try:
             return self._raw.cost_analysis()
         except JaxRuntimeError as error:
             if "not implemented" not in str(error):
                 raise
-        # This jaxlib has the analysis on the client only.
+        # Some versions of jaxlib have the analysis only on the client.
         return _compat.hlo_cost_analysis(self._client, self.hlo_modules()[0])
 
     def serialize(self) -> bytes:
-        """Writes the executable, for `deserialize_executable` of the same jaxlib on the same kind of device.
+        """Serializes the executable, for `deserialize_executable` of the same jaxlib on the same kind of device.
 
         Returns:
             jaxlib's own bytes, followed by a stamp with jaxlib's version and the platform. jaxlib ignores the stamp.
@@ -81,8 +81,8 @@ class Executable:
         except JaxRuntimeError as error:
             raise UnsupportedError(
                 f"jaxlib {jaxlib.version.__version__} cannot serialize this executable: {reason_of(error)}\n"
-                "Keep the program instead and compile it where it is needed: the text that you compiled, or for a function "
-                "of JAX's jax.export.export(jax.jit(f))(*args).serialize()."
+                "Save the program instead, and compile it again: its text, or for a JAX function "
+                "jax.export.export(jax.jit(f))(*args).serialize()."
             ) from error
 
     def check_result_layout(self, wanted: Any) -> None:
@@ -95,22 +95,22 @@ class Executable:
             ArgumentError: The result has another shape.
             UnsupportedError: The result has another layout.
         """
-        # The options have the shape before partitioning.
+        # `wanted` is the layout before partitioning, so it cannot be compared if there are partitions.
         if wanted is None or self._program_shape is None or self._counts[1] > 1:
             return
         given, has = str(wanted), str(self._program_shape.result_shape())
         if re.sub(r"\{.*?\}", "", given) != re.sub(r"\{.*?\}", "", has):
             raise ArgumentError(
-                f"options.executable_build_options.result_layout is {given}, and the program's result {has}; give that shape"
+                f"options.executable_build_options.result_layout is {given}, but the program's result is {has}; use that shape"
             )
         if re.sub(r":.*?\}", "}", given) != re.sub(r":.*?\}", "}", has):  # without tiles
             raise UnsupportedError(
-                f"jaxlib {jaxlib.version.__version__} ignores result_layout={given} and gives {has}; leave it out"
+                f"jaxlib {jaxlib.version.__version__} ignores result_layout={given} and uses {has}; leave the option out"
             )
 
     @cached_property
     def _program_shape(self) -> Any:
-        """The shapes on one device, or None where the platform does not say."""
+        """The program's shape on one device; None if the platform does not report it."""
         try:
             module = self.hlo_modules()[0]
         except JaxRuntimeError:
@@ -123,7 +123,7 @@ class Executable:
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        """Replicas and partitions; only the text of the module has them."""
+        """The numbers of replicas and partitions, from the module's text, which alone has them."""
         header = self.hlo_modules()[0].to_string().split("\n", 1)[0]
         found = dict(re.findall(r"\b(replica_count|num_partitions)=(\d+)", header))
         return int(found.get("replica_count", 1)), int(found.get("num_partitions", 1))
@@ -132,8 +132,8 @@ class Executable:
 class Loaded(Executable):
     """A compiled program, loaded onto its devices. `hlotag.xla.LoadedExecutable` adds the client.
 
-    Further attributes of jaxlib's: `traceback` of the compilation; `fingerprint`, equal for equal programs, None on platforms
-    without; `size_of_generated_code_in_bytes()`, 0 on platforms that do not report it (CPU).
+    More attributes are jaxlib's own: `traceback` of the compilation; `fingerprint`, equal for equal programs, None on some
+    platforms; `size_of_generated_code_in_bytes()`, 0 on platforms that do not report it (CPU).
 
     Args:
         jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
@@ -144,22 +144,22 @@ class Loaded(Executable):
 
     def __init__(self, jaxlib_object: Any, serialized: bytes | None = None):
         if not isinstance(jaxlib_object, _compat.JaxlibLoadedExecutable):
-            raise ArgumentError(f"jaxlib_object must be a loaded executable of jaxlib's, not {type(jaxlib_object).__name__}")
+            raise ArgumentError(f"jaxlib_object must be jaxlib's loaded executable, not a {type(jaxlib_object).__name__}")
         super().__init__(jaxlib_object, jaxlib_object.client)
         self._devices = tuple(jaxlib_object.local_devices())
         self._serialized = serialized
 
     def serialize(self) -> bytes:
-        """As `Executable.serialize`; a deserialized program returns the bytes that it was made from.
+        """Serializes the program as `Executable.serialize`. A deserialized program returns its original bytes.
 
         Returns:
-            What `deserialize_executable` reads.
+            Bytes for `deserialize_executable`.
         """
         # The CPU client serializes a deserialized executable without its code.
         return super().serialize() if self._serialized is None else self._serialized
 
     def local_devices(self) -> list[Any]:
-        """The devices of this process that it runs on."""
+        """The devices of this process that the program runs on."""
         return list(self._devices)
 
     def keep_alive(self, obj: Any = None) -> None:
@@ -176,13 +176,13 @@ class Loaded(Executable):
 
         Args:
             arguments: One array per parameter, on that device.
-            device: That device, if at all.
+            device: The device, or None.
 
         Returns:
             The results.
 
         Raises:
-            ArgumentError: The arguments do not fit the program, or it runs on several devices.
+            ArgumentError: The arguments do not match the program, or it runs on several devices.
         """
         return self._raw.execute(self._checked(arguments, device))
 
@@ -191,13 +191,13 @@ class Loaded(Executable):
 
         Args:
             arguments: One array per parameter, on that device.
-            device: That device, if at all.
+            device: The device, or None.
 
         Returns:
             The results, and a `Token` for the end of the execution.
 
         Raises:
-            ArgumentError: The arguments do not fit the program, or it runs on several devices.
+            ArgumentError: The arguments do not match the program, or it runs on several devices.
         """
         return self._raw.execute_with_token(self._checked(arguments, device))
 
@@ -205,15 +205,15 @@ class Loaded(Executable):
         """Runs the program on all its devices.
 
         Args:
-            arguments: One per parameter: an array over all the devices, or a list of arrays, one on each. Or one list per device,
-                with an array on that device for each parameter. Where the arrays lie tells the two apart.
+            arguments: One per parameter: an array over all devices, or a list of arrays, one on each device. Or one list per
+                device, with an array on that device for each parameter. The devices of the arrays tell the two forms apart.
             with_tokens: Whether to make tokens for the end of the execution.
 
         Returns:
-            The results, in the order in which the arguments were given: by result, or by device.
+            The results, grouped as the arguments: by result, or by device.
 
         Raises:
-            ArgumentError: The arguments do not fit the program.
+            ArgumentError: The arguments do not match the program.
         """
         by_device = self._are_by_device(arguments)
         by_parameter = list(zip(*arguments, strict=True)) if by_device else arguments
@@ -223,11 +223,11 @@ class Loaded(Executable):
         raw = self._raw.execute_sharded(whole, with_tokens=with_tokens)
         return ExecuteResults(raw, [device.id for device in self._devices] if with_tokens else [], by_device)
 
-    # jaxlib checks little: it reinterprets a dtype of the same size, and aborts on an array of another client.
+    # --- Checks: jaxlib reinterprets a dtype of the same size, and aborts on an array of another client. ---
 
     @cached_property
     def _parameters(self) -> list[Any] | None:
-        """The shape of each parameter on one device, or None where the platform does not say."""
+        """The shape of each parameter on one device; None if the platform does not report it."""
         return None if self._program_shape is None else leaves(self._program_shape.parameter_shapes())
 
     def _checked(self, arguments: Any, device: Any) -> list[Any]:
@@ -246,7 +246,7 @@ class Loaded(Executable):
         if self._parameters is not None and len(arguments) != len(self._parameters):
             expected = ", ".join(map(str, self._parameters)) or "none"
             raise ArgumentError(
-                f"the program has {len(self._parameters)} parameters ({expected}), and got {len(arguments)} arguments"
+                f"the program has {len(self._parameters)} parameters ({expected}), but got {len(arguments)} arguments"
             )
         return list(arguments)
 
@@ -257,36 +257,36 @@ class Loaded(Executable):
             where = f"client.buffer_from_pyval(x, {self._devices[0]})"
             raise ArgumentError(f"argument {number} is of type {type(argument).__name__}; put it on the device: {where}")
         if argument.is_deleted():
-            raise ArgumentError(f"argument {number} has been deleted or donated; give another array")
+            raise ArgumentError(f"argument {number} has been deleted or donated; pass another array")
         devices = argument.sharding.addressable_devices
         if devices != set(self._devices):
             found, expected = (", ".join(sorted(map(str, those))) for those in (devices, self._devices))
             same = " of another client" if found == expected else ""
-            raise ArgumentError(f"argument {number} is on {found}{same}, and the program runs on {expected}; move it there")
+            raise ArgumentError(f"argument {number} is on {found}{same}, but the program runs on {expected}; move it there")
         if self._parameters is None or not self._parameters[number].is_array():
             return
         parameter = self._parameters[number]
         if jax.numpy.issubdtype(argument.dtype, jax.dtypes.extended):
-            raise ArgumentError(f"argument {number} is of dtype {argument.dtype}; give its data: jax.random.key_data(x)")
+            raise ArgumentError(f"argument {number} is of dtype {argument.dtype}; pass its data: jax.random.key_data(x)")
         if argument.dtype != parameter.numpy_dtype():
-            raise ArgumentError(f"argument {number} is of dtype {argument.dtype}, and the parameter is {parameter}; convert it")
+            raise ArgumentError(f"argument {number} is of dtype {argument.dtype}, but the parameter is {parameter}; convert it")
         shape = argument.sharding.shard_shape(argument.shape)
         if not parameter.is_dynamic() and shape != tuple(parameter.dimensions()):
             on_each = "" if shape == argument.shape else " on each device"
-            raise ArgumentError(f"argument {number} has the shape {shape}{on_each}, and the parameter is {parameter}")
+            raise ArgumentError(f"argument {number} has the shape {shape}{on_each}, but the parameter is {parameter}")
         formatted: Any = argument
         has, wanted = formatted.format.layout, tuple(reversed(parameter.layout().minor_to_major()))
         if has is not None and has.major_to_minor != wanted:
             raise ArgumentError(
-                f"argument {number} has the dimensions {has.major_to_minor} from major to minor, and the parameter is "
-                f"{parameter}; give it that layout: jax.device_put(x, Format(Layout({wanted}), x.sharding)), both from "
+                f"argument {number} has the dimensions {has.major_to_minor} from major to minor, but the parameter is "
+                f"{parameter}; change the layout: jax.device_put(x, Format(Layout({wanted}), x.sharding)), both from "
                 "jax.experimental.layout"
             )
 
     def _are_by_device(self, arguments: Any) -> bool:
         """Whether each list of arrays is for one device, rather than for one parameter."""
 
-        def lie_on(arrays: Sequence[Any], devices: Sequence[Any]) -> bool:
+        def are_on(arrays: Sequence[Any], devices: Sequence[Any]) -> bool:
             if len(arrays) != len(devices) or not all(isinstance(array, jax.Array) for array in arrays):
                 return False
             return all(array.sharding.device_set == {device} for array, device in zip(arrays, devices, strict=True))
@@ -295,24 +295,24 @@ class Loaded(Executable):
             return False
         if not all(isinstance(part, list | tuple) and len(part) == len(arguments[0]) for part in arguments):
             return False
-        by_device = [lie_on(part, [device] * len(part)) for part, device in zip(arguments, self._devices, strict=True)]
-        return all(by_device) and not all(lie_on(part, self._devices) for part in arguments)
+        by_device = [are_on(part, [device] * len(part)) for part, device in zip(arguments, self._devices, strict=True)]
+        return all(by_device) and not all(are_on(part, self._devices) for part in arguments)
 
     def _assembled(self, number: int, argument: Any) -> Any:
-        """One array over all devices, from a list of arrays, one on each."""
+        """Makes one array over all devices from a list of arrays, one on each device."""
         if not isinstance(argument, list | tuple):
             return argument
         if len(argument) != len(self._devices):
-            count = f"{len(argument)} arrays, and the program runs on {len(self._devices)} devices"
-            raise ArgumentError(f"argument {number} is a list of {count}; give one array per device")
+            count = f"{len(argument)} arrays, but the program runs on {len(self._devices)} devices"
+            raise ArgumentError(f"argument {number} is a list of {count}; pass one array per device")
         for shard, device in zip(argument, self._devices, strict=True):
             if not isinstance(shard, jax.Array) or shard.sharding.addressable_devices != {device}:
                 raise ArgumentError(f"argument {number} must have arrays on {', '.join(map(str, self._devices))}, in this order")
             if shard.is_deleted():
-                raise ArgumentError(f"the array of argument {number} on {device} has been deleted or donated; give another array")
+                raise ArgumentError(f"the array of argument {number} on {device} has been deleted or donated; pass another array")
         if len({(shard.shape, shard.dtype) for shard in argument}) > 1:
-            raise ArgumentError(f"argument {number} has arrays of different shapes or dtypes; on all devices they must be equal")
-        # The arrays may differ in data. jaxlib uses the parts only, so the shape of the whole is arbitrary.
+            raise ArgumentError(f"argument {number} has arrays of different shapes or dtypes; all devices need the same")
+        # jaxlib reads only the shards, so the global shape and sharding are arbitrary, even if the data differ.
         mesh = jax.sharding.Mesh(list(self._devices), ("device",))
         replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         return jax.make_array_from_single_device_arrays(argument[0].shape, replicated, list(argument))

@@ -26,36 +26,36 @@ from hlotag.xla._stamp import looks_serialized
 
 ACCEPTED = (
     "HLO text, a serialized HloModuleProto, StableHLO text, MLIR bytecode, a StableHLO portable artifact, an ir.Module, "
-    "or what JAX made: a Lowered, an Exported, or what xla_computation returned"
+    "a jax.stages.Lowered, a jax.export.Exported, or the result of xla_computation"
 )
 
 _HOW_TO_FIND = "Correct the instruction that the message names; if it names none, leave instructions out to find it."
 
 PYTHON_CALLBACK = re.compile(r"xla_(?:ffi_)?(?:partitioned_)?python_\w+_callback")
-"""The custom calls by which a program calls functions of Python's."""
+"""The targets of custom calls into Python."""
 
 _BYTECODE = b"ML\xefR"
-_PORTABLE = b"StableHLO_v"  # in what `jax.export` writes
+_PORTABLE = b"StableHLO_v"  # in artifacts of `jax.export`
 _COMMENTS = r"(?:\s|//[^\n]*\n|/\*.*?\*/)*"
 _HLO_TEXT = re.compile(_COMMENTS + r"(?:HloModule|ENTRY)\b", re.DOTALL)
 _HLO_HEADER = re.compile(r"HloModule\b[^\n]*")
 _MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"%]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
 _MODULE_NAME, _COMPUTATIONS = 1, 3  # fields of xla.HloModuleProto (xla/service/hlo.proto)
-_NAME_BEGINS = _MODULE_NAME << 3 | 2  # the first byte of one
+_NAME_TAG = _MODULE_NAME << 3 | 2  # the first byte of an HloModuleProto
 _ALIASES = "mhlo.input_output_alias"
 _HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
 
 # Other formats that users try, and what to do with them.
 _OTHER_TEXT = {
     r"\{\s*lambda\b": "a jaxpr; lower the function instead: jax.jit(f).lower(*args)",
-    r"; ModuleID|source_filename|target triple|define ": "LLVM IR, which XLA only writes; give the HLO or StableHLO it came from",
-    r"digraph\b": "a graph for Graphviz, which XLA only writes; give as_hlo_text() instead",
+    r"; ModuleID|source_filename|target triple|define ": "LLVM IR, which XLA only writes; pass its HLO or StableHLO instead",
+    r"digraph\b": "a graph for Graphviz, which XLA only writes; pass as_hlo_text() instead",
     r"name: \"|computations \{|hlo_module \{": "an HloModuleProto in text form; serialize it (SerializeToString) first",
-    r"[^\n]*\.(?:hlo|txt|pb|mlir|mlirbc|bin)\s*\Z": "a file name; give what is in the file: pathlib.Path(name).read_bytes()",
+    r"[^\n]*\.(?:hlo|txt|pb|mlir|mlirbc|bin)\s*\Z": "a file name; pass the file's contents: pathlib.Path(name).read_bytes()",
 }
 _OTHER_BYTES = {
-    rb"\x1f\x8b": "a file compressed by gzip; give gzip.decompress(...) of it",
-    rb"PK\x03\x04": "a zip archive; give the file inside of it",
+    rb"\x1f\x8b": "a gzip file; decompress it first: gzip.decompress(...)",
+    rb"PK\x03\x04": "a zip archive; pass the file inside",
     rb"\x80[\x02-\x05]": "a pickled object; unpickle it first",
     rb"\x7fELF": "machine code (an ELF file)",
 }
@@ -66,13 +66,13 @@ class Program:
     """A program that is ready to be compiled.
 
     Attributes:
-        module: Its StableHLO module; must not be changed.
-        num_replicas: How many replicas it was written for.
-        num_partitions: How many partitions it was written for.
-        host_callbacks: What XLA needs to call back into Python, on some platforms.
-        keepalive: What must live as long as the executable.
-        calls_python: Whether it needs host callbacks that are not known.
-        is_foreign: Whether it came as text or bytes, and not from JAX.
+        module: The StableHLO module, which must not be changed.
+        num_replicas: How many replicas the program is written for.
+        num_partitions: How many partitions the program is written for.
+        host_callbacks: jaxlib's objects for callbacks into Python, which some platforms need.
+        keepalive: An object that must live as long as the executable.
+        calls_python: Whether the program needs host callbacks that are unknown.
+        is_foreign: Whether the program came as text or bytes, rather than from JAX.
     """
 
     module: ir.Module
@@ -85,22 +85,21 @@ class Program:
 
 
 def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Program:
-    """Reads a program, whatever form it has.
+    """Reads a program in any accepted format.
 
     Args:
-        computation: HLO text; an HloModuleProto or HloProto, serialized; StableHLO text; MLIR bytecode; a portable artifact of
-            StableHLO; an `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; what `hlotag.xla_computation` returned.
-            Text may be given as UTF-8 bytes.
-        pipeline: Passes to run on it, as in `hlotag.run_passes`. They work on a copy.
+        computation: HLO text; a serialized HloModuleProto or HloProto; StableHLO text; MLIR bytecode; a portable artifact of
+            StableHLO; an `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; the result of
+            `hlotag.xla_computation`. Text may be UTF-8 bytes.
+        pipeline: Passes to run on a copy, as in `hlotag.run_passes`.
 
     Returns:
         The program.
 
     Raises:
-        ParseError: The program has none of these forms, or is malformed. The message names the probable form and the place.
-        ArgumentError: `pipeline` is malformed.
+        ParseError: The program has none of these formats, or is malformed. The message names the probable format and the place.
         PassError: A pass failed.
-        ArgumentError: `computation` is an object of another class.
+        ArgumentError: `pipeline` is malformed, or `computation` is an object of another class.
     """
     try:
         program = _read(computation)
@@ -125,54 +124,54 @@ def _read(computation: Any) -> Program:
 
 def _advice_on(computation: Any) -> str:
     if isinstance(computation, Path):
-        return "give what is in the file: path.read_bytes()"
+        return "pass the file's contents: path.read_bytes()"
     if isinstance(computation, jax.stages.Compiled):
         return "it is compiled already; hlotag.xla.LoadedExecutable(compiled.runtime_executable()) executes it"
     if hasattr(computation, "lower"):
-        return "lower it first: .lower(...), with the arguments that it is to be called with"
+        return "lower it first, with its arguments: .lower(...)"
     if callable(computation):
         return "lower it first: jax.jit(f).lower(*args), or hlotag.xla_computation(f)(*args)"
-    return f"give {ACCEPTED}"
+    return f"pass {ACCEPTED}"
 
 
 def uses_shardy(module: ir.Module) -> bool:
-    """Whether a program's shardings are Shardy's.
+    """Tells Shardy's shardings from XLA's older ones.
 
     Args:
         module: The program.
 
     Returns:
-        True for Shardy's shardings, False for XLA's older ones.
+        Whether the shardings are Shardy's.
     """
-    # In a program that was HLO before, the meshes are an attribute of the module.
+    # A program that was converted from HLO has its meshes in a module attribute.
     has_attribute = "xla.sdy.meshes" in str(module.operation.attributes.get("mhlo.frontend_attributes", ""))
     return has_attribute or any(operation.operation.name.startswith("sdy.") for operation in module.body.operations)
 
 
 def check_replica_groups(module: ir.Module, count: int) -> None:
-    """Checks that collectives name existing replicas or partitions only. For others, XLA returns the operand as the result.
+    """Checks that collectives name only existing replicas or partitions. XLA would return the operand as the result for others.
 
     Args:
         module: The program.
-        count: Its replicas or partitions.
+        count: The number of replicas or partitions.
 
     Raises:
-        ArgumentError: A collective names a missing one.
+        ArgumentError: A collective names a missing replica or partition.
     """
-    beyond: dict[str, int] = {}
+    out_of_range: dict[str, int] = {}
 
     def visit(operation: Any) -> ir.WalkResult:
         for entry in {"replica_groups", "source_target_pairs"}.intersection(operation.attributes.keys()):
             groups = operation.attributes[entry]
             if isinstance(groups, ir.DenseElementsAttr) and (highest := np.asarray(groups).max(initial=0)) >= count:
-                beyond[operation.name.removeprefix("stablehlo.")] = highest
+                out_of_range[operation.name.removeprefix("stablehlo.")] = highest
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    for operation, highest in beyond.items():
+    for operation, highest in out_of_range.items():
         raise ArgumentError(
-            f"{operation} names replica or partition {highest}, and the program is compiled for {count}; text and bytes of a "
-            "program may not say for how many it is: set options.num_replicas or options.num_partitions"
+            f"{operation} names replica or partition {highest}, but the program is compiled for {count}; if the program's text "
+            "lacks the count, set options.num_replicas or options.num_partitions"
         )
 
 
@@ -186,12 +185,12 @@ def _read_text(text: str) -> Program:
         with _compat.ir_context():
             return _of_module(parse_module(text, "<StableHLO text>"))
     if not text.strip():
-        raise ParseError(f"the text is empty; give {ACCEPTED}")
-    looks = next((advice for pattern, advice in _OTHER_TEXT.items() if re.match(r"\s*(?:" + pattern + ")", text)), None)
-    what = (
-        f"it looks like {looks}" if looks else f"HLO begins with HloModule, and this with {text.strip()[:40]!r}; give {ACCEPTED}"
-    )
-    raise ParseError(f"this text is neither HLO nor MLIR: {what}")
+        raise ParseError(f"the text is empty; pass {ACCEPTED}")
+    for pattern, advice in _OTHER_TEXT.items():
+        if re.match(rf"\s*(?:{pattern})", text):
+            raise ParseError(f"this text is neither HLO nor MLIR: it looks like {advice}")
+    begins = text.strip()[:40]
+    raise ParseError(f"this text is neither HLO nor MLIR: HLO begins with HloModule, but this with {begins!r}; pass {ACCEPTED}")
 
 
 def _read_hlo_text(text: str) -> Program:
@@ -199,7 +198,7 @@ def _read_hlo_text(text: str) -> Program:
     try:
         serialized = _compat.parse_hlo(text).as_serialized_hlo_module_proto()
     except JaxRuntimeError as error:
-        # XLA's message has line, column, the line itself and a caret.
+        # XLA's message has the line number, the column, the line and a caret.
         message = reason_of(error).removeprefix("Syntax error when trying to parse the text as a HloModule:").strip()
         raise ParseError(f"the HLO text has a syntax error: {message or 'XLA does not say where'}") from None
     program = _read_hlo_proto(serialized, text)
@@ -208,7 +207,7 @@ def _read_hlo_text(text: str) -> Program:
     count = {name: int(number) for name, number in counts}
     for name, number in count.items():
         if number < 1:
-            raise ParseError(f"{name} must be 1 or more, and the HLO text has {name}={number}")
+            raise ParseError(f"{name} must be at least 1, but the HLO text has {name}={number}")
     return replace(program, num_replicas=count.get("replica_count", 1), num_partitions=count.get("num_partitions", 1))
 
 
@@ -226,7 +225,7 @@ def _read_bytes(data: bytes) -> Program:
         if re.match(pattern, data):
             raise ParseError(f"these bytes look like {advice}")
     if _PORTABLE in data and not _parts(data):
-        raise ParseError("these bytes look like a serialized jax.export.Exported; give jax.export.deserialize(...) of them")
+        raise ParseError("these bytes look like a serialized jax.export.Exported; pass jax.export.deserialize(...) of them")
     module = _hlo_module_in(data)
     _try_to_read("HloModuleProto", module)
     return _read_hlo_proto(module)
@@ -238,12 +237,12 @@ def _try_to_read(kind: str, program: str | bytes) -> None:
 
 
 def try_to_compile(program: Program, options: bytes, on_cpu: bool) -> None:
-    """Compiles a program, unless it is JAX's own, in a child process first, because XLA may abort.
+    """Compiles a foreign program in a child process first, because XLA may abort.
 
     Args:
-        program: The program.
-        options: How it is compiled, serialized.
-        on_cpu: Whether for a CPU.
+        program: The program. JAX's own programs are trusted.
+        options: The serialized compile options.
+        on_cpu: Whether the platform is CPU.
 
     Raises:
         XlaError: XLA aborted the child process.
@@ -264,7 +263,7 @@ def _as_text(data: bytes) -> str | None:
 
 
 def _parts(data: bytes) -> set[int]:
-    """The fields of a protocol buffer; none if it is not one."""
+    """The fields of a protocol buffer; empty if the bytes are not one."""
     try:
         return _wire.parts(data)
     except ValueError:
@@ -272,16 +271,16 @@ def _parts(data: bytes) -> set[int]:
 
 
 def _hlo_module_in(data: bytes) -> bytes:
-    """Returns the HloModuleProto that the bytes are or contain."""
+    """The HloModuleProto: the bytes themselves, or a field of an HloProto."""
     module = {_MODULE_NAME, _COMPUTATIONS}
     numbers = _parts(data)
     if _HLO_MODULE in numbers and module <= _parts(inner := _wire.part_of(data, _HLO_MODULE)):
         return inner
     if module <= numbers:
         return data
-    if data[0] == _NAME_BEGINS:
-        raise ParseError(f"these {len(data)} bytes look like an HloModuleProto that is cut off or damaged; write it again")
-    raise ParseError(f"these {len(data)} bytes begin with {data[:16]!r}, and are no HloModuleProto; give {ACCEPTED}")
+    if data[0] == _NAME_TAG:
+        raise ParseError(f"these {len(data)} bytes look like a truncated or damaged HloModuleProto; serialize it again")
+    raise ParseError(f"these {len(data)} bytes are not an HloModuleProto: they begin with {data[:16]!r}; pass {ACCEPTED}")
 
 
 def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
@@ -289,7 +288,7 @@ def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
         bytecode = _compat.hlo_to_stablehlo(serialized)
     except (JaxRuntimeError, ValueError, MemoryError) as error:
         raise ParseError(
-            f"the HLO cannot be read: {reason_of(error)}\nGive HLO as it is before optimization, complete, from as_hlo_text() or "
+            f"the HLO cannot be read: {reason_of(error)}\nPass complete HLO from before optimization: as_hlo_text() or "
             "as_serialized_hlo_module_proto()."
         ) from None
     with _compat.ir_context():
@@ -303,34 +302,34 @@ def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
 
 
 def _check_entry_layout(module: ir.Module, shape: Any) -> None:
-    """Refuses a header that contradicts the program. jaxlib would ignore the header.
+    """Raises if the header contradicts the program. jaxlib would ignore the header.
 
     Args:
-        module: What jaxlib made of the HLO.
-        shape: The HLO's program shape, which is that of its header.
+        module: The module that jaxlib converted from HLO.
+        shape: The program shape in the header of the HLO.
     """
     main = next((op for op in module.body.operations if op.operation.name == "func.func" and _name_of(op) == "main"), None)
     if main is None:
         return
     type_attribute: Any = main.attributes["function_type"]
     function = ir.FunctionType(type_attribute.value)
-    for side, said, found in (
+    for side, declared, found in (
         ("parameters", shape.parameter_shapes(), function.inputs),
         ("results", [shape.result_shape()], function.results),
     ):
-        flat = leaves(said)
+        flat = leaves(declared)
         if len(flat) != len(found) or not all(leaf.is_array() and not leaf.is_dynamic() for leaf in flat):
             continue
         expected = [str(leaf).split("{", maxsplit=1)[0] for leaf in flat]
         actual = [f"{name}[{','.join(map(str, dims))}]" for name, dims in map(type_in_hlo, found)]
         if expected != actual:
             raise ParseError(
-                f"the {side} in entry_computation_layout are {', '.join(expected)}, and the program has {', '.join(actual)}"
+                f"the {side} in entry_computation_layout are {', '.join(expected)}, but the program has {', '.join(actual)}"
             )
 
 
 def leaves(shapes: Sequence[Any]) -> list[Any]:
-    """The shapes in `shapes`, with tuples flattened."""
+    """The array shapes in `shapes`, with tuples flattened."""
     return [leaf for shape in shapes for leaf in (leaves(shape.tuple_shapes()) if shape.is_tuple() else [shape])]
 
 
@@ -338,8 +337,8 @@ def _untuple_aliases(module: ir.Module, shape: Any) -> None:
     """Renumbers donated parameters and their results: jaxlib flattens tuples and keeps the old indices.
 
     Args:
-        module: What jaxlib made of the HLO.
-        shape: The HLO's program shape.
+        module: The module that jaxlib converted from HLO.
+        shape: The program shape of the HLO.
     """
     attributes: Any = module.operation.attributes
     if _ALIASES not in attributes:
@@ -360,7 +359,7 @@ def _untuple_aliases(module: ir.Module, shape: Any) -> None:
 
 
 def _leaf_number(shapes: Sequence[Any], path: Sequence[int]) -> int:
-    """The number of the leaf at `path`, or of the first one below it, among the leaves of `shapes`."""
+    """The index in `leaves(shapes)` of the first leaf at or below `path`."""
     first, *rest = path
     before = sum(shape.leaf_count() for shape in shapes[:first])
     return before + (_leaf_number(shapes[first].tuple_shapes(), rest) if rest else 0)
@@ -392,12 +391,12 @@ def _count(module: ir.Module, name: str) -> int:
         return 1
     value: Any = attributes[name]
     if not isinstance(value, ir.IntegerAttr) or value.value < 1:
-        raise ParseError(f"the module's {name} must be an integer of 1 or more, not {value}")
+        raise ParseError(f"the module's {name} must be an integer of at least 1, not {value}")
     return value.value
 
 
 def _calls_python(module: ir.Module) -> bool:
-    """Whether a program calls Python functions. Refuses calls on which XLA aborts; JAX makes none of these."""
+    """Whether a program calls Python functions. Raises for calls on which XLA aborts; JAX never makes them."""
     calls: dict[str, set[str]] = {}
     targets: set[str] = set()
 
@@ -418,7 +417,7 @@ def _calls_python(module: ir.Module) -> bool:
         graphlib.TopologicalSorter(calls).prepare()
     except graphlib.CycleError as error:
         raise ParseError(
-            f"the program calls itself: {' -> '.join(error.args[1])}; XLA has no recursion, use a while loop"
+            f"the program calls itself: {' -> '.join(error.args[1])}; XLA has no recursion: use a while loop"
         ) from None
     return any(PYTHON_CALLBACK.fullmatch(target) for target in targets)
 
@@ -447,7 +446,7 @@ def _read_exported(exported: Any) -> Program:
         raise ParseError(f"the export is for several platforms ({', '.join(exported.platforms)}); {lower}")
     if any(not isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
         shapes = ", ".join(str(aval) for aval in exported.in_avals)
-        raise ParseError(f"the export is for arguments of any size ({shapes}); {lower}, with arguments of the size you want")
+        raise ParseError(f"the export is for arguments of any size ({shapes}); {lower}, with arguments of the wanted size")
     program = _of_module(_compat.read_artifact(exported.mlir_module_serialized))
     return replace(program, num_partitions=exported.nr_devices, keepalive=exported)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a program is compiled: `CompileOptions`, with `ExecutableBuildOptions` and `DebugOptions` inside."""
+"""How is a program compiled? `CompileOptions`, with `ExecutableBuildOptions` and `DebugOptions` inside."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Options:
 
 
 class _Part(_Options):
-    """Nested options. An object that is made alone is nested in default options of its own."""
+    """Nested options. An object without a parent gets a parent with default options."""
 
     __slots__ = ("_parent",)
     _parent: Any
@@ -126,10 +126,10 @@ class ExecutableBuildOptions(_Part):
             serialized_proto: An `xla.CompilationEnvironmentsProto`.
 
         Raises:
-            XlaError: The bytes are no such message.
+            XlaError: The bytes are not such a message.
         """
         _check_message("an xla.CompilationEnvironmentsProto", serialized_proto)
-        with refusals_explained("read the compilation environments", "give a serialized xla.CompilationEnvironmentsProto"):
+        with refusals_explained("read the compilation environments", "pass a serialized xla.CompilationEnvironmentsProto"):
             self.jaxlib_object.compilation_environments_from_serialized_proto(serialized_proto)
 
 
@@ -180,11 +180,11 @@ class CompileOptions(_Options):
             The options.
 
         Raises:
-            XlaError: `s` is no `xla.CompileOptionsProto`, or is truncated. jaxlib alone would read a part.
+            XlaError: `s` is not an `xla.CompileOptionsProto`, or is truncated. jaxlib would accept a truncated one.
         """
         _check_message("an xla.CompileOptionsProto", s)
         result = CompileOptions()
-        with refusals_explained("read the options", "give what CompileOptions.SerializeAsString returned"):
+        with refusals_explained("read the options", "pass the result of CompileOptions.SerializeAsString"):
             result._raw = _compat.JaxlibCompileOptions.ParseFromString(s)
         return result
 
@@ -231,7 +231,7 @@ def _check_kind(name: str, value: Any, expected: type) -> None:
 
 def _check_message(what: str, serialized: Any) -> None:
     if not isinstance(serialized, bytes):
-        raise ArgumentError(f"{what} must be given as bytes, not {type(serialized).__name__}")
+        raise ArgumentError(f"{what} must be bytes, not {type(serialized).__name__}")
     try:
         _wire.parts(serialized)
     except ValueError as error:

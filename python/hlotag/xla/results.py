@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of an execution on several devices: `ExecuteResults` and `ShardedToken`."""
+"""What does an execution on several devices return? `ExecuteResults` and `ShardedToken`."""
 
 from __future__ import annotations
 
@@ -48,14 +48,12 @@ class ShardedToken:
 
 
 class ExecuteResults:
-    """The results of one execution. They can be taken once.
-
-    `len()` is the number of results.
+    """The results of one execution, which can be taken once. `len()` is the number of results left.
 
     Args:
         raw: jaxlib's own results.
-        token_ids: The devices' ids if the execution has tokens; else empty.
-        by_device: Whether to group arrays by device, as the arguments were; else by result.
+        token_ids: The ids of the devices if the execution has tokens; else empty.
+        by_device: Whether to group arrays by device, as the arguments were; by default, by result.
     """
 
     __slots__ = ("_by_device", "_raw", "_token_ids")
@@ -76,8 +74,8 @@ class ExecuteResults:
         """Takes the results.
 
         Returns:
-            For each result a list of arrays, one per device; or, if the arguments were given by device, for each device a list of
-            arrays, one per result.
+            A list for each result, with one array per device. If the arguments were grouped by device, a list for each device,
+            with one array per result.
 
         Raises:
             ArgumentError: The results have been taken.
@@ -108,13 +106,13 @@ class ExecuteResults:
 
         Args:
             handlers: Functions of the arrays of one result, one array per device.
-            strict: Whether each result needs a handler; else the first results are handled.
+            strict: Whether each result needs a handler; if not, only the first results are handled.
 
         Returns:
             The values that the handlers returned.
 
         Raises:
-            ArgumentError: The number of functions is wrong, or the results have been taken.
+            ArgumentError: The number of handlers is wrong, or the results have been taken.
         """
         handlers = list(handlers)
         with _taken_once():
@@ -133,7 +131,7 @@ class ExecuteResults:
             ArgumentError: The token has been taken, or the execution made none.
         """
         if not self._token_ids:
-            raise ArgumentError("this execution has no tokens; ask for them: execute_sharded(..., with_tokens=True)")
+            raise ArgumentError("this execution has no tokens; request them: execute_sharded(..., with_tokens=True)")
         with _taken_once():
             return ShardedToken(self._raw.consume_token(), self._token_ids)
 
@@ -149,7 +147,7 @@ def _taken_once() -> Iterator[None]:
         raise
     except ValueError as error:
         raise ArgumentError(
-            f"{str(error).rstrip('.')}: results can be taken once; keep what was returned, or execute again"
+            f"{str(error).rstrip('.')}: results can be taken once; keep the returned arrays, or execute again"
         ) from None
 
 
@@ -157,4 +155,4 @@ Token = _compat.Token
 """The end of an execution on one device: `block_until_ready()`."""
 
 CompiledMemoryStats = _compat.CompiledMemoryStats
-"""What memory an executable needs: `argument_size_in_bytes`, `output_size_in_bytes`, `temp_size_in_bytes`, ..."""
+"""The memory that an executable needs: `argument_size_in_bytes`, `output_size_in_bytes`, `temp_size_in_bytes`, ..."""
