@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `hlotag audit`."""
+"""What does the command `hlotag audit` do?"""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotag._util.progress import step
+from hlotag._util.text import count
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 
-if TYPE_CHECKING:  # An audit imports JAX, which takes a second; other commands do without.
+if TYPE_CHECKING:  # An audit imports JAX, which takes a second. Other commands do not need JAX.
+    from hlotag.audit.report import Problem
     from hlotag.audit.views import Audit
     from hlotag.cli.condition import Condition
 
@@ -41,7 +43,7 @@ exit status: 0; 1 if a condition holds or something is worse than in the baselin
 is invalid
 """
 
-# The number of lines printed for a condition that holds.
+# Limit of lines printed for a condition that holds.
 _LISTED = 20
 
 
@@ -88,8 +90,7 @@ def _run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from hlotag.audit import baseline
-    from hlotag.audit.render import model_explorer, sarif, table
-    from hlotag.cli import programs
+    from hlotag.audit.render import model_explorer, table
     from hlotag.cli.condition import Condition
 
     conditions = [Condition.parse(text) for text in args.fail_if]
@@ -99,13 +100,31 @@ def _run(args: argparse.Namespace) -> int:
         raise HlotagError(f"--sources {args.sources}: there is no such folder")
     before = baseline.read(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
     if args.explore:
-        model_explorer.installed()  # Before anything that takes long.
+        model_explorer.installed()  # Fail before the audit, which takes long.
     with step(f"auditing {args.dump_dir or args.file}"):
         audit = _audit(args)
         audit = dataclasses.replace(audit, source_root=args.sources or audit.source_root)
     worse = None if before is None else baseline.worse(audit, before)
-    problems = audit.report.problems if worse is None else worse
+    _write_outputs(args, audit, worse)
+    if "-" not in (args.json, args.sarif):
+        Console().print(audit)
+    status = _report(audit, conditions)
+    if worse:
+        status = 1
+        print(f"hlotag audit: worse than {args.baseline}: {count(len(worse), 'problem')}", file=sys.stderr)
+        Console(stderr=True).print(*table.problems(worse), sep="\n")
+    if args.explore:
+        model_explorer.explore(audit)
+    return status
+
+
+def _write_outputs(args: argparse.Namespace, audit: Audit, worse: Sequence[Problem] | None) -> None:
+    """Writes the files that the flags name; `worse` are the problems that the baseline does not have."""
+    from hlotag.audit.render import sarif
+    from hlotag.cli import programs
+
     audited = Path(args.dump_dir or programs.file_of(args.file))
+    problems = audit.report.problems if worse is None else worse
     outputs: dict[str, Callable[[str], None]] = {
         "html": audit.to_html,
         "png": audit.to_png,
@@ -116,25 +135,13 @@ def _run(args: argparse.Namespace) -> int:
         if (path := getattr(args, name)) is not None:
             with step(f"writing {path}"):
                 write(path)
-    if "-" not in (args.json, args.sarif):
-        Console().print(audit)
-    status = _report(audit, conditions)
-    if worse:
-        status = 1
-        print(f"hlotag audit: worse than {args.baseline}: {len(worse)} problem{'s' * (len(worse) > 1)}", file=sys.stderr)
-        Console(stderr=True).print(*table.problems(worse), sep="\n")
-    if args.explore:
-        model_explorer.explore(audit)
-    return status
 
 
 def _audit(args: argparse.Namespace) -> Audit:
     if (args.file is None) == (args.dump_dir is None):
         raise HlotagError("give either a module or program, or --dump-dir")
     if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes or args.no_hlo):
-        raise HlotagError(
-            "--pass-pipeline, --xla-passes and --no-hlo are for what is compiled; the dumps of --dump-dir are only read"
-        )
+        raise HlotagError("--pass-pipeline, --xla-passes and --no-hlo affect compilation; the dumps of --dump-dir are only read")
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
     if args.dump_dir is not None:
@@ -153,7 +160,7 @@ def _audit(args: argparse.Namespace) -> Audit:
 
 
 def _audit_program(args: argparse.Namespace) -> Audit:
-    """Audits a program in the stage that it turns on itself, else in that of `hlotag.enable()`."""
+    """Audits a program in its own stage, or else in the stage of `hlotag.enable()`."""
     from hlotag import _compat
     from hlotag.audit.collect import audit
     from hlotag.cli import programs
@@ -161,7 +168,7 @@ def _audit_program(args: argparse.Namespace) -> Audit:
     from hlotag.passes.pipeline import DEFAULT_PIPELINE
     from hlotag.tagging import state
 
-    if sys.argv[0]:  # The script `hlotag`, which calls the program and is no part of it.
+    if sys.argv[0]:  # The script `hlotag`, whose frames are not the user's.
         _compat.hide_frames(sys.argv[0])
     is_off = state.of_process() is None
     if is_off:
@@ -185,7 +192,7 @@ def _report(audit: Audit, conditions: Sequence[Condition]) -> int:
         if lines:
             status = 1
             print(f"hlotag audit: --fail-if {condition.text} holds:", file=sys.stderr)
-            rows = [f"{count} x {line}" if count > 1 else line for line, count in Counter(lines).most_common()]
+            rows = [f"{times} x {line}" if times > 1 else line for line, times in Counter(lines).most_common()]
             print("".join(f"  {row}\n" for row in rows[:_LISTED]), end="", file=sys.stderr)
             if len(rows) > _LISTED:
                 print(f"  and {len(rows) - _LISTED} more lines", file=sys.stderr)

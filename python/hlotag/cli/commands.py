@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs `hlotag`.
 
     Args:
-        argv: The arguments without the program's name; those of the process by default.
+        argv: The arguments without the program's name; by default, those of the process.
 
     Returns:
         The exit status.
@@ -43,7 +43,7 @@ def opt_main(argv: Sequence[str] | None = None) -> int:
     """Runs `hlotag-opt`, which is `hlotag opt`.
 
     Args:
-        argv: The arguments without the program's name; those of the process by default.
+        argv: The arguments without the program's name; by default, those of the process.
 
     Returns:
         The exit status: 0, or 1 after an error, which is printed to stderr.

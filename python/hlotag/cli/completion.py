@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `hlotag completion`: what a shell needs to complete the commands, made by the library shtab."""
+"""What does the command `hlotag completion` print? A shell's completion script, made by the library shtab."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _run(parsers: dict[str, argparse.ArgumentParser], args: argparse.Namespace) 
     try:
         import shtab
     except ImportError:
-        raise HlotagError("completions are made by shtab; install it: pip install 'hlotag[completion]'") from None
+        raise HlotagError("completion needs shtab; install it: pip install 'hlotag[completion]'") from None
     if args.shell not in shtab.SUPPORTED_SHELLS:
         raise HlotagError(
             f"this shtab supports {', '.join(shtab.SUPPORTED_SHELLS)}, not {args.shell}; upgrade it: pip install -U shtab"
@@ -51,7 +51,7 @@ def _run(parsers: dict[str, argparse.ArgumentParser], args: argparse.Namespace) 
 
 
 def _complete(parser: argparse.ArgumentParser, shtab: Any) -> None:
-    """Says which arguments are files, passes and keys, and adds the flags that are passes."""
+    """Declares which arguments are files, passes and keys, and adds the passes' flags."""
     for info in list_passes() if parser.prog == "hlotag-opt" else ():
         parser.add_argument(f"--{info.name}", metavar="OPTIONS", help=info.summary.replace("%", "%%"))
     for action in parser._actions:

@@ -22,7 +22,7 @@ class Condition:
 
     Attributes:
         text: The condition as written.
-        counted: The states that count, and "dropped", "effect" or "absent".
+        counted: States of tags, or "dropped", "effect" or "absent".
         key: A pattern of keys.
         value: A pattern of values.
     """
@@ -86,7 +86,7 @@ class Condition:
         return lines
 
     def _counts(self, tag: Tag) -> bool:
-        # The origin of a tag is a condition too, such as "propagated".
+        # The origin of a tag counts too, such as "propagated".
         return (tag.state in self.counted or tag.origin in self.counted) and self._matches(tag.key, tag.value)
 
     def _matches(self, key: str, value: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--verify-diagnostics`: compares diagnostics with the `expected-...` comments of a file, as `mlir-opt` does."""
+"""Do the diagnostics match the `expected-...` comments of a file? For `--verify-diagnostics`, as in `mlir-opt`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Expectation:
 
     Attributes:
         severity: "error", "note", "remark" or "warning".
-        line: The line of the expected diagnostic; None for `@unknown`, which includes places outside of the file.
+        line: The line of the expected diagnostic; None for `@unknown`, which includes locations outside the file.
         comment_line: The line of the comment.
         text: The text that the message must contain.
         pattern: The text as a regular expression.
@@ -64,24 +64,24 @@ def find_expectations(source: str) -> list[Expectation]:
 
 
 def compare(expectations: list[Expectation], reports: Iterable[Diagnostic]) -> list[tuple[int | None, str]]:
-    """Pairs expectations and reports.
+    """Matches expectations with reports.
 
     Args:
         expectations: The expectations of the file.
-        reports: The reported diagnostics; the notes of each count too.
+        reports: The reported diagnostics. Their notes are matched too.
 
     Returns:
-        Line and problem for each expectation or report without a partner. Empty if all match.
+        Line and problem for each unmatched expectation or report.
     """
-    open_ones = list(expectations)
+    unmatched = list(expectations)
     problems: list[tuple[int | None, str]] = []
     for report in _flatten(reports):
-        match = next((e for e in open_ones if _accepts(e, report)), None)
+        match = next((e for e in unmatched if _accepts(e, report)), None)
         if match is None:
             problems.append((_line_of(report), f"unexpected {report.severity}: {report.message}"))
         else:
-            open_ones.remove(match)
-    problems += [(e.comment_line, f'expected {e.severity} "{e.text}" was not produced') for e in open_ones]
+            unmatched.remove(match)
+    problems += [(e.comment_line, f'expected {e.severity} "{e.text}" was not produced') for e in unmatched]
     return problems
 
 
@@ -92,7 +92,7 @@ def _flatten(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
 
 
 def _line_of(report: Diagnostic) -> int | None:
-    """The line; None outside of the file."""
+    """The line of a report; None if it is outside the file."""
     return report.line if report.file == SOURCE_NAME else None
 
 

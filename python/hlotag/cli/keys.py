@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `hlotag keys`: the catalogue of keys as a table for a terminal, or as JSON."""
+"""What does the command `hlotag keys` print? The catalogue of keys, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def _run(args: argparse.Namespace) -> int:
     keys = [key for key in catalogue() if not args.pattern or any(fnmatchcase(key.name, p) for p in args.pattern)]
     unmatched = [p for p in args.pattern if not any(fnmatchcase(key.name, p) for key in keys)]
     if unmatched:
-        # Success without output would suggest a known key.
+        # Empty output would suggest that the key is known.
         raise HlotagError(f"no known key matches {', '.join(map(shown, unmatched))}; unknown keys may have any value")
     if args.json:
         print(json.dumps([as_json(key) for key in keys], indent=2))
     else:
         from rich.console import Console
 
-        # In a file or a pipe a key stays on one line, for grep.
+        # Files and pipes get one line for each key, for grep.
         console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNBOUNDED)
         console.print(table(keys, console.width))
         for key in keys if args.pattern else ():
@@ -67,19 +67,19 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def as_json(key: Key) -> dict[str, object]:
-    """One key, with its legal values as text and by kind."""
+    """A key as JSON, with its legal values as text and by kind."""
     return {**dataclasses.asdict(key), "values": key.values and {**dataclasses.asdict(key.values), "text": str(key.values)}}
 
 
 def table(keys: Sequence[Key], width: int) -> Table:
-    """The keys in aligned columns.
+    """Makes a table of keys.
 
     Args:
       keys: the keys.
-      width: columns of the terminal.
+      width: the width of the terminal.
 
     Returns:
-      A table of rich's.
+      A rich table.
     """
     from rich.table import Table
     from rich.text import Text
@@ -99,7 +99,7 @@ def cells(key: Key) -> tuple[str, ...]:
 
 
 def _consumer(key: Key) -> str:
-    """The compilers that were seen to read it, and those that are only said to."""
+    """The compilers that were seen to read a key, then those that only XLA's source names."""
     if key.reserved or not key.readers:
         return key.consumer
     unseen = f"not seen: {', '.join(key.unseen)}" if key.unseen else ""
@@ -107,5 +107,5 @@ def _consumer(key: Key) -> str:
 
 
 def described(key: Key) -> str:
-    """What the key does, and what happens with a value that is not legal."""
+    """What a key does, and what an illegal value does."""
     return f"{key.doc} With another value {key.otherwise}." if key.otherwise else key.doc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `hlotag opt`, which is also `hlotag-opt`: reads a module, runs passes on it, and writes it."""
+"""What does the command `hlotag opt`, also `hlotag-opt`, do? It reads a module, runs passes, and writes the result."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _describe_passes() -> str:
 
 
 def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str]) -> str:
-    """The pipeline, from `--pass-pipeline` or from the flags of passes in order; `options` are the parser's own flags."""
+    """The pipeline from `--pass-pipeline`, or from the passes' flags in order; `options` are the parser's own flags."""
     elements = []
     for flag in flags:
         match = _PASS_FLAG.fullmatch(flag)
@@ -133,7 +133,7 @@ class _Part:
     """A part of the input, processed separately.
 
     Attributes:
-        source: Text, after as many empty lines as precede it in the file, so that line numbers agree; or bytecode.
+        source: Bytecode, or text. Empty lines stand for the parts before it, so that line numbers agree with the file.
         reports: The diagnostics.
         output: The result; None after a failure.
     """
@@ -211,7 +211,7 @@ class _Opt:
                 self._check_roundtrip(module)
 
     def _running(self) -> AbstractContextManager[None]:
-        # A progress line would garble text that passes print.
+        # A progress line would garble the text that passes print.
         prints = any(self.options[name] for name in _PRINTING)
         return nullcontext() if prints else step(f"running {self.pipeline}")
 

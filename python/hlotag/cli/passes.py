@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `hlotag passes`."""
+"""What does the command `hlotag passes` print?"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the program `train.py:step` that a command examines, from a user's file."""
+"""How is a program such as `train.py:step` loaded from a user's file?"""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import Any
 
 from hlotag.errors import HlotagError
 
-_WANTED = "a function without arguments that returns jax.jit(step).lower(...), or (step, arguments)"
+_EXPECTED = "a function without arguments that returns jax.jit(step).lower(...), or (step, arguments)"
 
 
 def is_named(text: str) -> bool:
-    """Whether a text names a program, `train.py:step`, and not a module.
+    """Tells the name of a program, `train.py:step`, from the file name of a module.
 
     Args:
-        text: What the user gave.
+        text: The user's argument.
 
     Returns:
-        True for a Python file, with or without a name.
+        True for a Python file, with or without the name of a function.
     """
     return text.endswith(".py") or ".py:" in text
 
@@ -42,24 +42,24 @@ def file_of(text: str) -> str:
 
 
 def load(text: str) -> tuple[Any, Sequence[Any]]:
-    """Runs the user's file and calls the function in it; the file's folder is on Python's path from then on, as for a script.
+    """Runs the user's file and calls the function in it. Adds the file's folder to Python's path, as for a script.
 
     Args:
         text: `train.py:step`.
 
     Returns:
-        What to audit: a `Lowered` without arguments, or a function and its arguments.
+        A `Lowered` without arguments, or a function and its arguments.
 
     Raises:
-        HlotagError: `text` has no name, the file does not have the function, or that fails or returns something else.
+        HlotagError: `text` has no name; the file lacks the function; or the function fails or returns another object.
         OSError: There is no such file.
     """
     filename, _, name = text.rpartition(":")
     if not name.isidentifier():
-        raise HlotagError(f"{text}: a Python file needs the name of a function, as in train.py:step; name {_WANTED}")
+        raise HlotagError(f"{text}: a Python file needs the name of a function, as in train.py:step; name {_EXPECTED}")
     path = Path(filename).resolve(strict=True)
     sys.path.insert(0, str(path.parent))
-    return _made(text, name, called(text, lambda: _module(path)))
+    return _program_in(called(text, lambda: _module(path)), text, name)
 
 
 def _module(path: Path) -> Any:
@@ -76,14 +76,14 @@ def called(text: str, function: Callable[[], Any]) -> Any:
 
     Args:
         text: `train.py:step`.
-        function: Takes no arguments.
+        function: A function without arguments.
 
     Returns:
         The function's result.
 
     Raises:
-        HlotagError: The user's code failed. Its traceback is on stderr, from the user's first line on; for an error of hlotag's
-            own, the message has the user's line.
+        HlotagError: The user's code failed. Its traceback is on stderr, from the user's first line on. For hlotag's own errors,
+            the message has the user's line instead.
     """
     try:
         return function()
@@ -96,7 +96,7 @@ def called(text: str, function: Callable[[], Any]) -> Any:
 
 
 def _in_users_code(frames: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without its first frames, which are of this package and of the import system."""
+    """A traceback without its first frames, of this package and of the import system."""
     while frames and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in ("hlotag", "importlib"):
         frames = frames.tb_next
     return frames
@@ -110,23 +110,23 @@ def _users_line(frames: types.TracebackType | None) -> str:
     return next((f"{file}:{line}" for file, line in reversed(lines) if _compat.is_user_filename(file)), "")
 
 
-def _made(text: str, name: str, module: Any) -> tuple[Any, Sequence[Any]]:
+def _program_in(module: Any, text: str, name: str) -> tuple[Any, Sequence[Any]]:
     import jax.stages
 
     if not hasattr(module, name):
-        raise HlotagError(f"{text}: the file has no {name!r}; name {_WANTED}")
-    made = getattr(module, name)
-    if callable(made) and not isinstance(made, jax.stages.Lowered):
-        needed = [p.name for p in inspect.signature(made).parameters.values() if _is_needed(p)]
+        raise HlotagError(f"{text}: the file has no {name!r}; name {_EXPECTED}")
+    program = getattr(module, name)
+    if callable(program) and not isinstance(program, jax.stages.Lowered):
+        needed = [p.name for p in inspect.signature(program).parameters.values() if _is_needed(p)]
         if needed:
-            raise HlotagError(f"{text}: {name} takes arguments ({', '.join(needed)}); name {_WANTED}")
-        made = called(text, made)
-    match made:
+            raise HlotagError(f"{text}: {name} takes arguments ({', '.join(needed)}); name {_EXPECTED}")
+        program = called(text, program)
+    match program:
         case jax.stages.Lowered():
-            return made, ()
+            return program, ()
         case (function, tuple() | list() as arguments) if callable(function):
             return function, arguments
-    raise HlotagError(f"{text}: {name} is or returns a {type(made).__name__}; name {_WANTED}")
+    raise HlotagError(f"{text}: {name} is or returns a {type(program).__name__}; name {_EXPECTED}")
 
 
 def _is_needed(parameter: inspect.Parameter) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands have in common: how they are declared and run, and how they print errors."""
+"""How are commands declared and run, and how do they print errors and write files?"""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def write_output(path: str, content: str | bytes) -> None:
     """Writes a file, or standard output if `path` is `-`.
 
     Args:
-        path: The file, in an existing folder: a missing one is probably misspelt.
+        path: The file. Its folder must exist, because a missing one is probably misspelt.
         content: The content.
 
     Raises:
@@ -79,7 +79,7 @@ def write_output(path: str, content: str | bytes) -> None:
 
 
 def run(program: str, failure: int, work: Callable[[], int]) -> int:
-    """Runs a command, and prints errors that a user can cause without a traceback.
+    """Runs a command. Prints user errors without a traceback.
 
     Args:
         program: The prefix of error messages.
@@ -96,7 +96,7 @@ def run(program: str, failure: int, work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader closed the pipe. The interpreter flushes what is still buffered when the process ends; let that succeed.
+        # The reader closed the pipe. Let the interpreter's flush at exit succeed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
