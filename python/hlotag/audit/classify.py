@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from hlotag._util.text import listed
 from hlotag.audit import cost
 from hlotag.audit.evidence import Evidence, Passes
 from hlotag.audit.matching import Matching
@@ -293,7 +294,8 @@ class _View:
         """What the instructions have for the key: nothing, or the value of another operation."""
         instead = {self._attributes.get(i, {}).get(key) for i in main}
         what = f"{key}={instead.pop()} instead" if len(instead) == 1 and None not in instead else "it no more"
-        return f"{_names(main)} {'has' if len(main) == 1 else 'have'} {what}"
+        names = listed([f"{i.opcode} {i.name}" for i in main])
+        return f"{names} {'has' if len(main) == 1 else 'have'} {what}"
 
     def _is_anothers(self, instruction: Any, number: int) -> bool:
         """Whether an instruction moves a value and is named after another operation. It may belong to either."""
@@ -411,8 +413,3 @@ class _View:
 
 def _each(instructions: Sequence[Any]) -> tuple[str, ...]:
     return tuple([i.name for i in instructions])
-
-
-def _names(instructions: Sequence[Any]) -> str:
-    names = ", ".join(f"{i.opcode} {i.name}" for i in instructions[:3])
-    return f"{names} and {len(instructions) - 3} more" if len(instructions) > 3 else names

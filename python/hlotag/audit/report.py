@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotag._util.text import count
+from hlotag._util.text import count, listed
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
 from hlotag.audit.model import Effect, Findings, Op, Stage, Stray, Tag, TagState
@@ -215,8 +215,7 @@ def _values(key: str, values: Sequence[str]) -> str:
 
 
 def _operations(ops: Sequence[Op]) -> str:
-    distinct = list(dict.fromkeys(f"{op.name.rpartition('.')[2]} {op.type}".strip() for op in ops))
-    return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+    return listed(list(dict.fromkeys(f"{op.name.rpartition('.')[2]} {op.type}".strip() for op in ops)))
 
 
 # --- Other problems --------------------------------------------------------------------------------------------------------
@@ -258,9 +257,8 @@ def _strays(audit: Findings) -> Iterator[Problem]:
         if stray.op is None or (stray.op.id, stray.key, stray.value) not in moved:
             found.setdefault((stray.key, stray.value), []).append(stray)
     for (key, value), strays in found.items():
-        names = ", ".join(f"{stray.opcode} {stray.instruction}" for stray in strays[:3])
-        more = f" and {len(strays) - 3} more" if len(strays) > 3 else ""
-        why = f"XLA put the tag on {names}{more}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
+        names = listed([f"{stray.opcode} {stray.instruction}" for stray in strays])
+        why = f"XLA put the tag on {names}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
         effect = f"{key} covers {count(len(strays), 'instruction')} too many."
         advice = _UNRESTORED if audit.hlo_stage else _RESTORES
         yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, advice)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HLO modules: reads and writes them, and joins instructions to the operations that they came from."""
+"""Which HLO instruction came from which operation? Reads HLO modules, and joins their instructions to operations."""
 
 from hlotag.hlo.join import join
 from hlotag.hlo.module import Computation, HloModule, Instruction

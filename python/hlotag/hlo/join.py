@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations did an HLO instruction come from? The numbers in its name tell; where they fail, data flow does."""
+"""Which operations did an HLO instruction come from? Its name has their numbers; if not, dataflow tells."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
 
 
 def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> dict[Instruction, Ids]:
-    """Joins instructions to the operations that they were made from, without operations of merely equal value.
+    """Joins instructions to the operations that they came from, excluding operations that only have an equal value.
 
     Args:
       module: as for `join`.
       program: the operations.
-      named: for each instruction, the operations that it is named after, and the calls that it was inlined from.
+      named: for each instruction, the operations that it is named after, then the calls that it was inlined from.
 
     Returns:
       The numbers of each instruction, as for `join`.

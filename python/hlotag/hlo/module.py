@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of HLO modules and their instructions, fast enough for 100,000 instructions."""
+"""What is in an HLO module? Views of its computations and instructions, fast enough for 100,000 instructions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Instruction:
       op_name: the name in `OpMetadata`: JAX's scope and primitive; "" if absent.
       id: unique within its computation.
       operand_ids: ids of the operands, in the same computation.
-      called_ids: ids of the computations that it calls: a fusion's, a loop's body and condition, ...
+      called_ids: ids of the called computations: a fusion's, a loop's body and condition, ...
       computation: the computation with the instruction.
     """
 
@@ -49,7 +49,7 @@ class Instruction:
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """The frontend attributes; equal ones may be one object, which stays as it is."""
+        """The frontend attributes. Read-only: instructions with equal attributes may share one object."""
         return self.computation.module.attributes_of(self.proto)
 
     @attributes.setter
@@ -63,7 +63,7 @@ class Instruction:
 
     @property
     def called(self) -> list[Computation]:
-        """The computations that it calls."""
+        """The called computations."""
         return [self.computation.module.computations[i] for i in self.called_ids]
 
     @property
@@ -156,7 +156,7 @@ class HloModule:
             yield from computation.instructions
 
     def attributes_of(self, instruction: Any) -> Mapping[str, str]:
-        """The frontend attributes of an `HloInstructionProto`; equal ones may be one object, which stays as it is."""
+        """The frontend attributes of an `HloInstructionProto`, as in `Instruction.attributes`."""
         # Do not read an absent message: protobuf would create it.
         if not instruction.HasField("frontend_attributes"):
             return _NO_ATTRIBUTES
@@ -182,7 +182,7 @@ class HloModule:
 
     def _place_of(self, frame: int) -> tuple[str, int] | None:
         index = self.proto.stack_frame_index
-        # Ids count from 1; 0 is none.
+        # Ids count from 1; 0 means no frame.
         if not 0 < frame <= len(index.stack_frames):
             return None
         place = index.file_locations[index.stack_frames[frame - 1].file_location_id - 1]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers the operations of a StableHLO module, so that HLO instructions can be joined to them.
+"""How can HLO instructions be joined to StableHLO operations? Each operation gets a number.
 
 The number is in the operation's location name, which XLA carries through its passes as `OpMetadata.op_name`. XLA joins the names
-of merged operations by `;`, and writes `call/callee` when it inlines. Names have no effect on XLA; frontend attributes with
-unique values would keep equal kernels apart.
+of merged operations with `;`, and writes `call/callee` when it inlines. Names do not affect XLA; unique frontend attributes would
+keep XLA from merging equal kernels.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hlotag._compat.bindings import capsule
 from hlotag.host import connection
 from hlotag.host.modules import to_bytecode
 
-# The attribute with the origin of entries, in an audited program.
+# The attribute with the origins of an operation's entries, in an audited program.
 RECORDS = "hlotag.origins"
-# The numbers of the equations that an operation of such a program belongs to, with commas between.
+# The attribute with the numbers of an operation's equations, separated by commas, in an audited program.
 EQUATIONS = "hlotag.equations"
 
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
@@ -32,14 +32,14 @@ _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """An operation of the program as XLA got it.
+    """An operation of the module that XLA compiles.
 
     Attributes:
       id: the number, in the order of the module's text.
       op: e.g. "stablehlo.dot_general".
       name: the location's name with scopes, e.g. "jit(f)/layer_0/dot_general"; in a called function, relative to it.
       source: "file:line:column" of the innermost frame, or "".
-      function: the symbol of the function that holds it.
+      function: the symbol of the function with the operation.
       phase: "forward", "backward", or "" if the name does not say (in called functions).
       attributes: its frontend attributes.
     """
@@ -57,10 +57,10 @@ class Origins:
     """The operations of one module, by number.
 
     Args:
-      module: an `ir.Module`, which is kept and changed: its locations get the numbers.
-      salt: changes the token.
-      every: whether operands of an equation that XLA might merge with it have numbers of their own, for reports. By default they
-        share its number, so that XLA's metadata stay unchanged.
+      module: an `ir.Module`. Its locations get the numbers.
+      salt: distinguishes tokens of equal modules.
+      every: whether each operation has its own number, for reports. By default, operands that XLA might merge with their equation
+        share its number, which keeps XLA's metadata unchanged.
 
     Attributes:
       token: identifies the module; equal for equal modules, in every process.
@@ -109,7 +109,7 @@ class Origins:
         return self.program.read_name(op_name)[0]
 
     def ids_and_calls(self, op_name: str) -> tuple[int, ...]:
-        """As `ids_of`, with the numbers of the inlined calls behind."""
+        """As `ids_of`, followed by the numbers of the inlined calls."""
         ids, callers, _ = self.program.read_name(op_name)
         return (*ids, *(n for n in callers if self.operations[n].name == "func.call"))
 
@@ -141,7 +141,7 @@ def _function_of(operation: Any) -> str:
 
 
 def walk(parent: Any) -> Iterator[Any]:
-    """The operations nested in an operation, in pre-order; iterative, as regions may be deeper than Python's stack."""
+    """The operations nested in an operation, in pre-order. Iterative, because regions may be deeper than Python's stack."""
     pending = [directly_in(parent)]
     while pending:
         operation = next(pending[-1], None)

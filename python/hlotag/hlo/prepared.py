@@ -14,10 +14,10 @@ from hlotag.hlo.restore import tags_of
 if TYPE_CHECKING:
     from hlotag.tagging.state import Stage
 
-# Keys that JAX writes on custom calls of kernels (LAPACK, Pallas). XLA keeps them; they are no tags.
+# Keys that JAX writes on the custom calls of kernels (LAPACK, Pallas). XLA keeps them, so they need no restoring.
 _OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
 
-# By identity, as jaxlib hashes modules by contents or by name.
+# By identity: jaxlib hashes modules by contents or by name.
 stages: ByIdentity[Stage] = ByIdentity()
 
 

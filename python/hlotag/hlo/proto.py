@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`HloModuleProto` for the protobuf library, with the fields that hlotag uses.
+"""How are HLO modules read and written? As protobuf messages with the fields that hlotag uses.
 
-Field numbers are those of XLA's `hlo.proto` and `xla_data.proto`, which protobuf keeps stable. Fields that are not listed stay
-in a message as unknown fields, and are written back as they were read.
+Field numbers are those of XLA's `hlo.proto` and `xla_data.proto`, which are stable. All other fields stay in a message as unknown
+fields, and are written back unchanged.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def read(data: bytes) -> Any:
         return HloModuleProto.FromString(data)
     except DecodeError:
         raise ParseError(
-            f"{len(data)} bytes are not a serialized HloModuleProto; `as_serialized_hlo_module_proto()` of a module, or a dump "
-            "made with --xla_dump_hlo_as_proto, gives one"
+            f"{len(data)} bytes are not a serialized HloModuleProto; pass `as_serialized_hlo_module_proto()` of a module, or a "
+            "dump made with --xla_dump_hlo_as_proto"
         ) from None
 
 

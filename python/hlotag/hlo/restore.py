@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restores the tags of HLO instructions, by the rules of docs/hlo.md."""
+"""Which tags does an HLO instruction get? Restores them by the rules of docs/hlo.md."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Rules:
             return before
         # XLA copies some entries of a call to the inlined operations.
         from_callers = {entry for index in callers for entry in self._tags[index].items()}
-        # A value that is not in the program is XLA's own.
+        # XLA wrote the values that the program does not have.
         after = {k: v for k, v in before.items() if (k, v) in from_callers or not self._is_written(k, v, is_combined)}
         for key, value in self._merged(own, is_combined).items():
             is_xlas = key in before and not self._is_written(key, before[key], is_combined)
@@ -112,7 +112,7 @@ class Rules:
         return (key, value) in self._written or (bool(parts) and all((key, part) in self._written for part in parts))
 
     def _merged(self, own: Sequence[int], is_combined: bool) -> Entries:
-        """The entries of several operations: the first one's where they differ, and joined as XLA joins those of collectives."""
+        """The entries of several operations. The first operation wins; values of combined collectives are joined as XLA does."""
         merged = {key: value for index in reversed(own) for key, value in self._tags[index].items()}
         if not is_combined:
             return merged

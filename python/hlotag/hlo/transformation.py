@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place inside XLA: functions that change the HLO module of one compilation, near the end of XLA's pipeline.
+"""How can the HLO module of one compilation be changed near the end of XLA's pipeline?
 
-XLA calls what `_compat.register_transformation` registered for every module that any thread compiles. One callback of ours is
-registered for a platform; it knows by a token in the names of instructions which compilation a module belongs to, and leaves all
-others alone.
+XLA calls a callback (`_compat.register_transformation`) for every module that any thread compiles. hlotag registers one callback
+for each platform. A token in the names of instructions tells the callback which compilation a module belongs to.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,49 +19,46 @@ from hlotag.hlo.module import HloModule, of_executable
 _NAME = "hlotag"
 
 Transform = Callable[[bytes], bytes | None]
-# Compiles a module as the compilation in hand would.
+# Compiles a module with the backend and options of the current compilation.
 Compile = Callable[[Any], Any]
 
 
 class Transformations:
-    """The transformations of the compilations that are running now, and the platforms that call them."""
+    """The transformations of running compilations, and the platforms whose compilers call them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Equal modules have equal tokens; compiled at the same time, each has its own entry, and any of them will do.
+        # Equal modules have equal tokens. If they are compiled at the same time, any of their transformations will do.
         self._running: dict[str, list[Transform]] = {}
-        self._platforms = _Platforms(self._on_module)
+        self._platforms = _Platforms(self._on_module, self.running)
         self._interrupted = False
 
     def platform(self, backend: Any, options: bytes, compile_module: Compile) -> Platform | None:
-        """What XLA for `backend` does with a module that was transformed; found out with a small program, once for a platform.
+        """How XLA for `backend` treats transformed modules. Compiles a small program to find out, once for each platform.
 
         Args:
           backend: the client or topology that compiles.
           options: digest of the compiler options, which may turn transformations off.
-          compile_module: compiles an `ir.Module` for it, with these options.
+          compile_module: compiles an `ir.Module` for the backend with these options.
 
         Returns:
-          The platform, or None if XLA is known not to call transformations there with these options.
+          The platform, or None if XLA does not call transformations there with these options.
         """
-        return self._platforms.ready(backend, options, compile_module, self)
+        return self._platforms.ready(backend, options, compile_module)
 
     def is_called(self, backend: Any, options: bytes, compile_module: Compile) -> bool:
-        """Whether XLA calls transformations with these options, for a compilation in which it did not.
+        """Whether XLA calls transformations with these options. Tries again after a compilation without a call.
 
         Args:
           backend: as for `platform`.
           options: as for `platform`.
           compile_module: as for `platform`.
         """
-        return self._platforms.is_called(backend, options, compile_module, self)
+        return self._platforms.is_called(backend, options, compile_module)
 
     @contextmanager
     def running(self, token: str, transform: Transform) -> Iterator[None]:
-        """While the block compiles a module with `token` in its names, `transform` gets what XLA made of it.
-
-        The result of `transform` replaces the module.
-        """
+        """A block that compiles a module with `token` in its names. `transform(module)` replaces the module in XLA."""
         with self._lock:
             self._running.setdefault(token, []).append(transform)
         try:
@@ -91,12 +87,12 @@ class Transformations:
 
 
 def is_numbered(serialized: bytes, token: str) -> bool:
-    """Whether names in a serialized HLO module have numbers of the compilation with that token."""
+    """Whether names in a serialized HLO module have the token of a compilation."""
     return f"\x01{token}:".encode() in serialized
 
 
 def is_named(serialized: bytes, name: str) -> bool:
-    """Whether a serialized HLO module has that name: its first field, since XLA writes fields in order."""
+    """Whether a serialized HLO module has this name. The name is the first field, because XLA writes fields in order."""
     written = name.encode()
     size = len(written)
     length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
@@ -105,11 +101,11 @@ def is_named(serialized: bytes, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Platform:
-    """What XLA for one platform does with a module that was transformed.
+    """How XLA for one platform treats transformed modules.
 
     Attributes:
       keeps_aliases: whether it still reuses the memory of donated arguments; jaxlib 0.10's does not.
-      renumbers_frames: whether it numbers stack frames anew.
+      renumbers_frames: whether it renumbers stack frames.
     """
 
     keeps_aliases: bool
@@ -117,42 +113,46 @@ class Platform:
 
 
 class _Platforms:
-    """The platforms that the callback is registered for."""
+    """The platforms with a registered callback.
 
-    def __init__(self, callback: Callable[[bytes], bytes | None]):
-        self._callback = callback
+    Args:
+      callback: transforms a serialized module; None leaves the module unchanged.
+      running: `Transformations.running`.
+    """
+
+    def __init__(self, callback: Transform, running: Callable[[str, Transform], AbstractContextManager[None]]):
+        self._callback, self._running = callback, running
         self._lock = threading.Lock()
-        # By platform: what is known of it; and what takes the callback out, while it is registered.
+        # By platform.
         self._known: dict[str, Platform] = {}
+        # By platform, the function that unregisters the callback.
         self._registered: dict[str, Callable[[], Any]] = {}
-        # The platforms and options with which XLA did not call it.
+        # The platforms and options with which XLA did not call the callback.
         self._silent: set[tuple[str, bytes]] = set()
 
-    def ready(self, backend: Any, options: bytes, compile_module: Compile, transformations: Transformations) -> Platform | None:
+    def ready(self, backend: Any, options: bytes, compile_module: Compile) -> Platform | None:
         platform = backend.platform
         with self._lock:
             if platform not in self._registered and not self._register(backend):
                 return None
             if platform not in self._known and (platform, options) not in self._silent:
-                self._try(platform, options, compile_module, transformations)
+                self._try(platform, options, compile_module)
             return None if (platform, options) in self._silent else self._known[platform]
 
-    def is_called(self, backend: Any, options: bytes, compile_module: Compile, transformations: Transformations) -> bool:
+    def is_called(self, backend: Any, options: bytes, compile_module: Compile) -> bool:
         with self._lock:
-            self._try(backend.platform, options, compile_module, transformations)
+            self._try(backend.platform, options, compile_module)
             return (backend.platform, options) not in self._silent
 
     def clear(self) -> None:
         with self._lock:
-            if not self._registered:
-                return
             for remove in self._registered.values():
                 remove()
             self._registered.clear()
 
     def _register(self, backend: Any) -> bool:
-        # A module that was read back has its users in another order, which decides ties between instructions that a scheduler
-        # could run in either order. GPU's is handed over before fusion in the earlier stage.
+        # Reading a module back changes the order of users, which decides ties in a scheduler. So transform after scheduling. On
+        # GPU, the earlier stage would also be before fusion.
         stage = _compat.PipelineStage.POST_SCHEDULER
         try:
             remove = _compat.register_transformation(backend, self._callback, name=_NAME, stage=stage)
@@ -161,15 +161,15 @@ class _Platforms:
         self._registered[backend.platform] = remove
         return True
 
-    def _try(self, platform: str, options: bytes, compile_module: Compile, transformations: Transformations) -> None:
-        """Compiles a small program, to see whether the callback is called, and what XLA does with the module it gives."""
+    def _try(self, platform: str, options: bytes, compile_module: Compile) -> None:
+        """Compiles a small program, to find out whether XLA calls the callback and how it treats the returned module."""
         sources: dict[str, Any] = {}
 
-        def see(serialized: bytes) -> bytes:
+        def record(serialized: bytes) -> bytes:
             sources.update({i.name: i.source for i in HloModule(serialized).instructions()})
             return serialized
 
-        with transformations.running(_PROBE_TOKEN, see):
+        with self._running(_PROBE_TOKEN, record):
             executable = compile_module(_compat.read_bytecode(_PROBE))
         if not sources:
             self._silent.add((platform, options))
@@ -183,7 +183,7 @@ class _Platforms:
 
 _PROBE_TOKEN = "0123456789abcdef"
 
-# The sine is first in the program, the cosine in what XLA makes of it: their frames are numbered in either order.
+# The program has the sine first and XLA's module the cosine, so a renumbering of frames is visible.
 _PROBE = f"""
 module @hlotag_probe {{
   func.func public @main(%x: tensor<4xf32> {{tf.aliasing_output = 0 : i32}}) -> tensor<4xf32> {{

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotag._util.text import count
+from hlotag._util.text import count, listed
 from hlotag.audit.effects.schedule import HOST_MEMORY, Schedule, destination, memory_spaces, thread
 from hlotag.audit.effects.verdict import Member, Verdict, gone, names, present
 from hlotag.hlo.module import Instruction
@@ -61,9 +61,8 @@ def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict
         places = dict.fromkeys(member.tag.op.source or member.tag.op.name for member in without)
         why = "the value was already there, or XLA simplified the move away"
         return Verdict(False, f"no move {where} for {count(len(without), 'operation')}: {', '.join(places)}", why)
-    listed = ", ".join(_described(move, owners.get(move, ())) for move in moves[:_LISTED])
-    more = f" and {len(moves) - _LISTED} more" if len(moves) > _LISTED else ""
-    return Verdict(True, f"{count(len(moves), 'move')} {where} for {count(len(members), 'operation')}: {listed}{more}")
+    described = listed([_described(move, owners.get(move, ())) for move in moves], _LISTED)
+    return Verdict(True, f"{count(len(moves), 'move')} {where} for {count(len(members), 'operation')}: {described}")
 
 
 def _described(move: Instruction, owners: Sequence[Member]) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from hlotag._util.text import listed
 from hlotag.audit.effects.schedule import is_passive
 from hlotag.audit.model import Tag
 from hlotag.hlo.module import Instruction
@@ -48,6 +49,4 @@ def gone(members: Sequence[Member]) -> Verdict:
 
 def names(instructions: Iterable[Instruction]) -> str:
     """The names of the first few instructions."""
-    found = list(dict.fromkeys(i.name for i in instructions))
-    rest = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    return ", ".join(found[:_LISTED]) + rest
+    return listed(list(dict.fromkeys(i.name for i in instructions)), _LISTED)
