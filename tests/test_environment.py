@@ -135,7 +135,7 @@ def test_the_stage_inside_xla(variables, hlo, op_names):
             "HLOTAG_PIPELINE",
             "No such file.*/nowhere/rules.toml'; hlotag stays off",
         ),
-        ({"HLOTAG_ENABLE": "1", "HLOTAG_PIPELINE": "hlotag-\udcff"}, "HLOTAG_PIPELINE", "not text that UTF-8 can write"),
+        ({"HLOTAG_ENABLE": "1", "HLOTAG_PIPELINE": "hlotag-\udcff"}, "HLOTAG_PIPELINE", "cannot be encoded as UTF-8"),
         ({"HLOTAG_DUMP_TO": __file__}, "HLOTAG_DUMP_TO", "File exists.*nothing is dumped"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions and warnings that hlotag raises."""
+"""Which exceptions and warnings does hlotag raise?"""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class HlotagError(Exception):
 class IncompatibleJaxlibError(HlotagError):
     """The installed jaxlib cannot run hlotag's passes.
 
-    Raised before anything is touched: when jaxlib's library does not define all C functions of MLIR that hlotag calls, or when
-    a trial run of them in a child process gave a wrong answer, and jaxlib's Python bindings cannot be used either.
+    Raised before any module changes. Either jaxlib's library lacks C functions of MLIR that hlotag calls, or a trial of them in a
+    child process failed; and jaxlib's Python bindings cannot be used either.
 
     Attributes:
-        missing: The names of the C functions that jaxlib lacks; empty if the reason is another one.
+        missing: The names of the missing C functions; empty if the reason is another one.
         reason: The part of the message that gives the reason.
     """
 
@@ -35,15 +35,15 @@ class IncompatibleJaxlibError(HlotagError):
 
 
 class SlowHost(UserWarning):
-    """The passes go through jaxlib's Python bindings, since its own functions cannot be called; the message says why."""
+    """The passes use jaxlib's Python bindings, because its C functions cannot be called; the message says why."""
 
 
 class ArgumentError(HlotagError, TypeError, ValueError):
-    """An argument is not allowed: its type, its value, a pipeline, a plugin, or arrays and devices that do not fit a program."""
+    """An argument is invalid: its type, its value, a pipeline, a plugin, or arrays and devices that do not match a program."""
 
 
 class TagError(ArgumentError):
-    """A tag's key or value, or a rule, is not allowed; raised where the tag is written, with the reason."""
+    """A tag's key or value, or a rule, is invalid; raised where the tag is written, with the reason."""
 
 
 class ParseError(HlotagError, ValueError):
@@ -55,11 +55,11 @@ class TagDropped(UserWarning):
 
 
 class KeyIgnored(UserWarning):
-    """No XLA compiler reads a key that looks like one that they read; the message names that one."""
+    """No XLA compiler reads a key, which looks like a misspelt key of XLA; the message names that key."""
 
 
 class PassFailed(UserWarning):
-    """A pass failed and `on_error="warn"` let the program go on; the message is that of the `PassError`."""
+    """A pass failed, and the program continues because of `on_error="warn"`; the message is that of the `PassError`."""
 
 
 class ScopeError(HlotagError, RuntimeError):
@@ -71,7 +71,7 @@ class UnsupportedError(HlotagError, NotImplementedError):
 
 
 class XlaError(HlotagError, RuntimeError):
-    """XLA refused a program, an executable or an option; the message has XLA's reason and what to do next."""
+    """XLA rejected a program, an executable or an option; the message has XLA's reason and what to do next."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Diagnostic:
         message: The text.
         location: The place as text: `file:line:column`, a name, or empty.
         file: The source file, or empty.
-        line: The line in it, or 0.
-        column: The column in it, or 0.
-        notes: Further messages attached to this one.
+        line: The line in the file, or 0.
+        column: The column in the file, or 0.
+        notes: Messages attached to this one.
     """
 
     severity: str
@@ -121,10 +121,10 @@ class PassError(HlotagError):
     """A pass failed. The module is as it was before the pipeline ran.
 
     Attributes:
-        pass_name: The argument of the failing pass, or an empty string when it is not known (a pass of jaxlib's).
-        diagnostics: What the passes reported, in order.
-        next_step: What to do about it: for a failure in a JAX program, the command that replays it.
-        reproducer: The file with the module as it was before the pipeline; empty if none was written.
+        pass_name: The name of the failing pass; empty if unknown (jaxlib's passes).
+        diagnostics: The diagnostics of the passes, in order.
+        next_step: What to do: for a failure in a JAX program, the command that replays it.
+        reproducer: The file with the module before the pipeline; empty if none was written.
     """
 
     def __init__(

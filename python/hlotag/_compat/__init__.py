@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every use of JAX's and jaxlib's private API, each with the reason for it.
+"""Which private parts of JAX and jaxlib are used, and why?
 
 Nothing outside this package imports `jax._src`. JAX 0.10.2 and 0.11 to 0.12.x are supported. Functions here say where these
 differ; the rest of hlotag uses one interface, `_compat.name`. `bindings` and `xla_alone` do not import JAX.
@@ -62,10 +62,7 @@ def _imported(name: str) -> ModuleType:
 
 @cache
 def hide_frames(path: str) -> None:
-    """Tells JAX that frames of hlotag's own code are not the user's.
-
-    Locations and warnings then name the user's line, with the stage on and off, and tracebacks of errors in the user's program
-    leave hlotag's frames out.
+    """Hides a file's or folder's frames in JAX's locations and tracebacks, which then name the user's lines.
 
     Args:
         path: A file, or a folder.

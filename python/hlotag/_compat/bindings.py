@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private names of jaxlib's Python bindings of MLIR. This module does not need JAX."""
+"""Which private names of jaxlib's Python bindings of MLIR are used? This module does not need JAX."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def extension_path() -> str:
 def dialect_registry() -> Any:
     """Returns a registry of all dialects that JAX uses, and registers MLIR's own passes, such as `canonicalize`.
 
-    A context of jaxlib's has neither until JAX is imported, which takes much longer.
+    jaxlib's contexts have neither until JAX is imported, which takes much longer.
 
     Returns:
-        An `ir.DialectRegistry`, to be given to `Context.append_dialect_registry`.
+        An `ir.DialectRegistry` for `Context.append_dialect_registry`.
     """
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext

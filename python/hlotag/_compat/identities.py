@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identities: elements of name stacks that name the operation of the program for which an equation was made.
+"""Which operation of the program was an equation made for? Identities, elements of name stacks, tell.
 
 JAX carries name stacks through every transformation, and no cache key contains them. An identity adds no text, so it does not
 change names. There is no public way to read an equation's name stack, or to add an element other than text.
@@ -48,7 +48,7 @@ take_source_info(
 
 @contextmanager
 def identities_of_lowering() -> Iterator[None]:
-    """A block in which this thread traces for lowering. New identities are marked as not part of the program."""
+    """A block in which this thread traces for lowering. New identities there do not belong to the program."""
     outer = set_lowering(True)
     try:
         yield
@@ -57,7 +57,7 @@ def identities_of_lowering() -> Iterator[None]:
 
 
 def identity_patches() -> tuple[Patch, ...]:
-    """Patches that give new traces of a bind's rules its identity, and functions that it runs (`shard_map`) new ones."""
+    """Patches for identities: traces in a bind's rules keep its identity, and the function of a `shard_map` gets new ones."""
 
     def set_name_stack(original: Callable, name_stack: NameStack) -> Any:
         return original(keep_identity(name_stack))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of jaxprs for JAX's lowering, with changed equations, names and contexts.
+"""How does JAX lower a jaxpr with marked equations, without a change of the jaxpr?
 
 `jax.extend.core` has the classes but not `JaxprEqn.ctx`, and no way to name an equation.
 """

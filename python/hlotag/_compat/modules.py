@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of lowered programs, and JAX's objects that hold them."""
+"""How are the modules in JAX's `Lowered` and `Exported` read, replaced and written?"""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def lowered_with(lowered: Any, module: Any) -> Any:
 def without_disk_cache() -> Iterator[None]:
     """A block in which this thread neither reads nor writes JAX's persistent compilation cache.
 
-    JAX decides once per process whether to use the cache. Within the block, cache keys include locations, so that none is found,
-    and the limit of compile time is infinite, so that none is written. Setting these public options per thread is private.
+    JAX decides once per process whether to use the cache. Within the block, cache keys include locations, so JAX finds no entry,
+    and the minimum compile time is infinite, so JAX writes no entry. The options are public; setting them per thread is private.
     """
     with config.compilation_cache_include_metadata_in_key(True), config.persistent_cache_min_compile_time_secs(float("inf")):
         yield

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's compiler and runtime, and the platforms they are for.
+"""Where are XLA's compiler and runtime in jaxlib?
 
-`hlotag.xla` is an interface to jaxlib's own objects, and jaxlib has no public names for them. Some are in `xla_client` in one
-version and not in the other; all are in `_jax` and `_hlo` in both.
+`hlotag.xla` is an interface to jaxlib's own objects, which have no public names. `xla_client` has some of them in some versions;
+`_jax` and `_hlo` have all of them in every supported version.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def jaxlib_name(name: str) -> Any:
 
 
 def assigned_ids(assignment: Any) -> list[int]:
-    """Returns the ids of a DeviceAssignment's devices, by replica. jaxlib has them only in its text."""
+    """Returns the ids of a DeviceAssignment's devices, by replica. Only the text of the assignment has them."""
     by_computation = re.findall(r"Computation\d+\{([^}]*)\}", str(assignment))
     columns = [[int(number) for number in re.findall(r"\d+", ids)] for ids in by_computation]
     return [number for replica in zip(*columns, strict=True) for number in replica]
@@ -67,7 +67,7 @@ def compile_arguments(lowered: Any) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Replicas:
-    """An axis context whose axes are replicas. It is no class of JAX, so collectives get replica groups and no channel."""
+    """An axis context whose axes are replicas. JAX does not know the class, so collectives get replica groups and no channel."""
 
     mesh: Any
 
@@ -130,7 +130,7 @@ def hlo_module_name(name: str) -> str:
 
 
 def process_of_job() -> int | None:
-    """Returns this process's index in a job of several, else None. `jax.process_index()` would start a backend."""
+    """Returns this process's index in a multi-process job, else None. `jax.process_index()` would start a backend."""
     state = distributed.global_state
     return state.process_id if (state.num_processes or 1) > 1 else None
 
@@ -153,16 +153,16 @@ def compile_module(module: Any, options: Mapping[str, Any]) -> str:
       options: XLA's options, by name.
 
     Returns:
-      The platform it was compiled for.
+      The platform that XLA compiled for.
 
     Raises:
-      RuntimeError: XLA refuses the module, or there are too few devices.
+      RuntimeError: XLA cannot compile the module, or there are too few devices.
     """
     backend = xla_bridge.get_backend()
     shape = _shape(module)
     devices = np.array(backend.local_devices()[: math.prod(shape)], dtype=object)
     if len(devices) < math.prod(shape):
-        raise RuntimeError(f"it is for {math.prod(shape)} devices, and there are {len(devices)}")
+        raise RuntimeError(f"the module needs {math.prod(shape)} devices, but there are {len(devices)}")
     built = compiler.get_compile_options(*shape, devices.reshape(shape), dict(options), backend=backend)
     compiler.backend_compile_and_load(backend, module, _jax.DeviceList(tuple(devices)), built, [])
     return backend.platform

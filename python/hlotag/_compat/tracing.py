@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts, tracers and equations of the operations that JAX traces.
+"""How are contexts, tracers and equations of traced operations read and changed?
 
 JAX carries `JaxprEqnContext.xla_metadata` through every transformation (autodiff, batching, partial evaluation). There is no
 public way to read or replace the metadata of an equation.
@@ -94,19 +94,19 @@ def _name_stack() -> tuple:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether an operation of JAX can have made `leaf`. Libraries have tracers that are no `jax.Array`."""
+    """Whether an operation of JAX can have made `leaf`. Some libraries' tracers are not `jax.Array`s."""
     return isinstance(leaf, jax.Array | core.Tracer)
 
 
 def equation_behind(value: Any) -> Any | None:
-    """Finds the equation, of a trace that is being made, whose result is `value`.
+    """Finds the equation of a current trace whose result is `value`.
 
     Args:
       value: a tracer of any transformation, or a concrete array.
 
     Returns:
       A mutable equation of a jaxpr trace; a tracer of the older partial evaluation, whose equation is an immutable recipe
-      (`is_recipe`); or None, for arguments, constants and concrete arrays.
+      (`is_recipe`); or None for arguments, constants and concrete arrays.
     """
     tracer = _jaxpr_tracer(value)
     return None if tracer is None else _equation_of(tracer)
@@ -221,7 +221,7 @@ RUNNERS: dict[str, bool] = {
 def place_of(equation: Any) -> tuple[CodeType, int] | None:
     """Returns the user's (code, instruction) behind an equation of `equation_behind`, or None if unknown.
 
-    An equation that JAX made for another one, as in a backward pass, has the place of the latter.
+    An equation that JAX derived from another one, as in a backward pass, has the place of that one.
     """
     traceback = _source_of(equation).traceback
     codes, instructions = traceback.raw_frames() if traceback is not None else ((), ())  # innermost first

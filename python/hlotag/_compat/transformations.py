@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How hlotag registers a function with XLA's compilers: one way for each version of JAX.
+"""How is a callback registered with XLA's compilers in each version of JAX?
 
-XLA's CPU compiler is in jaxlib; those for GPU and TPU are in plugins. JAX's `register_hlo_module_transformation` registers with
-both. In 0.10.2 it reaches a plugin through a running client only, and a compile-only topology has none. There the plugin's own
-function is called, which needs no client: `register_xla_transform` of the PJRT C API's extension "xla transform", version 1.
-XLA declares it in `xla/pjrt/c/pjrt_c_api_xla_transform_extension.h`; the structures below are those of that file.
+XLA's CPU compiler is in jaxlib; the compilers for GPU and TPU are in plugins. JAX's `register_hlo_module_transformation`
+registers with both. In 0.10.2 it reaches a plugin only through a running client, and a compile-only topology has no client. Then
+hlotag calls the plugin's own function, `register_xla_transform` of the PJRT C API's extension "xla transform", version 1. XLA
+declares it in `xla/pjrt/c/pjrt_c_api_xla_transform_extension.h`, whose structures are repeated below.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Callback = Callable[[bytes], bytes | None]
 
 
 def register_transformation(backend: Any, callback: Callback, *, name: str, stage: PipelineStage) -> Callable[[], Any]:
-    """Has the compiler for a platform call `callback` with each HLO module.
+    """Makes the compiler for a platform call `callback` with each HLO module.
 
     Args:
       backend: a client or a compile-only topology of the platform.
       callback: takes a serialized `HloModuleProto`; returns its replacement, or None.
-      name: of the transformation, unique in its stage.
-      stage: when the compiler calls it.
+      name: the name of the transformation, unique in its stage.
+      stage: when the compiler calls the transformation.
 
     Returns:
       A function that removes the callback from the compiler.
 
     Raises:
-      RuntimeError: The compiler takes no transformations.
+      RuntimeError: The compiler does not support transformations.
     """
     platforms = ["cpu"] if backend.platform == "cpu" else _plugins(backend.platform)
     if not platforms:
@@ -57,7 +57,7 @@ def _plugins(platform: str) -> list[str]:
 def _api_of(plugin: str) -> int:
     """The address of a plugin's `PJRT_Api`.
 
-    JAX keeps the address for plugins that register themselves. It loads the TPU's plugin by path; a library has one `PJRT_Api`.
+    JAX stores the address of plugins that register themselves. It loads the TPU's plugin by path; a library has one `PJRT_Api`.
     """
     capsule = plugin in xla_bridge._backend_factories and xla_bridge._backend_factories[plugin].c_api
     if capsule:
@@ -66,7 +66,7 @@ def _api_of(plugin: str) -> int:
         return pointer(capsule, b"pjrt_c_api")
     path = cloud_tpu_init.get_tpu_library_path() if plugin == "tpu" else None
     if path is None:
-        raise RuntimeError(f"JAX does not say where the plugin {plugin!r} is")
+        raise RuntimeError(f"JAX has no path for the plugin {plugin!r}")
     function = ctypes.CDLL(path).GetPjrtApi
     function.restype = ctypes.c_void_p
     return function()
@@ -166,7 +166,7 @@ class _PluginTransformation:
       callback, name, stage: as for `register_transformation`.
 
     Raises:
-      RuntimeError: The plugin takes no transformations.
+      RuntimeError: The plugin does not support transformations.
     """
 
     def __init__(self, api: int, callback: Callback, name: str, stage: PipelineStage):
@@ -174,7 +174,7 @@ class _PluginTransformation:
         self._name = name.encode()
         self._stage: int = stage.value
         self._extension = _transform_extension(api)
-        # Texts that XLA reads after a call, by the number of the call.
+        # By call, the text that XLA reads after the call.
         self._results: dict[int, bytes] = {}
         self._calls = itertools.count(1)
         self._transform = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Call))(self._on_call)
@@ -224,4 +224,4 @@ def _transform_extension(api: int) -> _TransformExtension:
                 return ctypes.cast(extension, ctypes.POINTER(_TransformExtension)).contents
             break
         extension = extension.contents.next
-    raise RuntimeError("the plugin takes no transformations of HLO modules")
+    raise RuntimeError("the plugin does not support transformations of HLO modules")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XLA's reader and compiler by jaxlib alone: the same functions as in `runtime.py`, without importing JAX."""
+"""How does XLA read and compile a program without JAX? The same functions as in `runtime.py`, by jaxlib alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def to_stablehlo(program: str | bytes) -> bytes:
 
 
 def compile(bytecode: bytes, options: bytes, on_cpu: bool) -> None:
-    """Compiles for as many CPU devices as the options say. For other platforms, only converts the program to HLO."""
+    """Compiles for the number of CPU devices in the options. For other platforms, only converts the program to HLO."""
     import numpy as np
     from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of several rooms that need neither JAX nor MLIR."""
+"""Which helpers do several rooms need? They need neither JAX nor MLIR."""

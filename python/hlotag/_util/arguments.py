@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of callers' arguments. Each error names the argument and quotes its value."""
+"""Is a caller's argument valid? Each error names the argument and quotes its value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_text(what: str, text: str, error: Error = ArgumentError) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as reason:
-        raise error(f"{what}: {shown(text)} is not text that UTF-8 can write: {reason.reason}") from None
+        raise error(f"{what}: {shown(text)} cannot be encoded as UTF-8: {reason.reason}") from None
 
 
 def check_flag(what: str, value: Any) -> None:
@@ -51,7 +51,7 @@ _RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.
 
 
 def check_decorated(function: Any, block: str, error: Error = ArgumentError) -> None:
-    """Raises unless a block around each call of `function` is a block around its body; `block` is how users write it."""
+    """Raises if `function` cannot be decorated: its body must run within the call. `block` is the block as users write it."""
     if not callable(function):
         raise error(
             f"expected a callable to decorate, got {shown(function)}; in a class, write @classmethod, @staticmethod and "
@@ -60,12 +60,12 @@ def check_decorated(function: Any, block: str, error: Error = ArgumentError) -> 
     if any(runs_later(function) for runs_later in _RUN_LATER):
         raise error(
             f"{getattr(function, '__qualname__', function)} is a generator or coroutine function: its body runs after the call, "
-            f"and the block would have been left; write `{block}` inside of it"
+            f"so after the end of the block; write `{block}` inside of it"
         )
 
 
 def elements_of(what: str, value: Any) -> list[Any]:
-    """The elements of an iterable; raises if `value` is none."""
+    """The elements of an iterable; raises if `value` is not one."""
     try:
         return list(value)
     except TypeError:
@@ -73,13 +73,13 @@ def elements_of(what: str, value: Any) -> list[Any]:
 
 
 def path_of(what: str, value: Any, error: Error = ArgumentError) -> Path:
-    """`value` as a path, which need not exist; raises if no file can have it."""
+    """`value` as a path, which need not exist; raises if it cannot be a path."""
     try:
         name = os.fsencode(value)
     except TypeError:
         raise error(f"{what} must be a path, got {shown(value)} of type {type(value).__name__}") from None
     except UnicodeEncodeError as reason:
-        raise error(f"{what}: {shown(value)} is no path: {reason.reason}") from None
+        raise error(f"{what}: {shown(value)} is not a path: {reason.reason}") from None
     if not name or b"\0" in name:
-        raise error(f"{what}: {shown(value)} is no path: {'it has a zero byte' if name else 'it is empty'}")
+        raise error(f"{what}: {shown(value)} is not a path: {'it has a zero byte' if name else 'it is empty'}")
     return Path(os.fsdecode(name))

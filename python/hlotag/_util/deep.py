@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stack for deep recursion: MLIR's text parser and printer recurse at each bracket."""
+"""How does deep recursion get enough stack? MLIR's text parser and printer recurse at each bracket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 MAX_DEPTH = 40_000
-"""How deep brackets of text may be nested: 20,000 regions. Parsing and printing take time quadratic in the depth."""
+"""The limit of nested brackets in text: 20,000 regions. Parsing and printing take time quadratic in the depth."""
 
 _SHALLOW = 256  # depth for which the stack of any thread suffices
 _PER_LEVEL = 4 << 10  # bytes; a region takes less than 2.7 KiB for each of its two brackets, an attribute 1.6
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def with_room(depth: int, work: Callable[[], T]) -> T:
-    """Calls a function whose need of stack is proportional to a depth.
+    """Calls a function whose stack use is proportional to a depth.
 
     Args:
         depth: How deep the function may recurse; at most `MAX_DEPTH`.

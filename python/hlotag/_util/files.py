@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing files that other processes may read at any time, and reading lines of source files that a module names."""
+"""How are files written that others may read at any time, and source lines read that a module names?"""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def private_directory(path: str | os.PathLike[str]) -> bool:
         path: The directory.
 
     Returns:
-        True if the directory exists and is private; False if the path is another user's, or a link.
+        True if the directory exists and is private; False if the path belongs to another user, or is a link.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The directory cannot be made.
     """
     with suppress(FileExistsError):
         os.makedirs(path, mode=0o700)
@@ -85,12 +85,12 @@ def private_directory(path: str | os.PathLike[str]) -> bool:
 
 
 def source_line(file: str, line: int, root: str | None) -> str:
-    """The source line that a location names, if its file is a regular one below a folder and not huge.
+    """Reads the source line that a location names, if the file is a regular file below a folder and not huge.
 
     Args:
-        file: The file, or the name that IPython gave a cell.
-        line: Its line, from 1.
-        root: The folder; `/` also admits cells; None admits nothing.
+        file: The file, or IPython's name of a cell.
+        line: The line, from 1.
+        root: The folder; `/` also allows cells; None allows nothing.
 
     Returns:
         The stripped text; empty if the file must not be read or has no such line.
@@ -109,13 +109,13 @@ def source_line(file: str, line: int, root: str | None) -> str:
 
 
 def module_file_name(module: Any) -> str:
-    """A module's name, fit for a file.
+    """Makes a file name of a module's name.
 
     Args:
         module: An `ir.Module`.
 
     Returns:
-        As `as_file_name` gives it; "module" if the module has no name.
+        The name by `as_file_name`; "module" if the module has no name.
     """
     attributes = module.operation.attributes
     # As bytes: MLIR's names need not be UTF-8.
@@ -130,7 +130,7 @@ def as_file_name(name: str) -> str:
         name: Any text.
 
     Returns:
-        The text without the characters that file names must not hold, cut to a legal length.
+        The text without characters that file names cannot have, cut to a legal length.
     """
     return re.sub(r"[^\w.)( -]", "", name).encode()[:_MAX_NAME].decode(errors="ignore")
 

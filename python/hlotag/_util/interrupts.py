@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A block that holds Ctrl-C back. An interrupted compilation goes on in XLA's threads, and writes to folders being removed."""
+"""How is Ctrl-C held back? An interrupted compilation continues in XLA's threads, and would write to removed folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def held() -> Iterator[None]:
     try:
         yield
     finally:
-        # None: the handler is not Python's, and cannot be put back.
+        # None: the handler is not Python's, and cannot be restored.
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
         if came:
             signal.raise_signal(signal.SIGINT)

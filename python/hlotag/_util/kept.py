@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of the reports made while a block runs."""
+"""Which reports were made while a block ran?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Kept(Generic[T]):
     """A block that yields a list of the reports made within it, in its thread. The innermost block gets each report.
 
     Args:
-      name: of its context variable.
+      name: the name of the context variable.
     """
 
     def __init__(self, name: str) -> None:
@@ -31,5 +31,5 @@ class Kept(Generic[T]):
             self._list.reset(token)
 
     def innermost(self) -> list[T] | None:
-        """The list of the innermost block, to be handed to callbacks in other threads; None outside of blocks."""
+        """The list of the innermost block, for callbacks in other threads; None outside of blocks."""
         return self._list.get()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows on stderr, if it is a terminal, which step is running, once a step takes more than a second."""
+"""Which step is running? A line on stderr shows it, if stderr is a terminal and the step takes more than a second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-_PATIENCE = 1.0  # seconds without a word
+_PATIENCE = 1.0  # seconds before the line appears
 _BIG = 4 << 20  # bytes that MLIR reads in about a second
 _ItemT = TypeVar("_ItemT")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes for protobuf messages with a few known fields. Unknown fields survive parsing and serializing."""
+"""How are protobuf messages with a few known fields read? Unknown fields survive parsing and serializing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def classes(messages: Mapping[str, Mapping[str, tuple[int, str]]]) -> dict[str, 
 
     Args:
         messages: By message and field, the field's number and type: a message, "string", "bytes", "int32" or "int64", with `[]`
-            at the end of those that repeat; or "map", from text to text.
+            at the end for repeated fields; or "map", from text to text.
 
     Returns:
         The classes by message. Keep all of them: protobuf creates the class of a nested message when one is first read, and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version of hlotag."""
+"""Which version of hlotag is this?"""
 
 from importlib.metadata import version
 
