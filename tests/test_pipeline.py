@@ -144,8 +144,8 @@ def test_nothing_runs_if_a_later_part_is_rejected():
     [
         ("module {\n  nonsense\n}", r"<module>:2:3: error: custom op 'nonsense' is unknown[^\n]*\n  nonsense\n  \^"),
         ("module {", "<module>:1:7: error: expected"),
-        (b"module {}", r"not MLIR bytecode, which begins with b'ML\\xefR': they begin with b'module \{'; give text"),
-        (b"", "not MLIR bytecode, .* there are none; give text"),
+        (b"module {}", r"not MLIR bytecode, which begins with b'ML\\xefR': they begin with b'module \{'; pass text"),
+        (b"", "not MLIR bytecode, .* there are none; pass text"),
         (b"ML\xefRgarbage", "bytecode version"),
         ("func.func @f(%x: i32) -> i64 { return %x : i32 }", "doesn't match function result type"),
     ],

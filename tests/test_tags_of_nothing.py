@@ -53,7 +53,9 @@ def test_what_made_the_operand_keeps_its_own_tag(case, staged, set_xla_metadata)
         y = set_xla_metadata(jnp.sin(x), k="own")
         return jnp.cos(set_xla_metadata(LOWERED_TO_NOTHING[case](y), k="copy", other="o")) @ w
 
-    with pytest.warns(hlotag.TagDropped, match="k='copy' has no operation to go to: what made the value lowers to nothing"):
+    with pytest.warns(
+        hlotag.TagDropped, match="k='copy' has no operation to go to: the operation that made the value lowers to nothing"
+    ):
         (sine,) = [op for op in ops_of(jax.jit(f).lower(X, W)) if "k" in op.entries]
     assert sine.name == "stablehlo.sine"
     assert (sine.entries["k"], sine.entries["other"]) == ("own", "o")

@@ -28,9 +28,9 @@ def assignment(*ids):
 
 DEVICES = {
     "too many": (lambda c: c.devices(), {}, "1 replicas of 1 partitions need 1 devices, but there are 2; pass 1, or set"),
-    "none": (lambda c: [], {}, "need 1 devices, and there are 0"),
-    "too few": (lambda c: c.devices()[:1], {"num_replicas": 2}, "2 replicas of 1 partitions need 2 devices, and there are 1"),
-    "more than there are": (lambda c: None, {"num_replicas": 3}, "3 replicas of 1 partitions need 3 devices, and there are 2"),
+    "none": (lambda c: [], {}, "need 1 devices, but there are 0"),
+    "too few": (lambda c: c.devices()[:1], {"num_replicas": 2}, "2 replicas of 1 partitions need 2 devices, but there are 1"),
+    "more than there are": (lambda c: None, {"num_replicas": 3}, "3 replicas of 1 partitions need 3 devices, but there are 2"),
     "twice": (lambda c: c.devices()[:1] * 2, {"num_replicas": 2}, "a device is given twice"),
     "of another client": (lambda c: jax.devices()[:1], {}, "belongs to another client; this client has"),
     "no list": (lambda c: 3, {}, "devices must be a list, got 3 of type int"),

@@ -229,7 +229,7 @@ def test_a_sharded_executable_is_deserialized(client):
         [0] * 3,
         [2, 4, 6],
     ]
-    with pytest.raises(ArgumentError, match="2 replicas of 1 partitions need 2 devices, and there are 1"):
+    with pytest.raises(ArgumentError, match="2 replicas of 1 partitions need 2 devices, but there are 1"):
         client.deserialize_executable(loaded.serialize(), client.local_devices()[:1])
 
 

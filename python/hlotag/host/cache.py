@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does hlotag remember about a build of jaxlib? The offsets of its functions, once they have passed the trial."""
+"""What does hlotag cache about a build of jaxlib? The offsets of its functions, after a successful trial."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ def cache_directory() -> str | None:
 class Cache:
     """The cache file of one library.
 
-    A file that cannot be read or trusted counts as absent; it is never an error.
-
-    Only successes are stored. A failure may have been temporary (out of memory, a timeout), so the next process tries again.
+    A file that cannot be read or trusted counts as absent. Only successes are stored: a failure may be temporary (out of memory,
+    a timeout), so the next process tries again.
     """
 
     def __init__(self, host: Host, kind: Literal["symbols", "bindings"]) -> None:
@@ -109,7 +108,7 @@ def read_own_file(path: str) -> bytes:
 
 
 def _fingerprint() -> str:
-    """Identifies the list of functions and the build of `_core`, for which offsets and verdict hold."""
+    """Identifies the list of functions and the build of `_core`, on which the offsets and the trial depend."""
     import hashlib
 
     from hlotag import _core
@@ -131,7 +130,7 @@ def _checked_offsets(offsets: Any) -> dict[str, int]:
     from hlotag import _core
 
     if not isinstance(offsets, dict) or offsets.keys() != set(_core.required_symbols()):
-        raise ValueError("not the functions that are needed")
+        raise ValueError("not the required functions")
     if not all(type(offset) is int and 0 < offset < 1 << 63 for offset in offsets.values()):
         raise ValueError("an offset is out of range")
     return offsets

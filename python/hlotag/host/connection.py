@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connects hlotag's C++ passes with the MLIR inside the running jaxlib.
+"""How do hlotag's C++ passes call the MLIR inside the running jaxlib?
 
-The passes call functions of MLIR's C API through a table. It is filled in one of two ways, by two *hosts*:
+The passes call functions of MLIR's C API through a table. There are two ways to fill the table, called *hosts*:
 
 - `symbols`: functions that jaxlib's library contains but does not export. The library's symbol table gives their addresses.
 - `bindings`: functions that call jaxlib's public Python bindings. The same results, slower.
 
-A child process tries each host once per build of jaxlib; the user's cache directory keeps the result. `bindings` is used where
-`symbols` fails. The environment variable `HLOTAG_HOST` chooses one.
+A child process tries each host once per build of jaxlib; the user's cache directory stores the result. If `symbols` fails,
+hlotag uses `bindings`. The environment variable `HLOTAG_HOST` selects one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hlotag.host import library, trial
 from hlotag.host.cache import Cache
 from hlotag.host.library import Host, incompatible
 
-_MOST_NAMED = 5  # missing functions in a message; the error has them all
+_MAX_NAMED = 5  # missing functions in a message; the error has all of them
 
 _lock = threading.Lock()
 _ready = False
@@ -30,12 +30,12 @@ _ready = False
 def ensure() -> None:
     """Makes the C++ passes ready for use. Later calls do nothing.
 
-    The first call in a process loads jaxlib's MLIR and takes the offsets from the cache, a few milliseconds. The first call
-    ever for a build of jaxlib also reads its symbol table and runs a trial in a child process, about a second. If the trial
-    fails, a `SlowHost` warning says so, and the passes use jaxlib's Python bindings.
+    The first call in a process loads jaxlib's MLIR and reads the offsets from the cache, in a few milliseconds. The first call
+    for a build of jaxlib also reads its symbol table and runs a trial in a child process, in about a second. If the trial fails,
+    the passes use jaxlib's Python bindings, and a `SlowHost` warning says so.
 
     Raises:
-        IncompatibleJaxlibError: jaxlib is missing, neither host works, or the host that `HLOTAG_HOST` asks for does not.
+        IncompatibleJaxlibError: jaxlib is missing, or neither host works, or the host in `HLOTAG_HOST` does not work.
         HlotagError: `HLOTAG_HOST` is neither `symbols` nor `bindings`.
     """
     global _ready  # noqa: PLW0603
@@ -119,7 +119,7 @@ def _slow_host_text(why: IncompatibleJaxlibError) -> str:
     return (
         f"hlotag cannot call the MLIR inside jaxlib directly and goes through its Python bindings: the same results, slower.\n"
         f"  reason: {why.reason}\n"
-        "  HLOTAG_HOST=bindings chooses them without this warning; HLOTAG_HOST=symbols makes it an error that says what to do"
+        "  HLOTAG_HOST=bindings selects them without this warning; HLOTAG_HOST=symbols raises an error that says what to do"
     )
 
 
@@ -144,7 +144,7 @@ def _read_offsets(host: Host) -> dict[str, int]:
     missing = sorted(set(_core.required_symbols()) - offsets.keys())
     if missing:
         count = "1 function" if len(missing) == 1 else f"{len(missing)} functions"
-        named = missing if len(missing) <= _MOST_NAMED else [*missing[:_MOST_NAMED], f"and {len(missing) - _MOST_NAMED} more"]
+        named = missing if len(missing) <= _MAX_NAMED else [*missing[:_MAX_NAMED], f"and {len(missing) - _MAX_NAMED} more"]
         reason = f"it lacks {count} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(named)
         raise incompatible(host, reason, missing)
     return offsets

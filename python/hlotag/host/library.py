@@ -21,8 +21,8 @@ class Host:
     Attributes:
         version: jaxlib's version.
         library: Path of the shared library.
-        size: Its size in bytes.
-        mtime_ns: When it was written.
+        size: Size of the library in bytes.
+        mtime_ns: Modification time of the library.
     """
 
     version: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes modules with jaxlib's MLIR, without importing JAX."""
+"""How are modules read and written with jaxlib's MLIR, without importing JAX?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
 BYTECODE_MAGIC = b"ML\xefR"
-_ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # what HLO calls them
+_ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # from MLIR's names to HLO's
 SOURCE_NAME = "-"  # MLIR's name for a module without a file
 _NO_PLACE = ("loc(unknown)", f'loc("{SOURCE_NAME}":0:0)')
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
@@ -27,7 +27,7 @@ def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
     """Makes a context with the dialects and passes that JAX uses, without importing JAX.
 
     Args:
-        allow_unregistered_dialects: Whether modules may hold operations of unknown dialects.
+        allow_unregistered_dialects: Whether modules may have operations of unknown dialects.
 
     Returns:
         The context; enter it with `with`.
@@ -109,7 +109,7 @@ def _problem_of_characters(source: str | bytes) -> str:
         if source.startswith(BYTECODE_MAGIC):
             return ""
         found = f"they begin with {source[:8]!r}" if source else "there are none"
-        return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; give text as str"
+        return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; pass text as str"
     if "\0" in source:  # ends the text for MLIR
         return f"the text has a zero byte at offset {source.index(chr(0))}"
     if broken := re.search("[\ud800-\udfff]", source):
@@ -132,8 +132,8 @@ def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[i
     except ValueError:
         advice = (
             f"the portable artifact cannot be read: it was written for StableHLO {version}, and this jaxlib reads up to "
-            f"{stablehlo.get_current_version()}; it is cut off or damaged, or was made by a newer jaxlib. Export it again, for "
-            "an older version if need be."
+            f"{stablehlo.get_current_version()}; it is truncated or damaged, or was made by a newer jaxlib. Export it again, for "
+            "an older version if necessary."
         )
         return None, [*reported, Diagnostic("error", advice)]
     finally:
@@ -141,13 +141,13 @@ def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[i
 
 
 def type_in_hlo(type_: ir.Type) -> tuple[str, tuple[int, ...]]:
-    """Translates a type.
+    """Translates a type to HLO.
 
     Args:
         type_: Any type.
 
     Returns:
-        The element type as HLO writes it, and the shape, in which dynamic dimensions are negative. Nothing for tokens and tuples.
+        HLO's name of the element type, and the shape, in which dynamic dimensions are -1. Both are empty for tokens and tuples.
     """
     from jaxlib.mlir import ir
 
@@ -167,7 +167,7 @@ def artifact_version(source: bytes) -> str | None:
         source: Any bytes.
 
     Returns:
-        The version of StableHLO that the artifact targets; None if the bytes are no portable artifact.
+        The version of StableHLO that the artifact targets; None if the bytes are not a portable artifact.
     """
     found = _ARTIFACT_VERSION.match(source)
     return found["version"].decode() if found else None
@@ -231,7 +231,7 @@ def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
 
 
 def _from_mlir(info: Any) -> Diagnostic:
-    """Copies an `ir.DiagnosticInfo` of jaxlib's."""
+    """Copies jaxlib's `ir.DiagnosticInfo`."""
     location = "" if (text := str(info.location)) in _NO_PLACE else text
     place = _FILE_LOCATION.fullmatch(location)
     return Diagnostic(

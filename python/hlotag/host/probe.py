@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trial of an unknown jaxlib. It runs in a child process, which may crash, and checks the result of each function."""
+"""Does each function of an unknown jaxlib return the right result? Runs in a child process, which may crash."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def main(job: dict[str, Any]) -> None:
     """Installs the table and runs the trial; prints `SUCCESS` if every result is right.
 
     Args:
-        job: "library", the path of jaxlib's library, and "offsets" of its functions. Without "offsets", the trial is of the
-            functions that call the Python bindings.
+        job: "library", the path of jaxlib's library, and "offsets" of its functions. If "offsets" is None, the functions that
+            call the Python bindings are tried.
 
     Raises:
-        SystemExit: An answer was wrong.
+        SystemExit: A result was wrong.
     """
     try:
         _try(job)
@@ -53,7 +53,7 @@ def check_functions(core: Any, ir: Any) -> None:
         ir: `jaxlib.mlir.ir`.
 
     Raises:
-        RuntimeError: An answer was wrong.
+        RuntimeError: A result was wrong.
     """
     module = ir.Module.parse(core.CONFORMANCE_MODULE)
     if wrong := core.find_wrong(capsule(module)):

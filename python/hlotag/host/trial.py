@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the functions of an unseen jaxlib work? A child process tries them."""
+"""Do the functions of an unknown jaxlib work? A child process tries them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(host: Host, offsets: dict[str, int] | None) -> None:
         IncompatibleJaxlibError: The trial crashed, hung, gave a wrong result, or could not run.
     """
     if not sys.executable:
-        reason = "it was never tried on this machine, and there is no Python interpreter to do so: run `hlotag passes` once"
+        reason = "it has not been tried on this machine, and there is no Python interpreter to try it: run `hlotag passes` once"
         raise incompatible(host, reason, kind=NoTrialError)
     job = json.dumps({"path": [os.path.abspath(entry) for entry in sys.path], "library": host.library, "offsets": offsets})
     try:
@@ -61,11 +61,11 @@ def run(host: Host, offsets: dict[str, int] | None) -> None:
 def _problem(child: subprocess.CompletedProcess[str]) -> str | None:
     if child.returncode == 0 and child.stdout.strip().endswith(SUCCESS):
         return None
-    said = "".join(f"\n    {line}" for line in (child.stdout + child.stderr).strip().splitlines()[-8:])
+    output = "".join(f"\n    {line}" for line in (child.stdout + child.stderr).strip().splitlines()[-8:])
     if child.returncode >= 0:
-        return f"failed (exit status {child.returncode}){said and ':' + said}"
+        return f"failed (exit status {child.returncode}){output and ':' + output}"
     try:
         name = signal.Signals(-child.returncode).name
     except ValueError:
         name = f"signal {-child.returncode}"
-    return f"crashed ({name}){said and ':' + said}"
+    return f"crashed ({name}){output and ':' + output}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dumps of modules: before the passes of the stage, and after each pass that changed the module."""
+"""How are modules dumped? Before the passes of the stage, and after each pass that changed the module."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _set_directory(directory: Path | None) -> None:
 def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
     """Writes each module of the stage as text with locations: before the passes, and after each pass that changed it.
 
-    Files are named like those of `JAX_DUMP_IR_TO` and numbered with them: `jax_ir0003_jit_step_hlotag_00_before.mlir`,
-    `jax_ir0003_jit_step_hlotag_01_hlotag-resolve.mlir`. In a job of several processes `_process<index>` is added. Programs
-    that JAX has cached are not lowered again, and so not dumped. Dumps do not change the compiled program.
+    Files have the names and numbers of `JAX_DUMP_IR_TO`: `jax_ir0003_jit_step_hlotag_00_before.mlir`,
+    `jax_ir0003_jit_step_hlotag_01_hlotag-resolve.mlir`. In a multi-process job, `_process<index>` is added. Programs in JAX's
+    caches are not lowered again, so they are not dumped. Dumps do not change the compiled program.
 
     Args:
       directory: the folder for the files of the whole process, created on demand. None turns dumps off.
@@ -37,7 +37,7 @@ def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
       A context manager that restores the previous folder at the end of its block. Its use is optional.
 
     Raises:
-      ArgumentError: `directory` is no path.
+      ArgumentError: `directory` is not a path.
 
     Examples:
       >>> import os
@@ -53,13 +53,11 @@ def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
 
 
 def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
-    """Writes the dumps of one module, if dumps are on; does not change the module.
-
-    A file that cannot be written is a warning.
+    """Writes the dumps of one module, if dumps are on. Warns if a file cannot be written.
 
     Args:
-      module: an `ir.Module`.
-      pipeline: the passes about to be run on it.
+      module: an `ir.Module`, which stays unchanged.
+      pipeline: the passes that will run on the module.
       debug_origins: as for `run_passes`.
     """
     if _directory is None:
@@ -80,7 +78,7 @@ def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: boo
     def write(number: int, stage: str, text: str) -> None:
         write_atomically(directory / f"{prefix}_{number:02d}_{as_file_name(stage)}{suffix}.mlir", text)
 
-    # Run the passes one by one on a copy. The module itself gets the whole pipeline at once, as without dumps.
+    # Run the passes one by one on a copy. The caller runs the whole pipeline on the module itself, as without dumps.
     copy = copy_of(module)
     before = _text(copy)
     write(0, "before", before)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Environment variables that turn hlotag on without a change to the program.
+"""Which environment variables turn hlotag on without a change to the program?
 
 - `HLOTAG_ENABLE=1` calls `hlotag.enable()`, with
 - `HLOTAG_RULES=rules.toml`, a file for `hlotag.load_rules`,
 - `HLOTAG_PIPELINE='hlotag-resolve,...'`, a pipeline other than the default,
-- `HLOTAG_HLO=0`, or `HLOTAG_HLO='layer,_scheduling_*'`: `hlo=False`, or the keys that are put right inside XLA,
+- `HLOTAG_HLO=0`, or `HLOTAG_HLO='layer,_scheduling_*'`: `hlo=False`, or the keys that the HLO stage restores,
 - `HLOTAG_OP_NAMES='layer,block'`, the keys whose tags profilers show,
 - `HLOTAG_ON_ERROR=warn`, to go on when a pass fails.
 - `HLOTAG_DUMP_TO=directory` calls `hlotag.dump_to(directory)`, also for a stage that the program turns on.
@@ -24,7 +24,7 @@ from typing import Any
 
 from hlotag.errors import HlotagError
 
-# Whether each variable configures the stage of HLOTAG_ENABLE.
+# By variable, whether it configures the stage of HLOTAG_ENABLE.
 _KNOWN = {
     "HLOTAG_ENABLE": False,
     "HLOTAG_RULES": True,

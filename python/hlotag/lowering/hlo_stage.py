@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HLO stage: restores the tags that XLA's passes dropped or moved, before XLA emits code.
+"""How are tags restored that XLA's passes dropped or moved? By the HLO stage, before XLA emits code.
 
 XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.origins`). Near the end of XLA's pipeline a
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
-removes the numbers. JAX's caches, texts and exports, and executables contain no numbers.
+removes the numbers. So JAX's caches, texts, exports and executables contain no numbers.
 
-Where tags would affect XLA's decisions, the copy has only those that XLA reads; the callback restores all.
+If tags would affect the compiler's decisions (TPU), the copy has only the tags that XLA reads. The callback restores the rest.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Record:
     """One compilation in the HLO stage.
 
     Attributes:
-      origins: the numbered operations of the module given to XLA.
+      origins: the numbered operations of the module that XLA compiles.
       before: the HLO module after XLA's passes, with numbers in its names.
-      ids: the numbers of the operations behind each instruction, by its name.
+      ids: by instruction name, the numbers of the operations that the instruction came from.
       after: the module with restored tags. Instructions have the same names in `before` and in the executable.
     """
 
@@ -76,7 +76,7 @@ _transformations = Transformations()
 def _stage_of(module: Any) -> Stage | None:
     """The stage that `module` was prepared for.
 
-    JAX also computes cache keys of clones, which are operations rather than `ir.Module`s. A clone belongs to the current stage.
+    JAX also computes cache keys of clones, which are operations rather than `ir.Module`s. A clone belongs to the active stage.
     """
     from jaxlib.mlir import ir
 
@@ -127,8 +127,8 @@ class _Restoration:
         return after
 
 
-# The platforms whose compilers combine collectives only if their attributes are equal. Programs for one device go the same way:
-# one rule for all of a platform's programs.
+# The platforms whose compilers combine collectives only if their attributes are equal. For uniformity, this applies to programs
+# for one device too.
 _COMPARE_TAGS = frozenset({"tpu"})
 
 
@@ -154,8 +154,8 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
         return compile_like(module)
     if not platform.keeps_aliases and _donates(module):
         _warn_once(
-            "the XLA of this jaxlib forgets that arguments are donated when a module is transformed, so in programs that donate "
-            "some, tags that its passes drop stay dropped; jax 0.12 has no such limit"
+            "the XLA of this jaxlib loses the donation of arguments when a module is transformed, so in programs that donate "
+            "arguments, tags that XLA's passes drop stay dropped; jax 0.12 has no such limit"
         )
         return compile_like(module)
     restoration = _Restoration(module, stage, backend, platform)
@@ -163,8 +163,8 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
         executable = compile_like(restoration.origins.module)
     if restoration.was_called and restoration.error is None:
         return executable
-    # No callback: XLA folded the program into constants or arguments, or another thread, compiling an equal program at the same
-    # time, got the call.
+    # Without a call, XLA folded the program into constants or arguments, or the transformation of an equal program, compiled at
+    # the same time by another thread, got the call.
     if not restoration.was_called and not _is_numbered(executable, restoration.origins.token):
         return executable
     if not restoration.was_called and not _transformations.is_called(backend, options, compile_like):
@@ -176,8 +176,8 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
 
 def _warn_untransformed(backend: Any) -> None:
     _warn_once(
-        f"XLA for {backend.platform!r} takes no transformations of HLO modules, or none under this program's compiler options, "
-        "so tags that its passes drop stay dropped"
+        f"XLA for {backend.platform!r} does not support transformations of HLO modules, or not with this program's compiler "
+        "options, so tags that its passes drop stay dropped"
     )
 
 
@@ -190,7 +190,7 @@ def _report(error: Exception | None, stage: Stage) -> None:
     failure = PassError(
         "the HLO stage",
         [Diagnostic("error", reason)],
-        "The program itself is sound; `hlotag.enable(hlo=False)` compiles it without this stage. Please report the failure.",
+        "The program itself is valid; `hlotag.enable(hlo=False)` compiles it without this stage. Please report the failure.",
     )
     if stage.on_error == "raise":
         raise failure from error
@@ -204,10 +204,10 @@ def _warn_once(reason: str) -> None:
     if reason in _warned:
         return
     _warned.add(reason)
-    text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` says that this is known"
+    text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` turns the HLO stage off, without this warning"
     try:
         warn(text, TagDropped)
-    except TagDropped:  # Warnings are errors here. The program is correct and must run.
+    except TagDropped:  # Warnings are errors here, but the program is valid and must run.
         logging.getLogger("hlotag").warning(text)
 
 
@@ -219,16 +219,16 @@ def _donates(module: Any) -> bool:
 
 
 def _salt(stage: Stage) -> str:
-    """A text of all settings that affect the HLO stage."""
+    """A digest of all settings that affect the HLO stage."""
     parts = stage.version, stage.keys, stage.hlo, stage.op_names
     return hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest()
 
 
 def _cache_key_suffix(module: Any) -> str:
-    """Distinguishes an executable with restored tags from one without, in the same way in all processes.
+    """Distinguishes an executable with restored tags from one without. Equal in all processes.
 
-    The rest of the key covers the module without its locations. Restoring depends on nothing else: an operation's number is its
-    position in the module.
+    The rest of the key covers the module without its locations. Restoring depends on nothing more, because the number of an
+    operation is its position in the module.
     """
     stage = _stage_of(module)
     return "" if stage is None else f"-hlotag-{_salt(stage)}"

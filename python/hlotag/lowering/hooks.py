@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of patches that are installed in JAX, and removed, together."""
+"""How are several patches of JAX installed and removed together?"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reproducers of failures: the module before the pipeline, and the command that replays the pipeline on it."""
+"""How is a failure reproduced? A file has the module before the pipeline; the message has the command that replays it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
     except OSError as problem:
         step = (
             f"The module was left unchanged. No reproducer could be written ({problem}); "
-            "HLOTAG_REPRODUCER_DIR says where to write one."
+            "set HLOTAG_REPRODUCER_DIR to a writable folder."
         )
         return PassError(error.pass_name, error.diagnostics, step)
     step = f"The module was left unchanged. To replay the failure:\n  {_command(path, pipeline)}"
@@ -50,9 +50,9 @@ def _command(path: Path, pipeline: str) -> str:
     arguments = [str(path), *(f"--load-pass-plugin={library}" for library in libraries), f"--pass-pipeline={pipeline}"]
     program = ["hlotag-opt"]
     if modules:
-        # Where a script finds its modules, and itself.
-        there = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
-        code = f"import sys; {there}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
+        # The folder in which a script finds itself and its modules.
+        path = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
+        code = f"import sys; {path}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
         program = [sys.executable, "-c", code]
     return shlex.join([*program, *arguments])
 
@@ -68,7 +68,7 @@ def _importable(module: str) -> str:
 
 def _save(module: Any, pipeline: str) -> Path:
     text = module.operation.get_asm(enable_debug_info=True)
-    # Named by content: repeated failures, or one on every host of a job with a shared file system, leave one file.
+    # Named by content: repeated failures, or equal failures on hosts that share a file system, leave one file.
     digest = hashlib.sha256(f"{pipeline}\0{text}".encode()).hexdigest()[:12]
     path = _directory() / f"{module_file_name(module)}-{digest}.mlir"
     write_atomically(path, text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stage: hlotag's passes between JAX's lowering and everything that reads its result."""
+"""How does a stage run hlotag's passes on the modules that JAX lowers? `enable`, `disable` and `stage`."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def stage(
     on_error: OnError = "raise",
     debug_origins: bool = False,
 ) -> StageBlock:
-    """A stage for one block, or one function, of one thread; blocks nest.
+    """Sets the stage for a block, or for a function, of one thread. Blocks nest.
 
     asyncio tasks share a thread: leave the block before the next `await`. Lowering in another task meanwhile is a `ScopeError`.
 
@@ -166,13 +166,13 @@ class StageBlock:
         return around(function, self, "with hlotag.stage(...):", ArgumentError)
 
 
-def under(now: Stage | None) -> AbstractContextManager[Any]:
-    """A block that sets this thread's stage to `now`."""
-    return nullcontext() if now is None is active() else StageBlock(now)
+def under(stage: Stage | None) -> AbstractContextManager[Any]:
+    """A block that sets this thread's stage."""
+    return nullcontext() if stage is None and active() is None else StageBlock(stage)
 
 
 def without_passes() -> AbstractContextManager[None]:
-    """A block in which modules are lowered and keep their marks, for tests and benchmarks that run passes by hand."""
+    """A block in which lowered modules keep their marks, for tests and benchmarks that run passes by hand."""
     return under(unique(Stage("", "")))
 
 
@@ -191,8 +191,8 @@ def _make(
     check_flag("debug_origins", debug_origins)
     connection.ensure()
     text = _complete(pipeline_text(with_rules(pipeline, rules)))
-    # Only MLIR knows the other passes. Fail here rather than in the middle of a program.
-    if foreign := [element for _, element, ours in _core.pipeline_elements(text) if not ours]:
+    # Only MLIR knows the passes of others. Fail here rather than in the middle of a program.
+    if foreign := [element for _, element, is_ours in _core.pipeline_elements(text) if not is_ours]:
         run_passes("module {}", foreign)
     new = Stage(
         text,
@@ -203,20 +203,20 @@ def _make(
         op_names=_patterns("op_names", op_names, "a list of keys"),
         passes=python_passes.fingerprint(),
         on_error=on_error,
-        identify=_hands_on(text),
+        identify=_needs_identities(text),
     )
     return unique(new)
 
 
-def _hands_on(pipeline: str) -> bool:
-    """Whether rules of `pipeline` may reach what autodiff derives."""
+def _needs_identities(pipeline: str) -> bool:
+    """Whether a pipeline has rules, and propagates them to derived operations."""
     elements = [(name, element) for name, element, _ in _core.pipeline_elements(pipeline)]
     has_rules = any(name == "hlotag-attach" != element for name, element in elements)
     return has_rules and any(name == "hlotag-propagate-autodiff" for name, _ in elements)
 
 
 def _complete(pipeline: str) -> str:
-    """Adds the passes that remove marks, unless the pipeline has `hlotag-verify`, which fails if marks are left."""
+    """Adds the passes that remove marks, unless the pipeline has `hlotag-verify`, which fails on marks."""
     names = [name for name, _, _ in _core.pipeline_elements(pipeline)]
     if "hlotag-verify" in names:
         return pipeline
@@ -241,28 +241,28 @@ def _patterns(name: str, given: Iterable[str], expected: str) -> tuple[str, ...]
 
 
 def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Lowers `jaxpr` by JAX's own function, runs the stage on the module, and prepares it for the stage inside XLA."""
-    now = active()
-    if now is None:
+    """Lowers `jaxpr` by JAX's own function, runs the passes on the module, and prepares it for the HLO stage."""
+    current = active()
+    if current is None:
         with marks.marking(None):
             return original(module_name, jaxpr, *args, **kwargs)
     scopes.stages.check()
     scopes.tags.check()
-    result = _lower_in(now, original, module_name, jaxpr, *args, **kwargs)
+    result = _lower_in(current, original, module_name, jaxpr, *args, **kwargs)
     lowered(jaxpr, result.module)
-    hlo_stage.prepare(result.module, now)
+    hlo_stage.prepare(result.module, current)
     return result
 
 
-def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
+def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
     def lower(marker: marks.Marker) -> Any:
-        # Lowering rules may trace. The marked equation names what they trace; the block's metadata must not be added.
+        # Lowering rules may trace equations. These get the mark of the lowered equation, not the metadata of open blocks.
         with _compat.ambient_metadata_is({}), _compat.identities_of_lowering(), marks.marking(marker):
             result = original(module_name, jaxpr, *args, **kwargs)
         marks.attach_table(result.module, marker)
         return result
 
-    marker = marks.Marker(identify=now.identify)
+    marker = marks.Marker(identify=stage.identify)
     result = lower(marker)
     if marker.has_value_tags:
         warn(
@@ -271,37 +271,37 @@ def _lower_in(now: Stage, original: Any, module_name: str, jaxpr: Any, *args: An
             "jax.devices()), and set them outside of hlotag.stage(None)",
             TagDropped,
         )
-    dump.dump(result.module, now.pipeline, debug_origins=now.debug_origins)
+    dump.dump(result.module, stage.pipeline, debug_origins=stage.debug_origins)
     try:
-        run_or_raise(result.module, now.pipeline, keep_entry=True, debug_origins=now.debug_origins)
+        run_or_raise(result.module, stage.pipeline, keep_entry=True, debug_origins=stage.debug_origins)
     except PassError as error:
-        failure = with_reproducer(error, result.module, now.pipeline)
-        if now.on_error == "raise":
+        failure = with_reproducer(error, result.module, stage.pipeline)
+        if stage.on_error == "raise":
             raise failure from error.__cause__
         warn(f"hlotag: {failure}", PassFailed)
         try:
-            run_or_raise(result.module, _MARKS_ONLY, debug_origins=now.debug_origins)
+            run_or_raise(result.module, _MARKS_ONLY, debug_origins=stage.debug_origins)
         except PassError:  # Better no tags than marks in XLA's names.
             return lower(marks.Marker(blank=True))
     return result
 
 
-def _as_of_now(later: Callable) -> Callable:
-    """Wraps `later`, which lowers a program that is traced now, to run under the current stage."""
+def _in_current_stage(lower: Callable) -> Callable:
+    """Wraps `lower`, which lowers a program later, so that it runs in the stage in which the program is traced."""
     scopes.stages.check()
-    now = active()
+    current = active()
 
-    @functools.wraps(later)
-    def under_stage(*args: Any, **kwargs: Any) -> Any:
-        with under(now):
-            return later(*args, **kwargs)
+    @functools.wraps(lower)
+    def lower_in_stage(*args: Any, **kwargs: Any) -> Any:
+        with under(current):
+            return lower(*args, **kwargs)
 
-    return under_stage
+    return lower_in_stage
 
 
 def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Converts the metadata of JAX's own block to that of hlotag's blocks, if the stage is on."""
-    # JAX also calls this for each equation that it evaluates, with metadata that is text already.
+    """Converts the metadata of JAX's own block to the form of hlotag's blocks, if a stage is active."""
+    # JAX also calls this for each equation that it evaluates. Then all values are text already.
     for value in metadata.values():
         if type(value) is not str:
             break
@@ -313,7 +313,7 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
-    """Applies JAX's own value tag to the equations behind the value, if the stage is on; returns whether it did."""
+    """Applies JAX's own value tag to the equations behind the value, if a stage is active. Returns whether it did."""
     if active() is None:
         return False
     tag_equations(value, with_policies(metadata))
@@ -327,13 +327,13 @@ _hooks = Hooks(
     _compat.value_tag_patch(_tag_value),
     _compat.block_patch(_block_metadata),
     _compat.lowering_patch(_lower),
-    _compat.export_patch(_as_of_now),
-    _compat.traced_patch(_as_of_now),
+    _compat.export_patch(_in_current_stage),
+    _compat.traced_patch(_in_current_stage),
 )
 
 
 class _GiveIdentities:
-    """Has each bind make an identity; installed and removed as a patch."""
+    """A patch that makes each bind create an identity."""
 
     def install(self) -> None:
         marks.reserved.is_used = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What do programs get on a JAX that hlotag's hooks do not support? JAX's own tags, no stage, and one warning."""
+"""What happens on a JAX that hlotag's hooks do not support? Tags are JAX's own, there is no stage, and one warning."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def _warn_once() -> None:
         import_module("hlotag.lowering.staging")
     except IncompatibleJaxlibError as error:
         text = (
-            f"{error}\n  without it: the stage stays off, and tags are JAX's own, which autodiff drops. What needs no hooks in "
-            "JAX works: hlotag-opt, hlotag.run_passes and rules on modules, hlotag audit --dump-dir"
+            f"{error}\n  without it: the stage stays off, and tags are JAX's own, which autodiff drops. Features without hooks "
+            "in JAX work: hlotag-opt, hlotag.run_passes and rules on modules, hlotag audit --dump-dir"
         )
         warnings.warn(text, TagDropped, stacklevel=3)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes on JAX's objects that hold a module: `jax.stages.Lowered` and `jax.export.Exported`."""
+"""How do passes run on JAX's objects that hold a module: `jax.stages.Lowered` and `jax.export.Exported`?"""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hlotag.host.modules import artifact_version, to_bytecode
 
 
 def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | None:
-    """Finds the function that runs passes on an object of JAX's.
+    """Finds the function that runs passes on one of JAX's objects.
 
     Args:
         artifact: Any object.
 
     Returns:
-        A function of the object and of a function that runs the passes on an `ir.Module`; it returns a new object of the same
-        class. None for other objects, and if JAX is not imported.
+        A function that takes the object and a function on `ir.Module`s, and returns a new object of the same class. None for
+        other objects, and if JAX is not imported.
     """
     if "jax" not in sys.modules:
         return None
@@ -37,7 +37,7 @@ def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
     from hlotag import _compat
     from hlotag.hlo import prepared
 
-    # JAX caches the lowered module. Change a copy, or later lowerings of the program would get the changes.
+    # Change a copy: JAX caches the lowered module, so later lowerings of the program would get the changes.
     original = lowered.compiler_ir("stablehlo")
     module = _compat.read_bytecode(to_bytecode(original))
     run(module)
@@ -53,6 +53,6 @@ def _run_on_exported(exported: Any, run: Callable[[Any], None]) -> Any:
     run(module)
     # Keep the artifact's version, so that its readers can still read it.
     changed = _compat.write_artifact(module, artifact_version(serialized))
-    # JAX makes the gradient from the program, not from this module, so the passes must run on it too.
+    # JAX makes the gradient from the program rather than from this module, so the passes must run on the gradient too.
     with_gradient = _compat.exported_gradient_through(exported, lambda gradient: _run_on_exported(gradient, run))
     return dataclasses.replace(with_gradient, mlir_module_serialized=changed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs pass pipelines on modules."""
+"""How does a pipeline of passes run on a module?"""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class PassOption:
     """An option of a pass.
 
     Attributes:
-        name: As it is written in a pipeline.
-        type: "bool", "int", "float", "string", "list of strings", or the values it can have: "all|attached".
+        name: The name in a pipeline.
+        type: "bool", "int", "float", "string", "list of strings", or the legal values: "all|attached".
         default: The default value, as pipelines write it.
         description: One line.
     """
@@ -65,10 +65,10 @@ class PassInfo:
     """A pass that pipelines can name.
 
     Attributes:
-        name: As it is written in a pipeline, for example `hlotag-strip`.
+        name: The name in a pipeline, for example `hlotag-strip`.
         summary: One line.
         description: Markdown, with the IR before and after.
-        options: In the order in which they are declared.
+        options: The options in declaration order.
     """
 
     name: str
@@ -78,7 +78,7 @@ class PassInfo:
 
 
 def list_passes() -> list[PassInfo]:
-    """Lists hlotag's own passes and the registered ones. Pipelines can also name jaxlib's, of which MLIR has no list.
+    """Lists hlotag's own passes and the registered ones. Pipelines can also name jaxlib's passes, which MLIR cannot list.
 
     Returns:
         The passes, sorted by name.
@@ -122,10 +122,10 @@ def run_passes(
     Returns:
         An object of the given kind: the same `ir.Module`; text, with locations if the given text had any; bytecode; a `Lowered`
         that compiles the changed module; or an `Exported` that calls it. The passes also run on the gradient of the `Exported`,
-        which JAX makes on demand from the program.
+        which JAX makes from the program on demand.
 
     Raises:
-        ArgumentError: `pipeline` is malformed, or names an unknown pass or option; an option is no bool; or `module` is of
+        ArgumentError: `pipeline` is malformed, or names an unknown pass or option; an option is not a bool; or `module` is of
             another type.
         ParseError: `module` is text or bytes and cannot be read.
         PassError: A pass failed, left an invalid module, or changed the type of the entry point, which JAX calls.
@@ -170,8 +170,8 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         pipeline: One text, or several to run one after another.
 
     Returns:
-        One text, without an enclosing `builtin.module(...)`. It contains the rules of files, so it means the same on other
-        machines and after the files change.
+        One text, without an enclosing `builtin.module(...)`. It contains the rules of files, so its meaning does not depend on
+        the machine or on later changes of the files.
 
     Raises:
         TagError, OSError: A file of rules is malformed, or cannot be read.
@@ -224,7 +224,7 @@ def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
 
 
 def _written_like(source: bytes, module: ir.Module) -> bytes:
-    """The module as bytecode of the kind that `source` is."""
+    """The module in the format of `source`: bytecode, or a portable artifact."""
     version = artifact_version(source)
     if version is None:
         return to_bytecode(module)
@@ -262,7 +262,7 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> None:
         PassError: A pass failed.
         ArgumentError: MLIR rejects a part of the pipeline.
     """
-    connection.ensure()  # A stage of `without_passes` and an audit of a file have not.
+    connection.ensure()  # In a stage of `without_passes` and in an audit of a file, nothing has connected yet.
     run = PythonRun(module)
     result = _run(run, pipeline, options)
     if not result.ok:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins, which are libraries with passes in C++: the headers to build one, and loading it."""
+"""How is a plugin, a library with passes in C++, built and loaded?"""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ library_of: dict[str, str] = {}
 
 
 def get_include() -> str:
-    """The directory to give to a C++ compiler with `-I` when a plugin is built.
+    """Finds the directory for a C++ compiler's `-I` when a plugin is built.
 
-    Its folder `hlotag/src` has the sources of the classes that passes use. Each plugin compiles them, so that only C functions
-    cross between plugin and hlotag, and the two may be built by different compilers.
+    Its folder `hlotag/src` has the sources of the classes that passes use. Each plugin compiles them, so that plugin and hlotag
+    share only C functions, and may be built by different compilers.
 
     Returns:
-        Its path.
+        The path of the directory.
 
     Raises:
         HlotagError: This hlotag was not installed with headers.
@@ -50,8 +50,8 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
         The names of the plugin's passes. Loading a plugin again does nothing and returns the same names.
 
     Raises:
-        ArgumentError: The library or entry point does not exist, is no plugin, was built for another version of hlotag, or has a
-            pass whose name is taken. None of its passes is registered then.
+        ArgumentError: The library or entry point does not exist, is not a plugin, was built for another version of hlotag, or has
+            a pass whose name is taken. Then none of its passes is registered.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
 
     Examples:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes that are written in Python."""
+"""How does a pass written in Python run in a pipeline?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PassT = TypeVar("PassT", bound="Callable[..., Any]")
 
 module_of: dict[str, str] = {}
-"""The Python module that each pass written in Python is from."""
+"""By pass, the Python module that registered it."""
 
 _qualname_of: dict[str, str] = {}
 _versions: Counter[str] = Counter()
@@ -65,14 +65,14 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         pass_: A function of a module, or a frozen dataclass whose objects are functions of a module. The dataclass's fields are
             the pass's options, of type bool, int, float, str, tuple[str, ...], list[str] or a Literal of strings, each with a
             default; `max_uses: int = 3` is `{max-uses=3}` in a pipeline. `field(metadata={"description": ...})` describes one.
-        name: As it is written in a pipeline; by default the name of the class or the function, `CountDots` as `count-dots`.
+        name: The name in pipelines; by default the name of the class or the function, with `CountDots` as `count-dots`.
 
     Returns:
         `pass_`; or a decorator, if `pass_` is not given.
 
     Raises:
-        ArgumentError: `pass_` is neither; a field has no default or another type; another pass has the name; or the name is not
-            legal in pipelines.
+        ArgumentError: `pass_` is neither; a field has no default or an unsupported type; another pass has the name; or the name
+            is not legal in pipelines.
         IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
 
     Examples:
@@ -105,7 +105,7 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
 
 
 def fingerprint() -> str:
-    """Which passes were replaced, and how often. Distinguishes stages with equal pipeline texts."""
+    """The replaced passes, and how often each was replaced. Distinguishes stages with equal pipeline texts."""
     return ",".join(f"{name}:{version}" for name, version in sorted(_versions.items()) if version > 1)
 
 

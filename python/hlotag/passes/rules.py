@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules: tags for operations that match patterns of kind, scope and source.
+"""Which operations does a rule tag? Those that match its patterns of kind, scope and source.
 
 Rules tag programs that the user cannot edit, and modules without a program.
 """
@@ -102,10 +102,10 @@ class Rule:
 
 
 def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
-    """`pipeline` with these rules given to its `hlotag-attach`, after any that its text already gives.
+    """Adds rules to the `hlotag-attach` of a pipeline, after the rules that its text has.
 
     Raises:
-      TagError: `rules` are no rules.
+      TagError: an element of `rules` is not a `Rule`.
       ArgumentError: the pipeline has no `hlotag-attach` to apply the rules.
     """
     if not isinstance(rules, Iterable):
@@ -145,7 +145,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
       The rules, in the file's order.
 
     Raises:
-      TagError: `path` is no path, the file is not TOML, or a table is not a rule; the message names the file and the table.
+      TagError: `path` is not a path, the file is not TOML, or a table is not a rule; the message names the file and the table.
       OSError: the file cannot be read.
 
     Examples:
@@ -221,7 +221,7 @@ class _Places:
         self._path = path
         self._lines = text.split("\n")
         headers = [index for index, line in enumerate(self._lines) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
-        # A header within a string, or rules written as an array: give no line rather than a wrong one.
+        # A header may be within a string, and rules may be an array. Then no line is better than a wrong one.
         self._headers = headers if len(headers) == number_of_tables else None
 
     def of(self, number: int, message: str = "") -> str:
@@ -229,11 +229,11 @@ class _Places:
         return str(self._path) if self._headers is None else f"{self._path}:{self._index(number, message) + 1}"
 
     def line(self, number: int, message: str) -> str:
-        """That line's text, to be put under the message."""
+        """The text of that line, for below the message."""
         return "" if self._headers is None else f"\n  {self._lines[self._index(number, message)].strip()}"
 
     def line_of_attrs(self, number: int) -> int:
-        """The line's number; 0 if it is not known."""
+        """The line of the rule's `attrs`; 0 if unknown."""
         return 0 if self._headers is None else self._index(number, "'attrs'") + 1
 
     def _index(self, number: int, message: str) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tagged calls and fusion limits: the functions of `jax.experimental.xla_metadata` of 0.12, on every supported JAX.
+"""How are calls tagged and fusions limited? The functions of `jax.experimental.xla_metadata` of 0.12, on every supported JAX.
 
 With the stage off they call JAX's own function where it exists. With the stage on, a call is an inner `jit` within a block.
 """
@@ -99,7 +99,7 @@ def xla_metadata_call2(
       The wrapped function, or a decorator.
 
     Raises:
-      TagError: a value has no text form, a key is reserved, `ad_metadata` is none of the three, or `f` cannot be called.
+      TagError: a value has no text form, a key is reserved, `ad_metadata` is another value, or `f` cannot be called.
 
     Examples:
       >>> block = {"block": "square"}

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of keys: which keys XLA reads, their legal values, and the defaults for derived operations.
+"""Which keys does XLA read, which values are legal, and what do derived operations get by default?
 
-The facts about XLA are from its source at main of August and September 2026, unless a doc names another source. The compilers
-that read a key were seen to: tests/compilers/key_probes.py compiles a program with and without each. This module does not need
-JAX.
+The facts about XLA are from its source at main of August and September 2026, unless a doc names another source. To see whether a
+compiler reads a key, tests/compilers/key_probes.py compiles a program with and without the key. This module does not need JAX.
 """
 
 from __future__ import annotations
@@ -60,15 +59,16 @@ class Key:
 
     Attributes:
       name: the key; a reserved family ends in `*`.
-      values: the legal values; None if any text is.
-      ops: kinds of operations on which XLA reads it.
-      consumer: the backends that are said to read it: "cpu", "gpu", "tpu", "all", or several; "registered" for a key of your own.
-      derived: what operations that autodiff derives from a tagged one get by default: "same", or "drop" for nothing.
+      values: the legal values; None if any text is legal.
+      ops: kinds of operations on which XLA reads the key.
+      consumer: the backends that read the key by XLA's source: "cpu", "gpu", "tpu", "all", or several; "registered" for a
+        registered key.
+      derived: what derived operations get by default: "same", or "drop" for nothing.
       doc: one or two sentences.
-      reserved: whether it belongs to JAX, Shardy, XLA or hlotag, and tags must not use it.
+      reserved: whether the key belongs to JAX, Shardy, XLA or hlotag, and tags must not use it.
       otherwise: what XLA does with an illegal value.
-      taken_by: the backends whose compilers take it away once they have read it.
-      seen: the backends whose compilers were seen to read it, with some supported jax.
+      taken_by: the backends whose compilers remove the key after they read it.
+      seen: the backends whose compilers were seen to read the key, with a supported jax.
     """
 
     name: str
@@ -84,12 +84,12 @@ class Key:
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """The backends that were seen, or are said, to read it."""
+        """The backends that were seen to read the key, or read it by XLA's source."""
         return tuple(b for b in BACKENDS if b in self.seen or b in self.consumer or self.consumer == "all")
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """The backends that are said to read it and were not seen to."""
+        """The backends that read the key by XLA's source, and were not seen to."""
         return tuple(b for b in self.readers if b not in self.seen)
 
 
@@ -103,8 +103,8 @@ def _reserved(name: str, owner: str) -> Key:
 
 
 CATALOGUE: tuple[Key, ...] = (
-    # Placement, scheduling, inlining, fusion. What names one place in a schedule, a stream or a fusion cannot be shared by the
-    # backward pass: a repeated _scheduling_group_id gives "annotation groups with gaps" or a cycle, which is a compile error.
+    # Placement, scheduling, inlining, fusion. The backward pass cannot share a value that names one place in a schedule, a stream
+    # or a fusion: a repeated _scheduling_group_id gives "annotation groups with gaps" or a cycle, which is a compile error.
     Key(
         "_xla_compute_type",
         Values(("host", "dense", "sparse", "sparseoffload")),
@@ -137,7 +137,7 @@ CATALOGUE: tuple[Key, ...] = (
     ),
     Key(
         "keep_original_sequence_order_in_group",
-        # Whatever is not "true" is off (`HasKeepOriginalSequenceOrderInGroupAttribute`).
+        # Any value but "true" means off (`HasKeepOriginalSequenceOrderInGroupAttribute`).
         FLAG,
         ("member of a scheduling group",),
         "gpu, tpu",
@@ -290,12 +290,12 @@ CATALOGUE: tuple[Key, ...] = (
     ),
     Key("_xla_send_recv_pipeline", Values(("0", "1")), ("send", "recv"), "gpu", "drop", "The pipeline of a send or a recv."),
     Key("_xla_gpu_collective_stream", Values(("p2p",)), ("collectives",), "gpu", "drop", "The kind of stream to run on."),
-    # Loops and custom calls: what they describe is one loop or one kernel, not what autodiff makes of it.
+    # Loops and custom calls: the keys describe one loop or one kernel, so derived operations do not get them.
     Key(
         "_xla_loop_unroll_strategy",
         # DoubleBufferLoopUnrolling (xla/backends/gpu/transforms/double_buffer_loop_unrolling.{h,cc}, openxla/xla pull request
-        # 43468) compares without regard to case and ends in LOG(FATAL) for all else, whichever strategy the flags ask for. The
-        # pass looks at loops whose trip count is known and not 1. XLA's CPU compiler was run and ignores any value.
+        # 43468) compares without regard to case, and ends in LOG(FATAL) for other values, whichever strategy the flags select.
+        # The pass handles loops with a known trip count other than 1. XLA's CPU compiler was run, and ignores all values.
         Values(("full", "double-buffer"), ignore_case=True),
         ("while",),
         "gpu",
@@ -340,7 +340,7 @@ CATALOGUE: tuple[Key, ...] = (
     Key("breakpoint", None, ("any",), "tpu", "same", "A breakpoint."),
     Key("xla_log_for_comparison", None, ("any",), "tpu", "same", "Logs the value, to compare two runs."),
     Key("_xla_tag", None, ("any",), "tpu", "same", "The tag of a logged value."),
-    # What others write and read.
+    # Reserved for others.
     _reserved("hlotag.*", "hlotag, for what is on its way"),
     _reserved("xla.sdy.*", "Shardy"),
     _reserved("composite.*", "StableHLO's composites, which overwrite it"),

@@ -26,7 +26,7 @@ def around(function: Callable, block: AbstractContextManager[Any], written: str,
       The decorated callable.
 
     Raises:
-      ArgumentError: `function` is no callable, or a generator or coroutine function.
+      ArgumentError: `function` is not callable, or is a generator or coroutine function.
     """
     check_decorated(function, written, error)
     if not inspect.isfunction(function):
@@ -41,13 +41,13 @@ def around(function: Callable, block: AbstractContextManager[Any], written: str,
 
 
 class Decorated:
-    """Base of what decorates callables other than functions: an object that binds, copies, pickles and compares as they do.
+    """Base of decorators for callables other than functions. An object binds, copies, pickles and compares as its callable does.
 
-    Subclasses define `__call__` and `__getattr__`. Objects of one subclass are equal if their callables and `how` are.
+    Subclasses define `__call__` and `__getattr__`. Objects of one subclass are equal if their callables and `how` are equal.
 
     Args:
       function: the callable.
-      how: the further arguments of the subclass.
+      how: the other arguments of the subclass.
     """
 
     def __init__(self, function: Callable, *how: Any):
@@ -63,7 +63,7 @@ class Decorated:
         bind = getattr(type(self._function), "__get__", None)
         if instance is None or bind is None:
             return self
-        bound = bind(self._function, instance, owner)  # A method, or a static function, or a partial, which some Pythons bind.
+        bound = bind(self._function, instance, owner)  # Some versions of Python bind a partial; none binds a static function.
         return MethodType(self, instance) if getattr(bound, "__self__", None) is instance else self
 
     def __eq__(self, other: object) -> bool:

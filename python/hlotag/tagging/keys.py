@@ -21,7 +21,7 @@ _families = tuple((key.name.removesuffix("*"), key) for key in CATALOGUE if key.
 _registered: dict[str, Key] = {}
 _lock = threading.Lock()
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
-_LEAST_WORD = 4
+_MIN_WORD = 4  # letters of a word that counts in a comparison
 
 
 class _ByKey(str):
@@ -101,7 +101,7 @@ def check_value(name: str, text: str) -> None:
 
 
 def meant(name: str, text: str) -> str:
-    """Guesses the key of XLA's that an unknown key stands for.
+    """Guesses XLA's key that an unknown key is a misspelling or part of.
 
     Args:
       name: a key.
@@ -117,7 +117,7 @@ def meant(name: str, text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _alike(name: str) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The known keys with nearly this name, and those with all of its words, the shortest first."""
+    """The known keys with nearly this name, and the known keys with all of its words, shortest first."""
     if lookup(name):
         return (), ()
     free = {key.name.lower(): key for key in CATALOGUE if not key.reserved}
@@ -132,8 +132,8 @@ def _takes_any(key: Key) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    """`{"scheduling", "group"}` for `_scheduling_group_id`: short words say little."""
-    return {word for word in re.split("[^a-z]+", name.lower()) if len(word) >= _LEAST_WORD}
+    """`{"scheduling", "group"}` for `_scheduling_group_id`: short words are too common."""
+    return {word for word in re.split("[^a-z]+", name.lower()) if len(word) >= _MIN_WORD}
 
 
 def backend_of(platform: str) -> str:
@@ -186,11 +186,11 @@ def register_key(
     """
     key = _checked_key(name, values, derived, ops, doc)
     with _lock:
-        there = lookup(name)
-        if there is not None and there.reserved:
-            raise TagError(f"key {name!r} is reserved and cannot be registered: {there.doc}")
-        if there is not None and there != key:
-            raise TagError(f"key {name!r} is known with another meaning: {there}")
+        known = lookup(name)
+        if known is not None and known.reserved:
+            raise TagError(f"key {name!r} is reserved and cannot be registered: {known.doc}")
+        if known is not None and known != key:
+            raise TagError(f"key {name!r} is known with another meaning: {known}")
         _registered[name] = key
     return key
 
@@ -243,16 +243,16 @@ def is_taken(name: str, platform: str = "") -> bool:
 
 
 def is_free(name: str) -> bool:
-    """Whether no compiler is known to read a key, and its name is not of the form that XLA's own keys have."""
+    """Whether no compiler is known to read a key, and its name does not look like one of XLA's."""
     is_xlas = name.startswith(("_", "xla")) or any(name.startswith(prefix) for prefix, _ in _families)
     return name not in _known and not is_xlas
 
 
 def fingerprint() -> str:
-    """The registered keys with a policy other than unknown keys, as part of a stage's identity in JAX's caches.
+    """The registered keys whose policy differs from that of unknown keys: part of a stage's identity in JAX's caches.
 
     Policies affect traced and compiled programs, which JAX caches: a function traced before `register_key(..., derived="drop")`
-    must be traced again. Legal values only make tagging fail and change no program. The stage's version covers the catalogue.
+    must be traced again. Legal values do not affect programs. The stage's version covers the catalogue.
     """
     return ",".join(sorted(repr(key.name) for key in _registered.copy().values() if key.derived == "drop"))
 

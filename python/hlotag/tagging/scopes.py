@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks that change JAX's configuration for one thread, which asyncio tasks may share.
+"""Which blocks are open in this thread, and which asyncio task opened them?
 
-JAX keeps its configuration per thread, and Python has no hook for switches between tasks. So a block held across an `await`
-affects the tasks that run meanwhile. hlotag detects this: a context variable records the blocks of the running task, and
-lowering is an error if they differ from the thread's.
+JAX's configuration belongs to the thread, and Python has no hook for switches between tasks. So a block that is open across an
+`await` affects other tasks of the thread. hlotag detects this: a context variable records the open blocks of the running task,
+and lowering raises if they differ from the thread's open blocks.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class _Entry:
 
 
 class Scopes:
-    """The blocks of one kind.
+    """The open blocks of one kind.
 
     Args:
-      kind: their name in messages.
+      kind: the name of the blocks in messages.
     """
 
     def __init__(self, kind: str) -> None:
@@ -62,7 +62,7 @@ class Scopes:
     def leave(self, owner: object) -> None:
         """Leaves the innermost open block of `owner` in this task, or else in this thread.
 
-        A block that another task entered since stays in force.
+        A block that another task has entered since stays open.
 
         Args:
           owner: a block that was entered.
@@ -87,8 +87,8 @@ class Scopes:
         Raises:
           ScopeError: such a block is open.
         """
-        innermost, mine = self._of_thread()[-1:], list(self._of_task()[-1:])
-        if mine == innermost or not any(entry.in_task for entry in (*mine, *innermost)):
+        of_thread, of_task = self._of_thread()[-1:], list(self._of_task()[-1:])
+        if of_task == of_thread or not any(entry.in_task for entry in (*of_task, *of_thread)):
             return
         raise ScopeError(
             f"an asyncio task holds a hlotag {self._kind} block open across an await, and another task runs in it. JAX's "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The current stage, as part of JAX's cache keys.
+"""Which stage is active? The stage is part of JAX's cache keys.
 
-It is kept in a JAX user context, which is part of all of JAX's cache keys. So a program that was traced, lowered or compiled in
-one stage is never used in another, and returning to a stage finds its cached programs.
+A JAX user context holds it, which is part of all of JAX's cache keys. So a program that was traced, lowered or compiled in one
+stage is never used in another, and a stage that is entered again finds its cached programs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Stage:
       version: hlotag's version, which may change the module.
       keys: registered keys that affect tracing and restoring (`hlotag.tagging.keys.fingerprint`).
       debug_origins: whether operations record where their entries come from.
-      hlo: patterns of the keys that the HLO stage restores; none turns it off.
+      hlo: patterns of the keys that the HLO stage restores; empty turns the HLO stage off.
       op_names: patterns of the keys that are written into instruction names, for profilers.
       passes: which registered passes were replaced (`hlotag.passes.python_passes.fingerprint`).
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
@@ -58,12 +58,12 @@ def unique(stage: Stage) -> Stage:
         return _unique.setdefault(astuple(stage), stage)
 
 
-# JAX's user context; None until the process has its first stage. Only a stage may create it: a new user context changes the keys
-# of JAX's caches, so that JAX traces known programs again.
+# JAX's user context; None until the process has its first stage. Only a stage may create it, because a new user context changes
+# the keys of JAX's caches, so that JAX traces known programs again.
 _context: Any = None
 
 
-def _made() -> Any:
+def _user_context() -> Any:
     global _context  # noqa: PLW0603
     with _lock:
         if _context is None:
@@ -72,7 +72,7 @@ def _made() -> Any:
 
 
 def active() -> Stage | None:
-    """The stage of programs that this thread traces now, or None.
+    """The active stage of this thread, or None.
 
     Examples:
       >>> with hlotag.stage("hlotag-resolve,hlotag-verify"):
@@ -89,7 +89,7 @@ def of_process() -> Stage | None:
 
 def set_for_process(stage: Stage | None) -> None:
     """Changes `of_process()`."""
-    _made().set_global(stage)
+    _user_context().set_global(stage)
 
 
 def set_for_thread(stage: Stage | None) -> Callable[[], None]:
@@ -98,6 +98,6 @@ def set_for_thread(stage: Stage | None) -> Callable[[], None]:
     Returns:
       A function that restores the previous stage.
     """
-    entered = _made()(stage)
+    entered = _user_context()(stage)
     entered.__enter__()
     return partial(entered.__exit__, None, None, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to tag: values, blocks and functions.
+"""How do values, blocks and functions get tags?
 
 A tag is metadata in the contexts of equations, which JAX carries through every transformation. A block sets the context in which
 its equations are traced. A value tag changes the contexts of the equations that computed the value.
@@ -67,7 +67,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
       `value`, unchanged.
 
     Raises:
-      TagError: a key is reserved, a value has no text form or is not legal for its key, or `grad` is none of the three.
+      TagError: a key is reserved, a value has no text form or is not legal for its key, or `grad` is another value.
 
     Examples:
       >>> def loss(x):
@@ -182,7 +182,8 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
     if kept:
         _drop(
             {key: metadata[key] for key in kept},
-            "what made the value lowers to nothing, and what made its operand has a tag of that key. Tag one of the two.",
+            "the operation that made the value lowers to nothing, and the operation of its operand has a tag with that key. Tag "
+            "one of the two.",
         )
 
 
@@ -201,13 +202,13 @@ class Dropped:
     line: int
 
 
-# The tags dropped by a function's last trace. The text is that trace's own object, which identifies the trace.
+# By function, the tags that its last trace dropped. The identity of the text identifies the trace.
 _dropped: dict[str, tuple[str, dict[Dropped, None]]] = {}
 _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
 
 
 def lowered(jaxpr: Any, module: Any) -> None:
-    """Attaches the tags that were dropped while `jaxpr` was traced to `module`, its lowering."""
+    """Records for `module`, the lowering of `jaxpr`, the tags that were dropped while `jaxpr` was traced."""
     functions = _compat.functions_in(jaxpr) if _dropped else ()
     if found := [drop for function, (_, drops) in _dropped.items() if function in functions for drop in drops]:
         _dropped_of[module] = tuple(found)
@@ -237,7 +238,7 @@ def _drop(metadata: Mapping[str, Any], reason: str) -> None:
 
 
 def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[str, Any]:
-    """Converts values to text: JAX compares contexts with `==`, for which True, 1 and 1.0 are equal."""
+    """Converts values to text. JAX compares contexts with `==`, by which True, 1 and 1.0 would be equal."""
     if not isinstance(attrs, Mapping):
         raise TagError(f"attrs must be a mapping of keys to values, got {type(attrs).__name__}")
     metadata: dict[str, str | None] = {}
@@ -301,7 +302,7 @@ def as_grad(grad: Any, name: str = "grad") -> Grad:
       name: the name of the argument.
 
     Raises:
-      TagError: `grad` is none of the three.
+      TagError: `grad` is another value.
     """
     if isinstance(grad, Mapping):
         return as_metadata(grad)
@@ -322,7 +323,7 @@ def _grad_entries(metadata: Mapping[str, Any], grad: Any) -> dict[str, Reserved]
 
 
 def _unless_transposing(grad_entries: dict[str, Reserved]) -> dict[str, Reserved]:
-    """`grad_entries`; none while a user's backward rule is traced, as tags there mean its own operations."""
+    """`grad_entries`; empty while a user's backward rule is traced, because its tags are for its own operations."""
     if not grad_entries or _compat.is_transposing():
         return {}
     reserved.is_used = True

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of equations that derive from one operation of the user's program.
+"""Which equations derive from one operation of the user's program?
 
 User code makes a value by one `bind` of a primitive. Under `grad` or `vmap` the bind runs the rules of the transformations, which
 add several equations to several traces: the primal one, residuals, and the linear ones that become the backward pass. All of them
-are made before the bind returns. So a *group*, opened when a bind starts and closed when it returns, holds exactly the equations
-that derive from the operation.
+are made before the bind returns. So a *group*, opened when a bind starts and closed when it returns, contains exactly the
+equations that derive from the operation.
 
-Groups nest: a bind that runs user code (the function of a `custom_jvp`) holds the binds of that code.
+Groups nest: the group of a bind that runs user code (the function of a `custom_jvp`) contains the binds of that code.
 
 A library function may make several binds (`softmax`). The outermost frame of library code below the user's identifies the call:
 each group is recorded with that frame's `Call`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings that point at a line of user code."""
+"""How does a warning point at a line of user code?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _read: ContextVar[tuple[str, int] | None] = ContextVar("hlotag_read", default=No
 
 @contextmanager
 def reading(file: str, line: int) -> Iterator[None]:
-    """A block whose warnings point at a line of a file that is being read, not at the program that reads it."""
+    """A block whose warnings point at a line of the file that is read, rather than at the running program."""
     token = _read.set((file, line))
     try:
         yield
@@ -31,9 +31,9 @@ def warn_at(text: str, category: type[Warning], file: str | None, line: int) -> 
 
     Args:
       text: the message.
-      category: of the warning.
+      category: the class of the warning.
       file: the file; None or empty for the caller of the caller.
-      line: its number.
+      line: the line in the file.
     """
     if file:
         warnings.warn_explicit(text, category, file, line, registry=_registries.setdefault(file, {}))
@@ -46,7 +46,7 @@ def warn(text: str, category: type[Warning]) -> None:
 
     Args:
       text: the message.
-      category: of the warning.
+      category: the class of the warning.
     """
     from hlotag import _compat
 
