@@ -21,7 +21,7 @@ from hlotag.tagging import keys
 
 _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
 _MISSING = (*_GONE, TagState.LOST, TagState.MOVED)
-# Glue whose tag says nothing: XLA gives a fusion the tags of its root, and the root is looked at itself.
+# Glue whose tags are no evidence. A fusion has the tags of its root, which counts itself.
 _NO_EVIDENCE = {"constant", "fusion", "parameter"}
 # Operations whose tags cannot have moved: constants lose theirs before HLO, and inlined instructions copy those of calls.
 _NEVER_MOVED_FROM = {"stablehlo.constant", "func.call"}
@@ -260,7 +260,7 @@ class _View:
             return Step(self._capture.stage, TagState.LOST, detail=self._why_lost(main, key))
         glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self._has(i, key, value)]
         if glue:
-            return Step(self._capture.stage, TagState.KEPT, detail="on what carries its result", instructions=_each(glue))
+            return Step(self._capture.stage, TagState.KEPT, detail="on glue that carries its result", instructions=_each(glue))
         if stray := self._moved.get((number, key, value)):
             detail = f"on {stray.opcode} {stray.name}, which is another operation's"
             return Step(self._capture.stage, TagState.MOVED, detail=detail, instructions=(stray.name,))
@@ -292,10 +292,10 @@ class _View:
 
     def _why_lost(self, main: Sequence[Any], key: str) -> str:
         """What the instructions have for the key: nothing, or the value of another operation."""
-        instead = {self._attributes.get(i, {}).get(key) for i in main}
-        what = f"{key}={instead.pop()} instead" if len(instead) == 1 and None not in instead else "it no more"
+        values = {self._attributes.get(i, {}).get(key) for i in main}
+        instead = f"{key}={values.pop()} instead" if len(values) == 1 and None not in values else f"no {key}"
         names = listed([f"{i.opcode} {i.name}" for i in main])
-        return f"{names} {'has' if len(main) == 1 else 'have'} {what}"
+        return f"{names} {'has' if len(main) == 1 else 'have'} {instead}"
 
     def _is_anothers(self, instruction: Any, number: int) -> bool:
         """Whether an instruction moves a value and is named after another operation. It may belong to either."""

@@ -70,7 +70,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         The audit.
 
     Raises:
-        ArgumentError: `fun` is none of these, or is no function and arguments are given.
+        ArgumentError: `fun` is something else, or arguments are given for a `Lowered`, a `Compiled` or a folder.
         ParseError: The folder has no modules that XLA dumped.
 
     Examples:

@@ -41,7 +41,7 @@ class TagState(enum.StrEnum):
 
     @property
     def meaning(self) -> str:
-        """One sentence for a reader who sees the state for the first time."""
+        """The definition of the state in one sentence."""
         return _MEANINGS[self]
 
     @property
@@ -53,18 +53,18 @@ class TagState(enum.StrEnum):
 _LABELS = {TagState.CSED: "CSE'd", TagState.FOLDED: "folded away"}
 _MEANINGS = {
     TagState.ATTACHED: "The program, a rule or a library put the tag on this operation.",
-    TagState.COMPLETED: "The operation is part of what a tagged one lowers to.",
+    TagState.COMPLETED: "The operation is a helper in the lowering of a tagged operation.",
     TagState.PROPAGATED: "The tag came from another operation: a call, a region, or the operation this one is derived from.",
     TagState.KEPT: "The operation is there, and so is its tag.",
     TagState.DUPLICATED: "The operation became several instructions, and each has the tag.",
     TagState.MERGED: "The operation shares an instruction with others, and the tag is on it.",
     TagState.RESTORED: "XLA dropped the tag, and hlotag's HLO stage put it back.",
-    TagState.USED: "XLA read the tag, and took it away.",
+    TagState.USED: "XLA read the tag, then removed it.",
     TagState.MOVED: "The tag is on an instruction of another operation.",
-    TagState.CSED: "The operation was equal to another one, which stayed with its own tags.",
+    TagState.CSED: "The operation was equal to another one, which XLA kept, with its own tags.",
     TagState.FOLDED: "The operation was computed at compile time or simplified away.",
     TagState.DEAD: "Nothing that the program returns needs the operation.",
-    TagState.LOST: "The operation is there, and its tag is not.",
+    TagState.LOST: "The operation is there, but its tag is not.",
     TagState.UNKNOWN: "The dump does not say which instructions the operation became.",
 }
 

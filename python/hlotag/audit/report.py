@@ -296,7 +296,7 @@ def _unread(audit: Findings) -> Iterator[Problem]:
             why, advice = "No compiler reads this key.", f"Did you mean {meant}?"
         elif key is not None and audit.platform != _TRIAL and not _is_read(key, keys.backend_of(audit.platform)):
             why = f"XLA for {audit.platform} does not read this key; read by: {', '.join(key.readers)}."
-            advice = "Audit the program as compiled for a backend that reads it, to see what it does there."
+            advice = "To see its effect, audit the program as compiled for a backend that reads it."
         else:
             continue
         effect = f"It has no effect{f' on {audit.platform}' if audit.platform else ''}."

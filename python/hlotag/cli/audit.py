@@ -26,7 +26,7 @@ _GRAMMAR = """\
 conditions of --fail-if:
   STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention" for lost,moved.
                           KEY and VALUE may hold * and ?. Without KEY, any tag counts.
-  dropped[:KEY[=VALUE]]   a tag that no operation could take, or that is on a wrong instruction
+  dropped[:KEY[=VALUE]]   a tag on a value that no operation made, or on a wrong instruction
   effect[:KEY[=VALUE]]    the compiler reads the key and did not obey it
   absent:KEY[=VALUE]      no operation has such a tag
   states: kept, duplicated, merged, restored, used, moved, cse, folded, dead, lost, unknown
@@ -39,7 +39,7 @@ examples:
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
   hlotag audit module.mlir --json - | jq '.tags[].state'
 
-exit status: 0; 1 if a condition holds or something is worse than in the baseline; 2 if there is nothing to audit or a file
+exit status: 0; 1 if a condition holds or a problem is worse than in the baseline; 2 if there is nothing to audit or a file
 is invalid
 """
 
@@ -55,7 +55,7 @@ def add_to(commands: terminal.Commands) -> None:
         _run,
         failure=2,
         help="say where every tag of a module went",
-        description="Says where every tag of a program went: a module is compiled for it, a folder of XLA's dumps only read.",
+        description="Says where every tag of a program went. Compiles a module or program; only reads a folder of XLA's dumps.",
         epilog=_GRAMMAR,
     )
     add = parser.add_argument
@@ -66,8 +66,8 @@ def add_to(commands: terminal.Commands) -> None:
         help="a StableHLO module, text or bytecode, '-' for standard input; or a program, train.py:step, where "
         "step() returns jax.jit(f).lower(...) or (f, arguments)",
     )
-    add("--dump-dir", metavar="DIR", help="what XLA_FLAGS=--xla_dump_to named")
-    add("--module", metavar="NAME", help="of a folder: part of the module's name (default: the largest one)")
+    add("--dump-dir", metavar="DIR", help="the folder of XLA_FLAGS=--xla_dump_to=DIR")
+    add("--module", metavar="NAME", help="for --dump-dir: part of the module's name (default: the largest module)")
     add(
         "--pass-pipeline",
         metavar="TEXT",
@@ -75,12 +75,12 @@ def add_to(commands: terminal.Commands) -> None:
         help="passes to run on the module first (default: none), or on a program (default: those of hlotag.enable())",
     )
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
-    add("--xla-passes", action="store_true", help="find out which of XLA's passes changed what")
+    add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
-    add("--baseline", metavar="FILE", help="exit with status 1 if something is worse than in this audit, which --json wrote")
+    add("--baseline", metavar="FILE", help="exit with status 1 if a problem is worse than in this audit, written by --json")
     add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
-    add("--html", metavar="FILE", help="write a page to look at")
-    add("--sarif", metavar="FILE", help="write the problems, or what is worse, for code hosts to show at their lines")
+    add("--html", metavar="FILE", help="write the report as a page for a browser")
+    add("--sarif", metavar="FILE", help="write the problems, or the worse ones, as SARIF, which code hosts show at source lines")
     add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
     add("--explore", action="store_true", help="open the graph in Model Explorer, which hlotag[explore] installs")
     add("--png", metavar="FILE", help="write a figure: .png, .svg or .pdf")

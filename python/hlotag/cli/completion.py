@@ -28,8 +28,8 @@ def add_to(commands: terminal.Commands, of_all: argparse.ArgumentParser) -> None
         commands,
         "completion",
         partial(_run, {"hlotag": of_all, "hlotag-opt": commands.choices["opt"]}),
-        help="print what a shell needs to complete these commands",
-        description="Prints what a shell needs to complete these commands: their flags, passes, keys and files.",
+        help="print a shell's completion script",
+        description="Prints a shell's completion script for the commands' flags, passes, keys and files.",
         epilog=_EXAMPLES,
     )
     parser.add_argument("shell", choices=_SHELLS)

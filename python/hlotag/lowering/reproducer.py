@@ -51,8 +51,8 @@ def _command(path: Path, pipeline: str) -> str:
     program = ["hlotag-opt"]
     if modules:
         # The folder in which a script finds itself and its modules.
-        path = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
-        code = f"import sys; {path}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
+        setup = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
+        code = f"import sys; {setup}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
         program = [sys.executable, "-c", code]
     return shlex.join([*program, *arguments])
 

@@ -106,8 +106,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         example = _example(args, kwargs, static, donated)
         trace = jax.make_jaxpr(fun, example.static, axis_env=list(axes.items()), return_shape=True)
         jaxpr, out = trace(*example.args, **example.kwargs)
-        lowered = _compat.lower_for_replicas(name, jaxpr, axes, _platform(backend), example.is_donated)
-        module, (keepalive, callbacks) = lowered
+        module, (keepalive, callbacks) = _compat.lower_for_replicas(name, jaxpr, axes, _platform(backend), example.is_donated)
         shardings = {
             "arg_attrs": _shardings("in_parts", in_parts, example.arrays),
             "res_attrs": _shardings("out_parts", out_parts, out),
@@ -115,9 +114,8 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         result = _computation(module, shardings, is_tupled=bool(tuple_args))
         result.num_replicas = math.prod(axes.values())
         result.keepalive, result.host_callbacks = keepalive, tuple(callbacks or ())
-        if not return_shape:
-            return result
-        return result, jax.tree.map(lambda leaf: OutputShape(leaf.shape, leaf.dtype, weak_type=leaf.weak_type), out)
+        shapes = jax.tree.map(lambda leaf: OutputShape(leaf.shape, leaf.dtype, weak_type=leaf.weak_type), out)
+        return (result, shapes) if return_shape else result
 
     return computation_maker
 

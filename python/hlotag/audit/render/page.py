@@ -206,7 +206,7 @@ def _columns(ops: Sequence[Op], text: _Table, place: dict[int, int]) -> dict[str
 
 
 def _source_lines(audit: Reported) -> dict[str, str]:
-    """The source lines of tags and problems, by `file:line`, if their files are at hand."""
+    """The source lines of tags and problems, by `file:line`, if their files can be read."""
     places = {(tag.op.file, tag.op.line) for tag in audit.tags} | {(p.file, p.line) for p in audit.report.problems}
     texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places) if file}
     return {place: text for place, text in texts.items() if text}
