@@ -261,9 +261,14 @@ def _retagged_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -
     if getattr(inline, "name", inline) not in (True, "JAX_EARLY"):
         return params
     jaxpr = params["jaxpr"]
-    inner = getattr(jaxpr, "jaxpr", jaxpr)  # In 0.12 jaxprs have their own constants, and are their own `jaxpr`.
+    inner = _open(jaxpr)
     retagged = inner.replace(eqns=[equation.replace(ctx=update(equation.ctx)) for equation in inner.eqns])
     return params | {"jaxpr": retagged if inner is jaxpr else jaxpr.replace(jaxpr=retagged)}
+
+
+def _open(jaxpr: Any) -> Any:
+    """The jaxpr in a closed one. In 0.12, jaxprs have their own constants, and are their own `jaxpr`."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
 
 
 def is_recording() -> bool:
@@ -288,8 +293,7 @@ def functions_in(jaxpr: Any) -> set[str]:
     """Returns the functions that a jaxpr and its nested ones were traced from, as `traced_function` does."""
     functions, seen, left = set(), set(), [jaxpr]
     while left:
-        at = left.pop()
-        at = getattr(at, "jaxpr", at)  # In 0.12 jaxprs have their own constants, and are their own `jaxpr`.
+        at = _open(left.pop())
         if id(at) not in seen:
             seen.add(id(at))
             functions.add(at.debug_info.func_src_info)

@@ -20,7 +20,7 @@ from hlotag.cli import terminal
 from hlotag.cli.expectations import compare, find_expectations
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
 from hlotag.host import connection
-from hlotag.host.modules import explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
+from hlotag.host.modules import BYTECODE_MAGIC, explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
 from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
 from hlotag.passes.plugins import load_pass_plugin
 
@@ -174,7 +174,7 @@ class _Opt:
     def _read(self) -> Iterator[str | bytes]:
         with step(f"reading {self.filename}"):
             raw = sys.stdin.buffer.read() if self.args.file == "-" else Path(self.args.file).read_bytes()
-        if raw.startswith(b"ML\xefR"):
+        if raw.startswith(BYTECODE_MAGIC):
             yield raw
             return
         try:

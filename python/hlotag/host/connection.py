@@ -16,6 +16,7 @@ import os
 import threading
 import warnings
 
+from hlotag._util.text import count
 from hlotag.errors import HlotagError, IncompatibleJaxlibError, SlowHost
 from hlotag.host import library, trial
 from hlotag.host.cache import Cache
@@ -143,8 +144,8 @@ def _read_offsets(host: Host) -> dict[str, int]:
         raise incompatible(host, str(error)) from error
     missing = sorted(set(_core.required_symbols()) - offsets.keys())
     if missing:
-        count = "1 function" if len(missing) == 1 else f"{len(missing)} functions"
         named = missing if len(missing) <= _MAX_NAMED else [*missing[:_MAX_NAMED], f"and {len(missing) - _MAX_NAMED} more"]
-        reason = f"it lacks {count} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(named)
+        functions = count(len(missing), "function")
+        reason = f"it lacks {functions} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(named)
         raise incompatible(host, reason, missing)
     return offsets

@@ -17,7 +17,7 @@ from jax.extend.mlir import ir
 
 from hlotag import _compat
 from hlotag.errors import Diagnostic, ParseError
-from hlotag.host.modules import parse_module, to_bytecode, try_parse, type_in_hlo
+from hlotag.host.modules import BYTECODE_MAGIC, parse_module, to_bytecode, try_parse, type_in_hlo
 from hlotag.passes.pipeline import run_passes
 from hlotag.xla import _errors, _trial, _wire
 from hlotag.xla._errors import ArgumentError, XlaError
@@ -34,7 +34,6 @@ _HOW_TO_FIND = "Correct the instruction that the message names; if it names none
 PYTHON_CALLBACK = re.compile(r"xla_(?:ffi_)?(?:partitioned_)?python_\w+_callback")
 """The targets of custom calls into Python."""
 
-_BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"  # in artifacts of `jax.export`
 _COMMENTS = r"(?:\s|//[^\n]*\n|/\*.*?\*/)*"
 _HLO_TEXT = re.compile(_COMMENTS + r"(?:HloModule|ENTRY)\b", re.DOTALL)
@@ -212,7 +211,7 @@ def _read_hlo_text(text: str) -> Program:
 
 
 def _read_bytes(data: bytes) -> Program:
-    if data.startswith(_BYTECODE):
+    if data.startswith(BYTECODE_MAGIC):
         _try_to_read("MLIR bytecode", data)
         with _compat.ir_context():
             return _of_module(parse_module(data, "<MLIR bytecode>"))

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hlotag._util.text import printable
 from hlotag.audit.model import RANK, Findings, Group, TagState, groups
-from hlotag.audit.render.table import printable
 from hlotag.errors import HlotagError
 
 # The palette of Okabe and Ito, which colour-blind people can tell apart. Hatches help in print.
