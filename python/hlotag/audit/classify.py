@@ -256,7 +256,7 @@ class _View:
         tagged = [i for i in main if self._has(i, key, value) and not self._is_borrowed(i, number, key, value)]
         if tagged:
             return self._tagged(number, key, main, tagged)
-        if main := [i for i in main if not self._is_anothers(i, number)]:
+        if main := [i for i in main if not self._is_named_after_another(i, number)]:
             return Step(self._capture.stage, TagState.LOST, detail=self._why_lost(main, key))
         glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self._has(i, key, value)]
         if glue:
@@ -297,7 +297,7 @@ class _View:
         names = listed([f"{i.opcode} {i.name}" for i in main])
         return f"{names} {'has' if len(main) == 1 else 'have'} {instead}"
 
-    def _is_anothers(self, instruction: Any, number: int) -> bool:
+    def _is_named_after_another(self, instruction: Any, number: int) -> bool:
         """Whether an instruction moves a value and is named after another operation. It may belong to either."""
         named = self._capture.named[instruction]
         return instruction.opcode in ("bitcast", "broadcast", "copy") and bool(named) and number not in named
@@ -307,7 +307,7 @@ class _View:
 
         An instruction of the operation's shape may still be this operation, unless it is a broadcast.
         """
-        if not self._is_anothers(instruction, number):
+        if not self._is_named_after_another(instruction, number):
             return False
         shape = cost.shape_of(self._ops[number])  # None in an audit of dumps.
         if instruction.opcode != "broadcast" and shape in (None, instruction.dimensions):
