@@ -106,7 +106,7 @@ def test_what_no_tag_stands_for_is_a_problem_too():
     found = {problem.kind: problem for problem in audit.report.problems}
     assert "hlotag.enable()" in found["wrong place"].advice
     (stray,) = audit_of(tags, strays=audit.strays, hlo_stage=True).report.problems
-    assert "Please report it" in stray.advice
+    assert "Please report this" in stray.advice
     assert list(found) == ["wrong place", "no operation", "unmatched rule", "warning"]
     assert "add add.1" in found["wrong place"].why
     assert found["no operation"].source == "model.py:3" and found["warning"].source == "model.py:4"
@@ -182,7 +182,7 @@ def test_a_report_of_many_tags_is_short():
     assert len(audit.summary(100).splitlines()) < 80
 
 
-@pytest.mark.parametrize(("platform", "advice"), [("cuda", "XLA reads this key before"), ("cpu", "Please report it")])
+@pytest.mark.parametrize(("platform", "advice"), [("cuda", "XLA reads this key before"), ("cpu", "Please report this")])
 def test_what_the_hlo_stage_cannot_put_right_says_why(platform, advice):
     (tag,) = ops_of(TagState.LOST)
     lost = tag._replace(key="_scheduling_group_id", value="1")

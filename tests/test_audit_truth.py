@@ -29,7 +29,7 @@ def test_the_pass_that_lost_a_tag_is_the_true_one(name):
 
 
 def test_a_large_module_names_passes_when_asked(monkeypatch):
-    monkeypatch.setattr(collect, "_SMALL", 0)
+    monkeypatch.setattr(collect, "_MAX_DUMPED", 0)
     case = audit_truth.make(*audit_programs.programs()["heads"], 0)
     assert {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).lost} == {""}
     assert "" not in {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}

@@ -202,10 +202,7 @@ BAD = {
     "axis_env of no size": ({"axis_env": [("i", 0)]}, r"size of at least 1, .* not \('i', 0\)"),
     "axis_env twice": ({"axis_env": [("i", 2), ("i", 2)]}, "a name twice"),
     "backend": ({"backend": "npu"}, "backend must be 'cpu', .* got 'npu'"),
-    "in_parts of axes": (
-        {"in_parts": (P("x"),)},
-        "in_parts, number 0: PartitionSpec must have the number of parts .*in_shardings",
-    ),
+    "in_parts of axes": ({"in_parts": (P("x"),)}, "in_parts, number 0: PartitionSpec must have the number .*in_shardings"),
     "in_parts of too many dimensions": ({"in_parts": (P(2, 2),)}, "has 2 dimensions, but the array has 1"),
     "in_parts of another structure": ({"in_parts": (None, None)}, "in_parts must be a pytree prefix"),
     "parts that differ": ({"in_parts": (P(2),), "out_parts": P(4)}, r"all have the same number of parts, not \[2, 4\]"),

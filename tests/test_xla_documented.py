@@ -223,7 +223,7 @@ def test_a_layout_of_the_result(client, compile_):
     options = xla.CompileOptions()
     for wanted, error, message in [
         (COLUMNS, UnsupportedError, r"ignores result_layout=f32\[2,3\]\{0,1\} and uses f32\[2,3\]\{1,0\}; leave the option out"),
-        (xla.Shape.array_shape(np.dtype("int32"), [2, 3], [1, 0]), ArgumentError, r"result_layout is s32.* result f32\[2,3\]"),
+        (xla.Shape.array_shape(np.dtype("int32"), [2, 3], [1, 0]), ArgumentError, r"result_layout is s32.* result is f32\[2,3\]"),
         (xla.Shape.array_shape(np.dtype("float32"), [7], [0]), ArgumentError, r"result_layout is f32\[7\]"),
     ]:
         options.executable_build_options.result_layout = wanted

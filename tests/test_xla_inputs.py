@@ -255,7 +255,7 @@ REFUSED = {
     "a path": (Path("module.txt"), r"pass the file's contents: path\.read_bytes"),
     "a function": (jnp.sin, r"lower it first: .*lower"),
     "a plain function": (lambda x: x, r"lower it first: jax\.jit\(f\)\.lower"),
-    "nothing": (None, "cannot compile a NoneType: give HLO text"),
+    "nothing": (None, "cannot compile a NoneType: pass HLO text"),
     "a number": (3, "cannot compile a int"),
     "syntax error in HLO": (ADD_HLO.replace("add(x, y)", "add(x, y"), r"(?s)has a syntax error: was parsing 6:.*ROOT sum = .*\^"),
     "unknown opcode": (ADD_HLO.replace("add(", "addd("), r"(?s)syntax error: was parsing 6:.*Unknown opcode: addd.*\^"),
@@ -364,7 +364,7 @@ def test_functions_of_python_are_not_in_text_or_bytes():
 
 @pytest.mark.parametrize("text", ["module {}", "module { func.func @other() { return } }"])
 def test_module_without_main(client, text):
-    with pytest.raises(XlaError, match=r"(?s)cannot compile the program: .*main.*See what is compiled"):
+    with pytest.raises(XlaError, match=r"(?s)cannot compile the program: .*main.*Look at the program"):
         client.compile_and_load(text)
 
 

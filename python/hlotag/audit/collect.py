@@ -84,7 +84,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     import jax.stages
 
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
-        raise ArgumentError(f"hlotag.audit: a {type(fun).__name__} takes no arguments; pass only functions with arguments")
+        raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
     if isinstance(fun, jax.stages.Lowered):
         return audit_lowered(fun, xla_passes=xla_passes)
     if isinstance(fun, jax.stages.Compiled):

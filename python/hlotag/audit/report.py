@@ -21,7 +21,7 @@ from hlotag.tagging import keys
 _WELL = "on an instruction or went away with their operation"
 _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
-_UNRESTORED = "hlotag's HLO stage ran and could not restore the tag. Please report this with audit.to_json()."
+_UNRESTORED = "hlotag's HLO stage ran and did not correct the tag. Please report this with audit.to_json()."
 _READ_BEFORE = (
     "XLA reads this key before hlotag's HLO stage runs, so the stage cannot help. Try another shape or compiler option."
 )

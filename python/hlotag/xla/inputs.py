@@ -127,7 +127,7 @@ def _advice_on(computation: Any) -> str:
     if isinstance(computation, jax.stages.Compiled):
         return "it is compiled already; hlotag.xla.LoadedExecutable(compiled.runtime_executable()) executes it"
     if hasattr(computation, "lower"):
-        return "lower it first, with its arguments: .lower(...)"
+        return "lower it first: .lower(...), with its arguments"
     if callable(computation):
         return "lower it first: jax.jit(f).lower(*args), or hlotag.xla_computation(f)(*args)"
     return f"pass {ACCEPTED}"
