@@ -71,6 +71,16 @@ def broken_group(x, *weights):
     return mapped(run, *LAYERS)(x, *weights)
 
 
+# With jax 0.10.2, the compiler makes one fusion of both calls.
+ONE_ID = (False, "operations in 2 instructions") if jax.__version_info__ >= (0, 12) else (True, "operations in ")
+
+
+def gradient(metadata: dict[str, str], derived: Any) -> Program:
+    """The gradient of a call with metadata, and with other metadata for the calls that autodiff derives."""
+    activation = hlotag.xla_metadata_call2(lambda x: jnp.tanh(x) * x, metadata, ad_metadata=derived)
+    return jax.value_and_grad(lambda x: activation(x).sum())
+
+
 def called(**attrs: str) -> Program:
     """A call with the tags, between operations without."""
 
@@ -199,6 +209,21 @@ ROWS: dict[str, tuple[int, Program, tuple[Any, ...], dict[str, dict[str, tuple[b
         called(MUST_FUSE="a"),
         (X, X),
         {"gpu": {"MUST_FUSE=a": (None, NOT_READ)}, "tpu": {"MUST_FUSE=a": (True, "3 operations in fusion")}},
+    ),
+    "must fuse, one id in both passes": (
+        ONE,
+        gradient({"MUST_FUSE": "a"}, "same"),
+        (X,),
+        {"gpu": {"MUST_FUSE=a": (None, NOT_READ)}, "tpu": {"MUST_FUSE=a": ONE_ID}},
+    ),
+    "must fuse, an id for each pass": (
+        ONE,
+        gradient({"MUST_FUSE": "a"}, {"MUST_FUSE": "b"}),
+        (X,),
+        {
+            "gpu": {f"MUST_FUSE={name}": (None, NOT_READ) for name in "ab"},
+            "tpu": {f"MUST_FUSE={name}": (True, "operations in ") for name in "ab"},
+        },
     ),
     "fusion limit": (
         ONE,
