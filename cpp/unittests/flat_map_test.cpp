@@ -2,7 +2,6 @@
 #include "hlotag/ir/flat_map.h"
 #include "testing.h"
 
-#include <algorithm>
 #include <random>
 #include <unordered_map>
 #include <vector>
@@ -13,7 +12,7 @@ namespace {
 
 const void *address(uint64_t bits) { return reinterpret_cast<const void *>(uintptr_t(bits)); }
 
-/// Whether the map knows what `keys` are the numbers of, and nothing of what lies between them.
+/// Returns true if a map of `keys` finds each with its value, and has no others.
 template <class Key> bool knowsAll(const std::vector<Key> &keys) {
   ir::FlatMap<Key, size_t> map;
   std::unordered_map<Key, size_t> expected;
@@ -32,7 +31,7 @@ template <class Key> bool knowsAll(const std::vector<Key> &keys) {
 } // namespace
 
 TEST(flat_map_knows_what_was_inserted) {
-  // Operations in a row, what lies at one place of each page, all of a page, and anything.
+  // Strides of consecutive operations, of pages, of powers of two and of words; then random keys.
   for (uint64_t step : {288, 4096, 1 << 20, 8}) {
     std::vector<const void *> keys;
     for (uint64_t i = 0; i < 5000; ++i)
@@ -49,7 +48,6 @@ TEST(flat_map_knows_what_was_inserted) {
 TEST(flat_map_knows_nothing_else) {
   ir::PointerMap<int> map;
   CHECK(!map.find(nullptr));
-  map.reserve(100);
   CHECK(!map.find(address(64)));
   CHECK_EQ(*map.insert(address(64)).first, 0);
   CHECK(!map.find(address(128)));

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 
 namespace hlotag::analysis {
 
@@ -72,7 +71,7 @@ struct Entry {
   bool (*matches)(std::string_view) = nullptr;
   std::string_view text = {}; ///< what `matches` accepts
   bool ignoresCase = false;
-  std::string_view otherwise = {}; ///< what XLA does with other values
+  std::string_view otherwise = {}; ///< how XLA treats other values
 };
 
 constexpr Entry kEntries[] = {

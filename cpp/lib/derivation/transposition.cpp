@@ -53,7 +53,8 @@ void Transposition::findPrimals() {
     PrimalId primal = primalOf_[id] = knownPrimal(all_[id]);
     if (primal == kNone)
       primal = primalOf_[id] = addPrimal(all_[id]);
-    (all_[id].isCopy ? primals_[primal].copies : primals_[primal].originals).push_back(id);
+    if (!all_[id].isCopy)
+      primals_[primal].originals.push_back(id);
   }
   for (PrimalId id = 0; id < primals_.size(); ++id)
     for (ValueId out : primals_[id].outs)

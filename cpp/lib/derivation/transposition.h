@@ -47,7 +47,7 @@ struct Primal {
   PlaceId place;
   TextId primitive;
   const std::vector<ValueId> &ins, &outs;
-  std::vector<EquationId> originals = {}, copies = {};
+  std::vector<EquationId> originals = {}; ///< equations that are no copies
 };
 
 /// A possible origin of an emitted equation: `node` of the derivative of `primal`.

@@ -22,12 +22,6 @@ void writeAttr(MlirOperation op, MlirIdentifier name, MlirAttribute value) {
     fn.mlirOperationRemoveAttributeByName(op, key);
 }
 
-Operation rootOf(Operation op) {
-  while (Operation parent = op.parent())
-    op = parent;
-  return op;
-}
-
 } // namespace
 
 Rewriter::Rewriter(MlirContext context)
@@ -82,18 +76,6 @@ void Rewriter::move(Operation op, Block block, Operation before) {
   capi::fn().mlirBlockInsertOwnedOperationBefore(block.raw(), before.raw(), op.raw());
 }
 
-void Rewriter::erase(Operation op) {
-  Operation root = rootOf(op);
-  for (Value result : op.results())
-    for (OpOperand use : result.uses())
-      // A user under another root was erased before, and is destroyed first on commit.
-      if (rootOf(use.owner()) == root)
-        throw IRError(op.location().raw(), "cannot erase '" + std::string(op.name().str()) +
-                                               "': its results are still used");
-  record(Kind::Erase, op.opaque(), op.block().opaque(), op.nextInBlock().opaque());
-  capi::fn().mlirOperationRemoveFromParent(op.raw());
-}
-
 void Rewriter::undo(const Change &change) {
   numMoves_ += change.kind >= Kind::Insert;
   const capi::Table &fn = capi::fn();
@@ -116,8 +98,6 @@ void Rewriter::undo(const Change &change) {
     return;
   case Kind::Move:
     fn.mlirOperationRemoveFromParent(asOperation(change.subject));
-    [[fallthrough]];
-  case Kind::Erase:
     fn.mlirBlockInsertOwnedOperationBefore(asBlock(change.where), asOperation(change.former),
                                            asOperation(change.subject));
     return;
@@ -142,19 +122,9 @@ bool Rewriter::verify(Operation root, size_t mark) const {
          root.verify();
 }
 
-void Rewriter::rollback(size_t mark) {
-  while (journal_.size() > mark) {
+void Rewriter::rollback() {
+  for (; !journal_.empty(); journal_.pop_back())
     undo(journal_.back());
-    journal_.pop_back();
-  }
-}
-
-void Rewriter::commit() {
-  // Oldest first: the users of an operation were erased before it.
-  for (const Change &change : journal_)
-    if (change.kind == Kind::Erase)
-      capi::fn().mlirOperationDestroy(asOperation(change.subject));
-  journal_.clear();
 }
 
 } // namespace hlotag::ir

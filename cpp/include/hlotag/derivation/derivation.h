@@ -17,7 +17,6 @@ using Operations = std::vector<ir::Operation>;
 struct Derivation {
   ir::Operation derived;
   std::vector<const Operations *> primals;
-  bool isProved() const { return primals.size() == 1; }
 };
 
 /// Calls `visit` for each operation that autodiff emitted or computes again. `visit` may change

@@ -31,31 +31,19 @@ public:
   std::pair<V *, bool> insert(K key) {
     if (V *known = find(key))
       return {known, false};
-    return {&add(key), true};
-  }
-  /// As `insert`, for a key that is not in the map.
-  V &add(K key) {
     if (entries_.size() * 3 >= heads_.size() * 2)
-      rehash(heads_.empty() ? 64 : heads_.size() * 2);
+      rehash(heads_.empty() ? kMinSlots : heads_.size() * 2);
     uint32_t &head = heads_[slotOf(key)];
     entries_.push_back({key, head, V{}});
     head = uint32_t(entries_.size() - 1);
-    return entries_.back().value;
+    return {&entries_.back().value, true};
   }
 
   size_t size() const { return entries_.size(); }
-  /// Allocates the table for `number` entries.
-  void reserve(size_t number) {
-    entries_.reserve(number);
-    size_t size = 64;
-    while (size * 2 < number * 3)
-      size *= 2;
-    if (size > heads_.size())
-      rehash(size);
-  }
 
 private:
   static constexpr uint32_t kNone = ~uint32_t(0);
+  static constexpr size_t kMinSlots = 64; // a power of two
   struct Entry {
     K key;
     uint32_t next; ///< the entry before in the same slot

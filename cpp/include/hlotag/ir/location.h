@@ -6,7 +6,6 @@
 #include "hlotag/ir/attributes.h"
 #include "hlotag/ir/flat_map.h"
 
-#include <optional>
 #include <vector>
 
 namespace hlotag::ir {

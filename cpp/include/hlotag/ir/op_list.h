@@ -10,7 +10,7 @@
 
 namespace hlotag::ir {
 
-/// The operations that `walk` visits, in its order. Valid until one is inserted, moved or erased.
+/// The operations that `walk` visits, in its order. Valid until one is inserted or moved.
 class OpList {
 public:
   struct Entry {

@@ -79,7 +79,6 @@ public:
     return isResult() ? capi::fn().mlirOpResultGetResultNumber(raw_)
                       : capi::fn().mlirBlockArgumentGetArgNumber(raw_);
   }
-  /// Includes uses in operations that a Rewriter erased and has not committed.
   ChainRange<OpOperand, OpOperand::next> uses() const {
     return ChainRange<OpOperand, OpOperand::next>(capi::fn().mlirValueGetFirstUse(raw_));
   }

@@ -11,9 +11,7 @@
 namespace hlotag::ir {
 
 /// Changes a module and keeps a journal. The destructor rolls back changes that were not committed.
-///
-/// `commit()` destroys erased operations; until then they are detached, and their operands still
-/// count as uses. Nothing else may change the module before commit or rollback.
+/// Nothing else may change the module before commit or rollback.
 class Rewriter {
 public:
   explicit Rewriter(MlirContext context);
@@ -34,23 +32,21 @@ public:
   Operation insert(OwnedOperation op, Block block, Operation before);
   /// Moves `op` into `block` before `before`; at the end if `before` is null.
   void move(Operation op, Block block, Operation before);
-  /// Erases `op`. Throws IRError if a result has uses.
-  void erase(Operation op);
 
   /// The number of changes since the last commit.
   size_t numChanges() const { return journal_.size(); }
-  /// The number of insertions, moves and erasures ever made: a list of the module's operations is
-  /// valid while this number stays the same.
+  /// The number of insertions and moves ever made: a list of the module's operations is valid while
+  /// this number stays the same.
   size_t numMoves() const { return numMoves_; }
 
   /// Verifies `root` unless none of the changes since `mark` can make an operation invalid: changes
   /// of locations and frontend attributes, and removals of in-flight attributes.
   bool verify(Operation root, size_t mark = 0) const;
 
-  /// Undoes changes, newest first, until `mark` are left (a former `numChanges()`).
-  void rollback(size_t mark = 0);
+  /// Undoes all changes, newest first.
+  void rollback();
   /// Makes the changes permanent.
-  void commit();
+  void commit() { journal_.clear(); }
 
 private:
   enum class Kind : unsigned char {
@@ -58,16 +54,15 @@ private:
     Location,
     ArgLocation,
     Operand,
-    Insert, // this kind and the following ones change the list of operations
-    Move,
-    Erase
+    Insert, // this kind and the next change the list of operations
+    Move
   };
   struct Change {
     Kind kind;
     unsigned index;      // Operand
     const void *subject; // MlirOperation, or MlirValue for ArgLocation
-    const void *where;   // Attr: the name; Move, Erase: the block
-    const void *former;  // value, location, operand; Move, Erase: the operation that came next
+    const void *where;   // Attr: the name; Move: the block
+    const void *former;  // value, location, operand; Move: the operation that came next
   };
 
   void record(Kind kind, const void *subject, const void *where, const void *former,

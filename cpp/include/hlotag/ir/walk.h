@@ -42,7 +42,7 @@ struct WalkFrame {
         return {};
       next = block.firstOp();
     }
-    // Fetched before the visit, because the visitor may erase the operation.
+    // Fetched before the visit, because the visitor may move the operation.
     return std::exchange(next, next.nextInBlock());
   }
 };
@@ -60,7 +60,7 @@ template <class F> WalkResult visit(F &f, Operation op) {
 
 /// Visits `root` and everything nested in it, each operation before its regions. `visit` takes an
 /// Operation and returns nothing or a WalkResult. `visit` may insert operations before its
-/// argument, and may erase its argument if it then returns Skip. Returns false if interrupted.
+/// argument, and may move its argument if it then returns Skip. Returns false if interrupted.
 template <class F> bool walk(Operation root, F &&visit) {
   std::vector<detail::WalkFrame> stack;
   auto enter = [&](Operation op) {

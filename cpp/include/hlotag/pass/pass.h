@@ -15,7 +15,6 @@
 #include "hlotag/ir/ir.h"
 #include "hlotag/pass/option.h"
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,7 +51,7 @@ public:
   /// Empty unless the module's marks had some.
   ir::Identities &identities() { return identities_; }
 
-  /// The module and its operations. Valid until an operation is inserted, moved or erased.
+  /// The module and its operations. Valid until an operation is inserted or moved.
   const ir::OpList &operations();
   /// Call after changes that bypassed the rewriter. Commits earlier changes and drops caches.
   void invalidate();
