@@ -34,7 +34,7 @@ EquationPaths::EquationPaths(const ir::Identities &identities, Provenance &prove
   for (auto f = order.rbegin(); f != order.rend(); ++f) {
     const CallGraph::Function &function = graph.functions()[*f];
     std::vector<EquationPath> contexts;
-    if (!function.isPrivate || function.isReferenced || function.callers.empty())
+    if (function.isRoot())
       contexts.emplace_back();
     for (size_t site : function.callers) {
       const CallGraph::CallSite &call = graph.callSites()[site];

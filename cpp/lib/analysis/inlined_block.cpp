@@ -26,7 +26,7 @@ InlinedCalls::InlinedCalls(const CallGraph &graph, const ir::OpIds &ids,
       *bodies_.insert(site.op.opaque()).first = body;
   }
   for (const CallGraph::Function &function : graph.functions()) {
-    bool isInlined = function.isPrivate && !function.isReferenced && !function.callers.empty();
+    bool isInlined = !function.isRoot();
     for (size_t site : function.callers)
       isInlined &= bool(bodyOf(graph.callSites()[site].op));
     if (isInlined)

@@ -97,7 +97,7 @@ public:
     if (!anyEntries_)
       return success();
     for (size_t f = 0; f < functions().size(); ++f)
-      if (isRoot(f))
+      if (functions()[f].isRoot())
         variantOf(f, {});
     if (failed(reach()))
       return failure();
@@ -115,12 +115,6 @@ public:
 
 private:
   const std::vector<CallGraph::Function> &functions() const { return graph_.functions(); }
-
-  /// Whether the function may be called from outside the module.
-  bool isRoot(size_t f) const {
-    const CallGraph::Function &function = functions()[f];
-    return !function.isPrivate || function.isReferenced || function.callers.empty();
-  }
 
   /// Reads the entries of all calls, and the keys that all operations of a function share.
   void summarize();

@@ -28,9 +28,6 @@ public:
 private:
   const std::vector<CallGraph::Function> &functions() const { return graph_.functions(); }
 
-  bool isRoot(const CallGraph::Function &function) const {
-    return !function.isPrivate || function.isReferenced || function.callers.empty();
-  }
   bool isShared(size_t f) const { return isForward_[f] && isBackward_[f]; }
 
   void reach();
@@ -68,7 +65,7 @@ void Splitter::reach() {
     pending.push_back({f, isBackward});
   };
   for (size_t f = 0; f < functions().size(); ++f)
-    if (isRoot(functions()[f]))
+    if (functions()[f].isRoot())
       enter(f, false);
   while (!pending.empty()) {
     Visit visit = pending.back();

@@ -33,6 +33,9 @@ public:
     bool isReferenced = false;
     std::vector<size_t> calls;   ///< call sites in its body, in the order of ir::walk
     std::vector<size_t> callers; ///< call sites that call the function
+
+    /// Returns true if the function may run without being called by one of `callers`.
+    bool isRoot() const { return !isPrivate || isReferenced || callers.empty(); }
   };
   static constexpr size_t kNone = size_t(-1);
 
