@@ -85,7 +85,7 @@ MlirAttribute mlirDictionaryAttrGet(MlirContext context, intptr_t count,
 }
 
 intptr_t mlirDictionaryAttrGetNumElements(MlirAttribute attribute) {
-  return intptr_t(nb::len(session().object(attribute)));
+  return count(session().object(attribute));
 }
 
 MlirNamedAttribute mlirDictionaryAttrGetElement(MlirAttribute attribute, intptr_t index) {
@@ -109,7 +109,7 @@ MlirAttribute mlirArrayAttrGet(MlirContext context, intptr_t count, MlirAttribut
 }
 
 intptr_t mlirArrayAttrGetNumElements(MlirAttribute attribute) {
-  return intptr_t(nb::len(session().object(attribute)));
+  return count(session().object(attribute));
 }
 
 MlirAttribute mlirArrayAttrGetElement(MlirAttribute attribute, intptr_t index) {
@@ -187,8 +187,7 @@ MlirLocation mlirLocationFusedGet(MlirContext context, intptr_t count, MlirLocat
 }
 
 unsigned mlirLocationFusedGetNumLocations(MlirLocation location) {
-  nb::object locations = session().object(location).attr("locations");
-  return unsigned(nb::len(locations));
+  return unsigned(count(session().object(location).attr("locations")));
 }
 
 void mlirLocationFusedGetLocations(MlirLocation location, MlirLocation *locations) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How are MLIR's C functions replaced by jaxlib's public Python bindings? The second host
-// implements the table with them, for a jaxlib whose own functions cannot be called; it is slower.
+// How are MLIR's C functions implemented by jaxlib's public Python bindings? This second, slower
+// host serves a jaxlib whose own functions cannot be called.
 //
 // Each function in functions.def is declared here and defined in a file beside this one. A missing
 // definition fails to link, one of another type fails to compile.

@@ -16,8 +16,6 @@ PrintingFlags &flagsOf(MlirOpPrintingFlags handle) {
   return *static_cast<PrintingFlags *>(handle.ptr);
 }
 
-intptr_t count(nb::handle sequence) { return intptr_t(nb::len(sequence)); }
-
 nb::object insertionPoint(const char *kind, nb::object at) {
   return classes().InsertionPoint.attr(kind)(at);
 }

@@ -10,8 +10,6 @@ namespace hlotag::bindings {
 
 namespace {
 
-intptr_t count(nb::handle sequence) { return intptr_t(nb::len(sequence)); }
-
 /// The Python diagnostic. Its owner keeps it while a handler runs.
 nb::handle objectOf(MlirDiagnostic handle) { return {static_cast<PyObject *>(handle.ptr)}; }
 

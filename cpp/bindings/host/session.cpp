@@ -103,7 +103,7 @@ Session::Session(MlirOperation module) : context_(view(module).attr("context")) 
 }
 
 Session::~Session() {
-  // As with MLIR's own functions, objects that were not destroyed stay alive.
+  // As with MLIR's own functions, a detached operation that nobody destroyed is leaked.
   runNoexcept("hlotag", [&] {
     if (detachedRegion_.ptr && !firstBlock(detachedRegion_).ptr)
       mlirOperationDestroy({key(detachedRegion_).first});
@@ -148,7 +148,7 @@ MlirOperation Session::own(nb::object detached) {
 nb::object Session::disown(MlirOperation handle) {
   auto found = owned_.find(handle.ptr);
   if (found == owned_.end())
-    throw std::logic_error("the operation stands in a block");
+    throw std::logic_error("the operation is not detached");
   nb::object operation = std::move(found->second);
   owned_.erase(found);
   return operation;
@@ -166,9 +166,8 @@ MlirRegion Session::region(MlirOperation owner, intptr_t index) {
 MlirRegion Session::regionOf(nb::handle region) {
   nb::object owner = region.attr("owner");
   nb::object all = owner.attr("regions");
-  auto count = intptr_t(nb::len(all));
   intptr_t index = 0;
-  while (index + 1 < count && !all[index].equal(region))
+  while (index + 1 < count(all) && !all[index].equal(region))
     ++index;
   return this->region(pointerOf<MlirOperation>(owner), index);
 }

@@ -97,6 +97,8 @@ template <class T> nb::object view(T handle) {
 /// Text for a Python object; passes write UTF-8.
 inline nb::str toStr(MlirStringRef text) { return nb::str(text.data, text.length); }
 
+inline intptr_t count(nb::handle sequence) { return intptr_t(nb::len(sequence)); }
+
 /// One use of a value.
 struct Use {
   MlirOperation owner;

@@ -12,10 +12,6 @@ using ir::Operation;
 
 namespace {
 
-bool endsWith(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
-
 /// Keys with a meaning for one operation only, besides the reserved ones.
 constexpr std::string_view kKeptKeys[] = {"_xla_buffer_placement", "_xla_compute_type",
                                           "inlineable", "kernel_metadata", "num_batch_dims"};
@@ -32,7 +28,8 @@ bool EntryCarrier::isTaggable(Identifier opName) {
   if (isNew) {
     // Terminators of other dialects.
     std::string_view text = opName.str();
-    *known = !ids_.isNeverTagged(opName) && !endsWith(text, ".return") && !endsWith(text, ".yield");
+    *known = !ids_.isNeverTagged(opName) && !ir::endsWith(text, ".return") &&
+             !ir::endsWith(text, ".yield");
   }
   return *known;
 }

@@ -18,14 +18,14 @@ bool matchesOp(const std::string &pattern, std::string_view name) {
 
 /// Anchors `pattern` at a `/`. Removes leading `**/`, which every pattern implies.
 std::string anchored(std::string_view pattern) {
-  while (pattern.substr(0, 3) == "**/")
+  while (ir::startsWith(pattern, "**/"))
     pattern.remove_prefix(3);
   return "*/" + std::string(pattern);
 }
 
 /// Returns whether `pattern` matches consecutive whole elements of the path.
 bool matchesScope(std::string_view pattern, std::string_view scope) {
-  while (pattern.size() > 3 && pattern.substr(pattern.size() - 3) == "/**")
+  while (pattern.size() > 3 && ir::endsWith(pattern, "/**"))
     pattern.remove_suffix(3);
   return globMatch(anchored(pattern) + "/*", "/" + std::string(scope) + "/");
 }

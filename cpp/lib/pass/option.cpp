@@ -3,29 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <locale>
 #include <sstream>
 
 namespace hlotag::pass {
 
-namespace {
+bool detail::isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && isSpace(text.front()))
-    text.remove_prefix(1);
-  while (!text.empty() && isSpace(text.back()))
-    text.remove_suffix(1);
-  return text;
-}
-
-/// Returns the index after the closing quote of the text that starts at `at`; npos if unclosed. In
-/// double quotes a backslash escapes a quote or a backslash.
-size_t endOfQuoted(std::string_view text, size_t at) {
+size_t detail::endOfQuoted(std::string_view text, size_t at) {
   char quote = text[at];
   for (size_t i = at + 1; i < text.size(); ++i) {
     if (text[i] == quote)
@@ -35,6 +20,19 @@ size_t endOfQuoted(std::string_view text, size_t at) {
       ++i;
   }
   return std::string_view::npos;
+}
+
+namespace {
+
+using detail::endOfQuoted;
+using detail::isSpace;
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && isSpace(text.front()))
+    text.remove_prefix(1);
+  while (!text.empty() && isSpace(text.back()))
+    text.remove_suffix(1);
+  return text;
 }
 
 bool isQuote(char c) { return c == '"' || c == '\''; }

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kOurPrefix = "hlotag-";
 constexpr std::string_view kAnchor = "builtin.module";
 
-bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+using detail::isSpace;
 bool isDelimiter(char c) { return c == ',' || c == '{' || c == '}' || c == '(' || c == ')'; }
 
 /// Returns the line of `text` around `offset`, with a caret below.
@@ -47,11 +47,9 @@ public:
   std::vector<PipelineElement> parse() {
     skipSpace();
     size_t end = contentEnd();
-    bool anchored = takeAnchor(end);
-    if (anchored)
+    if (takeAnchor(end))
       --end;
-    std::vector<PipelineElement> elements = parseList(end);
-    return elements;
+    return parseList(end);
   }
 
 private:
@@ -195,15 +193,10 @@ private:
   }
 
   size_t skipQuoted(size_t open) const {
-    char quote = text_[open];
-    for (size_t i = open + 1; i < text_.size(); ++i) {
-      if (text_[i] == quote)
-        return i + 1;
-      bool escape = quote == '"' && text_[i] == '\\' && i + 1 < text_.size() &&
-                    (text_[i + 1] == '"' || text_[i + 1] == '\\');
-      i += escape;
-    }
-    fail("the quote is not closed", open);
+    size_t end = detail::endOfQuoted(text_, open);
+    if (end == std::string_view::npos)
+      fail("the quote is not closed", open);
+    return end;
   }
 
   void parseOptions(Pass &pass, size_t from, size_t to) {

@@ -23,6 +23,9 @@ std::string concat(std::initializer_list<std::string_view> parts);
 inline bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
+inline bool endsWith(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
 
 /// Glob match of the whole text: `*` matches any run of characters, `?` any one.
 bool globMatch(std::string_view pattern, std::string_view text);

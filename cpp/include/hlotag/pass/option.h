@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which options does a pass have, and how are they written? They parse from and print to MLIR's
-// syntax:
+// Which options does a pass have, and how are they written? In MLIR's syntax:
 // `{flag=true limit=3 rules="a b" keys=x,y}`.
 #pragma once
 
@@ -46,6 +45,11 @@ private:
 };
 
 namespace detail {
+bool isSpace(char c);
+/// Returns the index after the closing quote of the text that starts at `at`; npos if unclosed. In
+/// double quotes a backslash escapes a quote or a backslash.
+size_t endOfQuoted(std::string_view text, size_t at);
+
 using Strings = std::vector<std::string>;
 std::string typeName(const bool &);
 std::string typeName(const int64_t &);
