@@ -102,35 +102,11 @@ private:
     const Equation &equation = all()[id];
     if (!equation.isDerived && !equation.isCopy)
       return;
-    if (equation.isBeyondTable) {
-      for (Operation op : equation.ops)
-        record(op, {});
-      return;
-    }
-    std::vector<EquationId> originals;
-    bool isKnown = true;
-    if (equation.isCopy) {
-      originals = transposition_.primal(transposition_.primalOf(id)).originals;
-      isKnown = !originals.empty();
-    }
-    if (originals.empty()) {
-      std::vector<PrimalId> owners = transposition_.ownersOf(id);
-      isKnown = !owners.empty() && (equation.isCopy || transposition_.isLive(id));
-      for (PrimalId owner : owners) {
-        const std::vector<EquationId> &of = transposition_.primal(owner).originals;
-        isKnown &= !of.empty();
-        originals.insert(originals.end(), of.begin(), of.end());
-      }
-      if (std::optional<EquationId> residual = transposition_.residualOf(id)) {
-        const Primal &primal = transposition_.primal(transposition_.primalOf(*residual));
-        originals = primal.originals;
-        isKnown = !originals.empty();
-      }
-    }
+    std::vector<EquationId> originals =
+        equation.isBeyondTable ? std::vector<EquationId>() : originalsOf(id);
     std::vector<uint32_t> primals;
     for (EquationId original : originals)
-      if (isKnown)
-        primals.push_back(*primalOfOriginal_.find(original));
+      primals.push_back(*primalOfOriginal_.find(original));
     std::sort(primals.begin(), primals.end());
     for (Operation op : equation.ops) {
       record(op, primals);
@@ -139,6 +115,28 @@ private:
     if (primals.size() == 1)
       for (EquationId original : originals)
         matchSites(equation.site, all()[original].site);
+  }
+
+  /// Returns the original equations that a derived equation or a copy may stem from; empty if they
+  /// are not all known.
+  std::vector<EquationId> originalsOf(EquationId id) const {
+    bool isCopy = all()[id].isCopy;
+    auto ofPrimal = [&](PrimalId primal) { return transposition_.primal(primal).originals; };
+    if (isCopy)
+      if (std::vector<EquationId> own = ofPrimal(transposition_.primalOf(id)); !own.empty())
+        return own;
+    if (std::optional<EquationId> residual = transposition_.residualOf(id))
+      return ofPrimal(transposition_.primalOf(*residual));
+    if (!isCopy && !transposition_.isLive(id))
+      return {};
+    std::vector<EquationId> originals;
+    for (PrimalId owner : transposition_.ownersOf(id)) {
+      std::vector<EquationId> own = ofPrimal(owner);
+      if (own.empty())
+        return {};
+      originals.insert(originals.end(), own.begin(), own.end());
+    }
+    return originals;
   }
 
   /// Matches the calls, loops and conditionals around a derived equation with those around its

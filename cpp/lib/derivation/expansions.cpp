@@ -9,7 +9,7 @@ namespace hlotag::derivation {
 
 using namespace ir;
 
-/// Returns how many equations, from `first` on, are `expansion` written out; 0 if they are not.
+/// Returns the number of equations from `first` on that are the lowering of `expansion`; 0 if none.
 size_t Equations::lengthOf(const Expansion &expansion, size_t first) const {
   const Equation &begin = equations[first];
   size_t at = first, name = 0;
