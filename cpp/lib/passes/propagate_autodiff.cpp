@@ -109,44 +109,35 @@ analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
   return result;
 }
 
-/// Removes the keys that were removed at all calls of a function.
+/// Knows the keys that calls of a function removed.
 class TakenAway {
 public:
-  TakenAway(analysis::Provenance &provenance, analysis::EntryCarrier &carrier, ir::TagWriter &tags)
-      : provenance_(provenance), carrier_(carrier), tags_(tags) {}
+  TakenAway(const analysis::CallGraph &graph, analysis::EntryCarrier &carrier, ir::TagWriter &tags)
+      : carrier_(carrier) {
+    for (const analysis::CallGraph::Function &function : graph.functions())
+      for (size_t site : function.callers)
+        if (ir::DictionaryAttr all = ir::TagWriter::get(graph.callSites()[site].op)) {
+          ir::DictionaryAttr &taken = *taken_.insert(function.op.opaque()).first;
+          taken = tags.merge(taken, carrier.without(all, carrier.carried(all)));
+        }
+  }
 
-  /// Returns `entries` without these keys. A function that fills the stacks of a loop is derived
-  /// from the loop; it must not restore keys that its call removed.
-  analysis::Entries without(analysis::Entries entries, ir::Operation function) {
-    if (ir::DictionaryAttr taken = in(function)) {
-      entries.all = carrier_.without(entries.all, taken);
-      entries.attached = carrier_.without(entries.attached, taken);
+  /// Returns `entries` without the keys that calls of the function around `op` removed. A function
+  /// that fills the stacks of a loop is derived from the loop, and must not restore these keys.
+  analysis::Entries without(analysis::Entries entries, ir::Operation op) const {
+    const ir::DictionaryAttr *taken = nullptr;
+    for (; op && !taken; op = op.parent())
+      taken = taken_.find(op.opaque());
+    if (taken && *taken) {
+      entries.all = carrier_.without(entries.all, *taken);
+      entries.attached = carrier_.without(entries.attached, *taken);
     }
     return entries;
   }
 
 private:
-  ir::DictionaryAttr in(ir::Operation function) {
-    if (function == function_)
-      return taken_;
-    function_ = function;
-    taken_ = {};
-    const analysis::CallGraph &graph = provenance_.calls();
-    auto name = function.attrOf<ir::StringAttr>("sym_name");
-    size_t number = name ? graph.find(name.value()) : analysis::CallGraph::kNone;
-    if (number == analysis::CallGraph::kNone)
-      return taken_;
-    for (size_t site : graph.functions()[number].callers)
-      if (ir::DictionaryAttr all = ir::TagWriter::get(graph.callSites()[site].op))
-        taken_ = tags_.merge(taken_, carrier_.without(all, carrier_.carried(all)));
-    return taken_;
-  }
-
-  analysis::Provenance &provenance_;
   analysis::EntryCarrier &carrier_;
-  ir::TagWriter &tags_;
-  ir::Operation function_; // the last argument of `in`
-  ir::DictionaryAttr taken_;
+  ir::PointerMap<ir::DictionaryAttr> taken_; // by function
 };
 
 /// Hands entries to operations of the same equation, found by identities.
@@ -168,13 +159,12 @@ public:
       if (!provenance_.isTransposed(op))
         addSeed(op, function);
     });
-    TakenAway takenAway(provenance_, carrier_, ctx_.tags());
+    TakenAway takenAway(graph_, carrier_, ctx_.tags());
     forEach([&](ir::Operation op, size_t function) {
       if (!provenance_.isTransposed(op))
         return;
       for (const Seed *seed : seedsOf(function, ctx_.identities().of(op)))
-        if (analysis::Entries entries =
-                takenAway.without(seed->entries, graph_.functions()[function].op))
+        if (analysis::Entries entries = takenAway.without(seed->entries, op))
           carrier_.give(op, entries, {"derived by autodiff", seed->op});
     });
     // The name of a constant does not lead to an equation.
@@ -261,12 +251,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     }).run();
     return success();
   }
-  auto functionOf = [](ir::Operation op) {
-    while (op && op.name().str() != "func.func")
-      op = op.parent();
-    return op;
-  };
-  TakenAway takenAway(provenance, carrier, ctx.tags());
+  TakenAway takenAway(provenance.calls(), carrier, ctx.tags());
   derivation::findDerived(operations, provenance, [&](const derivation::Derivation &derivation) {
     if (!carrier.isTaggable(derivation.derived))
       return;
@@ -277,7 +262,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     };
     if (!entries || !std::all_of(derivation.primals.begin(), derivation.primals.end(), agrees))
       return;
-    entries = takenAway.without(entries, functionOf(derivation.derived));
+    entries = takenAway.without(entries, derivation.derived);
     if (entries)
       carrier.give(derivation.derived, entries,
                    {"derived by autodiff", derivation.primals[0]->front(), true});
