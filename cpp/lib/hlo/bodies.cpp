@@ -7,7 +7,8 @@ namespace hlotag::hlo {
 
 namespace {
 
-/// What a wrapper is for: its root, or what its root is made from by moves of XLA's own.
+/// Returns the instruction that computes the value of a wrapper. Looks through copies without a
+/// name, which XLA inserted.
 size_t rootOf(const Facts &facts, size_t wrapper) {
   size_t root = facts.module.wrapped(wrapper);
   while (facts.kind(root).isCopied && facts[root].ids.empty())
@@ -15,7 +16,7 @@ size_t rootOf(const Facts &facts, size_t wrapper) {
   return root;
 }
 
-/// By computation, the instructions that call it as their body.
+/// Returns, by computation, the instructions whose body it is.
 std::vector<std::vector<size_t>> callersOf(const Facts &facts) {
   std::vector<std::vector<size_t>> callers(facts.module.computations.size());
   for (size_t i : facts.order)

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose are fusions and asynchronous pairs, and the bodies of reductions, sorts and scatters?
+// Which operations do fusions, asynchronous pairs and the bodies of reductions come from?
 #pragma once
 
 #include "facts.h"
 
 namespace hlotag::hlo {
 
-/// Gives wrappers the operations of their roots.
+/// Gives each fusion and asynchronous pair the operations of its root.
 void fillWrappers(Facts &facts);
 
-/// Gives what is in the body of a reduction, a sort or a scatter the operations of that, if it is
-/// nameless; else those in its regions, for XLA makes equal bodies one, with the names of any.
+/// Joins instructions in the bodies of reductions, sorts and scatters. Without a name, they get the
+/// operations of the body's callers. With a name, they get the operations at its place in the
+/// regions of all callers: of equal bodies, XLA keeps one.
 void fillRegions(Facts &facts);
 
 } // namespace hlotag::hlo

@@ -33,26 +33,24 @@ bool addSources(Facts &facts, size_t i, const Ids &numbers, Ids &ids) {
   return isFound;
 }
 
-/// Adds the operation that computes what is `wanted` of a collective, or `swapped`; else one of
-/// those that XLA's partitioner made the collective for.
+/// Adds the operations among `wanted`, else among `swapped`, that become the collective; else the
+/// operation that XLA's partitioner inserted the collective for.
 void addWanted(Facts &facts, size_t i, const Ids &wanted, const Ids &swapped, const Ids &owners,
                Ids &ids) {
   if (addSources(facts, i, wanted, ids) || addSources(facts, i, swapped, ids))
     return;
-  // The partitioner sums up what an operation computes, or gathers what the first of some
-  // operations takes.
+  // The partitioner sums the result of an operation, or gathers an operand of its first user.
   const std::string &heavy = facts.kind(i).heavy;
   bool isSum = (heavy == "all-reduce" || heavy == "reduce-scatter") && !wanted.empty();
   const Ids &made = isSum ? wanted : owners;
-  // XLA makes one sum over devices of several that the program adds.
+  // XLA sums over devices once if the program adds several such sums.
   if (isSum && addSources(facts, i, facts.operations.operands(made[0]), ids))
     return;
   if (!made.empty())
     addOnce(ids, made[0]);
 }
 
-/// Adds the operation whose result is a part of a collective's: `part` is an element of that, or
-/// the collective itself.
+/// Adds the operation whose result is `part`: an element of the collective's result, or all of it.
 void addMember(Facts &facts, Uses &uses, size_t i, size_t part, const std::vector<Uses::Use> &of,
                Ids &ids) {
   Ids wanted, swapped;

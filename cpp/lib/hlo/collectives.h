@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations does a collective stand for that XLA combined of several, or inserted?
+// Which operations does a collective come from that XLA combined from several, or inserted?
 #pragma once
 
 #include "uses.h"
 
 namespace hlotag::hlo {
 
-/// Whether an instruction may stand for several collectives.
+/// Returns true if an instruction may replace several collectives.
 bool isCombined(const Facts &facts, size_t i);
 
-/// Whether the name of a combined collective has those of all.
+/// Returns true if the name of a collective lists the names of all that it replaces.
 bool hasAllNames(const Facts &facts, size_t i);
 
-/// Returns what the numbers in the names of collectives stand for.
+/// Replaces those of `numbers` that only move a collective's result by the collective.
 Ids members(Facts &facts, size_t i, const Ids &numbers);
 
-/// Returns the operations of a collective: of each part of its result, what the users of the part
-/// take it for. Empty if they take it for nothing.
+/// Returns, for each part of a collective's result, the operation whose value the users of the part
+/// expect. Empty if they expect none.
 Ids combined(Facts &facts, Uses &uses, size_t i);
 
 } // namespace hlotag::hlo

@@ -16,12 +16,12 @@ namespace hlotag::hlo {
 inline constexpr std::string_view kContraction = "contraction";
 
 struct Fact {
-  Ids ids; // The operations that the instruction comes from, as far as known.
-  // Of instructions whose name is not enough: the operations whose values they must compute, since
-  // their users take them for that, or for the other operand, which XLA may have swapped; and
-  // their users' operations. Helpers belong to those, and compute none.
-  bool isUnsure = false, isHelper = false;
-  Ids wanted, swapped, owners;
+  Ids ids;               ///< the operations that the instruction comes from, as far as known
+  bool isUnsure = false; ///< its name is missing or may be a neighbour's; then the rest is set
+  bool isHelper = false; ///< computes an intermediate value of `owners`
+  Ids wanted;            ///< operations whose values its users expect
+  Ids swapped;           ///< as `wanted`, if XLA swapped the operands of its users
+  Ids owners;            ///< the operations of its users
 };
 
 class Facts {

@@ -17,7 +17,7 @@ namespace hlotag::hlo {
 
 namespace {
 
-/// Returns the operation that was expanded to a loop, if an instruction is what that computes.
+/// Returns the operations that XLA expanded to a loop, if an instruction is the result of its body.
 Ids expanded(const Facts &facts, size_t i) {
   const Module &module = facts.module;
   const Module::Computation &computation = module.computations[module.instructions[i].computation];
@@ -30,8 +30,8 @@ Ids expanded(const Facts &facts, size_t i) {
   return isExpansion ? ids : Ids();
 }
 
-/// Returns the operations that become an instruction, of those that it is named after, else of
-/// those that its users take it for.
+/// Returns the operations that become an instruction: among those in its name, else among those
+/// that its users expect.
 Ids sources(Facts &facts, size_t i) {
   const Fact &fact = facts[i];
   for (const Ids *numbers : {&fact.ids, &fact.wanted, &fact.swapped}) {
@@ -40,7 +40,7 @@ Ids sources(Facts &facts, size_t i) {
     for (int64_t number : *numbers)
       if (int64_t source = facts.operations.source(number, facts.opcode(i)); source != kNone)
         facts.unique.add(found, source);
-    // Users take operands in another order where XLA writes a contraction as a product.
+    // XLA reorders operands when it writes a contraction as a product.
     if (Ids fitting = facts.operations.ofSize(found, facts.size(i)); !fitting.empty())
       return fitting;
     if (!found.empty())
@@ -49,8 +49,8 @@ Ids sources(Facts &facts, size_t i) {
   return {};
 }
 
-/// Returns operations of the instruction's kind, and the named one, which is of no such kind and
-/// was folded into them: XLA makes one scatter of the sum of two.
+/// Returns the operands of the named operation that became a heavy instruction, and the named one,
+/// which XLA folded into it: the sum of two scatters becomes one scatter.
 Ids absorbed(Facts &facts, size_t i) {
   const Operations &operations = facts.operations;
   const Kinds::Kind &kind = facts.kind(i);
@@ -71,12 +71,12 @@ Ids absorbed(Facts &facts, size_t i) {
   return ids;
 }
 
-/// Returns what an instruction without a name belongs to: the operations that its users came from.
+/// Returns the operations of the users of an instruction without a name.
 Ids owner(const Facts &facts, size_t i) {
   const Kinds::Kind &kind = facts.kind(i);
-  // Several share constants and the like; a step of its own is not shared by accident.
-  bool isNobodys = kind.isXlasOwn || (kind.isHeavy && facts[i].owners.size() > 1);
-  return isNobodys ? Ids() : facts[i].owners;
+  // XLA inserts constants and copies for itself. A heavy instruction has one owner, or is unknown.
+  bool isUnowned = kind.isXlasOwn || (kind.isHeavy && facts[i].owners.size() > 1);
+  return isUnowned ? Ids() : facts[i].owners;
 }
 
 Ids byFlow(Facts &facts, size_t i) {
@@ -93,7 +93,7 @@ Ids byFlow(Facts &facts, size_t i) {
   return owner(facts, i);
 }
 
-/// Joins an instruction whose name is not enough.
+/// Joins an unsure instruction.
 void joinByFlow(Facts &facts, Uses &uses, size_t i) {
   Fact &fact = facts[i];
   uses.follow(i);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/kinds.h"
 
+#include "hlotag/ir/support.h"
+
 #include <algorithm>
 #include <initializer_list>
 
@@ -31,10 +33,8 @@ size_t Kinds::of(std::string_view name) {
   kind.isCopied = isOne({"bitcast", "copy"});
   kind.isControl = isOne({"fusion", "while", "conditional", "call"});
   kind.isCommutative = isOne({"add", "and", "maximum", "minimum", "multiply", "or", "xor"});
-  constexpr std::string_view kDone = "-done";
   kind.isAsyncStart = isOne({"async-start"});
-  kind.isDone = isOne({"async-update"}) ||
-                (name.size() > kDone.size() && name.substr(name.size() - kDone.size()) == kDone);
+  kind.isDone = isOne({"async-update"}) || ir::endsWith(name, "-done");
   kind.isWrapper = kind.isFusion || kind.isAsyncStart || kind.isDone;
   kind.isSlice = isOne({"slice", "dynamic-slice"});
   kind.isCombinable =
@@ -48,12 +48,10 @@ size_t Kinds::of(std::string_view name) {
 }
 
 bool Kinds::mayBe(size_t name, size_t opcode) {
-  std::vector<signed char> &known = kinds_[name].mayBe;
-  if (known.size() <= opcode)
-    known.resize(kinds_.size(), -1);
-  if (known[opcode] < 0)
-    known[opcode] = opcodes_.mayBe(kinds_[name].name, kinds_[opcode].name);
-  return known[opcode];
+  auto [known, isNew] = mayBe_.try_emplace({name, opcode});
+  if (isNew)
+    known->second = opcodes_.mayBe(kinds_[name].name, kinds_[opcode].name);
+  return known->second;
 }
 
 } // namespace hlotag::hlo

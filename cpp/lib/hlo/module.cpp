@@ -9,11 +9,13 @@
 
 namespace hlotag::hlo {
 
+constexpr int kMaxNestedTuples = 1000; // bounds the recursion for malformed modules
+
 /// Returns the index for an id. Throws `std::out_of_range` if there is none.
 static size_t at(const ir::FlatMap<uint64_t, size_t> &byId, int64_t id) {
   const size_t *found = byId.find(uint64_t(id));
   if (!found)
-    throw std::out_of_range("an id");
+    throw std::out_of_range("no such id");
   return *found;
 }
 
@@ -47,18 +49,14 @@ void Module::readComputation(std::string_view data) {
 
 void Module::readInstruction(std::string_view data, ById &byId) {
   Instruction made{{}, {}, {}, 0, computations.size(), {}, {}, 0};
-  Unresolved &read = unresolved_;
-  read.id = 0;
-  read.opcode = read.metadata = {};
-  read.operands.clear();
-  read.called.clear();
+  Unresolved read;
   for (wire::Message message(data); message.next();)
-    readField(message, made);
+    readField(message, made, read);
   for (wire::Message message(read.metadata); message.next();)
     if (message.field() == fields::metadata::kOpName)
       made.opName = message.bytes();
   if (std::any_of(read.opcode.begin(), read.opcode.end(), [](char letter) { return letter < 0; }))
-    throw std::out_of_range("an opcode");
+    throw std::out_of_range("an opcode is not ASCII");
   made.opcode = kinds_.of(read.opcode);
   // Operands come before their users, and computations before their callers.
   made.operands.reserve(read.operands.size());
@@ -70,29 +68,29 @@ void Module::readInstruction(std::string_view data, ById &byId) {
   instructions.push_back(std::move(made));
 }
 
-void Module::readField(const wire::Message &message, Instruction &made) {
+void Module::readField(const wire::Message &message, Instruction &made, Unresolved &read) {
   switch (message.field()) {
   case fields::instruction::kOpcode:
-    unresolved_.opcode = message.bytes();
+    read.opcode = message.bytes();
     break;
   case fields::instruction::kShape:
     made.shape = message.bytes();
     break;
   case fields::instruction::kMetadata:
-    unresolved_.metadata = message.bytes();
+    read.metadata = message.bytes();
     break;
   case fields::instruction::kParameterNumber:
   case fields::instruction::kTupleIndex:
     made.index = size_t(message.number());
     break;
   case fields::instruction::kId:
-    unresolved_.id = message.number();
+    read.id = message.number();
     break;
   case fields::instruction::kOperandIds:
-    message.appendNumbers(unresolved_.operands);
+    message.appendNumbers(read.operands);
     break;
   case fields::instruction::kCalledIds:
-    message.appendNumbers(unresolved_.called);
+    message.appendNumbers(read.called);
     break;
   case fields::instruction::kFrontendAttributes:
     made.attributes = message.bytes();
@@ -107,8 +105,8 @@ void Module::findCallers() {
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Kinds::Kind &kind = this->kind(i);
     if ((kind.isFusion || kind.isCall || kind.isAsyncStart) && instructions[i].called.empty())
-      throw std::out_of_range("a call of nothing");
-    if (kind.isDone) // its called computation is that of its start
+      throw std::out_of_range("a call has no callee");
+    if (kind.isDone) // it calls the computation of its start
       continue;
     bool isFollowed = kind.isFusion || kind.isCall || kind.isLoop || kind.isAsyncStart;
     for (size_t callee : instructions[i].called)
@@ -143,8 +141,8 @@ Ids Module::dimensions(size_t instruction) const {
 }
 
 size_t Module::source(size_t instruction, int depth) const {
-  if (depth == 1000)
-    throw std::out_of_range("tuples within tuples");
+  if (depth == kMaxNestedTuples)
+    throw std::out_of_range("tuples are nested too deep");
   while (true) {
     const Kinds::Kind &kind = this->kind(instruction);
     std::optional<size_t> caller = computations[instructions[instruction].computation].caller;

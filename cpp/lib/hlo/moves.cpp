@@ -7,23 +7,24 @@ namespace hlotag::hlo {
 
 namespace {
 
-/// Whether an operation has entries, and all of them are among `entries`.
-bool bears(const Facts &facts, const Entries &entries, int64_t number) {
+/// Returns true if an operation has entries and `entries` includes all of them.
+bool includesEntriesOf(const Facts &facts, const Entries &entries, int64_t number) {
   const Entries &own = facts.operations.entries(number);
   return !own.empty() && std::includes(entries.begin(), entries.end(), own.begin(), own.end());
 }
 
-/// Returns the first operation whose result an instruction that relabels can be, by what it bears.
+/// Returns the first of `candidates` that relabels to the dimensions of `i` and shares an entry
+/// with it; empty if there is none.
 Ids relabelled(const Facts &facts, size_t i, const Ids &candidates) {
   Entries entries = facts.module.attributes(i);
   Ids dimensions = facts.module.dimensions(i);
-  auto isBorne = [&](const Entries::value_type &entry) {
+  auto isShared = [&](const Entries::value_type &entry) {
     auto found = entries.find(entry.first);
     return found != entries.end() && found->second == entry.second;
   };
   for (int64_t number : candidates) {
     const Entries &own = facts.operations.entries(number);
-    if (facts.operations.relabels(number) && std::any_of(own.begin(), own.end(), isBorne) &&
+    if (facts.operations.relabels(number) && std::any_of(own.begin(), own.end(), isShared) &&
         facts.operations.dimensions(number) == dimensions)
       return {number};
   }
@@ -52,17 +53,17 @@ Ids moved(Facts &facts, size_t i) {
       operations.ofSize(operations.select(facts[i].wanted, facts.opcode(i)), facts.size(i));
   Ids helpers = operations.helpers(named[0], facts.opcode(i));
   Entries entries = facts.module.attributes(i);
-  auto borne = std::find_if(helpers.begin(), helpers.end(),
-                            [&](int64_t number) { return bears(facts, entries, number); });
-  if (borne != helpers.end())
-    std::iter_swap(helpers.begin(), borne);
+  auto tagged = std::find_if(helpers.begin(), helpers.end(), [&](int64_t number) {
+    return includesEntriesOf(facts, entries, number);
+  });
+  if (tagged != helpers.end())
+    std::iter_swap(helpers.begin(), tagged);
   helpers.resize(std::min<size_t>(helpers.size(), 1));
-  // Its attributes tell which of them it is, if it has any.
   if (!entries.empty()) {
     bool isRelabelled = facts.kind(i).isRelabelled;
     Ids users = isRelabelled ? relabelled(facts, i, operations.relabellings(named[0])) : Ids();
     for (const Ids *ids : std::initializer_list<const Ids *>{&users, &wanted, &helpers, &named})
-      if (!ids->empty() && bears(facts, entries, (*ids)[0]))
+      if (!ids->empty() && includesEntriesOf(facts, entries, (*ids)[0]))
         return *ids;
   }
   return !wanted.empty() ? wanted : !helpers.empty() ? helpers : named;

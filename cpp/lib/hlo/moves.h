@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose is an instruction that only moves a value, and bears a neighbour's name or none?
+// Which operation does an instruction come from that only moves a value, if its name cannot tell?
 #pragma once
 
 #include "facts.h"
 
 namespace hlotag::hlo {
 
-/// Returns the operations of an instruction with a name.
+/// Returns the operations of a move that has a name. The instruction's tags decide between the
+/// name, the operations that its users expect, and their helpers.
 Ids moved(Facts &facts, size_t i);
 
-/// Sets the operations of relabelled arguments, which have no name: only tags can tell whose they
-/// are.
+/// Joins relabelled arguments, which have no name, by their tags.
 void adoptNameless(Facts &facts);
 
 } // namespace hlotag::hlo

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations does the name of an instruction give, and may it be believed?
+// Which operations does the name of an instruction give, and is the name reliable?
 #pragma once
 
 #include "facts.h"
 
 namespace hlotag::hlo {
 
-/// Sets the operations of every instruction by its name, and whether that is unsure.
+/// Sets `ids` of each instruction by its name, and `isUnsure`.
 void readOperations(Facts &facts);
 
 } // namespace hlotag::hlo

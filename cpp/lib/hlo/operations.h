@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may an operation of the program become, and whose value does it hand on? For the join.
+// What may an operation of the program become in HLO, and which value does it move?
 #pragma once
 
 #include "hlotag/hlo/program.h"
@@ -46,8 +46,8 @@ public:
   size_t size() const { return program_.operations.size(); }
   const Ids &results() const { return program_.results; }
   const Ids &operands(int64_t number) const { return at(number).operands; }
-  /// Returns the operands of an operation that was inlined from `calls`: of the arguments of a
-  /// function with several calls, what its call gives.
+  /// Returns the operands of an operation that XLA inlined from `calls`. An argument of a function
+  /// with several calls is replaced by the operand of its call.
   Ids operands(int64_t number, const Ids &calls) const {
     Ids found = operands(number);
     for (size_t i = 0; i < found.size(); ++i)
@@ -78,7 +78,7 @@ public:
     return found;
   }
 
-  /// Returns the operations among `numbers` that make so many elements.
+  /// Returns the operations among `numbers` whose result has `size` elements.
   Ids ofSize(const Ids &numbers, uint64_t size) const {
     Ids found;
     std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(found),
@@ -88,9 +88,8 @@ public:
 
   Ids helpers(int64_t number, size_t opcode) { return select(at(number).helpers, opcode); }
 
-  /// Returns the operation at the same position in a region of the first of `parents` as `number`
-  /// has in its own parent; `number` itself if its parent is among them. `kNone` if that operation
-  /// is of another kind.
+  /// Returns the operation in the first of `parents` at the position that `number` has in its own
+  /// parent; `number` itself if its parent is among `parents`; `kNone` if the kinds differ.
   int64_t counterpart(int64_t number, const Ids &parents) const {
     int64_t own = at(number).parent;
     if (std::find(parents.begin(), parents.end(), own) != parents.end())
@@ -102,7 +101,7 @@ public:
     return isAlike ? found : kNone;
   }
 
-  /// Returns the operations that only rename the dimensions of the value, moved before or not.
+  /// Returns the operations that only relabel the dimensions of the value, directly or after moves.
   const Ids &relabellings(int64_t number) {
     if (relabellings_.empty()) {
       relabellings_.resize(size());
@@ -114,8 +113,8 @@ public:
     return relabellings_.at(size_t(number));
   }
 
-  /// Returns the operation that becomes `opcode`: this one, or the one whose result it only moves,
-  /// through any number of moves.
+  /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves.
+  /// `kNone` if there is none within `kMaxMoves` moves.
   int64_t source(int64_t number, size_t opcode) {
     for (int step = 0; step < kMaxMoves; ++step) {
       if (number == kNone || becomes(number, opcode))

@@ -3,9 +3,11 @@
 
 namespace hlotag::hlo {
 
+constexpr int kMaxReshapes = 8; // between a slice and its contraction
+
 std::optional<size_t> slicedContraction(const Facts &facts, size_t i) {
   bool isPart = facts.kind(i).isSlice;
-  for (int step = 0; isPart && step < 8; ++step) {
+  for (int step = 0; isPart && step < kMaxReshapes; ++step) {
     i = facts.module.source(facts.module.instructions[i].operands.at(0));
     if (facts.kind(i).heavy == kContraction)
       return i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which contraction did XLA make of several that share an operand?
+// Which operation is a slice of a contraction, after XLA merged contractions that share an operand?
 #pragma once
 
 #include "facts.h"
@@ -9,11 +9,11 @@
 
 namespace hlotag::hlo {
 
-/// Returns the contraction that an instruction is a slice of, reshaped or not.
+/// Returns the contraction that an instruction slices, directly or after reshapes.
 std::optional<size_t> slicedContraction(const Facts &facts, size_t i);
 
-/// If an instruction is a slice of a contraction, sets its operation to the one whose part it is,
-/// by what its users want, and adds that to the contraction's, which is named after one of them.
+/// If an instruction slices a contraction, and its users expect the value of one contraction of the
+/// program, joins both instructions to that. XLA names the merged contraction after one only.
 void findPart(Facts &facts, size_t i);
 
 } // namespace hlotag::hlo

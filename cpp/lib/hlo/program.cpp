@@ -114,16 +114,16 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
       *place = places.size();
     // Inner operations follow and overwrite it.
     std::fill_n(parents.begin() + ptrdiff_t(i + 1), numNested, int64_t(i));
-    program.operations.push_back({names[name],
-                                  entries[op.attr(ir::kFrontendAttributes)],
-                                  dimensions[typeOf(op)],
-                                  numbersOf(flow.operands(i)),
-                                  *place,
-                                  values[i],
-                                  parents[i],
-                                  {},
-                                  argumentsOf(flow.operands(i)),
-                                  numberOf(flow.callee(i))});
+    Operation &made = program.operations.emplace_back();
+    made.name = names[name];
+    made.entries = entries[op.attr(ir::kFrontendAttributes)];
+    made.dimensions = dimensions[typeOf(op)];
+    made.operands = numbersOf(flow.operands(i));
+    made.place = *place;
+    made.value = values[i];
+    made.parent = parents[i];
+    made.arguments = argumentsOf(flow.operands(i));
+    made.callee = numberOf(flow.callee(i));
   }
   program.results = numbersOf(flow.results());
   ir::Rewriter rewriter(operations[0].op.context());
@@ -140,12 +140,13 @@ Program Program::ofInstructions(const Module &module, const Kinds &kinds, const 
     if (numbers.at(i) == kNone)
       continue;
     size_t number = program.operations.size();
-    program.operations.push_back({number, number, number, {}, number, number, kNone, {}});
+    Operation &made = program.operations.emplace_back();
+    made.name = made.entries = made.dimensions = made.place = made.value = number;
     program.names.push_back(kinds[module.instructions[i].opcode].name);
     program.entries.push_back(module.attributes(i));
     program.dimensions.push_back(module.dimensions(i));
     for (size_t operand : module.instructions[i].operands)
-      program.operations[number].operands.push_back(numberOf(operand));
+      made.operands.push_back(numberOf(operand));
   }
   for (size_t result : module.results())
     program.results.push_back(numberOf(result));

@@ -40,10 +40,7 @@ std::string toMessage(const Entries &entries) {
 class Restorer {
 public:
   Restorer(const Program &program, Kinds &kinds, Rules &rules)
-      : program_(program), kinds_(kinds), rules_(rules) {
-    for (const std::string &name : program.names)
-      kindOfName_.push_back(kinds.of(name));
-  }
+      : program_(program), kinds_(kinds), rules_(rules) {}
 
   Change change(const Module &module, size_t i, const Ids &ids,
                 const std::vector<NumberedName> &names) {
@@ -83,8 +80,8 @@ private:
     return decision;
   }
 
-  /// Returns whether an instruction, or the one that it wraps, replaces several collectives. XLA
-  /// reuses one of them, named after all, or makes a new one without a name.
+  /// Returns true if an instruction, or the one that it wraps, replaces several collectives. XLA
+  /// reuses one of them and joins the names, or makes a new one without a name.
   static bool isCombined(const Module &module, size_t i, const Ids &ids,
                          const std::vector<NumberedName> &names) {
     if (ids.size() < 2)
@@ -98,9 +95,10 @@ private:
   /// Returns whether an instruction computes the result of its operation.
   bool isOwn(const Kinds::Kind &kind, size_t opcode, int64_t number, const NumberedName &named) {
     const Ids &numbers = named.numbers;
+    const std::string &name = program_.names[program_.operations[size_t(number)].name];
     return !kind.isConstant &&
            (std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
-            kinds_.mayBe(kindOfName_[program_.operations[size_t(number)].name], opcode));
+            kinds_.mayBe(kinds_.of(name), opcode));
   }
 
   std::vector<size_t> entriesOf(const Ids &numbers) const {
@@ -113,7 +111,6 @@ private:
   const Program &program_;
   Kinds &kinds_;
   Rules &rules_;
-  std::vector<size_t> kindOfName_;
   std::map<Key, Decision> decisions_;
 };
 

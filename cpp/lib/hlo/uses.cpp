@@ -52,7 +52,7 @@ void Uses::appendWanted(size_t i, const std::vector<Use> &uses, Ids &wanted, Ids
 
 void Uses::findOwners(size_t i) {
   const std::vector<Use> &uses = uses_[i];
-  // A tuple, that of a loop's state for one, says least about whose a value is.
+  // A tuple, such as the state of a loop, has many owners. Other users decide if there are any.
   bool isComputedWith = std::any_of(
       uses.begin(), uses.end(), [&](const Use &use) { return !facts_.kind(use.first).isTuple; });
   facts_.unique.start();
@@ -65,7 +65,7 @@ void Uses::findOwners(size_t i) {
   }
 }
 
-/// Adds the operations that could compute an operand, by what uses it.
+/// Adds the operations whose value a user expects as its operand.
 void Uses::want(Ids &wanted, size_t user, size_t position) {
   if (!isKnown(user)) {
     if (handsOn(user, position))
@@ -76,8 +76,8 @@ void Uses::want(Ids &wanted, size_t user, size_t position) {
   if (facts_.kind(user).isCombinable && ids.size() > 1) // It takes what all of them take.
     return;
   for (int64_t number : facts_.operations.select(ids, facts_.opcode(user))) {
-    // What an operation was rewritten to has operands of its own: the reduction that a contraction
-    // became takes what that computes, the shift that a division became another constant.
+    // Rewriting changes operands: a contraction becomes a product and the reduction of that, a
+    // division becomes a shift by another constant.
     if (isRewritten(user, number))
       continue;
     Ids operands = facts_.operations.operands(number, facts_.names[user].callers);
@@ -90,7 +90,7 @@ void Uses::want(Ids &wanted, size_t user, size_t position) {
   }
 }
 
-/// Adds what the users of a user want, and what it is named after.
+/// Adds the operations whose value the users of a move expect, and its own.
 void Uses::handOn(Ids &wanted, size_t user) {
   const Fact &fact = facts_[user];
   for (int64_t number : fact.wanted)
@@ -101,7 +101,7 @@ void Uses::handOn(Ids &wanted, size_t user) {
     facts_.unique.add(wanted, number);
 }
 
-/// Adds the operations that could compute an operand, if its user takes the other one for it.
+/// As `want`, if XLA swapped the user's operands.
 void Uses::wantOther(Ids &swapped, size_t user, size_t position) {
   if (facts_.kind(user).isCommutative && facts_.module.instructions[user].operands.size() == 2)
     want(swapped, user, 1 - position);
@@ -116,7 +116,7 @@ bool Uses::isKnown(size_t i) {
          facts_.operations.becomes(fact.ids[0], facts_.opcode(i));
 }
 
-/// Whether the users of an instruction use an operand of it, or a part.
+/// Returns true if an instruction passes on the operand, or a part of it.
 bool Uses::handsOn(size_t i, size_t position) const {
   return position == 0 && (facts_.kind(i).isMove || facts_.kind(i).isSlice);
 }
@@ -126,7 +126,7 @@ bool Uses::isRewritten(size_t i, int64_t number) const {
   return kind.isHeavy ? kind.heavy != own.heavy : !kind.isMove && facts_.opcode(i) != own.opcode;
 }
 
-/// Whether sizes say that XLA swapped the operands of a contraction.
+/// Returns true if sizes show that XLA swapped the operands of a contraction.
 bool Uses::areSwapped(size_t i, const Ids &operands) const {
   uint64_t first = facts_.size(facts_.module.instructions[i].operands[0]);
   auto isFirst = [&](int64_t number) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the value of which operation do the users of an instruction take it?
+// Which operation's value do the users of an instruction expect?
 #pragma once
 
 #include "facts.h"
@@ -12,22 +12,21 @@ namespace hlotag::hlo {
 
 class Uses {
 public:
-  using Use = std::pair<size_t, size_t>; // What uses a value, and at which operand.
+  using Use = std::pair<size_t, size_t>; // the user and the operand's position
 
-  /// Finds the uses of the instructions whose names are not enough.
+  /// Finds the uses of unsure instructions.
   explicit Uses(Facts &facts);
 
   const std::vector<Use> &of(size_t i) const { return uses_[i]; }
-  /// The operations whose results, as the program's, an instruction computes.
+  /// The operations whose values the program returns and `i` computes.
   const Ids &results(size_t i) const { return results_[i]; }
 
-  /// Sets what the users of an instruction want, and whose they are. They are followed before.
+  /// Sets `wanted`, `swapped` and `owners` of an instruction whose users were followed before.
   void follow(size_t i);
-  /// Appends what some users of an instruction want; as a result of the program, `i` is wanted,
-  /// too.
+  /// Appends the operations whose values `uses` of `i` expect, and those in `results(i)`.
   void appendWanted(size_t i, const std::vector<Use> &uses, Ids &wanted, Ids &swapped);
-  /// Whether an instruction is one of the program's operations. A nameless slice may be a part of
-  /// what XLA combined or scattered.
+  /// Returns true if an instruction computes the result of its operation. Unsure slices do not:
+  /// they may take a part of a value that XLA combined or scattered.
   bool isKnown(size_t i);
 
 private:

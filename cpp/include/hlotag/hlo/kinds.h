@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What do operations and instructions do, by name? A cache of answers from `Opcodes`.
+// What do operations and instructions do, by name?
 #pragma once
 
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hlotag::hlo {
@@ -14,34 +15,34 @@ namespace hlotag::hlo {
 class Opcodes {
 public:
   struct Traits {
-    std::string opcode; // The opcode an operation becomes; of an opcode, itself.
+    std::string opcode; ///< the opcode that an operation becomes; for an opcode, itself
     bool isMove, isRelabelling, isXlasOwn;
-    std::string heavy; // The kind of heavy computation (a step of its own), or empty.
+    std::string heavy; ///< the kind of heavy computation (a step of its own), or empty
   };
 
   virtual Traits traitsOf(std::string_view name) = 0;
-  /// Whether an operation may become an instruction with this opcode.
+  /// Returns true if an operation may become an instruction with this opcode.
   virtual bool mayBe(std::string_view name, std::string_view opcode) = 0;
 
 protected:
   ~Opcodes() = default;
 };
 
+/// Asks `Opcodes` once for each name and each pair of names.
 class Kinds {
 public:
   struct Kind {
     std::string name;
-    size_t opcode; // The kind an operation becomes; of an opcode, itself.
+    size_t opcode; ///< the kind that an operation becomes; for an opcode, itself
     bool isMove, isRelabelling, isXlasOwn;
     std::string heavy;
     bool isHeavy;
     bool isFusion, isCall, isLoop, isParameter, isElement, isTuple, isConstant;
     bool isRelabelled, isReshaped, isCopied, isControl, isCommutative;
-    bool isAsyncStart, isDone; // One end of an asynchronous operation.
-    bool isWrapper;            // Has its value from the computation that it calls, or its start.
-    bool isSlice;              // Takes a part of its first operand.
-    bool isCombinable;         // XLA makes one collective of several.
-    std::vector<signed char> mayBe; // By opcode; -1: not asked yet.
+    bool isAsyncStart, isDone; ///< one end of an asynchronous operation
+    bool isWrapper;    ///< its value is computed in the computation that it or its start calls
+    bool isSlice;      ///< takes a part of its first operand
+    bool isCombinable; ///< XLA combines several such collectives
   };
 
   explicit Kinds(Opcodes &opcodes) : opcodes_(opcodes) {}
@@ -54,6 +55,7 @@ private:
   Opcodes &opcodes_;
   std::map<std::string, size_t, std::less<>> indices_;
   std::vector<Kind> kinds_;
+  std::map<std::pair<size_t, size_t>, bool> mayBe_; // by name and opcode
 };
 
 } // namespace hlotag::hlo

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What are the instructions of an HLO module, and which computes the operands of which, fusions
-// looked through?
+// Which instructions does an HLO module have, and which of them compute the operands of which?
 #pragma once
 
 #include "hlotag/hlo/kinds.h"
@@ -65,7 +64,7 @@ public:
 
 private:
   using ById = ir::FlatMap<uint64_t, size_t>;
-  /// What the message of the instruction being read says by names and ids.
+  /// Fields of an instruction that refer to others by id, or are parsed after all fields are read.
   struct Unresolved {
     std::string_view opcode, metadata;
     int64_t id = 0;
@@ -76,13 +75,12 @@ private:
   std::optional<size_t> elementOf(size_t made, size_t index, int depth) const;
   void readComputation(std::string_view data);
   void readInstruction(std::string_view data, ById &byId);
-  void readField(const wire::Message &message, Instruction &made);
+  static void readField(const wire::Message &message, Instruction &made, Unresolved &read);
   void findCallers();
 
   Kinds &kinds_;
   ById byId_;
   size_t entry_ = 0;
-  Unresolved unresolved_;
 };
 
 } // namespace hlotag::hlo

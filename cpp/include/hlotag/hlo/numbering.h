@@ -17,9 +17,9 @@ namespace hlotag::hlo {
 /// component, because XLA names instructions after the last one; users' names have no control
 /// character. Operations without a name get no number.
 ///
-/// XLA may merge an operation with an operand of the same equation. Their equal locations must then
-/// have equal names, or XLA's metadata would change; so the operand gets its user's number. Returns
-/// these pairs: (number of the operand, number of the user). None with `every`, which numbers each.
+/// XLA may merge a broadcast with its user of the same equation, and writes their name once if it
+/// is equal. So that it stays equal, such an operand gets its user's number. Returns these pairs:
+/// (number of the operand, number of the user). With `every`, each operation gets its own number.
 std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
                                                    const ir::OpList &operations,
                                                    const ir::OpIds &ids, std::string_view token,

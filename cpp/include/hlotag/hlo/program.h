@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations does a program have, and which computes the operands of which? HLO instructions
-// are joined to them. Holds no reference to the module it was read from.
+// Which operations does a program have, and which of them compute the operands of which?
 #pragma once
 
 #include "hlotag/hlo/module.h"
@@ -21,21 +20,22 @@ Entries textEntries(ir::Attribute attribute);
 /// each distinct dictionary.
 bool anyEntries(ir::Operation module, const std::function<bool(const Entries &)> &accepts);
 
+/// The operations that HLO instructions are joined to. Holds no reference to the module.
 struct Program {
   struct Argument {
     int64_t function = kNone;
     size_t number = 0;
   };
   struct Operation {
-    size_t name, entries, dimensions; // In the tables below.
-    Ids operands; // Operations that compute the operands; `kNone` for arguments of the program and
-                  // of regions.
-    size_t place; // Equal if the locations without their names are equal.
-    size_t value; // Equal if the operations compute the same from the same operands.
-    int64_t parent; // The operation that holds it in a region; `kNone` for functions.
-    Ids helpers;    // Earlier operations with this number in their names.
-    std::vector<Argument> arguments; // Of functions with several calls: those that are operands.
-    int64_t callee = kNone;          // The function that a call calls.
+    size_t name, entries, dimensions; ///< indices in the tables below
+    Ids operands;           ///< operations that compute the operands; `kNone` for arguments of the
+                            ///< program and of regions
+    size_t place;           ///< equal if the locations are equal apart from their names
+    size_t value;           ///< equal if the operations compute the same from the same operands
+    int64_t parent = kNone; ///< the operation around its region; `kNone` for functions
+    Ids helpers;            ///< earlier operations with this number in their names
+    std::vector<Argument> arguments; ///< by operand: the function's argument that it is, if any
+    int64_t callee = kNone;          ///< the function that a call calls
   };
 
   Program() = default;
@@ -50,13 +50,13 @@ struct Program {
 
   bool areAtOnePlace(const Ids &numbers) const;
 
-  std::string token; // The token in the numbers.
+  std::string token; ///< the token in the numbers
   std::vector<Operation> operations;
   Ids results;
 
-  std::vector<std::string> names; // Dialect and name, or opcodes of instructions.
+  std::vector<std::string> names; ///< dialect and name, or opcodes of instructions
   std::vector<Entries> entries;
-  std::vector<Ids> dimensions; // Of first results; -1 if dynamic.
+  std::vector<Ids> dimensions; ///< of first results; -1 if dynamic
 };
 
 } // namespace hlotag::hlo
