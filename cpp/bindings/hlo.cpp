@@ -100,7 +100,7 @@ template <class Run> auto withModule(const nb::bytes &module, Run run) {
     return run(std::string_view(module.c_str(), module.size()));
   } catch (const std::out_of_range &) {
     throw nb::value_error(
-        "its bytes end too early, or instructions refer to what it does not have");
+        "its bytes end too early, or an instruction refers to an id that the module lacks");
   }
 }
 

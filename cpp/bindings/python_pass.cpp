@@ -39,7 +39,7 @@ nb::object valueOf(const pass::OptionBase &option) {
 pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass::Pass &pass) {
   nb::gil_scoped_acquire acquire;
   if (!currentRun.is_valid() || currentRun.is_none())
-    return ctx.emitError(ctx.module(), "a Python pass was run without a Python module");
+    return ctx.emitError(ctx.module(), "a Python pass runs only through hlotag's Python functions");
   try {
     nb::list values;
     for (const pass::OptionBase *option : pass.options())
@@ -49,7 +49,7 @@ pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass
     if (failure.is_none())
       return pass::success();
     return ctx.emitError(ctx.module(), nb::cast<std::string>(failure));
-  } catch (nb::python_error &error) { // what interrupts the function outside of its own care
+  } catch (nb::python_error &error) { // e.g. KeyboardInterrupt; `function` handles other errors
     return ctx.emitError(ctx.module(), error.what());
   }
 }

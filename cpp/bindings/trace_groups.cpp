@@ -343,8 +343,7 @@ void bindTraceGroups(nb::module_ &m) {
       },
       nb::arg("is_user_filename"), nb::arg("runners"),
       "Sets which files are the user's, and which of JAX's files run functions that they are "
-      "given. "
-      "The latter map to whether such a run is one call. Call this before recording.");
+      "given. The latter map to whether such a run is one call. Call this before recording.");
   m.def(
       "equations_of_call", &equationsOfCall, nb::arg("equation"), nb::arg("place").none(),
       nb::arg("traces"),

@@ -19,11 +19,11 @@
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[{key = \"k\", derived = \"keep\"}]"' 2>&1 | FileCheck %s --check-prefix=CHOICE
 // CHOICE: error: policy 1 has the field 'derived', which must be "drop", "same" or "retag", but is "keep"
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[{key = \"k\", derived = \"retag\"}]"' 2>&1 | FileCheck %s --check-prefix=HOW
-// HOW: error: policy 1 needs an 'offset' or a 'suffix' to make other ids with
+// HOW: error: policy 1 needs an 'offset' or a 'suffix' for the new ids
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[{key = \"k\", derived = \"drop\", offset = 1}]"' 2>&1 | FileCheck %s --check-prefix=WITHOUT
 // WITHOUT: error: policy 1 has an 'offset' or a 'suffix', which are for "retag" only
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[{key = \"k\", derived = \"retag\", offset = 0}]"' 2>&1 | FileCheck %s --check-prefix=ZERO
-// ZERO: error: policy 1 would give the ids that are there: 'offset' must not be 0, 'suffix' not empty
+// ZERO: error: policy 1 would not change ids: 'offset' must not be 0, 'suffix' must not be empty
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[{key = \"k\", derived = \"retag\", offset = 1.5}]"' 2>&1 | FileCheck %s --check-prefix=INTEGER
 // INTEGER: error: policy 1 has the field 'offset', which must be an integer, but is 1.5
 // RUN: not hlotag-opt %s --hlotag-apply-policies='policies="[{key = \"k\", derived = \"retag\", suffix = 2}]"' 2>&1 | FileCheck %s --check-prefix=STRING

@@ -283,13 +283,13 @@ Groups::Conflict Groups::Graph::describeCycle(const Component &component) const 
     names += (i == 0 ? "" : i + 1 == groups.size() ? " and " : ", ") + groups_[groups[i]].str();
   bool isScheduling = kind_ == Kind::Scheduling;
   return {op(firstOf[1]),
-          ir::concat({quoted(op(firstOf[1])), " is where a cycle shows: the ",
+          ir::concat({quoted(op(firstOf[1])), " is in a cycle: the ",
                       isScheduling ? "scheduling" : "collective", " groups ", names,
                       " depend on each other, so none can be ",
                       isScheduling
-                          ? "scheduled as a whole. XLA's schedulers refuse them: give what comes "
+                          ? "scheduled as a whole. XLA's schedulers refuse them: give the members "
                             "after the other group another id"
-                          : "launched at once. XLA refuses them: give what comes after the other "
+                          : "launched at once. XLA refuses them: give the members after the other "
                             "group another key"})};
 }
 

@@ -13,7 +13,7 @@ bool isNameCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-/// Names have no dots, as operations' names do.
+/// Names have no dots: MLIR's own passes and `func.func(...)` keep theirs.
 bool isName(std::string_view text) {
   return !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
          std::all_of(text.begin(), text.end(), isNameCharacter);
@@ -45,9 +45,9 @@ std::optional<std::string> check(const GuestSpec &spec) {
   std::string name = "'" + spec.argument + "'";
   if (!isName(spec.argument))
     return name +
-           " is no name for a pass: expected lower-case letters, digits, '-' and '_', with a "
-           "letter first";
-  if (spec.argument.rfind("hlotag-", 0) == 0)
+           " is no name for a pass: use lower-case letters, digits, '-' and '_', and begin with a "
+           "letter";
+  if (ir::startsWith(spec.argument, "hlotag-"))
     return name + " is no name for a pass: 'hlotag-' is reserved for hlotag's own";
   for (auto option = spec.options.begin(); option != spec.options.end(); ++option) {
     auto same = [&](const GuestSpec::OptionSpec &other) { return other.name == option->name; };

@@ -180,7 +180,7 @@ bool Executor::runElement(size_t index) {
   if (ok && (endsSequence(index) || options_.prints() || options_.timing))
     ok = verifyChanges();
   if (!ok) {
-    // No pass of ours failed, so the verifier did, after the last of them.
+    // No pass failed, so the verifier did.
     if (result_.failingPass.empty())
       fail(element);
     printer_.afterFailure(element);
@@ -215,8 +215,9 @@ void Executor::checkEntry(ir::Attribute before) {
     return;
   auto text = [](ir::Attribute type) { return type ? type.str() : std::string("nothing"); };
   (void)context_.emitError(
-      module_, ir::concat({"the passes changed the type of the program's entry point from ",
-                           text(before), " to ", text(after), ", and JAX calls it as it was"}));
+      module_,
+      ir::concat({"the passes changed the type of the program's entry point from ", text(before),
+                  " to ", text(after), ", but JAX calls it with the former type"}));
   result_.ok = false;
 }
 

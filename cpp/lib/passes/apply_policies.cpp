@@ -144,11 +144,11 @@ private:
       fail("needs 'derived': \"drop\", \"same\" or \"retag\"");
     bool renames = policy.offset || policy.suffix;
     if (policy.derived == Derived::Retag && !renames)
-      fail("needs an 'offset' or a 'suffix' to make other ids with");
+      fail("needs an 'offset' or a 'suffix' for the new ids");
     if (policy.derived != Derived::Retag && renames)
       fail("has an 'offset' or a 'suffix', which are for \"retag\" only");
     if ((policy.offset && *policy.offset == 0) || (policy.suffix && policy.suffix->empty()))
-      fail("would give the ids that are there: 'offset' must not be 0, 'suffix' not empty");
+      fail("would not change ids: 'offset' must not be 0, 'suffix' must not be empty");
     policy.onlyShared = policy.derived == Derived::Retag;
   }
 

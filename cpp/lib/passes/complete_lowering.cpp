@@ -5,8 +5,6 @@
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
-#include <algorithm>
-
 namespace hlotag::passes {
 
 namespace {
@@ -121,7 +119,6 @@ private:
   std::vector<ir::Operation> feeders_; // constants and others that get what their users share
   std::vector<ir::Operation> loops_;
   bool anyCalls_ = false;
-  std::vector<ir::Operation> pending_; // of completeHelpers; a member to reuse its memory
 };
 
 void Completer::collect() {
@@ -156,6 +153,7 @@ void Completer::collect() {
 void Completer::completeHelpers(const Seed &seed) {
   ir::Block block = seed.op.block();
   ir::Identities::Id identity = ctx_.identities().of(seed.op);
+  std::vector<ir::Operation> pending;
   auto visit = [&](ir::Operation op) {
     // Cheap tests first: most operands have another location.
     if (!op || op.location() != seed.location || op.block() != block ||
@@ -165,7 +163,7 @@ void Completer::completeHelpers(const Seed &seed) {
       return;
     if (carrier_.isTaggable(op) &&
         carrier_.give(op, seed.entries, {"helper in its lowering", seed.op}))
-      pending_.push_back(op);
+      pending.push_back(op);
   };
   auto visitOperands = [&](ir::Operation op) {
     for (ir::Value operand : op.operands())
@@ -178,9 +176,9 @@ void Completer::completeHelpers(const Seed &seed) {
             visit(operand.definingOp());
   };
   visitOperands(seed.op);
-  while (!pending_.empty()) {
-    ir::Operation op = pending_.back();
-    pending_.pop_back();
+  while (!pending.empty()) {
+    ir::Operation op = pending.back();
+    pending.pop_back();
     visitOperands(op);
     // All users of a helper are in its equation.
     for (ir::Value result : op.results())

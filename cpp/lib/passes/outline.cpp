@@ -87,6 +87,8 @@ func.func private @MUST_FUSE_1(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>
   return info;
 }
 
+constexpr size_t kMaxSymbol = 64; // characters of a function's name before its number
+
 /// The operations of one block with one value, in order.
 struct Group {
   ir::Operation function;
@@ -127,13 +129,13 @@ bool Placement::place(const Group &group, analysis::SideEffects *effects) {
   for (ir::Operation member : group.members)
     *roles.insert(member.opaque()).first = Role::Member;
   after_.clear();
-  Role lastEffect = Role::None; // of the operation whose effect came last; all of them are ordered
+  Role lastEffect = Role::None; // of the last operation with a side effect
   ir::Operation lastEffectOp;
   for (ir::Operation op = group.members.front();; op = op.nextInBlock()) {
     Role *found = roles.find(op.opaque());
     bool isMember = found && *found == Role::Member;
     bool dependsOnMember = false;
-    ir::Operation afterOp; // which it depends on
+    ir::Operation afterOp; // an operation with Role::After that `op` depends on
     ir::forEachOperand(op, [&](ir::Operation, intptr_t, ir::Value value) {
       ir::Operation definition = value.definingOp();
       Role *role = definition ? roles.find(definition.opaque()) : nullptr;
@@ -261,7 +263,7 @@ private:
 
 /// Returns the value that all calls of a private function have, or null.
 ir::Attribute Outliner::valueOfCalls(const CallGraph::Function &function) {
-  if (!function.isPrivate || function.isReferenced)
+  if (function.isRoot())
     return {};
   ir::Attribute value;
   for (size_t site : function.callers) {
@@ -317,7 +319,7 @@ std::string Outliner::symbolFor(const Group &group) {
   for (char &c : base)
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')))
       c = '_';
-  base.resize(std::min<size_t>(base.size(), 64));
+  base.resize(std::min(base.size(), kMaxSymbol));
   return names_.fresh(base);
 }
 

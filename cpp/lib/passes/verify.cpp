@@ -181,7 +181,7 @@ const Verifier::Checked &Verifier::check(ir::Operation op, ir::Attribute attr) {
 }
 
 void Verifier::checkAttached(ir::Operation op) {
-  (void)ir::TagWriter::dictionary(op, analysis::kDerived); // throws if it is none
+  (void)ir::TagWriter::dictionary(op, analysis::kDerived); // throws unless it is a dictionary
   for (ir::NamedAttribute entry : ctx_.tags().getAttached(op))
     if (ir::isReservedKey(entry.name.str()))
       fail(op, ir::concat({"got '", entry.name.str(), "' = ", entry.value.str(),
