@@ -82,57 +82,6 @@ std::vector<LoadedLibrary::Range> executableRanges(const std::vector<Segment> &s
   return ranges;
 }
 
-} // namespace
-
-std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
-                                                 const std::vector<std::string_view> &names) {
-  OpenLibrary library(path);
-  LoadedLibrary layout;
-  layout.executable = executableRanges(library->segments());
-  std::map<std::string_view, std::set<std::uint64_t>> found;
-  for (std::string_view name : names)
-    found[name];
-  bool isFull = library->visitFunctions([&](std::string_view text, std::uint64_t address) {
-    auto wanted = found.find(text.substr(0, text.find('\0')));
-    if (wanted != found.end() && layout.isExecutable(address))
-      wanted->second.insert(address);
-  });
-  std::map<std::string, std::uint64_t> offsets;
-  for (const auto &[name, addresses] : found)
-    if (addresses.size() == 1)
-      offsets.emplace(name, *addresses.begin());
-  if (offsets.empty() && !isFull)
-    fail(path, noSymbolTable);
-  return offsets;
-}
-
-std::string buildId(const std::string &path) { return OpenLibrary(path)->buildId(); }
-
-void checkLoadedFrom(const std::string &path, const LoadedLibrary &library,
-                     const std::map<std::string, std::uint64_t> &offsets) {
-  constexpr std::uint64_t compared = 32; // bytes of each function
-  OpenLibrary file(path);
-  std::vector<Segment> segments = file->segments();
-  for (const auto &[name, offset] : offsets) {
-    auto holds = [offset = offset](const Segment &segment) {
-      return offset >= segment.address && offset - segment.address < segment.fileSize;
-    };
-    auto segment = std::find_if(segments.begin(), segments.end(), holds);
-    bool isSame = segment != segments.end() && library.isExecutable(offset);
-    if (isSame) {
-      std::uint64_t at = offset - segment->address;
-      std::uint64_t size = std::min(compared, segment->fileSize - at);
-      const unsigned char *code = file->bytes.at(segment->offset + at, size, "code");
-      isSame = std::memcmp(code, reinterpret_cast<const void *>(library.base + offset), size) == 0;
-    }
-    if (!isSame)
-      fail(path, "is not what this process has loaded (" + name +
-                     " differs): it was replaced since; restart the process");
-  }
-}
-
-namespace {
-
 /// Compares inodes: the dynamic linker's path may contain links and "..".
 bool isSameFile(const char *path, const struct stat &wanted) {
   struct stat status;
@@ -186,6 +135,53 @@ std::optional<LoadedLibrary> findLoaded(const struct stat &wanted) {
 #endif
 
 } // namespace
+
+std::map<std::string, std::uint64_t> readSymbols(const std::string &path,
+                                                 const std::vector<std::string_view> &names) {
+  OpenLibrary library(path);
+  LoadedLibrary layout;
+  layout.executable = executableRanges(library->segments());
+  std::map<std::string_view, std::set<std::uint64_t>> found;
+  for (std::string_view name : names)
+    found[name];
+  bool isFull = library->visitFunctions([&](std::string_view text, std::uint64_t address) {
+    auto wanted = found.find(text.substr(0, text.find('\0')));
+    if (wanted != found.end() && layout.isExecutable(address))
+      wanted->second.insert(address);
+  });
+  std::map<std::string, std::uint64_t> offsets;
+  for (const auto &[name, addresses] : found)
+    if (addresses.size() == 1)
+      offsets.emplace(name, *addresses.begin());
+  if (offsets.empty() && !isFull)
+    fail(path, noSymbolTable);
+  return offsets;
+}
+
+std::string buildId(const std::string &path) { return OpenLibrary(path)->buildId(); }
+
+void checkLoadedFrom(const std::string &path, const LoadedLibrary &library,
+                     const std::map<std::string, std::uint64_t> &offsets) {
+  constexpr std::uint64_t compared = 32; // bytes of each function
+  OpenLibrary file(path);
+  std::vector<Segment> segments = file->segments();
+  for (const auto &[name, offset] : offsets) {
+    auto holds = [offset = offset](const Segment &segment) {
+      return offset >= segment.address && offset - segment.address < segment.fileSize;
+    };
+    auto segment = std::find_if(segments.begin(), segments.end(), holds);
+    bool isSame = segment != segments.end() && library.isExecutable(offset);
+    if (isSame) {
+      std::uint64_t at = offset - segment->address;
+      std::uint64_t size = std::min(compared, segment->fileSize - at);
+      const unsigned char *code = file->bytes.at(segment->offset + at, size, "code");
+      isSame = std::memcmp(code, reinterpret_cast<const void *>(library.base + offset), size) == 0;
+    }
+    if (!isSame)
+      fail(path, "is not what this process has loaded (" + name +
+                     " differs): it was replaced since; restart the process");
+  }
+}
 
 std::optional<LoadedLibrary> findLoaded(const std::string &path) {
   struct stat wanted;
