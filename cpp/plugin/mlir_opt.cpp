@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hlotag's passes for `mlir-opt --load-pass-plugin`. The passes are those of the extension; only
-// where their table of C functions comes from differs: here it is linked.
+// How do hlotag's passes run in `mlir-opt --load-pass-plugin`? Their table of C functions is filled
+// by the linker.
 #include "hlotag/capi/table.h"
 #include "hlotag/pass/pipeline.h"
 #include "hlotag/pass/registry.h"
@@ -47,7 +47,7 @@ void emit(mlir::MLIRContext *context, const hlotag::ir::Diagnostic &diagnostic) 
     emitted.attachNote(locationOf(context, note)) << note.message;
 }
 
-/// One of our passes as MLIR sees it; MLIR keeps the text of its options, we read it.
+/// An MLIR pass that runs one of hlotag's. Keeps the options as text.
 class Adapter final : public mlir::Pass {
 public:
   Adapter(const hlotag::pass::PassInfo &info, mlir::TypeID id)
@@ -83,7 +83,7 @@ public:
   void runOnOperation() override {
     MlirOperation module{getOperation()};
     hlotag::pass::RunOptions options;
-    options.verify = false; // mlir-opt does, unless it is told not to
+    options.verify = false; // mlir-opt verifies
     hlotag::pass::RunResult result =
         hlotag::pass::run(module, hlotag::pass::Pipeline::parse(text_), options);
     for (const hlotag::ir::Diagnostic &diagnostic : result.diagnostics)
@@ -100,7 +100,7 @@ private:
 void registerPasses() {
   static mlir::TypeIDAllocator ids;
   hlotag::passes::registerAllPasses();
-  // All are linked, or this library would not have been loaded.
+  // None is missing: the library does not load unless all are linked.
   hlotag::capi::install(linkedFunction);
   for (const auto &pass : hlotag::pass::allPasses()) {
     const hlotag::pass::PassInfo &info = pass->info();

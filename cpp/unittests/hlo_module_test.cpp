@@ -13,7 +13,7 @@ using namespace hlotag::hlo;
 
 namespace {
 
-/// Instructions of no kind but their own.
+/// Opcodes without traits: each name becomes itself only.
 struct NoOpcodes final : Opcodes {
   Traits traitsOf(std::string_view name) override {
     return {std::string(name), false, false, false, {}};
@@ -73,8 +73,8 @@ TEST(hlo_values_are_followed_through_asynchronous_pairs) {
                     instruction(5, "async-done", {4}, {1}), instruction(6, "all-reduce-start", {5}),
                     instruction(7, "all-reduce-done", {6})})});
   Module made(data, kinds);
-  CHECK_EQ(made.source(4), size_t(1)); // what is computed beside the program
-  CHECK_EQ(made.source(0), size_t(2)); // the argument of that
+  CHECK_EQ(made.source(4), size_t(1)); // of async-done: the sine
+  CHECK_EQ(made.source(0), size_t(2)); // of the parameter: the operand of async-start
   CHECK_EQ(made.wrapped(3), size_t(1));
   CHECK_EQ(made.source(6), size_t(5));
 }
@@ -92,10 +92,10 @@ TEST(hlo_computations_that_fusions_share_are_followed_no_further) {
   CHECK_EQ(shared.source(2), size_t(0));
 }
 
-TEST(hlo_instructions_are_listed_once_whoever_calls_them) {
+TEST(hlo_instructions_of_shared_computations_are_listed_once) {
   NoOpcodes opcodes;
   Kinds kinds(opcodes);
-  // Each computation calls the one before it twice: from outside there are 2^64 ways to the first.
+  // Each computation calls the previous one twice, so 2^63 paths lead to the first.
   std::vector<std::string> computations{computation(1, 1, {instruction(1, "parameter")})};
   for (uint64_t id = 2; id <= 64; ++id)
     computations.push_back(

@@ -18,7 +18,7 @@ TEST(integers_beyond_64_bits_are_illegal) {
   for (const char *key : {"FUSE_LIMIT", "latency_metadata", "num_batch_dims"}) {
     for (const char *value : {"9223372036854775807", "-9223372036854775808"})
       CHECK(isLegal(key, value));
-    // The last three are small once they are taken modulo 2^64.
+    // The last three are small modulo 2^64.
     for (const char *value : {"9223372036854775808", "-9223372036854775809", "18446744073709551616",
                               "18446744073709551620", "36893488147419103233"})
       CHECK(!isLegal(key, value));

@@ -53,7 +53,7 @@ std::pair<std::string, std::string> makeTable(const std::vector<Symbol> &symbols
   return {table, strings};
 }
 
-/// A shared library that is all headers: two segments (code, notes), a symbol table, its strings.
+/// A shared library without code: two segments (code, notes), a symbol table, its strings.
 std::string makeElf(const std::vector<Symbol> &symbols, bool withBuildId = true) {
   std::string note;
   append(note, Elf64_Nhdr{4, 4, withBuildId ? 3u : 1u});
@@ -131,7 +131,7 @@ std::string buildIdOf(const std::string &bytes) {
   return buildId(file.path);
 }
 
-/// Neither function may do anything but answer or throw LoaderError.
+/// Fails the test if a function throws anything but LoaderError.
 void readAll(const std::string &bytes) {
   try {
     symbolsOf(bytes);
@@ -250,7 +250,7 @@ TEST(loader_survives_damage) {
 TEST(loader_survives_names_that_never_end) {
   std::string bytes = makeElf({{"mlirFoo", 0x1010}});
   std::size_t at = bytes.find("mlirFoo");
-  bytes[at + 7] = 'X'; // the terminator; what follows is no part of the string table
+  bytes[at + 7] = 'X'; // the terminator, the last byte of the string table
   CHECK_EQ(symbolsOf(bytes).count("mlirFoo"), 0u);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of macOS's libraries, which runs on every system.
+// The reader of macOS's libraries runs on every system.
 #include "hlotag/capi/loader.h"
 #include "temporary_file.h"
 #include "testing.h"
@@ -47,7 +47,7 @@ void appendSegment(std::string &bytes, std::uint64_t begin, std::uint64_t end,
   appendWords(bytes, {7, protection, 0, 0});
 }
 
-/// A shared library that is all headers: segments of code and of data, an identifier, symbols.
+/// A shared library without code: segments of code and of data, an identifier, symbols.
 std::string makeMachO(const std::vector<Symbol> &symbols) {
   std::string table;
   std::string strings(1, '\0');
@@ -145,7 +145,7 @@ TEST(macho_survives_damage) {
     try {
       symbolsOf(bytes);
       buildIdOf(bytes);
-    } catch (const LoaderError &) { // the other of the two answers
+    } catch (const LoaderError &) { // damage may be an error, but nothing else
     }
   }
 }

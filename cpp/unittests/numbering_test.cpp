@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kToken = "ab";
 
-/// What an operation's name begins with.
+/// The number at the start of an operation's name.
 std::string number(int64_t n) { return "\1ab:" + std::to_string(n) + "\1/"; }
 
 template <class Numbers> std::string join(const Numbers &numbers) {
@@ -47,7 +47,7 @@ TEST(numbering_of_merged_operations) {
       number(3) + "jit(f)/mul;" + number(4) + "jit(f)/add;" + number(3) + "jit(f)/mul";
   CHECK_EQ(numbers(name), "3 4");
   CHECK_EQ(plain(name), "jit(f)/mul;jit(f)/add;jit(f)/mul");
-  // At one place XLA would have had one name, which it writes once.
+  // Without numbers, operations at one place have one name, and XLA writes it once.
   std::string same = number(3) + "jit(f)/mul;" + number(4) + "jit(f)/mul";
   CHECK_EQ(plain(same, /*isOnePlace=*/true), "jit(f)/mul");
   CHECK_EQ(plain(same, /*isOnePlace=*/false), "jit(f)/mul;jit(f)/mul");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pass to parse pipelines with, for unit tests and fuzzers.
+// Which pass do unit tests and fuzzers name in pipelines?
 #pragma once
 
 #include "hlotag/pass/registry.h"
@@ -12,7 +12,7 @@
 
 namespace hlotag::testing {
 
-/// Has an option of each type.
+/// Has an option of each type, and does nothing.
 class SamplePass final : public pass::PassBase<SamplePass> {
 public:
   static const pass::PassInfo &staticInfo() {

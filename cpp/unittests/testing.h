@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The smallest test harness that serves: TEST(name) { CHECK(...); } registers itself, a failed
-// CHECK is reported with its line and the test goes on.
+// How are unit tests written? `TEST(name) { CHECK(...); }` registers itself. A failed CHECK prints
+// its line, and the test goes on.
 #pragma once
 
 #include <iostream>

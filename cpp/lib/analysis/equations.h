@@ -2,16 +2,15 @@
 //
 // Which equation of the program does an operation belong to, by its identity?
 //
-// An operation's *path* is its chain of identities, with those of the calls of its function in
-// front:
+// An operation's *path* is the chain of identities of its function's call, then its own:
 //
-//     closed   7      what was traced for operation 7: the path ends there
+//     closed   7      everything traced for operation 7: the path ends there
 //     open     3 7    operation 7 in the body of the loop, branch or checkpoint 3
-//     call     7      operation 7 in a function: the function may have other callers, so that the
-//                     call is left out; the call itself has the call's
+//     call     7      operation 7 in a function: the call is left out, because the function may
+//                     have other callers
 //
-// Forward and derived operations of an equation have one path, except around loops: an operation
-// that JAX moves out of a loop has lost the loop. So two paths agree if one ends with the other.
+// Forward and derived operations of an equation have one path, except that an operation that JAX
+// moved out of a loop lacks the loop. So two paths agree if one ends with the other.
 #pragma once
 
 #include "hlotag/analysis/provenance.h"

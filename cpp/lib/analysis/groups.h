@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations is XLA to schedule or launch as one group, and which groups does it refuse?
+// Which operations does XLA schedule or launch as one group, and which groups does it refuse?
 #pragma once
 
 #include "inlined_block.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin's side of abi.h, compiled into each plugin.
+// Compiled into each plugin: the plugin's side of abi.h.
 #include "hlotag/plugin/plugin.h"
 
 #include <string>
@@ -53,7 +53,7 @@ int32_t run(void *data, void *module, const char *const *values, HlotagReporter 
     for (const ir::Diagnostic &diagnostic : diagnostics.diagnostics())
       report(diagnostic, /*isNote=*/false, reporter, sink);
     if (!ok)
-      return 1; // The context takes its changes back.
+      return 1; // The context rolls its changes back.
     ctx.rewriter().commit();
     return 0;
   } catch (...) {
@@ -63,7 +63,8 @@ int32_t run(void *data, void *module, const char *const *values, HlotagReporter 
 
 void describe(const HlotagHost &host, const Factory &factory) {
   std::unique_ptr<pass::Pass> pass = factory();
-  std::vector<std::string> texts; // reserved, so that what points into it stays
+  // Reserved, because C strings point into it: 4 texts for each option and 3 for the pass.
+  std::vector<std::string> texts;
   texts.reserve(4 * std::as_const(*pass).options().size() + 3);
   auto keep = [&](std::string_view text) { return texts.emplace_back(text).c_str(); };
   std::vector<HlotagOption> options;

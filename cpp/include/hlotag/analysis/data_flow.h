@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operation computes each operand, calls and manual computations looked through, and which
-// operations compute the same value?
+// Which operation computes each operand, and which operations compute the same value?
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
@@ -14,6 +13,7 @@
 
 namespace hlotag::analysis {
 
+/// Looks through calls and manual computations.
 class DataFlow {
 public:
   struct Definition {

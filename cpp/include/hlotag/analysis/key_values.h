@@ -9,7 +9,7 @@
 namespace hlotag::analysis {
 
 /// Returns an empty string if `value` is legal for `key` or the key is unknown; else the legal
-/// values and what XLA does with others. A test compares this with the catalogue in `keys.py`.
+/// values and how XLA treats others. A test compares this with the catalogue in `keys.py`.
 std::string whyIllegal(std::string_view key, std::string_view value);
 
 } // namespace hlotag::analysis

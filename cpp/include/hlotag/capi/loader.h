@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where are C functions that a shared library has as local symbols?
+// Where in memory are the C functions of a shared library that does not export them?
 //
 // jaxlib's library does not export MLIR's C API, but official builds keep the full symbol table.
 // Other builds may be stripped and export it. The symbol table is read from the file; the code is

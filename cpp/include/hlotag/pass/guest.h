@@ -48,8 +48,8 @@ private:
   std::vector<std::unique_ptr<OptionBase>> owned_;
 };
 
-/// Registers passes, all or none. Returns why not, if a name is taken or is not valid in a
-/// pipeline. With `replace`, replaces passes with the same names.
+/// Registers passes, all or none. Returns the reason if a name is taken or invalid in a pipeline.
+/// With `replace`, replaces passes with the same names.
 std::optional<std::string> registerGuests(std::vector<GuestSpec> specs, bool replace = false);
 
 } // namespace hlotag::pass

@@ -41,7 +41,7 @@ typedef struct HlotagPass {
   size_t numOptions;
   const HlotagOption *options;
   /* Runs on a builtin.module (an MlirOperation's pointer) with a value for each option, as
-   * pipelines write it; returns 0 if it succeeded. What it did before it failed is undone. */
+   * pipelines write it. Returns 0 on success; otherwise hlotag restores the module. */
   int32_t (*run)(void *data, void *module, const char *const *values, HlotagReporter reporter,
                  void *sink);
   void *data; /* lives as long as the process, as the plugin does */
