@@ -11,7 +11,7 @@
 
 namespace hlotag::python {
 
-/// The operation behind a capsule of jaxlib's.
+/// Returns the operation in a capsule of jaxlib.
 MlirOperation operationOf(nanobind::handle capsule);
 
 /// Bytes that are not UTF-8 become lone surrogates, which Python refuses to write.

@@ -7,8 +7,8 @@
 
 namespace hlotag::python {
 
-/// A scope in which the equations that this thread traces have an identity: the present one, or a
-/// new one.
+/// While it lives, the equations that this thread traces have an identity: the current one, or a
+/// new one if there is none.
 class Identified {
 public:
   Identified() = default;

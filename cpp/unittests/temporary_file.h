@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// How does a test write a file?
 #pragma once
 
 #include <cstdio>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 namespace hlotag::analysis {
 
@@ -62,8 +63,7 @@ bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &
 }
 
 bool EntryCarrier::giveWhatUsersShare(Operation op) {
-  Entries shared;
-  bool isFirst = true;
+  std::optional<Entries> shared;
   Operation previous;
   for (ir::Value result : op.results())
     for (ir::OpOperand use : result.uses()) {
@@ -72,16 +72,14 @@ bool EntryCarrier::giveWhatUsersShare(Operation op) {
         continue;
       previous = user;
       Entries entries = entriesOf(user);
-      shared =
-          isFirst
-              ? entries
-              : Entries{common(shared.all, entries.all), common(shared.attached, entries.attached),
-                        shared.derived == entries.derived ? shared.derived : DictionaryAttr()};
-      isFirst = false;
-      if (!shared)
+      if (shared)
+        entries = {common(shared->all, entries.all), common(shared->attached, entries.attached),
+                   shared->derived == entries.derived ? shared->derived : DictionaryAttr()};
+      if (!entries)
         return false;
+      shared = entries;
     }
-  return give(op, shared, {"all its users have it", previous});
+  return shared && give(op, *shared, {"all its users have it", previous});
 }
 
 DictionaryAttr EntryCarrier::derivedOf(const Entries &own, const Entries &entries) {

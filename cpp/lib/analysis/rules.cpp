@@ -59,7 +59,6 @@ public:
       throw RuleError(ir::concat(
           {"rule ", std::to_string(number_), " must be a dictionary, but is ", attr_.str()}));
     Rule rule{number_, {}, textWithoutPlace(fields), {}, {}, {}, {}, Phase::Both, {}, {}};
-    bool hasGrad = false;
     for (ir::NamedAttribute field : fields) {
       field_ = field.name.str();
       if (std::optional<std::string> *pattern = patternOf(rule)) {
@@ -74,7 +73,6 @@ public:
         rule.attrs = entries(field.value);
       } else if (field_ == "grad") {
         rule.grad = entries(field.value);
-        hasGrad = true;
       } else {
         throw RuleError(
             ir::concat({"rule ", std::to_string(number_), " has an unknown field '", field_,
@@ -85,7 +83,7 @@ public:
     if (!rule.attrs || rule.attrs.empty())
       fail("is missing or empty: it says what to attach");
     // A rule for one phase gives nothing to derived operations of the other.
-    if (!hasGrad)
+    if (!rule.grad)
       rule.grad = rule.phase == Phase::Forward ? ir::DictionaryAttr::get(context_, {}) : rule.attrs;
     return rule;
   }

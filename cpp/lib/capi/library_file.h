@@ -67,7 +67,8 @@ struct Segment {
 /// A shared library. Its functions throw LoaderError where the file is truncated or inconsistent.
 class LibraryFile {
 public:
-  /// Called with the string table from a function's name on, as in C, and the function's address.
+  /// Takes the string table from a function's name on, which ends with a zero byte, and the
+  /// function's address.
   using Visitor = std::function<void(std::string_view, std::uint64_t)>;
 
   explicit LibraryFile(Bytes bytes) : bytes(std::move(bytes)) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of fields in XLA's messages (xla/service/hlo.proto, xla/xla_data.proto).
+// Which numbers have the fields of XLA's messages (xla/service/hlo.proto, xla/xla_data.proto)?
 #pragma once
 
 namespace hlotag::hlo::fields {

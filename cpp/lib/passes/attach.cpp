@@ -95,13 +95,14 @@ public:
       : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
         matched_(rules_.size()) {
     // Properties that no rule matches on are left out of keys.
+    bool usesOrigin = false;
     for (const Rule &rule : rules_) {
-      usesOrigin_ |=
+      usesOrigin |=
           rule.scope || rule.source || rule.phase != Phase::Both || rule.grad != rule.attrs;
       usesFunction_ |= rule.function.has_value();
       steps_.push_back(rule.name() + ": " + rule.text);
     }
-    if (!usesOrigin_)
+    if (!usesOrigin)
       return;
     provenance_.emplace(ctx.operations());
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
@@ -161,7 +162,7 @@ private:
   analysis::EntryCarrier carrier_;
   std::vector<bool> matched_;
   std::vector<std::string> steps_; // what each rule does, for the record
-  bool usesOrigin_ = false, usesFunction_ = false;
+  bool usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
   ir::PointerMap<bool> mayMatch_;
   std::map<Key, RuleMatch> matches_;
@@ -227,13 +228,12 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
 
 void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTransposed) {
   ir::DictionaryAttr added = carrier_.without(match.forward, ctx_.tags().get(op));
-  bool differs = !isTransposed && match.derived != match.forward;
   if (!added)
     return;
   for (auto [entries, rule] : match.parts)
     ctx_.tags().add(op, entries, {steps_[rule]});
   ctx_.tags().addAttached(op, added);
-  if (!differs)
+  if (isTransposed || match.derived == match.forward)
     return;
   // Leave out keys that the operation had before, for derived operations too.
   ir::DictionaryAttr derived =

@@ -33,16 +33,16 @@ const PassInfo &CompleteLowering::staticInfo() {
       R"md(An equation of JAX can lower to several operations, and JAX tags only those that own its results.
 This pass gives the entries to the others, too:
 
-- *Helpers*: the operations that the tagged one is computed from, in the same block and with the same location, and
-  what else is computed from these.
+- *Helpers*: operations in the same block and with the same location that the tagged one is computed from, and others
+  that are computed from those.
 - *Constants* whose users all have an entry, and broadcasts of such constants.
-- With `seeds=all`, what JAX wraps around tagged operations without tagging it: calls of functions that it made for one
-  primitive (not for a `jit`) and `while` loops, if everything in them has an entry, and the barrier of a
-  `jax.checkpoint`, if all its users have.
+- With `seeds=all`, operations that JAX wraps around tagged ones: calls of functions that JAX made for one primitive
+  (not for a `jit`) and `while` loops, if all operations inside have an entry, and the barrier of a `jax.checkpoint`,
+  if all its users have it.
 
-All iterations of a Python loop have one location. In a stage with rules, marks had identities, which tell iterations
-apart. Elsewhere the pass takes operations of the tagged one's kind, and calls, for results of other iterations and
-leaves them alone. It does so if the location's primitive names that kind, as `mul` names `stablehlo.multiply`.
+All iterations of a Python loop have one location. In a stage with rules, identities tell iterations apart. Elsewhere
+the pass leaves calls alone, and operations of the tagged one's kind if the location's primitive names that kind, as
+`mul` names `stablehlo.multiply`: they may be results of other iterations.
 
 Keys that an operation has keep their value. Entries that describe one operation only
 (`num_batch_dims`, `inlineable`, placements, everything Shardy writes) are not extended.

@@ -290,10 +290,9 @@ void Outliner::collect(const CallGraph::Function &function) {
   ir::walk(function.op, [&](ir::Operation op) {
     if (op == function.op)
       return ir::WalkResult::Advance;
-    bool isTop = op.parent() == function.op;
     if (ctx_.ids().isNeverTagged(op.name()))
       return ir::WalkResult::Skip;
-    numTopOps += isTop;
+    numTopOps += op.parent() == function.op;
     if (ir::Attribute value = valueOf(op); value && !isWithin(op, value)) {
       auto [slot, isNew] = known.try_emplace({op.block().opaque(), value.opaque()}, groups_.size());
       if (isNew)

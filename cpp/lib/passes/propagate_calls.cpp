@@ -93,8 +93,7 @@ public:
         maxClones_(maxClones) {}
 
   LogicalResult run() {
-    summarize();
-    if (!anyEntries_)
+    if (!summarize())
       return success();
     for (size_t f = 0; f < functions().size(); ++f)
       if (functions()[f].isRoot())
@@ -116,8 +115,9 @@ public:
 private:
   const std::vector<CallGraph::Function> &functions() const { return graph_.functions(); }
 
-  /// Reads the entries of all calls, and the keys that all operations of a function share.
-  void summarize();
+  /// Reads the entries of all calls, and the keys that all operations of a function share. Returns
+  /// false if no call has entries.
+  bool summarize();
   size_t variantOf(size_t function, Entries entries, ir::Operation caller = {});
   /// Finds the variants that the known variants call.
   LogicalResult reach();
@@ -131,10 +131,9 @@ private:
   analysis::EntryCarrier carrier_;
   size_t maxClones_;
 
-  bool anyEntries_ = false;
-  std::vector<Entries> callEntries_; // by call site
-  std::vector<ir::DictionaryAttr> sharedKeys_;
-  std::vector<bool> hasBody_; // anything that can carry entries
+  std::vector<Entries> callEntries_;           // by call site
+  std::vector<ir::DictionaryAttr> sharedKeys_; // by function
+  std::vector<bool> hasBody_;                  // by function: an operation may carry entries
 
   std::vector<Variant> variants_;
   size_t numResolved_ = 0; // variants whose callees are known
@@ -142,14 +141,12 @@ private:
   std::map<std::pair<size_t, Entries>, size_t> known_; // by function and entries
 };
 
-void Specializer::summarize() {
-  callEntries_.resize(graph_.callSites().size());
-  for (size_t c = 0; c < callEntries_.size(); ++c) {
-    callEntries_[c] = carrier_.entriesOf(graph_.callSites()[c].op);
-    anyEntries_ |= bool(callEntries_[c]);
-  }
-  if (!anyEntries_)
-    return;
+bool Specializer::summarize() {
+  bool anyEntries = false;
+  for (const CallGraph::CallSite &site : graph_.callSites())
+    anyEntries |= bool(callEntries_.emplace_back(carrier_.entriesOf(site.op)));
+  if (!anyEntries)
+    return false;
   sharedKeys_.resize(functions().size());
   hasBody_.resize(functions().size());
   isReached_.resize(functions().size());
@@ -168,6 +165,7 @@ void Specializer::summarize() {
       return sharedKeys_[f] ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
     });
   }
+  return true;
 }
 
 size_t Specializer::variantOf(size_t function, Entries entries, ir::Operation caller) {

@@ -40,8 +40,8 @@ the name, or stands before the text of one.
   outermost first: `hlotag#0:3o.5`. Later passes of the pipeline know them.
 - **Removal.** Marks leave all locations, those of block arguments included, and `hlotag.tags` leaves the module.
 
-Modules, functions and terminators get no entries. A module without `hlotag.tags` is not looked at: text that looks
-like a mark is then a user's. Lowering escapes such text in a program that has marks: `\01%28` stands for `(`, and
+Modules, functions and terminators get no entries. A module without `hlotag.tags` stays unchanged: text that looks like
+a mark is then a user's. Lowering escapes such text in a program that has marks: `\01%28` stands for `(`, and
 `hlotag-verify` replaces it.
 
 Before:

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// How does the loader report a library that it cannot use?
 #pragma once
 
 #include <stdexcept>

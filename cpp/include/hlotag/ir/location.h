@@ -92,8 +92,8 @@ std::vector<Location> partsOf(Location loc);
 /// Returns `loc` with other parts; itself if it has none.
 Location withParts(Location loc, const std::vector<Location> &parts);
 
-/// What is computed of locations, once for each and for its parts first. Without recursion: call
-/// sites are as deep as the user's stack.
+/// Computes a value for each location, once and after its parts. Iterative: call sites are as deep
+/// as the user's stack.
 template <class T> class LocationMap {
 public:
   /// Returns `compute(root)`, which may call `at` with the parts of its argument.

@@ -36,7 +36,7 @@ private:
   T first_;
 };
 
-/// A range over what an operation (or block) has by number.
+/// A range over the numbered parts of an operation or block: regions, operands, arguments, ...
 template <class Owner, class T, intptr_t (*Size)(const Owner &), T (*At)(const Owner &, intptr_t)>
 class NumberedRange {
 public:

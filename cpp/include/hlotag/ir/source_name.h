@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What do messages call a module that was read from text, whose locations have no file's name?
+// What do messages call a text without a file name that a module was read from?
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@ namespace hlotag::ir {
 /// MLIR's own name in such locations.
 inline constexpr std::string_view kNoFile = "-";
 
-/// Has `render` write `name` for `kNoFile` in this thread, while this lives; `name` must too.
+/// While it lives, `render` writes `name` for `kNoFile` in this thread. `name` must outlive it.
 class SourceName {
 public:
   explicit SourceName(std::string_view name);
