@@ -58,7 +58,7 @@ struct Classes {
 };
 const Classes &classes();
 
-/// How the bindings wrap what a handle of type `T` points to.
+/// The class of jaxlib's objects for handles of type `T`, and the label of their capsules.
 template <class T> struct Capsule;
 #define HLOTAG_CAPSULE(type, name)                                                                 \
   template <> struct Capsule<type> {                                                               \

@@ -69,7 +69,7 @@ struct Entry {
   std::string_view key;
   std::string_view words; ///< separated by `, `
   bool (*matches)(std::string_view) = nullptr;
-  std::string_view text = {}; ///< what `matches` accepts
+  std::string_view text = {}; ///< describes the values that `matches` accepts
   bool ignoresCase = false;
   std::string_view otherwise = {}; ///< how XLA treats other values
 };

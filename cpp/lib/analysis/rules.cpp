@@ -81,7 +81,7 @@ public:
     }
     field_ = "attrs";
     if (!rule.attrs || rule.attrs.empty())
-      fail("is missing or empty: it says what to attach");
+      fail("is missing or empty: give the entries to attach");
     // A rule for one phase gives nothing to derived operations of the other.
     if (!rule.grad)
       rule.grad = rule.phase == Phase::Forward ? ir::DictionaryAttr::get(context_, {}) : rule.attrs;

@@ -178,7 +178,7 @@ void checkLoadedFrom(const std::string &path, const LoadedLibrary &library,
       isSame = std::memcmp(code, reinterpret_cast<const void *>(library.base + offset), size) == 0;
     }
     if (!isSame)
-      fail(path, "is not what this process has loaded (" + name +
+      fail(path, "is not the file that this process has loaded (" + name +
                      " differs): it was replaced since; restart the process");
   }
 }

@@ -97,7 +97,7 @@ bool makesCotangentOf(const Node &node, uint8_t operand) {
 
 } // namespace
 
-/// Marks the values with a tangent: results of differentiated primals, and what is computed from a
+/// Marks the values with a tangent: results of differentiated primals, and of primals that take a
 /// value with a tangent.
 void Transposition::findTangents() {
   hasTangent_.assign(values_.size(), false);

@@ -30,7 +30,7 @@ struct Equation {
   SiteId site = kNone;        ///< the enclosing call, loop or conditional
   bool isDerived = false;     ///< emitted by a transpose
   bool isCopy = false;        ///< computed again, by jax.checkpoint
-  bool hasResult = false;     ///< one of `ops` is what the primitive lowers to
+  bool hasResult = false;     ///< the last of `ops` computes the primitive's result
   bool isBeyondTable = false; ///< a derivative of a derivative, or a batched derivative
   const void *location = nullptr;
 };

@@ -247,7 +247,7 @@ Transposition::Cotangent Transposition::cotangentOf(EquationId id, Lookup lookup
 
 // --- Answers -------------------------------------------------------------------------------------
 
-/// Updates what is computed from the candidates of `id`.
+/// Updates `only_` and `cotangents_` after a change of the candidates of `id`.
 void Transposition::update(EquationId id, Lookup lookup) {
   const Candidates &list = candidates_[id];
   auto isFirst = [&](Candidate candidate) { return candidate.primal == list[0].primal; };

@@ -141,12 +141,12 @@ private:
   bool usesOwn(EquationId id) const;
   bool hasCounterpart(EquationId id) const;
   bool emits(EquationId id) const { return all_[id].isDerived; }
-  /// What `value` is the cotangent of: unknown unless its maker stems from live code; null if no
-  /// emitted equation made it.
+  /// The values that `value` is a cotangent of; unknown unless its maker stems from live code; null
+  /// if no emitted equation made it.
   const Cotangent *cotangent(ValueId value) const;
   /// As `cotangent`, whether or not the maker stems from live code.
   const Cotangent *hint(ValueId value) const;
-  /// What the result of `id` is the cotangent of. `lookup` answers for the operands of a sum.
+  /// The values that the result of `id` is a cotangent of. `lookup` is for the operands of a sum.
   Cotangent cotangentOf(EquationId id, Lookup lookup = &Transposition::cotangent) const;
 
   bool isCotangentType(ValueId cotangent, ValueId of) const {

@@ -173,8 +173,8 @@ size_t Module::wrapped(size_t instruction) const {
   return source(isStart ? computations[instructions[instruction].called[0]].root : instruction);
 }
 
-/// Returns what computes an element of a tuple. If the tuple is the state of a loop whose body
-/// hands on the element, returns the initial value.
+/// Returns the instruction that computes an element of a tuple. If the tuple is the state of a loop
+/// whose body does not change the element, returns that of the initial value.
 std::optional<size_t> Module::elementOf(size_t made, size_t index, int depth) const {
   const Instruction &tuple = instructions[made];
   if (kind(made).isTuple)

@@ -73,7 +73,7 @@ void Uses::want(Ids &wanted, size_t user, size_t position) {
     return;
   }
   const Ids &ids = facts_[user].ids;
-  if (facts_.kind(user).isCombinable && ids.size() > 1) // It takes what all of them take.
+  if (facts_.kind(user).isCombinable && ids.size() > 1) // It takes the operands of all.
     return;
   for (int64_t number : facts_.operations.select(ids, facts_.opcode(user))) {
     // Rewriting changes operands: a contraction becomes a product and the reduction of that, a

@@ -161,7 +161,7 @@ private:
   std::vector<Rule> rules_;
   analysis::EntryCarrier carrier_;
   std::vector<bool> matched_;
-  std::vector<std::string> steps_; // what each rule does, for the record
+  std::vector<std::string> steps_; // by rule: its text in hlotag.origins
   bool usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
   ir::PointerMap<bool> mayMatch_;

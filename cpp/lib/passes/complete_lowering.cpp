@@ -116,7 +116,7 @@ private:
 
   bool anyEntries_ = false;
   std::vector<Seed> seeds_;
-  std::vector<ir::Operation> feeders_; // constants and others that get what their users share
+  std::vector<ir::Operation> feeders_; // get the entries that their users share
   std::vector<ir::Operation> loops_;
   bool anyCalls_ = false;
 };

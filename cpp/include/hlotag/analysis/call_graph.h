@@ -61,7 +61,7 @@ private:
   /// `calleeAttr` (may be null) is skipped: it holds callees, not references.
   void addReferences(ir::Operation op, ir::Identifier calleeAttr = {});
   size_t resolve(ir::Attribute symbol);
-  /// What the name of an operation tells about its attributes.
+  /// The attributes with symbols of all operations with one name.
   struct Kind {
     ir::Identifier calls;  ///< the attribute with the callees; null if there are none
     bool mayRefer = false; ///< whether other attributes may refer to symbols

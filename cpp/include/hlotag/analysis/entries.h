@@ -19,12 +19,11 @@ bool isCarriedKey(std::string_view key);
 /// `hlotag-verify` removes it.
 inline constexpr std::string_view kDerived = "hlotag.derived";
 
-/// The entries that an operation passes on: its frontend attributes, those of them that rules
-/// attached, and those that derived operations get instead (null: the same). Each may be null.
+/// The entries that an operation passes on. Each dictionary may be null.
 struct Entries {
   ir::DictionaryAttr all;
-  ir::DictionaryAttr attached;
-  ir::DictionaryAttr derived;
+  ir::DictionaryAttr attached; ///< those of `all` that rules attached
+  ir::DictionaryAttr derived;  ///< for derived operations, instead of `attached`; null: the same
 
   explicit operator bool() const { return bool(all); }
   friend bool operator==(const Entries &a, const Entries &b) {
@@ -73,8 +72,8 @@ public:
   ir::DictionaryAttr without(ir::DictionaryAttr a, ir::DictionaryAttr b);
 
 private:
-  /// What operations derived from one with `own` get once it is given `entries`; null if both are
-  /// null.
+  /// Returns `derived` of an operation with `own` entries after it got `entries`; null if both have
+  /// none.
   ir::DictionaryAttr derivedOf(const Entries &own, const Entries &entries);
 
   enum class Filter { Carried, Common, SharedKeys, Without };

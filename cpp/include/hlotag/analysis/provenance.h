@@ -61,7 +61,7 @@ public:
   const CallGraph &calls() const { return calls_; }
 
 private:
-  /// What a location tells without its surroundings.
+  /// The origin in a location, without the callers and regions around it.
   struct Named {
     Origin origin;
     TextId head = 0;

@@ -50,7 +50,7 @@ public:
   /// results of fusions, calls and asynchronous pairs, and into loops that do not change the value.
   size_t source(size_t instruction) const { return source(instruction, 0); }
 
-  /// Returns what computes the value of a wrapper; of others, the instruction itself.
+  /// Returns the instruction that computes the value of a wrapper; other instructions themselves.
   size_t wrapped(size_t instruction) const;
 
   /// The instructions that compute the module's results.
