@@ -118,7 +118,7 @@ def test_a_row_opens_and_more_are_shown(chromium, tmp_path):
     show(chromium, audit, tmp_path / "a.html")
     chromium.execute_script("document.querySelector('.tag summary').click()")
     chromium.execute_async_script("setTimeout(arguments[0], 100)")
-    assert "Operation" in text_of(chromium, ".tag[open] .way")
+    assert "Operation" in text_of(chromium, ".tag[open] .steps")
     chromium.execute_script("document.getElementById('more').click()")
     assert sorted(listed(chromium)) == list(range(len(audit.tags)))
     assert chromium.execute_script("return document.getElementById('more').hidden")
@@ -131,12 +131,12 @@ def test_what_an_operation_is_derived_from_and_what_from_it_are_links(chromium, 
     ops = [derived if op.id == derived.id else op for op in audit.ops]
     show(chromium, replace(audit, ops=ops, tags=[tag._replace(op=ops[tag.op.id]) for tag in audit.tags]), tmp_path / "a.html")
     numbers = [audit.tags.index(tag) for tag in (first, second)]
-    script = "return [...document.querySelectorAll(`#tag-${arguments[0]} .way a`)].map((link) => link.hash)"
+    script = "return [...document.querySelectorAll(`#tag-${arguments[0]} .steps a`)].map((link) => link.hash)"
     for number, other in (numbers, numbers[::-1]):
         chromium.execute_script("location.hash = `#tag-${arguments[0]}`", number)
         chromium.execute_script("dispatchEvent(new HashChangeEvent('hashchange'))")
         assert chromium.execute_script(script, number) == [f"#tag-{other}"]
-    assert "Derivatives" not in text_of(chromium, f"#tag-{numbers[1]} .way")
+    assert "Derivatives" not in text_of(chromium, f"#tag-{numbers[1]} .steps")
 
 
 def test_what_has_no_tag_and_is_derived_from_what_has_one_is_named(chromium, tmp_path):
@@ -145,7 +145,7 @@ def test_what_has_no_tag_and_is_derived_from_what_has_one_is_named(chromium, tmp
     tags = [tag for tag in audit.tags if tag.op.id != last.id]
     show(chromium, replace(audit, ops=[*audit.ops[:-1], last], tags=tags), tmp_path / "a.html")
     chromium.execute_script("location.hash = '#tag-0'; dispatchEvent(new HashChangeEvent('hashchange'))")
-    assert f"Derivatives{last.name.removeprefix('stablehlo.')} at model.py:{last.line}" in text_of(chromium, "#tag-0 .way")
+    assert f"Derivatives{last.name.removeprefix('stablehlo.')} at model.py:{last.line}" in text_of(chromium, "#tag-0 .steps")
 
 
 def test_slash_searches(chromium, tmp_path):

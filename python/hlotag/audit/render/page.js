@@ -1,4 +1,4 @@
-// The list of tags and the way of each. The texts in the data are the user's: they reach the document as text only.
+// Lists the tags with their steps. The texts in the data are the user's, so they enter the document only as text.
 const data = JSON.parse(document.getElementById("data").textContent);
 const { strings, states, tags, ops } = data;
 const PAGE = 100;
@@ -18,7 +18,7 @@ function element(name, className, ...children) {
 
 const text = (index) => strings[index];
 const number = (value) => value.toLocaleString("en");
-const stateOf = (tag) => states[data.ways[tags.way[tag]].at(-1)[1]];
+const stateOf = (tag) => states[data.steps[tags.steps[tag]].at(-1)[1]];
 const tagText = (tag) => `${text(tags.key[tag])}=${text(tags.value[tag])}`;
 const opText = (op) => `${text(ops.name[op])} ${text(ops.type[op])}`.trim();
 const place = (op, whole) => {
@@ -27,7 +27,7 @@ const place = (op, whole) => {
 };
 const namesOf = (indices) => indices.map(text).join(", ");
 
-// By operation, its first tag, and the tagged operations that are derived from it.
+// By operation, its first tag, and the operations that are derived from it.
 const firstTag = new Map();
 tags.op.forEach((op, tag) => firstTag.has(op) || firstTag.set(op, tag));
 const derivatives = new Map();
@@ -46,7 +46,7 @@ function links(operations) {
 
 function words(tag) {
   const op = tags.op[tag];
-  const steps = data.ways[tags.way[tag]];
+  const steps = data.steps[tags.steps[tag]];
   const last = states[steps.at(-1)[1]];
   const names = [...tags.on[tag].flat(), ...ops.instructions[op], ...ops.fusions[op]];
   return [
@@ -62,9 +62,9 @@ function matching(query) {
   return data.order.filter((_, row) => wanted.every((word) => haystack[row].includes(word)));
 }
 
-function way(tag) {
+function stepsOf(tag) {
   const op = tags.op[tag];
-  const made = element("dl", "way");
+  const made = element("dl", "steps");
   const add = (term, ...content) => made.append(element("dt", "", term), element("dd", "", ...content));
   const code = data.lines[`${text(ops.file[op])}:${ops.line[op]}`];
   const line = place(op, true);
@@ -74,7 +74,7 @@ function way(tag) {
   add("Operation", element("code", "", opText(op)), ` ${text(ops.work[op])}`, element("div", "dim", within.filter(Boolean).join(", ")));
   if (ops.derived[op].length) add(ops.derived[op].length === 1 ? "Derived from" : "Derived from one of", ...links(ops.derived[op]));
   if (derivatives.has(op)) add("Derivatives", ...links(derivatives.get(op)));
-  data.ways[tags.way[tag]].forEach(([stage, state, by, detail, confidence], step) => {
+  data.steps[tags.steps[tag]].forEach(([stage, state, by, detail, confidence], step) => {
     const on = tags.on[tag][step] ?? [];
     const parts = [element("span", `state ${states[state][0]}`, states[state][1])];
     if (text(by)) parts.push(" by ", element("code", "", text(by)));
@@ -98,7 +98,7 @@ function row(tag) {
     link, cell(`state ${state[0]}`, state[1]), element("code", "name", tagText(tag)), element("code", "on", opText(op)),
     cell("scope", text(ops.scope[op])), cell("place", place(op))));
   made.id = `tag-${tag}`;
-  made.addEventListener("toggle", () => { if (made.open && made.children.length === 1) made.append(way(tag)); });
+  made.addEventListener("toggle", () => { if (made.open && made.children.length === 1) made.append(stepsOf(tag)); });
   return made;
 }
 
@@ -121,7 +121,7 @@ function refresh() {
     const made = row(linked);
     made.classList.add("linked");
     list.append(made);
-    made.append(way(linked));
+    made.append(stepsOf(linked));
     made.open = true;
   }
   grow();

@@ -161,7 +161,7 @@ class _Table:
 
 def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
     """The tags by columns: smaller and quicker to parse than a list of objects."""
-    text, way = _Table(), _Table()
+    text, steps = _Table(), _Table()
     numbers = {tag.op.id for tag in audit.tags}
     # Besides tagged operations, those that a tagged operation derives from, or that derive from it.
     pairs = [(op.id, other) for op in audit.ops for other in op.derived_from]
@@ -176,11 +176,11 @@ def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
             "key": [text(tag.key) for tag in audit.tags],
             "value": [text(tag.value) for tag in audit.tags],
             "op": [place[tag.op.id] for tag in audit.tags],
-            "way": [way(tuple([_coded(step, text) for step in tag.steps])) for tag in audit.tags],
+            "steps": [steps(tuple([_coded(step, text) for step in tag.steps])) for tag in audit.tags],
             "on": [[list(map(text, step.instructions)) for step in tag.steps] for tag in audit.tags],
         },
         "ops": _columns(ops, text, place),
-        "ways": list(way.indexes),
+        "steps": list(steps.indexes),
         "strings": list(text.indexes),
     }
 
