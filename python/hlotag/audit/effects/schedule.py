@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hlotag.hlo import HloModule
@@ -41,33 +41,28 @@ class Schedule:
                 self._callers.setdefault(called, []).append(instruction)
             for operand in instruction.operands:
                 self._users.setdefault(operand, []).append(instruction)
-        self._sequences = {s.computation_id: list(s.sequence.instruction_ids) for s in module.proto.schedule.sequences}
-        if not self._sequences:
+        # By computation, the instructions in the order in which they start. Instructions inside fusions have no schedule.
+        self.sequences: dict[int, list[Instruction]] = {}
+        for found in module.proto.schedule.sequences:
+            by_id = module.computations[found.computation_id].by_id
+            self.sequences[found.computation_id] = [by_id[number] for number in found.sequence.instruction_ids]
+        if not self.sequences:
             fused = {c for i in module.instructions() if i.opcode == "fusion" for c in i.called_ids}
-            self._sequences = {c.id: [i.id for i in c.instructions] for c in module.computations.values() if c.id not in fused}
-        self._computations = module.computations
-        self._ordered: dict[int, list[Instruction]] = {}
-        self._positions: dict[int, dict[Instruction, int]] = {}
-        self._ends: dict[Instruction, Instruction] = {}
+            self.sequences = {c.id: c.instructions for c in module.computations.values() if c.id not in fused}
+        self._positions = {i: position for sequence in self.sequences.values() for position, i in enumerate(sequence)}
+        self._ends = {begin: i for i in self._positions if i.opcode.endswith("-done") for begin in i.operands}
 
-    def sequence(self, computation: int) -> list[Instruction]:
-        """The instructions of a scheduled computation, by the time that they start."""
-        if computation not in self._ordered:
-            by_id = self._computations[computation].by_id
-            ordered = self._ordered[computation] = [by_id[number] for number in self._sequences[computation]]
-            self._positions[computation] = {instruction: place for place, instruction in enumerate(ordered)}
-            self._ends.update((begin, i) for i in ordered if i.opcode.endswith("-done") for begin in i.operands)
-        return self._ordered[computation]
+    def sequence_of(self, instruction: Instruction) -> list[Instruction]:
+        """The scheduled instructions of an instruction's computation, in order."""
+        return self.sequences[instruction.computation.id]
 
-    def scheduled(self) -> Iterator[Instruction]:
-        """All scheduled instructions. Instructions inside fusions have no schedule."""
-        for computation in self._sequences:
-            yield from self.sequence(computation)
+    def scheduled(self) -> Iterable[Instruction]:
+        """All scheduled instructions."""
+        return self._positions
 
     def position(self, instruction: Instruction) -> int:
-        """The place of a scheduled instruction in its computation."""
-        self.sequence(instruction.computation.id)
-        return self._positions[instruction.computation.id][instruction]
+        """The index of a scheduled instruction in its computation's sequence."""
+        return self._positions[instruction]
 
     def next_to(self, instruction: Instruction, *, before: bool) -> dict[Instruction, None]:
         """The instruction with its operands, or with its users if not `before`. Looks through glue."""
@@ -107,7 +102,6 @@ class Schedule:
 
     def end_of(self, begin: Instruction) -> Instruction:
         """The `-done` of an asynchronous `-start`; other instructions end with themselves."""
-        self.sequence(begin.computation.id)
         return self._ends.get(begin, begin) if begin.opcode.endswith("-start") else begin
 
     def _complete(self, runs: Sequence[Instruction]) -> list[Instruction]:
@@ -118,7 +112,7 @@ class Schedule:
         found: dict[int, dict[Instruction, None]] = {}
         for instruction in instructions:
             for outer in self.around(instruction):
-                if outer.computation.id in self._sequences:
+                if outer in self._positions:
                     found.setdefault(outer.computation.id, {})[outer] = None
         return {computation: list(runs) for computation, runs in found.items()}
 

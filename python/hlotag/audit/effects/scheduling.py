@@ -49,7 +49,7 @@ def _heaviest(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruction]]:
     """Splits instructions into runs: within a run, nothing else computes in between."""
-    sequence = schedule.sequence(order[0].computation.id)
+    sequence = schedule.sequence_of(order[0])
     runs = [[order[0]]]
     for before, after in itertools.pairwise(order):
         between = sequence[schedule.position(before) + 1 : schedule.position(after)]
@@ -108,7 +108,7 @@ def _dependences(ends: Sequence[Instruction], group: set[Instruction], schedule:
     Returns:
         By member at the other end of such a path, the first instruction outside of the group.
     """
-    sequence = schedule.sequence(ends[0].computation.id)
+    sequence = schedule.sequence_of(ends[0])
     # None for a path within the group. Glue counts as inside: it connects the halves of an asynchronous pair.
     after: dict[Instruction, Instruction | None] = dict.fromkeys(ends)
     for instruction in sequence:
@@ -163,6 +163,6 @@ def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict
 
 
 def _beside(begin: Instruction, end: Instruction, schedule: Schedule) -> str:
-    sequence = schedule.sequence(begin.computation.id)
+    sequence = schedule.sequence_of(begin)
     active = [i for i in sequence[schedule.position(begin) + 1 : schedule.position(end)] if not is_passive(i)]
     return f"beside {names(active) or 'nothing'}"
