@@ -156,10 +156,8 @@ def test_the_options_of_one_compilation_decide_for_that_one(transformations, fir
 
 def test_a_platform_is_asked_once_and_options_that_turn_the_stage_off_once_each(transformations, monkeypatch):
     tried = []
-    original = type(transformations._platforms)._try
-    monkeypatch.setattr(
-        type(transformations._platforms), "_try", lambda self, *args: (tried.append(args[:2]), original(self, *args))
-    )
+    original = type(transformations)._try
+    monkeypatch.setattr(type(transformations), "_try", lambda self, *args: (tried.append(args[:2]), original(self, *args)))
     for options in ({}, {"xla_cpu_enable_fast_math": False}, NO_PASSES, NO_PASSES, {}):
         with hlotag.stage(), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,14 @@ class Transformations:
         self._lock = threading.Lock()
         # Equal modules have equal tokens. If they are compiled at the same time, any of their transformations will do.
         self._running: dict[str, list[Transform]] = {}
-        self._platforms = _Platforms(self._on_module, self.running)
         self._interrupted = False
+        # Guards the fields below. Held while a small program is compiled, whose callback takes the other lock.
+        self._platforms_lock = threading.Lock()
+        self._known: dict[str, Platform] = {}
+        # By platform, the function that unregisters the callback.
+        self._registered: dict[str, Callable[[], Any]] = {}
+        # The platforms and options with which XLA did not call the callback.
+        self._silent: set[tuple[str, bytes]] = set()
 
     def platform(self, backend: Any, options: bytes, compile_module: Compile) -> Platform | None:
         """How XLA for `backend` treats transformed modules. Compiles a small program to find out, once for each platform.
@@ -44,7 +50,13 @@ class Transformations:
         Returns:
           The platform, or None if XLA does not call transformations there with these options.
         """
-        return self._platforms.ready(backend, options, compile_module)
+        platform = backend.platform
+        with self._platforms_lock:
+            if platform not in self._registered and not self._register(backend):
+                return None
+            if platform not in self._known and (platform, options) not in self._silent:
+                self._try(platform, options, compile_module)
+            return None if (platform, options) in self._silent else self._known[platform]
 
     def is_called(self, backend: Any, options: bytes, compile_module: Compile) -> bool:
         """Whether XLA calls transformations with these options. Tries again after a compilation without a call.
@@ -54,7 +66,9 @@ class Transformations:
           options: as for `platform`.
           compile_module: as for `platform`.
         """
-        return self._platforms.is_called(backend, options, compile_module)
+        with self._platforms_lock:
+            self._try(backend.platform, options, compile_module)
+            return (backend.platform, options) not in self._silent
 
     @contextmanager
     def running(self, token: str, transform: Transform) -> Iterator[None]:
@@ -74,7 +88,10 @@ class Transformations:
 
     def clear(self) -> None:
         """Unregisters the callback from XLA; it is registered again on demand."""
-        self._platforms.clear()
+        with self._platforms_lock:
+            for remove in self._registered.values():
+                remove()
+            self._registered.clear()
 
     def _on_module(self, serialized: bytes) -> bytes | None:
         try:
@@ -84,6 +101,36 @@ class Transformations:
         except KeyboardInterrupt:  # XLA would turn it into an ordinary error.
             self._interrupted = True
             return None
+
+    def _register(self, backend: Any) -> bool:
+        # Reading a module back changes the order of users, which decides ties in a scheduler. So transform after scheduling. On
+        # GPU, the earlier stage would also be before fusion.
+        stage = _compat.PipelineStage.POST_SCHEDULER
+        try:
+            remove = _compat.register_transformation(backend, self._on_module, name=_NAME, stage=stage)
+        except Exception:
+            return False
+        self._registered[backend.platform] = remove
+        return True
+
+    def _try(self, platform: str, options: bytes, compile_module: Compile) -> None:
+        """Compiles a small program, to find out whether XLA calls the callback and how it treats the returned module."""
+        sources: dict[str, Any] = {}
+
+        def record(serialized: bytes) -> bytes:
+            sources.update({i.name: i.source for i in HloModule(serialized).instructions()})
+            return serialized
+
+        with self.running(_PROBE_TOKEN, record):
+            executable = compile_module(_compat.read_bytecode(_PROBE))
+        if not sources:
+            self._silent.add((platform, options))
+            return
+        after = {i.name: i.source for module in of_executable(executable) for i in module.instructions()}
+        self._known[platform] = Platform(
+            keeps_aliases=any("input_output_alias" in module.to_string() for module in executable.hlo_modules()),
+            renumbers_frames=any(after.get(name, source) != source for name, source in sources.items()),
+        )
 
 
 def is_numbered(serialized: bytes, token: str) -> bool:
@@ -110,75 +157,6 @@ class Platform:
 
     keeps_aliases: bool
     renumbers_frames: bool
-
-
-class _Platforms:
-    """The platforms with a registered callback.
-
-    Args:
-      callback: transforms a serialized module; None leaves the module unchanged.
-      running: `Transformations.running`.
-    """
-
-    def __init__(self, callback: Transform, running: Callable[[str, Transform], AbstractContextManager[None]]):
-        self._callback, self._running = callback, running
-        self._lock = threading.Lock()
-        # By platform.
-        self._known: dict[str, Platform] = {}
-        # By platform, the function that unregisters the callback.
-        self._registered: dict[str, Callable[[], Any]] = {}
-        # The platforms and options with which XLA did not call the callback.
-        self._silent: set[tuple[str, bytes]] = set()
-
-    def ready(self, backend: Any, options: bytes, compile_module: Compile) -> Platform | None:
-        platform = backend.platform
-        with self._lock:
-            if platform not in self._registered and not self._register(backend):
-                return None
-            if platform not in self._known and (platform, options) not in self._silent:
-                self._try(platform, options, compile_module)
-            return None if (platform, options) in self._silent else self._known[platform]
-
-    def is_called(self, backend: Any, options: bytes, compile_module: Compile) -> bool:
-        with self._lock:
-            self._try(backend.platform, options, compile_module)
-            return (backend.platform, options) not in self._silent
-
-    def clear(self) -> None:
-        with self._lock:
-            for remove in self._registered.values():
-                remove()
-            self._registered.clear()
-
-    def _register(self, backend: Any) -> bool:
-        # Reading a module back changes the order of users, which decides ties in a scheduler. So transform after scheduling. On
-        # GPU, the earlier stage would also be before fusion.
-        stage = _compat.PipelineStage.POST_SCHEDULER
-        try:
-            remove = _compat.register_transformation(backend, self._callback, name=_NAME, stage=stage)
-        except Exception:
-            return False
-        self._registered[backend.platform] = remove
-        return True
-
-    def _try(self, platform: str, options: bytes, compile_module: Compile) -> None:
-        """Compiles a small program, to find out whether XLA calls the callback and how it treats the returned module."""
-        sources: dict[str, Any] = {}
-
-        def record(serialized: bytes) -> bytes:
-            sources.update({i.name: i.source for i in HloModule(serialized).instructions()})
-            return serialized
-
-        with self._running(_PROBE_TOKEN, record):
-            executable = compile_module(_compat.read_bytecode(_PROBE))
-        if not sources:
-            self._silent.add((platform, options))
-            return
-        after = {i.name: i.source for module in of_executable(executable) for i in module.instructions()}
-        self._known[platform] = Platform(
-            keeps_aliases=any("input_output_alias" in module.to_string() for module in executable.hlo_modules()),
-            renumbers_frames=any(after.get(name, source) != source for name, source in sources.items()),
-        )
 
 
 _PROBE_TOKEN = "0123456789abcdef"
