@@ -42,7 +42,7 @@ class Instructions:
         self._ids: dict[Instruction, int] = {}
         self.ops: list[Op] = []
         self.tags: dict[int, TagSteps] = {}
-        self._places: dict[str, tuple[str, str]] = {}
+        self._scopes: dict[str, tuple[str, str]] = {}  # By `op_name`, scope and phase.
         self.paths = _paths(module)
         for computation in module.computations.values():
             self._add(computation)
@@ -55,10 +55,10 @@ class Instructions:
             if not tags and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
             name = plain(path + instruction.op_name)
-            if name not in self._places:
+            if name not in self._scopes:
                 scope, backward = _core.name_path(name)
-                self._places[name] = scope, "backward" if backward else "forward"
-            scope, phase = self._places[name]
+                self._scopes[name] = scope, "backward" if backward else "forward"
+            scope, phase = self._scopes[name]
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
             operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])

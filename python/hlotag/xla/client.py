@@ -245,11 +245,9 @@ class Client:
         program = inputs.read(computation, pipeline)
         given = _one_of(compile_options, options)
         used = CompileOptions.of(given)
-        for name in ("num_replicas", "num_partitions") if given is not None else ():
-            wanted, has = getattr(program, name), getattr(used, name)
-            if wanted > 1 and has != wanted:
-                raise ArgumentError(f"the program is for {name}={wanted}, but options have {has}; set options.{name} = {wanted}")
-        if given is None:
+        if given is not None:
+            _check_counts(used, program)
+        else:
             used.num_replicas, used.num_partitions = program.num_replicas, program.num_partitions
             if used.num_replicas * used.num_partitions == 1 and devices is not None:
                 devices = _listed(devices)
@@ -380,6 +378,14 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
             **further,
         )
     )
+
+
+def _check_counts(options: CompileOptions, program: inputs.Program) -> None:
+    """Raises if the options contradict the replicas or partitions of the program."""
+    for name in ("num_replicas", "num_partitions"):
+        wanted, has = getattr(program, name), getattr(options, name)
+        if wanted > 1 and has != wanted:
+            raise ArgumentError(f"the program is for {name}={wanted}, but options have {has}; set options.{name} = {wanted}")
 
 
 def _listed(devices: Any) -> list[Any]:
