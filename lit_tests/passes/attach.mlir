@@ -7,6 +7,7 @@
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"backward\", attrs = {k = \"b\"}, grad = {k = \"never\"}}]"}' | FileCheck %s --check-prefix=BACKWARD --implicit-check-not=never
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"transpose(a)\", attrs = {k = \"s\"}}, {phase = \"backward\", attrs = {k = \"b\"}}]"}' | FileCheck %s --check-prefix=ESCAPED
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\"}}]"},hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"2\", b = \"2\"}}]"}' | FileCheck %s --check-prefix=TWICE
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\", b = \"1\"}, grad = {a = \"2\", b = \"2\"}}]"}' | FileCheck %s --check-prefix=GRAD
 // RUN: hlotag-opt %s --hlotag-attach | FileCheck %s --check-prefix=NONE --implicit-check-not=hlotag.attached
 
 // By operation, dialect or not, and by function. What is there already stays.
@@ -17,6 +18,10 @@
 // OP: return %{{[0-9]}} : tensor<f32>
 // TWICE-LABEL: func.func @waves
 // TWICE: stablehlo.sine {{.*}} {hlotag.attached = {a = "1", b = "2"}, mhlo.frontend_attributes = {a = "1", b = "2"}}
+// A key that stays gives nothing to derived operations either.
+// GRAD-LABEL: func.func @waves
+// GRAD: stablehlo.sine {{.*}} {hlotag.attached = {a = "1", b = "1"}, hlotag.derived = {a = "2", b = "2"},
+// GRAD: stablehlo.sine {{.*}} {hlotag.attached = {b = "1"}, hlotag.derived = {b = "2"}, mhlo.frontend_attributes = {a = "own", b = "1"}}
 // NONE-LABEL: func.func @waves
 func.func @waves(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x : tensor<f32>

@@ -26,8 +26,15 @@
 // REPORT-NOT: warning
 // REPORT: remark: rule 2 matched nothing: {attrs = {k = "v"}, op = "tanh"}
 // REPORT: stablehlo.sine {{.*}}mhlo.frontend_attributes = {k = "2"}
+// Reported once, though the operations have different origins.
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"tan\", scope = \"a\", attrs = {k = \"1\"}}, {op = \"tan\", attrs = {k = \"2\"}}]"}' 2>&1 | FileCheck %s --check-prefix=ONCE
+// ONCE: warning: rule 2 sets 'k' to "2" where rule 1 sets it to "1"; the later rule wins
+// ONCE-NOT: warning
+// ONCE-COUNT-2: stablehlo.tan {{.*}}mhlo.frontend_attributes = {k = "2"}
 func.func @f(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x : tensor<f32>
   %1 = stablehlo.sine %0 : tensor<f32>
-  return %1 : tensor<f32>
+  %2 = stablehlo.tan %1 : tensor<f32> loc("jit(f)/a/tan")
+  %3 = stablehlo.tan %2 : tensor<f32> loc("jit(f)/a/b/tan")
+  return %3 : tensor<f32>
 }

@@ -48,6 +48,15 @@ func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %5 : tensor<4xf32>
 }
 
+// A call with the location may be of another iteration, too.
+// CHECK-LABEL: func.func @loop_of_calls
+func.func @loop_of_calls(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK-NEXT: call @inner(%arg0) : (tensor<f32>)
+  %0 = call @inner(%x) : (tensor<f32>) -> tensor<f32> loc("jit(f)/mul")
+  %1 = stablehlo.multiply %0, %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("jit(f)/mul")
+  return %1 : tensor<f32>
+}
+
 // x ** 3: the primitive does not name the operation, so the other product is a helper.
 // CHECK-LABEL: func.func @power
 func.func @power(%x: tensor<f32>) -> tensor<f32> {
@@ -88,7 +97,7 @@ func.func @keys(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 // A broadcast in the enclosing location goes with its constant; one of its own is an equation.
 // CHECK-LABEL: func.func @broadcasts
 func.func @broadcasts(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // CHECK: stablehlo.constant {{.*}}dense<1.0{{.*}}
+  // CHECK: stablehlo.constant {mhlo.frontend_attributes = {k = "v"}} dense<1.0
   // CHECK: stablehlo.broadcast_in_dim {{.*}}k = "v"
   // CHECK: stablehlo.constant dense<2.0
   // CHECK: stablehlo.broadcast_in_dim %{{[a-z_0-9]*}}, dims = [] :
@@ -109,14 +118,17 @@ func.func @unknown(%x: tensor<f32>) -> tensor<f32> {
   return %1 : tensor<f32>
 }
 
-// A call of what JAX lowered one primitive to gets what its whole body has; a call of a jit does not.
+// A call of a function that JAX made for one primitive gets the entries that all of its body has. A call of a jit or of a
+// public function does not.
 // CHECK-LABEL: func.func @calls
 func.func @calls(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
   // CHECK: call @primitive(%arg0) {mhlo.frontend_attributes = {k = "v"}}
   %0 = call @primitive(%x) : (tensor<f32>) -> tensor<f32> loc("jit(f)")
   // CHECK: call @inner(%arg0) : (tensor<f32>)
   %1 = call @inner(%x) : (tensor<f32>) -> tensor<f32> loc("jit(f)/jit(inner)")
-  return %0, %1 : tensor<f32>, tensor<f32>
+  // CHECK: call @power(%1) : (tensor<f32>)
+  %2 = call @power(%1) : (tensor<f32>) -> tensor<f32> loc("jit(f)")
+  return %0, %2 : tensor<f32>, tensor<f32>
 }
 func.func private @primitive(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
@@ -149,6 +161,26 @@ func.func @loops(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
     stablehlo.return %2 : tensor<f32>
   }
   return %0, %1 : tensor<f32>, tensor<f32>
+}
+
+// An inner loop gets its entries before the loop around it.
+// CHECK-LABEL: func.func @nested
+func.func @nested(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK-NEXT: stablehlo.while(%{{.*}}) : tensor<f32> attributes {mhlo.frontend_attributes = {k = "v"}}
+  %0 = stablehlo.while(%a = %x) : tensor<f32> cond {
+    %1 = stablehlo.compare LT, %a, %a {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.while(%b = %a) : tensor<f32> cond {
+      %2 = stablehlo.compare LT, %b, %b {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %2 : tensor<i1>
+    } do {
+      %2 = stablehlo.sine %b {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }
+    stablehlo.return %1 : tensor<f32>
+  }
+  return %0 : tensor<f32>
 }
 
 // The barrier that jax.checkpoint puts before what is computed again.

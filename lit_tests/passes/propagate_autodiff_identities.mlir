@@ -80,3 +80,30 @@ module attributes {hlotag.tags = [{forward = {}, derived = {}}]} {
     return %0 : tensor<f32>
   }
 }
+
+// -----
+
+// A function gets no key that its call removed. A constant gives its entries to no derived operation, and gets those that all its
+// users have.
+// CHECK-LABEL: func.func public @unset
+module attributes {hlotag.tags = [{forward = {}, derived = {}}]} {
+  func.func public @unset(%x: tensor<f32>) -> tensor<f32> {
+    %0 = func.call @inner(%x) : (tensor<f32>) -> tensor<f32> loc("jvp(\01hlotag#0:0j\01jit(inner))")
+    // CHECK: call @inner_0(%0) {mhlo.frontend_attributes = {k = ["hlotag.unset"]}}
+    %1 = func.call @inner_0(%0) {mhlo.frontend_attributes = {k = ["hlotag.unset"]}} : (tensor<f32>) -> tensor<f32> loc("transpose(jvp(\01hlotag#0:0j\01jit(inner)))")
+    return %1 : tensor<f32>
+  }
+  func.func private @inner(%x: tensor<f32>) -> tensor<f32> {
+    %c = stablehlo.constant {mhlo.frontend_attributes = {c = "1"}} dense<2.0> : tensor<f32> loc("\01hlotag#0:0j.2e\01/mul")
+    %0 = stablehlo.multiply %x, %c {mhlo.frontend_attributes = {k = "v", m = "w"}} : tensor<f32> loc("\01hlotag#0:0j.2e\01/mul")
+    return %0 : tensor<f32>
+  }
+  // CHECK: func.func private @inner_0(
+  func.func private @inner_0(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK-NEXT: stablehlo.constant {mhlo.frontend_attributes = {m = "w"}}
+    %c = stablehlo.constant dense<2.0> : tensor<f32>
+    // CHECK-NEXT: stablehlo.multiply {{.*}} {mhlo.frontend_attributes = {m = "w"}}
+    %0 = stablehlo.multiply %x, %c : tensor<f32> loc("\01hlotag#0:0j.2\01/mul")
+    return %0 : tensor<f32>
+  }
+}

@@ -24,3 +24,16 @@ func.func public @main(%x: tensor<f32>) -> tensor<f32> {
 func.func private @f(%x: tensor<f32>) -> tensor<f32> {
   return %x : tensor<f32>
 }
+
+// -----
+
+// As many copies as the option allows.
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @f(%x) {mhlo.frontend_attributes = {k = "1"}} : (tensor<f32>) -> tensor<f32>
+  %1 = call @f(%0) {mhlo.frontend_attributes = {k = "2"}} : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32>
+  return %0 : tensor<f32>
+}

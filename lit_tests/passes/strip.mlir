@@ -33,6 +33,16 @@ func.func @own(%x: tensor<f32>) -> tensor<f32> {
   return %0 : tensor<f32>
 }
 
+// The records of removed entries go with them. Without `keys` no record stays.
+// CHECK-LABEL: func.func @origins
+func.func @origins(%x: tensor<f32>) -> tensor<f32> {
+  // ALL-NEXT: stablehlo.sine %arg0 {mhlo.frontend_attributes = {xla.sdy.sharding = "s"}} : tensor
+  // SOME-NEXT: stablehlo.sine %arg0 {hlotag.origins = {xla.sdy.sharding = {pass = "p"}}, mhlo.frontend_attributes = {xla.sdy.sharding = "s"}} : tensor
+  // EVERY-NEXT: stablehlo.sine %arg0 : tensor
+  %0 = stablehlo.sine %x {hlotag.origins = {a1 = {pass = "p"}, xla.sdy.sharding = {pass = "p"}}, mhlo.frontend_attributes = {a1 = "1", xla.sdy.sharding = "s"}} : tensor<f32>
+  return %0 : tensor<f32>
+}
+
 // CHECK-LABEL: func.func @regions
 func.func @regions(%x: tensor<i1>, %y: tensor<f32>) -> tensor<f32> {
   // CHECK-NEXT: "stablehlo.if"(%arg0) ({

@@ -3,7 +3,7 @@
 
 func.func @values(%x: tensor<f32>) -> tensor<f32> {
   // expected-error@below {{key 'k' in 'mhlo.frontend_attributes' has the value 3 : i32, which XLA drops: it must be a string or a bool. Correct it where it is written, or remove it by hlotag-strip{keys=k}}}
-  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {j = "fine", k = 3 : i32}} : tensor<f32>
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {j = "fine", k = 3 : i32, l = "fine"}} : tensor<f32>
   // expected-error@below {{key 'l' in 'mhlo.frontend_attributes' has the value ["a"]}}
   %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {l = ["a"]}} : tensor<f32>
   return %1 : tensor<f32>

@@ -109,3 +109,22 @@ func.func private @shared(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.collective_broadcast"(%x) {mhlo.frontend_attributes = {collective_group_key = "c"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// A function is checked for each caller, and reported once.
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @gap(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func public @other(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @gap(%x) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @gap(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  // expected-error@below {{'stablehlo.abs' is not in the scheduling group "1", but depends on it}}
+  %1 = stablehlo.abs %0 : tensor<f32>
+  %2 = stablehlo.sine %1 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %2 : tensor<f32>
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A function gets no key that its call removed.
+// RUN: hlotag-opt %s --hlotag-propagate-autodiff | FileCheck %s
+
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
+  %0 = func.call @inner(%x, %w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#call)
+  %1:2 = func.call @inner_0(%x, %w, %g) {mhlo.frontend_attributes = {k = ["hlotag.unset"]}} : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) loc(#tcall)
+  return %1#0, %1#1 : tensor<8x8xf32>, tensor<4x8xf32>
+}
+func.func private @inner(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v", m = "w"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#dot)
+  return %0 : tensor<4x8xf32>
+}
+// CHECK-LABEL: func.func private @inner_0(
+func.func private @inner_0(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
+  // CHECK-COUNT-2: stablehlo.dot_general {{.*}}mhlo.frontend_attributes = {m = "w"}
+  %0 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc(#dot)
+  %1 = stablehlo.dot_general %g, %w, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#dot)
+  return %0, %1 : tensor<8x8xf32>, tensor<4x8xf32>
+}
+
+#frame1 = loc("inner"("model.py":3:11 to :16))
+#frame2 = loc("f"("model.py":9:11 to :16))
+#dot = loc("dot_general"(#frame1))
+#call = loc("jit(f)/jvp(jit(inner))"(#frame2))
+#tcall = loc("jit(f)/transpose(jvp(jit(inner)))"(#frame2))
