@@ -105,6 +105,7 @@ private:
     std::vector<EquationId> originals =
         equation.isBeyondTable ? std::vector<EquationId>() : originalsOf(id);
     std::vector<uint32_t> primals;
+    primals.reserve(originals.size());
     for (EquationId original : originals)
       primals.push_back(*primalOfOriginal_.find(original));
     std::sort(primals.begin(), primals.end());

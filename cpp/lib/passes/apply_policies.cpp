@@ -77,7 +77,7 @@ using analysis::kSchedulingGroup;
 enum class Derived { Drop, Same, Retag };
 
 struct Policy {
-  Derived derived = Derived::Same;
+  std::optional<Derived> derived;
   bool onlyShared = false; ///< applies only to ids that the forward pass has too
   std::optional<int64_t> offset;
   std::optional<std::string> suffix;
@@ -108,14 +108,12 @@ public:
       fail("must be a dictionary, but is " + attr_.str());
     Policy policy;
     std::string key;
-    bool hasDerived = false;
     for (ir::NamedAttribute field : fields) {
       std::string_view name = field.name.str();
       if (name == "key") {
         key = string(name, field.value);
       } else if (name == "derived") {
         policy.derived = derived(field.value);
-        hasDerived = true;
       } else if (name == "suffix") {
         policy.suffix = string(name, field.value);
       } else if (name == "offset") {
@@ -125,7 +123,7 @@ public:
             {"has an unknown field '", name, "'; fields are key, derived, offset, suffix"}));
       }
     }
-    check(key, hasDerived, policy);
+    check(key, policy);
     if (!policies.emplace(key, policy).second)
       fail(ir::concat({"is the second for the key '", key, "'"}));
   }
@@ -135,12 +133,12 @@ private:
     throw PolicyError(ir::concat({"policy ", std::to_string(number_), " ", what}));
   }
 
-  void check(const std::string &key, bool hasDerived, Policy &policy) {
+  void check(const std::string &key, Policy &policy) {
     if (key.empty())
       fail("needs a 'key'");
     if (ir::isReservedKey(key))
       fail(ir::concat({"is for the key '", key, "', which is reserved"}));
-    if (!hasDerived)
+    if (!policy.derived)
       fail("needs 'derived': \"drop\", \"same\" or \"retag\"");
     bool renames = policy.offset || policy.suffix;
     if (policy.derived == Derived::Retag && !renames)

@@ -83,8 +83,8 @@ After:
 
 /// The rules that match an operation, merged. Equal for operations with equal keys.
 struct RuleMatch {
-  ir::DictionaryAttr forward; ///< null if no rule matches
-  ir::DictionaryAttr derived;
+  ir::DictionaryAttr forward; ///< for the operation; null if no rule matches
+  ir::DictionaryAttr derived; ///< for operations derived from a forward operation
   /// The entries and index of each matching rule, the winning rule first.
   std::vector<std::pair<ir::DictionaryAttr, size_t>> parts;
 };
@@ -214,14 +214,12 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
     if (!rule.matches(subject))
       continue;
     matched_[rule.number - 1] = true;
-    // Operations derived from a derived operation get the same entries.
     const ir::DictionaryAttr &own = entriesFor(rule, subject.isTransposed);
-    const ir::DictionaryAttr &derived = subject.isTransposed ? own : rule.grad;
     reportConflicts(op, rule, matching, subject.isTransposed);
     matching.push_back(rule.number - 1);
     match.parts.insert(match.parts.begin(), {own, rule.number - 1});
     match.forward = ctx_.tags().merge(match.forward, own, /*overwrite=*/true);
-    match.derived = ctx_.tags().merge(match.derived, derived, /*overwrite=*/true);
+    match.derived = ctx_.tags().merge(match.derived, rule.grad, /*overwrite=*/true);
   }
   return match;
 }
