@@ -294,7 +294,8 @@ private:
   void collect(ir::DictionaryAttr entries, Ids &ids) {
     for (ir::NamedAttribute entry : entries)
       if (policyFor(entry))
-        ids.emplace(entry.name.str(), idOf(entry.name.str(), textOf(entry.value)));
+        if (std::string id(idOf(entry.name.str(), textOf(entry.value))); !id.empty())
+          ids.emplace(entry.name.str(), id);
   }
   Result apply(ir::Operation op, ir::DictionaryAttr entries);
   /// The value of `entry` on backward operations; null to drop it.
@@ -354,8 +355,6 @@ ir::Attribute Applier::derive(ir::Operation op, ir::NamedAttribute entry, const 
     return entry.value;
   if (policy.derived == Derived::Drop)
     return {};
-  if (id.empty())
-    return entry.value;
   std::optional<std::string> other = rename(id, policy);
   if (!other) {
     (void)ctx_.emitError(op, ir::concat({"cannot retag '", key, "' = ", entry.value.str(),
