@@ -291,6 +291,7 @@ private:
     auto found = policies_.find(entry.name.str());
     return found == policies_.end() || ir::isUnset(entry.value) ? nullptr : &found->second;
   }
+  /// Adds the ids of `entries` that have a policy. Values without an id name no group.
   void collect(ir::DictionaryAttr entries, Ids &ids) {
     for (ir::NamedAttribute entry : entries)
       if (policyFor(entry))

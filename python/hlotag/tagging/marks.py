@@ -141,6 +141,7 @@ class Marker:
         chain = self._chains.of(stack, primitive) if self._identify else ""
         if chain:
             return f"{start}:{chain}\x01", plain
+        # `start` is empty where tags are removed: the copy of the equation gets no mark.
         return None if plain is context else (start and start + "\x01", plain)
 
     def _add_context(self, context: Any) -> tuple[Any, str, Any]:
