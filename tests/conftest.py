@@ -75,7 +75,6 @@ def set_xla_metadata(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture(autouse=True)
 def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a test lowers in the stage: after the passes the module is valid, and running them again changes no byte."""
-    import hlotag
     from hlotag import _core
     from hlotag.host.modules import to_bytecode
     from hlotag.lowering import staging
@@ -85,11 +84,10 @@ def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch
 
     def run(module: Any, text: Any, **options: Any) -> Any:
         attributes = module.operation.attributes if hasattr(module, "operation") else {}
-        # Marks tell a key that was taken away from one that is not there, and what was made for which operation of the program;
-        # escapes tell a scope from a transformation. All are gone afterwards.
+        # Marks tell a key that was taken away from one that is not there; escapes tell a scope from a transformation. Both are gone
+        # afterwards.
         tags = str(attributes["hlotag.tags"]) if "hlotag.tags" in attributes else ""
-        has_identities = (stage := hlotag.active()) is not None and stage.identify
-        loses = "hlotag.escaped" in attributes or "hlotag.unset" in tags or has_identities
+        loses = "hlotag.escaped" in attributes or "hlotag.unset" in tags
         result = run_once(module, text, **options)
         elements = [name for name, _, _ in _core.pipeline_elements(text)] if isinstance(text, str) else []
         # Passes of others may be anything, and so may modules that are no program's.

@@ -149,20 +149,6 @@ def test_a_program_has_types_work_and_what_operations_are_derived_from():
     assert audit.hlo_stage is False
 
 
-@pytest.mark.parametrize("name", ["transformer of remat", "transformer, scan of remat", "inner jit", "mlp 2, hessian"])
-def test_what_is_derived_knows_the_one_forward_operation_that_it_comes_from(name):
-    programs = PROGRAMS | {"transformer of remat": transformer(3, remat=True)}
-    with hlotag.stage("hlotag-resolve,hlotag-verify"), collect.recording():
-        module = lower(programs[name])
-    read = program.read(_compat.read_bytecode(to_bytecode(module)))
-    # By operation, the equation that it was traced for, which tags of JAX's say.
-    truth = {number: value for number, ways in read.tags.items() for key, value in ways if key == KEY}
-    there = {truth[op.id] for op in read.ops if op.id in truth and op.phase == "forward"}
-    derived = [op for op in read.ops if truth.get(op.id) in there and op.phase == "backward"]
-    wrong = [op for op in derived if [truth.get(number) for number in op.derived_from] != [truth[op.id]]]
-    assert derived and not wrong
-
-
 def test_what_a_shared_function_computes_has_the_line_that_calls_it():
     def f(x):
         for _ in range(2):

@@ -183,7 +183,7 @@ def test_off_is_off(variables):
 def test_the_variables_are_the_arguments_of_enable(rules, tmp_path):
     environment.start({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": rules, "HLOTAG_ON_ERROR": "warn"})
     on = hlotag.active()
-    assert on is not None and on.on_error == "warn" and "sine" in on.pipeline
+    assert on is not None and on.on_error == "warn" and on.rules.rules[0].op == "sine"
 
 
 # --- Dumps -------------------------------------------------------------------------------------------------------------------

@@ -145,16 +145,3 @@ def test_jax_still_does_not_lower_what_is_left_out(name, how):
 def test_jax_has_programs_for_its_primitives():
     assert len(HARNESSES) > 120
 
-
-def test_a_bind_that_the_program_held_before_the_stage_was_turned_on():
-    assert hlotag.active() is None
-    divide = lax.div_p.bind
-
-    def f(x, y):
-        return set_xla_metadata(divide(x, y), k="v") * 2.0
-
-    with hlotag.stage():
-        found = [(op.name, op.entries) for op in ops_of(jax.jit(jax.grad(f, argnums=(0, 1))).lower(1.0, 2.0))]
-        with_module = jax.jit(jax.grad(lambda x, y: set_xla_metadata(lax.div_p.bind(x, y), k="v") * 2.0, argnums=(0, 1)))
-        assert found == [(op.name, op.entries) for op in ops_of(with_module.lower(1.0, 2.0))]
-    assert sum(entries == {"k": "v"} for _, entries in found) >= 4

@@ -5,7 +5,6 @@ import jax
 import pytest
 
 import hlotag
-from hlotag.passes.rules import with_rules
 from programs import PROGRAMS
 
 PASSES = [
@@ -102,5 +101,5 @@ def test_the_whole_pipeline_changes_nothing_about_its_own_output(name, rules):
     with hlotag.stage(rules=rules):
         module = jax.jit(jax.grad(lambda *args: tagged(*args).sum())).lower(*args).compiler_ir()
     before = module.operation.get_asm(enable_debug_info=True)
-    hlotag.run_passes(module, with_rules(hlotag.DEFAULT_PIPELINE, rules))
+    hlotag.run_passes(module)
     assert module.operation.get_asm(enable_debug_info=True) == before

@@ -302,9 +302,11 @@ def test_policy_of_rules(fields, backward, backward_of_k):
 
 
 def test_a_default_is_not_taken_for_what_a_user_wrote():
-    assert str(inspect.signature(hlotag.tag).parameters["grad"]).endswith("= 'same'")
-    assert str(inspect.signature(hlotag.tagged).parameters["grad"]).endswith("= 'same'")
+    for function in (hlotag.tag, hlotag.tagged):
+        assert str(inspect.signature(function).parameters["grad"]).endswith("= hlotag.BY_KEY")
+    assert hlotag.tag(1.0, {"k": "v"}, grad=hlotag.BY_KEY) == 1.0
     rule = hlotag.Rule({"_scheduling_group_id": 40}, op="x")
+    assert eval(repr(rule), {"Rule": hlotag.Rule}) == rule
     assert rule != hlotag.Rule({"_scheduling_group_id": 40}, op="x", grad="same")
     assert rule == pickle.loads(pickle.dumps(rule)) == copy.deepcopy(rule)
     assert pickle.loads(pickle.dumps(rule)).grad is rule.grad is keys.BY_KEY

@@ -30,12 +30,12 @@ def test_equations_stay_as_they_are():
 
 
 def test_an_error_in_making_a_mark_ends_the_equations():
-    def fail(primitive, context, stack):
+    def fail(equation):
         raise ValueError("no mark for this context")
 
     with hlotag.tagged({"k": "v"}):
         jaxpr = jax.make_jaxpr(jax.numpy.sin)(1.0)
-    equations = _compat.marked_equations(jaxpr.eqns, fail, lambda: None)
+    equations = _compat.marked_equations(jaxpr.eqns, fail, dict)
     with pytest.raises(ValueError, match="context"):
         next(equations)
     assert list(equations) == []
@@ -49,4 +49,4 @@ def test_a_marker_tells_contexts_apart_that_are_made_where_others_were():
     for metadata in entries:
         program = SimpleNamespace(eqns=[equation.replace(ctx=_compat.with_metadata(equation.ctx, metadata))])
         assert len(list(marker.mark(program).eqns)) == 1
-    assert [forward for forward, _ in marker.table] == entries
+    assert [row.forward for row in marker.table] == entries

@@ -107,41 +107,6 @@ def test_one_of_many_equal_operations_of_one_line(staged, set_xla_metadata):
     assert sorted(tagged) == ["stablehlo.cosine", "stablehlo.multiply", "stablehlo.sine"]
 
 
-def test_one_of_many_equal_library_calls_of_one_line(staged, set_xla_metadata):
-    def f(x, w):
-        for i in range(4):
-            y = jax.nn.softmax(x)
-            x = set_xla_metadata(y, k="v") if i == 2 else y
-        return x
-
-    tags = [op.entries.get("k") for op in ops_of(lower(f)) if op.name == "stablehlo.exponential"]
-    assert tags == [None, None, "v", None]
-    tags = [op.entries.get("k") for op in ops_of(lower(f)) if op.name == "stablehlo.divide"]
-    assert tags == [None, None, "v", None]
-
-
-def test_one_of_many_library_calls_with_a_loop_of_one_line(staged, set_xla_metadata):
-    def f(x, w):
-        i = w.sum().astype(jnp.int32)
-        for n in range(4):
-            y = x[i, i]
-            x = x + (set_xla_metadata(y, k="v") if n == 2 else y)
-        return x
-
-    # Each dimension's index is put in bounds by a round of JAX's own loop.
-    for name, of_each in (("stablehlo.dynamic_slice", 1), ("stablehlo.compare", 2), ("stablehlo.select", 2)):
-        tags = [op.entries.get("k") for op in ops_of(lower(f)) if op.name == name]
-        assert tags == [None] * 2 * of_each + ["v"] * of_each + [None] * of_each
-
-
-@pytest.mark.parametrize("grad", [False, True], ids=["forward", "grad"])
-def test_softmax_is_tagged_whole(staged, set_xla_metadata, grad):
-    f = lambda x, w: (set_xla_metadata(jax.nn.softmax(x), k="v") * w).sum()
-    ops = ops_of(lower(jax.grad(f) if grad else f))
-    of_softmax = [op for op in ops if op.name in ("stablehlo.exponential", "stablehlo.divide", "stablehlo.subtract")]
-    assert of_softmax and all(op.entries.get("k") == "v" for op in of_softmax)
-
-
 def test_inner_jit_is_tagged_for_that_call_only(staged, set_xla_metadata):
     inner = jax.jit(lambda x: jnp.sin(x) * 2.0)
     f = lambda x, w: set_xla_metadata(inner(x), k="v") + inner(w)

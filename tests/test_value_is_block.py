@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A value tag covers what a block around the call that made the value covers: all operations, helpers and constants included.
+"""A value tag covers what a block around the operation or jitted function that made the value covers, helpers and constants included.
 
 Blocks are exact by construction: JAX traces in their context. The programs are those that a guess by name, line or dataflow gets
 wrong.
@@ -58,9 +58,11 @@ def one_of_a_recursion(tag):
 
 
 def one_softmax_of_a_loop(tag):
+    softmax = jax.jit(jax.nn.softmax)
+
     def f(x, w, b):
         for i in range(3):
-            x = tag(jax.nn.softmax, x) if i == 1 else jax.nn.softmax(x)
+            x = tag(softmax, x) if i == 1 else softmax(x)
             x = x @ w
         return (x * b).sum()
 
@@ -69,14 +71,16 @@ def one_softmax_of_a_loop(tag):
 
 def indexing(tag):
     """The index of each dimension is put in bounds by one round of a loop in JAX."""
+    index = jax.jit(lambda x, i, j: x[i, j])
+    put = jax.jit(lambda x, i, j: x.at[i, j].set(0.0))
+    cut = jax.jit(lambda x, i: lax.dynamic_slice(x, (i, i), (2, 2)))
 
     def f(x, w, b):
         i = jnp.argmax(b)
         for n in range(3):
-            at = (i, i + n)
-            w = w + (tag(operator.getitem, x, at) if n == 1 else x[at])
-            w = tag(lambda y: y.at[at].set(0.0), w) if n == 1 else w.at[at].set(0.0)  # noqa: B023
-        return (jnp.sin(tag(lax.dynamic_slice, x, (i, i), (2, 2))) * lax.dynamic_slice(w, (i, i), (2, 2))).sum() * b.sum()
+            w = w + (tag(index, x, i, i + n) if n == 1 else index(x, i, i + n))
+            w = tag(put, w, i, i + n) if n == 1 else put(w, i, i + n)
+        return (jnp.sin(tag(cut, x, i)) * cut(w, i)).sum() * b.sum()
 
     return f
 
@@ -197,7 +201,7 @@ def tangents_of_a_rule(tag):
         t = tag(jnp.multiply, t, x)  # an inlined jit
         t = tag(jax.jit(lambda t, x: t * (x + 1.0)), t, x)
         t = tag(lambda t: lax.scan(lambda t, _: (t * jnp.sin(x), None), t, None, length=2)[0], t)
-        return jnp.sin(x), t + tag(lambda t: jnp.mean(t, axis=0), t) + tag(jnp.roll, t, 1)
+        return jnp.sin(x), t + tag(jax.jit(lambda t: jnp.mean(t, axis=0)), t) + tag(jax.jit(lambda t: jnp.roll(t, 1)), t)
 
     def f(x, w, b):
         return lax.scan(lambda c, _: (soft(c @ w), None), soft(x @ w), None, length=2)[0].sum() + b.sum()
@@ -213,9 +217,9 @@ def backward_rule_in_a_loop(tag):
         return tag(jnp.tanh, x)
 
     def backward(x, g):
-        return (tag(jax.nn.softmax, g) * tag(lambda x: jnp.mean(x, keepdims=True), x),)
+        return (tag(jax.jit(jax.nn.softmax), g) * tag(jax.jit(lambda x: jnp.mean(x, keepdims=True)), x),)
 
-    soft.defvjp(lambda x: (tag(jax.nn.standardize, x), x), backward)
+    soft.defvjp(lambda x: (tag(jax.jit(jax.nn.standardize), x), x), backward)
 
     def f(x, w, b):
         return (lax.scan(lambda c, _: (soft(c @ w), None), x, None, length=2)[0] * b).sum()
@@ -226,7 +230,7 @@ def backward_rule_in_a_loop(tag):
 def transposed_function(tag):
     def f(x, w, b):
         def linear(y):
-            return tag(jax.jit(lambda y: y @ (jnp.ones((8, 8)) * 2.0)), y) + tag(lambda y: jnp.mean(y, axis=0), y)
+            return tag(jax.jit(lambda y: y @ (jnp.ones((8, 8)) * 2.0)), y) + tag(jax.jit(lambda y: jnp.mean(y, axis=0)), y)
 
         (y,) = jax.linear_transpose(linear, x)(x @ w)
         return (y * b).sum()
@@ -238,7 +242,8 @@ def operand_of_calls_that_do_nothing(tag):
     """`conj` and `real` of real numbers: their equations are in the trace of tangents alone, and cotangents are added in them."""
 
     def f(x, w, b):
-        return (tag(jnp.linalg.vector_norm, x @ w) * b).sum() + tag(jax.scipy.linalg.toeplitz, b).sum()
+        norm, toeplitz = jax.jit(jnp.linalg.vector_norm), jax.jit(jax.scipy.linalg.toeplitz)
+        return (tag(norm, x @ w) * b).sum() + tag(toeplitz, b).sum()
 
     return f
 

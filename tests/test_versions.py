@@ -72,15 +72,24 @@ def patched_in(tree):
     modules["VALUE_TAG"] = "jax._src.xla_metadata.xla_metadata_value_p"
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Patch", "_SwitchingPatch"):
+            if ast.unparse(node.args[0]) in ("owner", "primitive"):
+                continue  # two attributes of one class, and of a primitive that not every JAX has
             owner, _, rest = ast.unparse(node.args[0]).partition(".")
             yield ".".join(filter(None, [modules[owner], rest, ast.literal_eval(node.args[1])]))
+
+
+BY_VARIABLE = {
+    "jax._src.source_info_util.ExtendNameStackContextManager.__enter__",
+    "jax._src.source_info_util.ExtendNameStackContextManager.__exit__",
+    "jax._src.xla_metadata.xla_metadata_call_p.bind",
+}
 
 
 def test_each_patch_of_jax_is_in_the_docs():
     files = (ROOT / "python/hlotag/_compat").glob("*.py")
     patched = {name for file in files for name in patched_in(ast.parse(file.read_text()))}
     listed = re.findall(r"^\| `(jax\.[\w.]+)` \|", (ROOT / "docs/compatibility.md").read_text(), re.MULTILINE)
-    assert len(patched) == 17 and sorted(listed) == sorted(patched)
+    assert sorted(patched | BY_VARIABLE) == sorted(listed)
 
 
 def test_private_names_of_jaxlib_are_used_in_one_place():

@@ -3,7 +3,6 @@
 // Which functions of the C++ side does Python see? The module hlotag._core: conversions only.
 #include "hlo.h"
 #include "host/host.h"
-#include "identities.h"
 #include "python_pass.h"
 #include "trace_groups.h"
 
@@ -270,5 +269,4 @@ NB_MODULE(_core, m) {
   python::bindHlo(m);
   python::bindTraceGroups(m);
   python::bindWrappedMethods(m);
-  python::bindIdentities(m);
 }

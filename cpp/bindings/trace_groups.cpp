@@ -3,8 +3,6 @@
 // This runs several times for every operation that JAX traces or executes.
 #include "trace_groups.h"
 
-#include "python_objects.h"
-
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -18,8 +16,6 @@ namespace hlotag::python {
 /// One bind: the equations that its thread makes from `begin` to `end`.
 struct Group {
   std::shared_ptr<Group> parent;
-  nb::object call;      // the library call by user code that made the bind, or null
-  nb::object evaluated; // the part of that call that evaluates one equation of a jaxpr, or null
   uint64_t begin = 0;
   uint64_t end = UINT64_MAX; // set when the bind returns
 
@@ -38,124 +34,11 @@ namespace {
 /// The number of equations of all threads. The interpreter's lock guards all state in this file.
 uint64_t made = 0;
 
-/// A call of library code, which may make several binds. Stored as `f_trace` of its outermost
-/// frame, so it dies with the frame. Python calls `f_trace` for debuggers.
-struct Call {
-  nb::object code, instruction; // of the caller
-  nb::object debugger;          // the frame's former `f_trace`, or None
-  std::vector<std::weak_ptr<Group>> groups;
-
-  /// Forwards events to the debugger.
-  static nb::object trace(nb::object self, nb::object frame, nb::object event, nb::object arg) {
-    Call &call = nb::cast<Call &>(self);
-    if (call.debugger.is_none())
-      return self;
-    nb::object next = call.debugger(frame, event, arg);
-    if (!next.is_none())
-      call.debugger = std::move(next);
-    return self;
-  }
-
-  /// Returns the call whose outermost frame is `frame`; creates it if new.
-  static nb::object of(nb::handle frame, nb::handle caller, nb::handle callerCode) {
-    static PyObject *const name = PyUnicode_InternFromString("f_trace");
-    static PyObject *const lasti = PyUnicode_InternFromString("f_lasti");
-    nb::object present = attribute(frame, name);
-    if (nb::isinstance<Call>(present))
-      return present;
-    nb::object call =
-        nb::cast(Call{nb::borrow(callerCode), attribute(caller, lasti), std::move(present), {}});
-    if (PyObject_SetAttr(frame.ptr(), name, call.ptr()))
-      throw nb::python_error();
-    return call;
-  }
-};
-
-// See `take_files`.
-PyObject *isUserFilename, *runners;
-
-nb::object codeOf(PyObject *frame) {
-  return nb::steal(
-      reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame))));
-}
-
-/// The role of a frame in the search for a library call.
-enum class FrameKind : uint8_t {
-  User,
-  Library,
-  Runner,  // calls its argument once
-  Skipped, // a generator, or calls its argument for each element
-};
-
-FrameKind findKind(nb::handle code) {
-  static PyObject *const filename = PyUnicode_InternFromString("co_filename");
-  static PyObject *const flags = PyUnicode_InternFromString("co_flags");
-  constexpr long isGenerator = 0x20; // inspect.CO_GENERATOR
-  nb::object file = attribute(code, filename);
-  if (nb::cast<bool>(nb::handle(isUserFilename)(file)))
-    return FrameKind::User;
-  if (nb::cast<long>(attribute(code, flags)) & isGenerator)
-    return FrameKind::Skipped;
-  PyObject *isOneCall = PyDict_GetItemWithError(runners, file.ptr()); // borrowed
-  if (!isOneCall && PyErr_Occurred())
-    throw nb::python_error();
-  if (!isOneCall)
-    return FrameKind::Library;
-  return isOneCall == Py_True ? FrameKind::Runner : FrameKind::Skipped;
-}
-
-FrameKind kindOf(nb::handle code) {
-  constexpr size_t most = 10000; // A notebook makes new code with each cell.
-  static auto *const kinds = new std::unordered_map<PyObject *, std::pair<nb::object, FrameKind>>();
-  if (auto known = kinds->find(code.ptr()); known != kinds->end())
-    return known->second.second;
-  FrameKind kind = findKind(code);
-  if (kinds->size() == most)
-    kinds->clear();
-  kinds->emplace(code.ptr(), std::pair(nb::borrow(code), kind));
-  return kind;
-}
-
-/// Sets `call` and `evaluated` of `group`, if there are frames of library code below user code.
-///
-/// The call's frame is the outermost one that is not `Skipped`. The frame that evaluates an
-/// equation is the outermost one of kind `Library`. `frame` is the frame that binds; the search
-/// ends at `outside`, the frame that bound the parent of `group`, or null.
-void findCall(Group &group, PyObject *frame, PyObject *outside) {
-  static PyObject *const back = PyUnicode_InternFromString("f_back");
-  std::vector<std::pair<PyObject *, FrameKind>> library; // borrowed: running frames
-  nb::object code;
-  for (; frame != outside && frame != Py_None; frame = attribute(frame, back).ptr()) {
-    code = codeOf(frame);
-    FrameKind kind = kindOf(code);
-    if (kind == FrameKind::User)
-      break;
-    library.emplace_back(frame, kind);
-  }
-  if (frame == outside || frame == Py_None)
-    return;
-  for (; !library.empty(); library.pop_back()) {
-    auto [outermost, kind] = library.back();
-    if (kind == FrameKind::Skipped || (kind == FrameKind::Runner && group.call))
-      continue;
-    nb::object call = Call::of(outermost, frame, code);
-    if (!group.call)
-      group.call = call;
-    if (kind == FrameKind::Runner)
-      continue;
-    group.evaluated = std::move(call);
-    return;
-  }
-}
-
 } // namespace
 
 thread_local OpenGroup *OpenGroup::innermost = nullptr;
 
-OpenGroup::OpenGroup()
-    : outer_(innermost), frame_(reinterpret_cast<PyObject *>(PyEval_GetFrame())) {
-  innermost = this;
-}
+OpenGroup::OpenGroup() : outer_(innermost) { innermost = this; }
 
 OpenGroup::~OpenGroup() {
   innermost = outer_;
@@ -169,12 +52,6 @@ const std::shared_ptr<Group> &OpenGroup::group() {
   auto group = std::make_shared<Group>();
   group->parent = outer_ ? outer_->group() : nullptr;
   group->begin = made;
-  if (frame_)
-    findCall(*group, frame_, outer_ ? outer_->frame_ : nullptr);
-  if (group->call)
-    nb::cast<Call &>(group->call).groups.push_back(group);
-  if (group->evaluated && !group->evaluated.is(group->call))
-    nb::cast<Call &>(group->evaluated).groups.push_back(group);
   return group_ = std::move(group);
 }
 
@@ -277,22 +154,8 @@ References referencesOf(const Group &group) {
   return found;
 }
 
-bool hasEquationsIn(const Group &group, const nb::list &ofTraces) {
-  bool found = false;
-  for (nb::handle trace : ofTraces)
-    if (auto known = traces().find(trace.ptr()); known != traces().end())
-      known->second.visit(group, [&](const Equation &) { found = true; });
-  return found;
-}
-
-/// Whether `place`, a (code, instruction) or None for any, is the place of `call`.
-bool isCalledAt(nb::handle call, nb::handle place) {
-  const Call &itself = nb::cast<const Call &>(call);
-  return place.is_none() || (itself.code.is(place[0]) && itself.instruction.equal(place[1]));
-}
-
-/// See `equations_of_call`.
-nb::list equationsOfCall(nb::handle equation, nb::handle place, const nb::list &ofTraces) {
+/// See `equations_of_bind`.
+nb::list equationsOfBind(nb::handle equation) {
   std::shared_ptr<Group> group = groupOf(equation);
   nb::list equations;
   if (!group) {
@@ -300,18 +163,6 @@ nb::list equationsOfCall(nb::handle equation, nb::handle place, const nb::list &
     return equations;
   }
   References found = referencesOf(*group);
-  nb::object call = group->call;
-  if (call && !isCalledAt(call, place))
-    call = group->evaluated;
-  if (call) {
-    for (const std::weak_ptr<Group> &reference : nb::cast<Call &>(call).groups) {
-      std::shared_ptr<Group> other = reference.lock();
-      if (!other || other == group || !hasEquationsIn(*other, ofTraces))
-        continue;
-      References more = referencesOf(*other);
-      found.insert(found.end(), more.begin(), more.end());
-    }
-  }
   std::sort(found.begin(), found.end(),
             [](const auto &a, const auto &b) { return a.first < b.first; });
   for (const auto &[number, reference] : found)
@@ -333,24 +184,9 @@ void record(nb::handle trace, nb::handle equation) {
 }
 
 void bindTraceGroups(nb::module_ &m) {
-  nb::class_<Call>(m, "Call", "A call of library code, on its outermost frame.")
-      .def("__call__", &Call::trace, "Forwards events of the frame to its debugger.");
-  m.def(
-      "take_files",
-      [](nb::handle isUsers, nb::handle ofRunners) {
-        isUserFilename = isUsers.inc_ref().ptr();
-        runners = ofRunners.inc_ref().ptr();
-      },
-      nb::arg("is_user_filename"), nb::arg("runners"),
-      "Sets which files are the user's, and which of JAX's files run functions that they are "
-      "given. The latter map to whether such a run is one call. Call this before recording.");
-  m.def(
-      "equations_of_call", &equationsOfCall, nb::arg("equation"), nb::arg("place").none(),
-      nb::arg("traces"),
-      "The equations of the library call that made `equation`, within the binds that have not "
-      "returned: those of all its binds with equations in one of `traces`. Only `equation` if no "
-      "group was open. `place` is the user's place of `equation`. If the call is at another place, "
-      "it evaluates an equation from `place`; then only the part for that equation counts.");
+  m.def("equations_of_bind", &equationsOfBind, nb::arg("equation"),
+        "The equations of the outermost bind that made `equation` and has returned, in order; only "
+        "`equation` if no group was open.");
   m.def("is_made_later", &isMadeLater, nb::arg("equation"), nb::arg("other"),
         "Whether the operation behind `equation` was bound after the one behind `other`. False if "
         "no group was open.");

@@ -27,7 +27,6 @@ public:
 
 private:
   OpenGroup *outer_;
-  PyObject *frame_; // the frame that binds, borrowed, or null
   std::shared_ptr<Group> group_;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which methods of JAX does hlotag wrap, to record what they trace?
-#include "identities.h"
 #include "trace_groups.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -42,36 +42,38 @@ struct Place {
   const Switch *itsSwitch = nullptr;
 };
 
-Place bind, bindWithTrace, makeEqn, newEqnRecipe;
+Place bind, makeEqn, newEqnRecipe;
 
 PyObject *inGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   if (!bind.itsSwitch->isOn)
     return callOriginal(bind.original, self, arguments, count, names);
   OpenGroup open;
-  hlotag::python::Identified identified;
-  if (!identified.enter(self, arguments + count, names))
-    return nullptr;
   return callOriginal(bind.original, self, arguments, count, names);
 }
 
-PyObject *inSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  if (OpenGroup::innermost || !bindWithTrace.itsSwitch->isOn)
-    return callOriginal(bindWithTrace.original, self, arguments, count, names);
-  OpenGroup open;
-  return callOriginal(bindWithTrace.original, self, arguments, count, names);
+/// Calls `record`, which may throw: no exception leaves for the interpreter's frames. Returns
+/// `result`, or null with an error set.
+template <class Record> PyObject *afterRecording(nb::object result, Record &&record) noexcept {
+  try {
+    record();
+    return result.release().ptr();
+  } catch (nb::python_error &error) {
+    error.restore();
+  } catch (const std::exception &error) {
+    PyErr_Format(PyExc_RuntimeError, "hlotag cannot record an equation: %s", error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "hlotag cannot record an equation");
+  }
+  return nullptr;
 }
 
 PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   nb::object result = nb::steal(callOriginal(makeEqn.original, self, arguments, count, names));
   if (!result || !makeEqn.itsSwitch->isOn)
     return result.release().ptr();
-  try {
-    hlotag::python::record(self, result[0]);
-  } catch (nb::python_error &error) {
-    error.restore();
-    return nullptr;
-  }
-  return result.release().ptr();
+  nb::handle equation = result;
+  return afterRecording(std::move(result),
+                        [&] { hlotag::python::record(self, equation[0]); });
 }
 
 /// Records the tracers of a recipe: recipes are tuples, which have no weak references.
@@ -80,16 +82,13 @@ PyObject *recordedRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyOb
       nb::steal(PyObject_Vectorcall(newEqnRecipe.original, arguments, count, names));
   if (!recipe || !newEqnRecipe.itsSwitch->isOn)
     return recipe.release().ptr();
-  try {
-    for (nb::handle reference : recipe.attr("out_tracer_refs")) {
+  nb::handle made = recipe;
+  return afterRecording(std::move(recipe), [&] {
+    for (nb::handle reference : made.attr("out_tracer_refs")) {
       nb::object tracer = reference();
       hlotag::python::record(tracer.attr("_trace"), tracer);
     }
-  } catch (nb::python_error &error) {
-    error.restore();
-    return nullptr;
-  }
-  return recipe.release().ptr();
+  });
 }
 
 PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
@@ -100,9 +99,6 @@ PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
 constexpr int anyArguments = METH_FASTCALL | METH_KEYWORDS;
 PyMethodDef bindMethod = {"bind", asFunction(inGroup), anyArguments,
                           "bind($self, /, *args, **params)\n--\n\nJAX's own, wrapped by hlotag."};
-PyMethodDef bindWithTraceMethod = {
-    "bind_with_trace", asFunction(inSomeGroup), anyArguments,
-    "bind_with_trace($self, trace, args, avals, params, /)\n--\n\nJAX's own, wrapped by hlotag."};
 PyMethodDef makeEqnMethod = {
     "make_eqn", asFunction(recorded), anyArguments,
     "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
@@ -140,8 +136,6 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
         nb::arg("original"), nb::arg("switch"), nb::arg("owner"), doc);
   };
   wraps("in_group", bind, bindMethod, "`Primitive.bind` with a group open while it runs.");
-  wraps("in_some_group", bindWithTrace, bindWithTraceMethod,
-        "`Primitive.bind_with_trace` with a group of its own open if none is.");
   wraps("recorded", makeEqn, makeEqnMethod,
         "`DynamicJaxprTrace.make_eqn`; records its equations in the innermost open group.");
   m.def(

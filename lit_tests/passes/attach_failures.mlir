@@ -6,7 +6,11 @@
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[3 : i32]"}' 2>&1 | FileCheck %s --check-prefix=RULE
 // RULE: error: rule 1 must be a dictionary, but is 3 : i32
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", attrs = {k = \"v\"}}, {opp = \"a\"}]"}' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// UNKNOWN: error: rule 2 has an unknown field 'opp'; fields are op, scope, source, function, phase, attrs, grad
+// UNKNOWN: error: rule 2 has an unknown field 'opp'; fields are op, scope, source, function, phase, attrs, grad, remat, unless
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", unless = {op = \"b\"}, attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=UNLESS
+// UNLESS: error: rule 1: field 'unless' must be an array of dictionaries of patterns, but is {op = "b"}
+// RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", unless = [{opp = \"b\"}], attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=CLAUSE
+// CLAUSE: error: rule 1: field 'unless' has an unknown field 'opp'; fields are op, scope, source, function
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = 1 : i32, attrs = {}}]"}' 2>&1 | FileCheck %s --check-prefix=TYPE
 // TYPE: error: rule 1: field 'op' must be a string, but is 1 : i32
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", phase = \"sideways\", attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=PHASE

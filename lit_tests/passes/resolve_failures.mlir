@@ -78,7 +78,7 @@ module attributes {hlotag.tags = []} {
 
 module attributes {hlotag.tags = []} {
   func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
-    // expected-error@unknown {{expected a number, perhaps ':' and identities such as '0o.3j.5'}}
+    // expected-error@unknown {{expected a number and the escape character 1 after 'hlotag#'}}
     %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0:\01/sin")
     return %0 : tensor<f32>
   }
@@ -86,33 +86,38 @@ module attributes {hlotag.tags = []} {
 
 // -----
 
-module attributes {hlotag.tags = []} {
-  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
-    // expected-error@unknown {{malformed mark in location name}}
-    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0:1.\01/sin")
-    return %0 : tensor<f32>
-  }
-}
+// expected-error@below {{must hold lists of rules, but element 0.rules is "x"}}
+module attributes {hlotag.tags = [{forward = {}, derived = {}, rules = "x"}]} {}
 
 // -----
 
-module attributes {hlotag.tags = []} {
-  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
-    // expected-error@unknown {{malformed mark in location name}}
-    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0:1x\01/sin")
-    return %0 : tensor<f32>
-  }
-}
+// expected-error@below {{must hold rules with 'rule', 'forward' and 'derived', but element 0.rules[0] is {derived = {}, forward = {}, rule = "0"}}}
+module attributes {hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", forward = {}, derived = {}}]}]} {}
 
 // -----
 
-module attributes {hlotag.tags = []} {
-  func.func @no_index(%x: tensor<f32>) -> tensor<f32> {
-    // expected-error@unknown {{malformed mark in location name}}
-    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0:99999999999\01/sin")
-    return %0 : tensor<f32>
-  }
-}
+// expected-error@below {{but element 0.rules[0] is {derived = {}, forward = {}, op = 1 : i32, rule = "0"}}}
+module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", op = 1 : i32, forward = {}, derived = {}}]}]} {}
+
+// -----
+
+// expected-error@below {{but element 0.rules[0] is {derived = {}, forward = {}, rule = "0", unless = "x"}}}
+module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", unless = "x", forward = {}, derived = {}}]}]} {}
+
+// -----
+
+// expected-error@below {{must hold strings, but element 0.rules[0].remat.k is 1 : i32}}
+module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", forward = {}, derived = {}, remat = {k = 1 : i32}}]}]} {}
+
+// -----
+
+// expected-error@below {{attribute 'hlotag.rules' must be an array of dictionaries, but is "x"}}
+module attributes {hlotag.rules = "x", hlotag.tags = []} {}
+
+// -----
+
+// expected-error@below {{attribute 'hlotag.rules' must hold dictionaries with 'name' and 'text', but is [{name = "x"}]}}
+module attributes {hlotag.rules = [{name = "x"}], hlotag.tags = []} {}
 
 // -----
 

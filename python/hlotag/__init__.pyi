@@ -24,6 +24,7 @@ from .errors import ScopeError as ScopeError
 from .errors import SlowHost as SlowHost
 from .errors import TagDropped as TagDropped
 from .errors import TagError as TagError
+from .errors import TagIgnored as TagIgnored
 from .errors import UnsupportedError as UnsupportedError
 from .errors import XlaError as XlaError
 from .lowering.dump import dump_to as dump_to
@@ -40,14 +41,15 @@ from .passes.pipeline import run_passes as run_passes
 from .passes.plugins import get_include as get_include
 from .passes.plugins import load_pass_plugin as load_pass_plugin
 from .passes.python_passes import register_pass as register_pass
-from .passes.rules import Rule as Rule
 from .passes.rules import load_rules as load_rules
 from .tagging.calls import fuse_limit as fuse_limit
 from .tagging.calls import must_fuse_call as must_fuse_call
 from .tagging.calls import xla_metadata_call as xla_metadata_call
 from .tagging.calls import xla_metadata_call2 as xla_metadata_call2
+from .tagging.keys import BY_KEY as BY_KEY
 from .tagging.keys import Key as Key
 from .tagging.keys import register_key as register_key
+from .tagging.rules import Rule as Rule
 from .tagging.state import Stage as Stage
 from .tagging.state import active as active
 from .tagging.tags import set_xla_metadata as set_xla_metadata

@@ -62,6 +62,10 @@ class PassFailed(UserWarning):
     """A pass failed, and the program continues because of `on_error="warn"`; the message is that of the `PassError`."""
 
 
+class TagIgnored(UserWarning):
+    """A tag or rule has no effect: hlotag is off, or no operation matches the rule."""
+
+
 class ScopeError(HlotagError, RuntimeError):
     """An asyncio task traces or lowers while another task of its thread holds a `stage` or `tagged` block open."""
 

@@ -56,8 +56,7 @@ DataFlow::Computation DataFlow::computation(size_t number,
       made.operands.emplace_back(operand.value, kNoValue, 0);
   }
   for (ir::NamedAttribute attr : op.attributes())
-    if (attr.name != ids_.frontendAttributes && attr.name.str() != ir::kOrigins &&
-        attr.name.str() != ir::kEquations)
+    if (attr.name != ids_.frontendAttributes && attr.name.str() != ir::kOrigins)
       made.attributes.emplace_back(attr.name, attr.value);
   for (Value result : op.results())
     made.attributes.emplace_back(ir::Identifier(), capi::fn().mlirTypeAttrGet(result.type()));

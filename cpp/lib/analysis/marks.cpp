@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kMark = "\x01hlotag#";
 constexpr char kMarkEnd = '\x01';
+
 /// Removes the separators around a mark that has just been left out: `a/M/b` becomes `a/b`, `t(M)`
 /// becomes `t()`, `a/M` becomes `a`. A mark before more text of its element, `t(Mb)`, has no
 /// separators. Returns where to read on.
@@ -21,34 +22,6 @@ size_t joinAround(std::string_view name, size_t next, std::string &out) {
   return next;
 }
 
-ir::Identity::Kind kindOf(char letter) {
-  switch (letter) {
-  case 'e':
-    return ir::Identity::Itself;
-  case 'o':
-    return ir::Identity::Open;
-  case 'j':
-    return ir::Identity::Call;
-  default:
-    return ir::Identity::Closed;
-  }
-}
-
-/// Reads identities, `:0o.3j.5`, from `at`, and returns where they end; null if they are malformed.
-const char *readChain(const char *at, const char *last, ir::Chain &chain) {
-  do {
-    ir::Identity identity;
-    auto [end, status] = std::from_chars(++at, last, identity.number);
-    if (status != std::errc())
-      return nullptr;
-    at = end;
-    if (at != last && kindOf(*at) != ir::Identity::Closed)
-      identity.kind = kindOf(*at++);
-    chain.push_back(identity);
-  } while (at != last && *at == '.');
-  return at;
-}
-
 } // namespace
 
 bool parseMarks(std::string_view name, MarkedName &result) {
@@ -57,7 +30,6 @@ bool parseMarks(std::string_view name, MarkedName &result) {
     return false;
   result.marks.clear();
   result.stripped.clear();
-  result.chain.clear();
   result.error.clear();
   size_t at = 0;
   for (; mark != std::string_view::npos; mark = name.find(kMark, at)) {
@@ -66,13 +38,10 @@ bool parseMarks(std::string_view name, MarkedName &result) {
     const char *last = name.data() + name.size();
     size_t index = 0;
     auto [end, status] = std::from_chars(digits, last, index);
-    if (status == std::errc() && end != last && *end == ':')
-      end = readChain(end, last, result.chain);
-    bool isMalformed = status != std::errc() || !end || end == last || *end != kMarkEnd;
+    bool isMalformed = status != std::errc() || end == last || *end != kMarkEnd;
     if (isMalformed) {
-      result.error =
-          "malformed mark in location name: expected a number, perhaps ':' and identities such as "
-          "'0o.3j.5', and the escape character 1 after 'hlotag#'";
+      result.error = "malformed mark in location name: expected a number and the escape character "
+                     "1 after 'hlotag#'";
       return true;
     }
     result.marks.push_back(index);

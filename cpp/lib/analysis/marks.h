@@ -3,8 +3,6 @@
 // Which marks does a location's name have? A mark is an element that stands for a tag.
 #pragma once
 
-#include "hlotag/ir/identities.h"
-
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,7 +13,6 @@ namespace hlotag::analysis {
 struct MarkedName {
   std::vector<size_t> marks; ///< indices into the module's `hlotag.tags`, outermost first
   std::string stripped;      ///< the name without marks, and without the separators they needed
-  ir::Chain chain;           ///< the identities of all marks, outermost first
   std::string error;         ///< not empty if a mark is malformed
 };
 

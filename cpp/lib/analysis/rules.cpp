@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
+#include "scope_pattern.h"
 
 #include "hlotag/ir/keys.h"
 #include "hlotag/ir/nesting.h"
+
+#include <algorithm>
 
 namespace hlotag::analysis {
 
 using ir::globMatch;
 
 namespace {
-
-bool matchesOp(const std::string &pattern, std::string_view name) {
-  size_t dot = name.find('.');
-  return globMatch(pattern, name) ||
-         (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
-}
 
 /// Anchors `pattern` at a `/`. Removes leading `**/`, which every pattern implies.
 std::string anchored(std::string_view pattern) {
@@ -25,6 +22,8 @@ std::string anchored(std::string_view pattern) {
 
 /// Returns whether `pattern` matches consecutive whole elements of the path.
 bool matchesScope(std::string_view pattern, std::string_view scope) {
+  if (hasNames(pattern))
+    return !bindScope(pattern, scope).empty();
   while (pattern.size() > 3 && ir::endsWith(pattern, "/**"))
     pattern.remove_suffix(3);
   return globMatch(anchored(pattern) + "/*", "/" + std::string(scope) + "/");
@@ -58,13 +57,15 @@ public:
     if (!fields)
       throw RuleError(ir::concat(
           {"rule ", std::to_string(number_), " must be a dictionary, but is ", attr_.str()}));
-    Rule rule{number_, {}, textWithoutPlace(fields), {}, {}, {}, {}, Phase::Both, {}, {}};
+    Rule rule{number_, {}, textWithoutPlace(fields), {}, {}, Phase::Both, {}, {}, {}};
     for (ir::NamedAttribute field : fields) {
       field_ = field.name.str();
-      if (std::optional<std::string> *pattern = patternOf(rule)) {
-        *pattern = string(field.value);
-        if ((*pattern)->empty())
-          fail("must not be empty");
+      if (std::optional<std::string> *pattern = rule.patterns.field(field_)) {
+        *pattern = pattern_(field.value);
+      } else if (field_ == "unless") {
+        rule.unless = clauses(field.value);
+      } else if (field_ == "remat") {
+        rule.remat = entries(field.value);
       } else if (field_ == "at") {
         rule.at = string(field.value);
       } else if (field_ == "phase") {
@@ -76,7 +77,7 @@ public:
       } else {
         throw RuleError(
             ir::concat({"rule ", std::to_string(number_), " has an unknown field '", field_,
-                        "'; fields are op, scope, source, function, phase, attrs, grad"}));
+                        "'; fields are op, scope, source, function, phase, attrs, grad, remat, unless"}));
       }
     }
     field_ = "attrs";
@@ -85,6 +86,8 @@ public:
     // A rule for one phase gives nothing to derived operations of the other.
     if (!rule.grad)
       rule.grad = rule.phase == Phase::Forward ? ir::DictionaryAttr::get(context_, {}) : rule.attrs;
+    if (!rule.remat)
+      rule.remat = rule.grad;
     return rule;
   }
 
@@ -102,12 +105,32 @@ private:
     return ir::DictionaryAttr::get(context_, rest).str();
   }
 
-  std::optional<std::string> *patternOf(Rule &rule) {
-    return field_ == "op"         ? &rule.op
-           : field_ == "scope"    ? &rule.scope
-           : field_ == "source"   ? &rule.source
-           : field_ == "function" ? &rule.function
-                                  : nullptr;
+  std::string pattern_(ir::Attribute attr) {
+    std::string text = string(attr);
+    if (text.empty())
+      fail("must not be empty");
+    return text;
+  }
+
+  std::vector<Patterns> clauses(ir::Attribute attr) {
+    auto list = ir::dynCast<ir::ArrayAttr>(attr);
+    std::vector<Patterns> result;
+    for (intptr_t i = 0; list && i < list.size(); ++i) {
+      auto fields = ir::dynCast<ir::DictionaryAttr>(list[i]);
+      if (!fields)
+        fail("must be an array of dictionaries of patterns, but is " + attr.str());
+      Patterns &clause = result.emplace_back();
+      for (ir::NamedAttribute field : fields) {
+        std::optional<std::string> *pattern = clause.field(field.name.str());
+        if (!pattern)
+          fail(ir::concat({"has an unknown field '", field.name.str(),
+                           "'; fields are op, scope, source, function"}));
+        *pattern = pattern_(field.value);
+      }
+    }
+    if (!list)
+      fail("must be an array of dictionaries of patterns, but is " + attr.str());
+    return result;
   }
 
   std::string string(ir::Attribute attr) {
@@ -152,11 +175,48 @@ private:
 
 } // namespace
 
+bool matchesOp(std::string_view pattern, std::string_view name) {
+  size_t dot = name.find('.');
+  return globMatch(pattern, name) ||
+         (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
+}
+
+bool isInBody(ir::Operation op, const ir::OpIds &ids) {
+  for (op = op.parent(); op; op = op.parent()) {
+    std::string_view name = op.name().str();
+    bool isReducer = op.name() != ids.whileOp && name != "stablehlo.case" &&
+                     name != "stablehlo.if" &&
+                     (ir::startsWith(name, "stablehlo.") || ir::startsWith(name, "mhlo."));
+    if (isReducer)
+      return true;
+    if (op.name() == ids.func)
+      return false;
+  }
+  return false;
+}
+
 std::string Rule::name() const {
   return "rule " + std::to_string(number) + (at.empty() ? "" : " (" + at + ")");
 }
 
-bool Rule::mayMatch(std::string_view opName) const { return !op || matchesOp(*op, opName); }
+std::optional<std::string> *Patterns::field(std::string_view name) {
+  return name == "op"         ? &op
+         : name == "scope"    ? &scope
+         : name == "source"   ? &source
+         : name == "function" ? &function
+                              : nullptr;
+}
+
+bool Patterns::match(const Subject &subject) const {
+  return (!op || matchesOp(*op, subject.opName)) &&
+         (!function || globMatch(*function, subject.function)) &&
+         (!scope || matchesScope(*scope, subject.scope)) &&
+         (!source || matchesSource(*source, subject));
+}
+
+bool Rule::mayMatch(std::string_view opName) const {
+  return !patterns.op || matchesOp(*patterns.op, opName);
+}
 
 bool Rule::matches(const Subject &subject) const {
   if (phase != Phase::Both && (phase == Phase::Backward) != subject.isTransposed)
@@ -165,9 +225,25 @@ bool Rule::matches(const Subject &subject) const {
 }
 
 bool Rule::matchesPatterns(const Subject &subject) const {
-  return mayMatch(subject.opName) && (!function || globMatch(*function, subject.function)) &&
-         (!scope || matchesScope(*scope, subject.scope)) &&
-         (!source || matchesSource(*source, subject));
+  return patterns.match(subject) &&
+         std::none_of(unless.begin(), unless.end(),
+                      [&](const Patterns &clause) { return clause.match(subject); });
+}
+
+ir::DictionaryAttr Rule::bind(MlirContext context, ir::DictionaryAttr entries,
+                              std::string_view scope) const {
+  Bindings bindings = patterns.scope ? bindScope(*patterns.scope, scope) : Bindings();
+  if (bindings.empty() || entries.empty())
+    return entries;
+  std::vector<ir::NamedAttribute> bound;
+  for (ir::NamedAttribute entry : entries) {
+    auto text = ir::dynCast<ir::StringAttr>(entry.value);
+    ir::Attribute value = entry.value;
+    if (text)
+      value = ir::StringAttr::get(context, substitute(std::string(text.value()), bindings));
+    bound.push_back({entry.name, value});
+  }
+  return ir::DictionaryAttr::get(context, bound);
 }
 
 std::vector<Rule> parseRules(MlirContext context, std::string_view text) {

@@ -23,17 +23,36 @@ struct Subject {
   int line = 0, column = 0;
   std::string_view function; ///< symbol of the enclosing function
   bool isTransposed = false;
+  bool isRematted = false; ///< recomputed by jax.checkpoint
 };
 
-/// One rule. A missing pattern matches everything.
+/// Returns whether `pattern` stands for an operation's name, with or without its dialect.
+bool matchesOp(std::string_view pattern, std::string_view name);
+
+/// Returns whether `op` is in the body of a reduction, a sort or another operation that it is part
+/// of. The bodies of loops, branches and functions have operations of their own.
+bool isInBody(ir::Operation op, const ir::OpIds &ids);
+
+/// Patterns that an operation matches together. A missing one matches everything.
+struct Patterns {
+  std::optional<std::string> op, scope, source, function;
+
+  /// The pattern of the field `name`; null if there is no such field.
+  std::optional<std::string> *field(std::string_view name);
+  bool match(const Subject &subject) const;
+};
+
+/// One rule.
 struct Rule {
   size_t number;    ///< from 1
   std::string at;   ///< position in a file, `rules.toml:12`, or empty
   std::string text; ///< the rule without `at`
-  std::optional<std::string> op, scope, source, function;
+  Patterns patterns;
+  std::vector<Patterns> unless; ///< each excludes the operations that it matches
   Phase phase = Phase::Both;
   ir::DictionaryAttr attrs;
-  ir::DictionaryAttr grad; ///< the entries of derived operations; may be empty or equal to `attrs`
+  ir::DictionaryAttr grad;  ///< the entries of derived operations; may be empty or equal to `attrs`
+  ir::DictionaryAttr remat; ///< the entries of recomputed operations
 
   /// The name in messages: `rule 2`, `rule 2 (rules.toml:12)`.
   std::string name() const;
@@ -42,6 +61,12 @@ struct Rule {
   bool matches(const Subject &subject) const;
   /// As `matches`, without the phase.
   bool matchesPatterns(const Subject &subject) const;
+  /// Whether the operation's phase decides what it gets.
+  bool dependsOnPhase() const { return phase != Phase::Both || grad != attrs || remat != grad; }
+  /// Returns `entries`, the rule's own, with the names in braces replaced by the text that they
+  /// match in the scope of an operation that the rule matches.
+  ir::DictionaryAttr bind(MlirContext context, ir::DictionaryAttr entries,
+                          std::string_view scope) const;
 };
 
 /// The text is not a list of rules; what() names the rule and the field.

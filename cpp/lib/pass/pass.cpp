@@ -18,7 +18,6 @@ const ir::OpList &PassContext::operations() {
 void PassContext::invalidate() {
   rewriter_.commit();
   operations_.reset();
-  identities_ = {};
 }
 
 LogicalResult PassContext::emitError(ir::Location location, const std::string &message) {

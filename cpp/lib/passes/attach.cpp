@@ -47,16 +47,20 @@ const PassInfo &Attach::staticInfo() {
 | `source` | by the innermost line of user code: `model.py`, `model.py:42`, `src/model.py:42:7`. A path without a directory stands for any path that ends with it |
 | `function` | by the symbol of the function that holds them |
 | `phase` | `forward`, `backward` (computed for a gradient) or `both`, the default |
+| `unless` | an array of dictionaries of patterns: all but the operations that match all patterns of one of them |
 
 and with fields that say what they get:
 
 | field | |
 |---|---|
-| `attrs` | the entries to attach |
+| `attrs` | the entries to attach; `{n}` in a value is the text that `{n}` matches in the scope |
 | `grad` | the entries for operations that autodiff derives; `{}` for none. By default those of `attrs`, and none for a rule whose phase is `forward` |
+| `remat` | the entries for operations that `jax.checkpoint` recomputes and the rule matches; by default those of `grad` |
 | `at` | where the rule is written, for messages |
 
-In patterns `*` matches any text and `?` one character. An operation must match all fields that are given.
+In patterns `*` matches any text and `?` one character; in a scope `{n}` matches text of one element. An operation must
+match all fields that are given. The body of a reduction, a sort or a scatter is part of its operation and matches
+nothing.
 
 With `rules-file=rules.toml` the rules are the tables `[[rule]]` of that file, with the same fields. There `grad`
 follows the policy of each key by default.
@@ -97,9 +101,13 @@ public:
     // Properties that no rule matches on are left out of keys.
     bool usesOrigin = false;
     for (const Rule &rule : rules_) {
-      usesOrigin |=
-          rule.scope || rule.source || rule.phase != Phase::Both || rule.grad != rule.attrs;
-      usesFunction_ |= rule.function.has_value();
+      auto use = [&](const analysis::Patterns &patterns) {
+        usesOrigin |= patterns.scope || patterns.source;
+        usesFunction_ |= patterns.function.has_value();
+      };
+      use(rule.patterns);
+      std::for_each(rule.unless.begin(), rule.unless.end(), use);
+      usesOrigin |= rule.dependsOnPhase();
       steps_.push_back(rule.name() + ": " + rule.text);
     }
     if (!usesOrigin)
@@ -128,7 +136,7 @@ private:
       ir::Operation op = operations[i].op;
       ir::Identifier name = operations[i].name;
       // Most rules name an operation; compute the origin of possible matches only.
-      if (!mayMatch(name))
+      if (!mayMatch(name) || analysis::isInBody(op, ctx_.ids()))
         continue;
       const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
       Key key{name.opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
@@ -155,7 +163,7 @@ private:
   RuleMatch matchRules(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
   void attach(ir::Operation op, const RuleMatch &match, bool isTransposed);
   void reportConflicts(ir::Operation op, const Rule &winner, const std::vector<size_t> &earlier,
-                       bool isTransposed);
+                       const Subject &subject);
 
   PassContext &ctx_;
   std::vector<Rule> rules_;
@@ -169,9 +177,11 @@ private:
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
-/// Backward operations get `grad`, except from rules for the backward pass.
-const ir::DictionaryAttr &entriesFor(const Rule &rule, bool isTransposed) {
-  return isTransposed && rule.phase != Phase::Backward ? rule.grad : rule.attrs;
+/// Backward operations get `grad`, except from rules for the backward pass; recomputed ones `remat`.
+ir::DictionaryAttr entriesFor(MlirContext context, const Rule &rule, const Subject &subject) {
+  bool isDerived = subject.isTransposed && rule.phase != Phase::Backward;
+  return rule.bind(context, !isDerived ? rule.attrs : subject.isRematted ? rule.remat : rule.grad,
+                   subject.scope);
 }
 
 Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
@@ -183,6 +193,7 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
   if (origin && provenance_) {
     subject.scope = provenance_->text(origin->scope);
     subject.isTransposed = origin->transposed;
+    subject.isRematted = origin->rematted;
     if (origin->source) {
       subject.file = origin->source.filename().str();
       subject.line = origin->source.line();
@@ -201,7 +212,7 @@ bool Attacher::dependsOnPhase(ir::Operation op) {
     function = function.parent();
   Subject subject = subjectOf(op, &origin, function);
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
-    return (rule.phase != Phase::Both || rule.grad != rule.attrs) && rule.matchesPatterns(subject);
+    return rule.dependsOnPhase() && rule.matchesPatterns(subject);
   });
 }
 
@@ -214,12 +225,12 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
     if (!rule.matches(subject))
       continue;
     matched_[rule.number - 1] = true;
-    const ir::DictionaryAttr &own = entriesFor(rule, subject.isTransposed);
-    reportConflicts(op, rule, matching, subject.isTransposed);
+    ir::DictionaryAttr own = entriesFor(ctx_.context(), rule, subject);
+    reportConflicts(op, rule, matching, subject);
     matching.push_back(rule.number - 1);
     match.parts.insert(match.parts.begin(), {own, rule.number - 1});
     match.forward = ctx_.tags().merge(match.forward, own, /*overwrite=*/true);
-    match.derived = ctx_.tags().merge(match.derived, rule.grad, /*overwrite=*/true);
+    match.derived = ctx_.tags().merge(match.derived, rule.bind(ctx_.context(), rule.grad, subject.scope), /*overwrite=*/true);
   }
   return match;
 }
@@ -240,11 +251,11 @@ void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTranspose
 }
 
 void Attacher::reportConflicts(ir::Operation op, const Rule &winner,
-                               const std::vector<size_t> &earlier, bool isTransposed) {
+                               const std::vector<size_t> &earlier, const Subject &subject) {
   for (size_t index : earlier) {
     const Rule &loser = rules_[index];
-    for (ir::NamedAttribute entry : entriesFor(winner, isTransposed)) {
-      ir::Attribute other = entriesFor(loser, isTransposed).lookup(entry.name.str());
+    for (ir::NamedAttribute entry : entriesFor(ctx_.context(), winner, subject)) {
+      ir::Attribute other = entriesFor(ctx_.context(), loser, subject).lookup(entry.name.str());
       if (!other || other == entry.value)
         continue;
       std::string key(entry.name.str());

@@ -40,9 +40,9 @@ This pass gives the entries to the others, too:
   (not for a `jit`) and `while` loops, if all operations inside have an entry, and the barrier of a `jax.checkpoint`,
   if all its users have it.
 
-All iterations of a Python loop have one location. In a stage with rules, identities tell iterations apart. Elsewhere
-the pass leaves calls alone, and operations of the tagged one's kind if the location's primitive names that kind, as
-`mul` names `stablehlo.multiply`: they may be results of other iterations.
+All iterations of a Python loop have one location. So the pass leaves calls alone, and operations of the tagged one's
+kind if the location's primitive names that kind, as `mul` names `stablehlo.multiply`: they may be results of other
+iterations.
 
 Keys that an operation has keep their value. Entries that describe one operation only
 (`num_batch_dims`, `inlineable`, placements, everything Shardy writes) are not extended.
@@ -152,14 +152,10 @@ void Completer::collect() {
 
 void Completer::completeHelpers(const Seed &seed) {
   ir::Block block = seed.op.block();
-  ir::Identities::Id identity = ctx_.identities().of(seed.op);
   std::vector<ir::Operation> pending;
   auto visit = [&](ir::Operation op) {
     // Cheap tests first: most operands have another location.
-    if (!op || op.location() != seed.location || op.block() != block ||
-        ctx_.identities().of(op) != identity)
-      return;
-    if (identity == ir::Identities::kNone && mayBeResult(op, seed.op))
+    if (!op || op.location() != seed.location || op.block() != block || mayBeResult(op, seed.op))
       return;
     if (carrier_.isTaggable(op) &&
         carrier_.give(op, seed.entries, {"helper in its lowering", seed.op}))

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/equations.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/derivation/derivation.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
 #include <algorithm>
-#include <deque>
-#include <functional>
-#include <map>
-#include <unordered_map>
 
 namespace hlotag::passes {
 
@@ -43,11 +38,10 @@ const PassInfo &PropagateAutodiff::staticInfo() {
 not its frontend attributes. This pass hands the entries on. Keys that an operation has keep their value, and
 rematerialized copies get the entries of their originals.
 
-- In a stage with rules, marks had identities. The pass looks up which operations belong to one equation, and hands
-  entries to all that derive from it.
-- Elsewhere it replays the transposition: for each primitive a table lists the operations and operands of its
-  derivative. If scope, line and data flow leave one equation, or several with the same entries, the pass hands these
-  on. Other operations get nothing.
+A stage needs no such pass: its tags and rules know derived operations from the trace. This pass is for modules that
+come without their program. It replays the transposition: for each primitive a table lists the operations and operands
+of its derivative. If scope, line and data flow leave one equation, or several with the same entries, the pass hands
+these on. Other operations get nothing.
 
 The replay does not find every derived operation. *Found* is its share in programs of `tests/ground_truth.py` with jax
 0.10.2, *before* that of the alignment that it replaced:
@@ -140,98 +134,6 @@ private:
   ir::PointerMap<ir::DictionaryAttr> taken_; // by function
 };
 
-/// Hands entries to operations of the same equation, found by identities.
-class EquationLookup {
-public:
-  /// `entriesFor` returns the entries for operations derived from its argument.
-  EquationLookup(PassContext &ctx, analysis::Provenance &provenance,
-                 analysis::EntryCarrier &carrier,
-                 const std::function<analysis::Entries(ir::Operation)> &entriesFor)
-      : ctx_(ctx), provenance_(provenance), carrier_(carrier), entriesFor_(entriesFor),
-        graph_(provenance.calls()), paths_(ctx.identities(), provenance) {
-    for (size_t f = 0; f < graph_.functions().size(); ++f)
-      *numbers_.insert(graph_.functions()[f].op.opaque()).first = f;
-  }
-
-  void run() {
-    // Read all entries before changing any.
-    forEach([&](ir::Operation op, size_t function) {
-      if (!provenance_.isTransposed(op))
-        addSeed(op, function);
-    });
-    TakenAway takenAway(graph_, carrier_, ctx_.tags());
-    forEach([&](ir::Operation op, size_t function) {
-      if (!provenance_.isTransposed(op))
-        return;
-      for (const Seed *seed : seedsOf(function, ctx_.identities().of(op)))
-        if (analysis::Entries entries = takenAway.without(seed->entries, op))
-          carrier_.give(op, entries, {"derived by autodiff", seed->op});
-    });
-    // The name of a constant does not lead to an equation.
-    const ir::OpList &operations = ctx_.operations();
-    for (size_t i = operations.size(); i-- > 0;)
-      if (operations[i].name == ctx_.ids().constant)
-        carrier_.giveWhatUsersShare(operations[i].op);
-  }
-
-private:
-  struct Seed {
-    ir::Operation op;
-    analysis::Entries entries;
-    analysis::EquationPath path;
-  };
-  using Seeds = std::vector<const Seed *>;
-
-  template <class Visit> void forEach(Visit &&visit) {
-    const ir::OpList &operations = ctx_.operations();
-    for (size_t i = 1; i < operations.size(); i = operations.after(i)) {
-      const size_t *function = numbers_.find(operations[i].op.opaque());
-      for (size_t at = i + 1; function && at < operations.after(i); ++at)
-        if (carrier_.isTaggable(operations[at].name))
-          visit(operations[at].op, *function);
-    }
-  }
-
-  void addSeed(ir::Operation op, size_t function) {
-    analysis::Entries entries = entriesFor_(op);
-    if (!entries || op.name() == ctx_.ids().constant)
-      return;
-    for (analysis::EquationPath &path : paths_.of(function, ctx_.identities().of(op), false)) {
-      if (path.numbers.empty())
-        continue;
-      std::deque<Seed> &seeds = seeds_[path.numbers.back()];
-      auto isKnown = [&](const Seed &seed) { return seed.entries == entries && seed.path == path; };
-      if (std::none_of(seeds.begin(), seeds.end(), isKnown))
-        seeds.push_back({op, entries, std::move(path)});
-    }
-  }
-
-  const Seeds &seedsOf(size_t function, ir::Identities::Id identity) {
-    auto [known, isNew] = known_.try_emplace({function, identity});
-    if (!isNew)
-      return known->second;
-    for (const analysis::EquationPath &path : paths_.of(function, identity, true)) {
-      auto seeds = path.numbers.empty() ? seeds_.end() : seeds_.find(path.numbers.back());
-      if (seeds == seeds_.end())
-        continue;
-      for (const Seed &seed : seeds->second)
-        if (path.agreesWith(seed.path))
-          known->second.push_back(&seed);
-    }
-    return known->second;
-  }
-
-  PassContext &ctx_;
-  analysis::Provenance &provenance_;
-  analysis::EntryCarrier &carrier_;
-  const std::function<analysis::Entries(ir::Operation)> &entriesFor_;
-  const analysis::CallGraph &graph_;
-  analysis::EquationPaths paths_;
-  ir::PointerMap<size_t> numbers_;                       // index of each function
-  std::unordered_map<uint32_t, std::deque<Seed>> seeds_; // by the last number of a path
-  std::map<std::pair<size_t, ir::Identities::Id>, Seeds> known_;
-};
-
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.operations()))
     return success();
@@ -245,12 +147,6 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     return success();
 
   analysis::Provenance provenance(operations);
-  if (!ctx.identities().empty()) {
-    EquationLookup(ctx, provenance, carrier, [&](ir::Operation op) {
-      return entriesFor(carrier, op);
-    }).run();
-    return success();
-  }
   TakenAway takenAway(provenance.calls(), carrier, ctx.tags());
   derivation::findDerived(operations, provenance, [&](const derivation::Derivation &derivation) {
     if (!carrier.isTaggable(derivation.derived))

@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/equations.h"
 #include "analysis/marks.h"
+#include "analysis/rules.h"
+#include "analysis/tag_table.h"
+#include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
-#include "hlotag/ir/walk.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 #include "transforms/phase_split.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <optional>
+#include <set>
+#include <tuple>
 
 namespace hlotag::passes {
 
 namespace {
 
 using namespace pass;
+using analysis::Columns;
+using analysis::Derived;
+using analysis::Forward;
+using analysis::kPhases;
+using analysis::Remat;
+using analysis::RuleEntries;
+using analysis::Tag;
+using analysis::TagTable;
 
 class Resolve final : public PassBase<Resolve> {
 public:
@@ -31,14 +42,17 @@ character 1, `hlotag#`, an index into the module's `hlotag.tags`, and the escape
 the name, or stands before the text of one.
 
 - **Entries.** Each operation whose location has marks, at any depth, gets the entries of those tags in
-  `mhlo.frontend_attributes`: `derived` if it is transposed, by its own name or by those of all calls of its function,
-  else `forward`. A key that only `forward` has is recorded on derived operations as taken away, `["hlotag.unset"]`,
-  until `hlotag-verify`.
+  `mhlo.frontend_attributes`: `derived` if it is transposed, by its own name or by those of all calls of its function;
+  `remat` if `jax.checkpoint` recomputes it, where the tag has that; else `forward`. A key that only `forward` has is
+  recorded on derived operations as taken away, `["hlotag.unset"]`, until `hlotag-verify`.
+- **Rules.** A tag's `rules` are what rules of the stage give, in order: dictionaries with the same fields, and `rule`,
+  an index into `hlotag.rules`. One with `op` is for operations of that kind in the equation, except those of the kinds
+  in `unless`. The body of a reduction, a sort or a scatter is part of its operation and matches nothing.
 - **Precedence.** The inner mark wins over the outer: in a name from left to right, a callee over its caller, a name
-  over the location that it wraps. An entry that the operation already has wins over both.
-- **Identities.** After the index a mark may list for which operations of the program its equation was traced,
-  outermost first: `hlotag#0:3o.5`. Later passes of the pipeline know them.
-- **Removal.** Marks leave all locations, those of block arguments included, and `hlotag.tags` leaves the module.
+  over the location that it wraps. A tag's own entries win over those of its rules, and the last rule over earlier ones;
+  rules that disagree are a warning. An entry that the operation already has wins over all.
+- **Removal.** Marks leave all locations, those of block arguments included. `hlotag.tags` and `hlotag.rules` leave the
+  module.
 
 Modules, functions and terminators get no entries. A module without `hlotag.tags` stays unchanged: text that looks like
 a mark is then a user's. Lowering escapes such text in a program that has marks: `\01%28` stands for `(`, and
@@ -70,18 +84,22 @@ module {
   return info;
 }
 
-/// One element of `hlotag.tags`; null for no entries.
-struct Tag {
-  ir::DictionaryAttr forward;
-  ir::DictionaryAttr derived;
-};
-
 /// A location without its marks, and their entries. Computed once per distinct location.
 struct Resolved {
-  ir::Location stripped;      ///< the location itself if it has no mark
-  ir::DictionaryAttr forward; ///< null for none
-  ir::DictionaryAttr derived; ///< null for none
-  ir::Identities::Id identity = ir::Identities::kNone;
+  ir::Location stripped;    ///< the location itself if it has no mark
+  Columns inner;            ///< of the marks up to that of `tag`
+  const Tag *tag = nullptr; ///< of the innermost mark with rules, or null
+  Columns outer;            ///< of the marks around that one
+
+  bool dependsOnPhase() const {
+    auto differs = [](const Columns &columns) {
+      return columns[Derived] != columns[Forward] || columns[Remat] != columns[Forward];
+    };
+    return differs(inner) || differs(outer) ||
+           (tag && std::any_of(tag->rules.begin(), tag->rules.end(), [&](const RuleEntries &rule) {
+              return differs(rule.entries);
+            }));
+  }
 };
 
 class LocationResolver {
@@ -92,17 +110,37 @@ public:
   const Resolved &resolve(ir::Location root) {
     return resolved_.of(root, [&](ir::Location loc) { return compute(loc); });
   }
-  /// Returns whether an operation at `loc` gets other entries in the backward pass.
-  bool dependsOnPhase(ir::Location loc) {
-    const Resolved &resolved = resolve(loc);
-    return resolved.forward != resolved.derived;
-  }
 
 private:
   Resolved compute(ir::Location loc);
   Resolved resolveName(ir::NameLoc loc, const Resolved &child);
-  ir::DictionaryAttr entriesOf(ir::Location loc, const std::vector<size_t> &marks,
-                               ir::DictionaryAttr Tag::*phase);
+  const Tag &tagOf(ir::Location loc, size_t mark);
+  void merge(Columns &columns, const Columns &more) {
+    for (size_t phase = 0; phase < kPhases; ++phase)
+      columns[phase] = ctx_.tags().merge(columns[phase], more[phase]);
+  }
+  /// Adds a tag whose mark is around those of `result`.
+  void enclose(Resolved &result, const Tag &tag) {
+    if (result.tag) {
+      merge(result.outer, tag.all);
+      return;
+    }
+    merge(result.inner, tag.own);
+    if (!tag.rules.empty())
+      result.tag = &tag;
+  }
+  void enclose(Resolved &result, const Resolved &around) {
+    if (!result.tag) {
+      merge(result.inner, around.inner);
+      result.tag = around.tag;
+      result.outer = around.outer;
+      return;
+    }
+    merge(result.outer, around.inner);
+    if (around.tag)
+      merge(result.outer, around.tag->all);
+    merge(result.outer, around.outer);
+  }
 
   PassContext &ctx_;
   std::vector<Tag> tags_;
@@ -112,15 +150,12 @@ private:
 Resolved LocationResolver::compute(ir::Location loc) {
   if (auto name = ir::dynCast<ir::NameLoc>(loc))
     return resolveName(name, resolved_.at(name.child()));
-  Resolved result{loc, {}, {}};
+  Resolved result{loc, {}, nullptr, {}};
   std::vector<ir::Location> parts = ir::partsOf(loc);
   bool isMarked = false;
   for (ir::Location &part : parts) {
     const Resolved &inner = resolved_.at(part);
-    result.forward = ctx_.tags().merge(result.forward, inner.forward);
-    result.derived = ctx_.tags().merge(result.derived, inner.derived);
-    if (result.identity == ir::Identities::kNone)
-      result.identity = inner.identity;
+    enclose(result, inner);
     isMarked |= inner.stripped != part;
     part = inner.stripped;
   }
@@ -130,108 +165,54 @@ Resolved LocationResolver::compute(ir::Location loc) {
 }
 
 Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
-  Resolved result{loc, child.forward, child.derived, child.identity};
   std::string_view name = loc.name().str();
   analysis::MarkedName parsed;
-  if (analysis::parseMarks(name, parsed)) {
-    if (!parsed.error.empty())
-      throw ir::IRError(loc.raw(), parsed.error);
-    result.forward = ctx_.tags().merge(entriesOf(loc, parsed.marks, &Tag::forward), child.forward);
-    result.derived = ctx_.tags().merge(entriesOf(loc, parsed.marks, &Tag::derived), child.derived);
-    if (!parsed.chain.empty())
-      result.identity = ctx_.identities().intern(parsed.chain);
-    name = parsed.stripped;
-  } else if (child.stripped == loc.child()) {
+  if (!analysis::parseMarks(name, parsed)) {
+    Resolved result = child;
+    result.stripped = child.stripped == loc.child() ? loc : ir::NameLoc::get(name, child.stripped);
     return result;
   }
-  result.stripped = name.empty() ? child.stripped : ir::NameLoc::get(name, child.stripped);
+  if (!parsed.error.empty())
+    throw ir::IRError(loc.raw(), parsed.error);
+  Resolved result{child.stripped, {}, nullptr, {}};
+  for (auto mark = parsed.marks.rbegin(); mark != parsed.marks.rend(); ++mark)
+    enclose(result, tagOf(loc, *mark));
+  enclose(result, child);
+  if (!parsed.stripped.empty())
+    result.stripped = ir::NameLoc::get(parsed.stripped, child.stripped);
   return result;
 }
 
-ir::DictionaryAttr LocationResolver::entriesOf(ir::Location loc, const std::vector<size_t> &marks,
-                                               ir::DictionaryAttr Tag::*phase) {
-  ir::DictionaryAttr entries;
-  for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
-    if (*mark >= tags_.size())
-      throw ir::IRError(loc.raw(), ir::concat({"mark 'hlotag#", std::to_string(*mark),
-                                               "' has no entry in '", ctx_.ids().tags.str(),
-                                               "', which has ", std::to_string(tags_.size())}));
-    ir::DictionaryAttr outer = tags_[*mark].*phase;
-    entries = entries ? ctx_.tags().merge(entries, outer) : outer;
-  }
-  return entries;
+const Tag &LocationResolver::tagOf(ir::Location loc, size_t mark) {
+  if (mark >= tags_.size())
+    throw ir::IRError(loc.raw(), ir::concat({"mark 'hlotag#", std::to_string(mark),
+                                             "' has no entry in '", ctx_.ids().tags.str(),
+                                             "', which has ", std::to_string(tags_.size())}));
+  return tags_[mark];
 }
-
-/// Reads `hlotag.tags`. Reports malformed elements.
-class TagReader {
-public:
-  explicit TagReader(PassContext &ctx) : ctx_(ctx) {}
-
-  bool read(ir::Attribute attr, std::vector<Tag> &tags) {
-    auto list = ir::dynCast<ir::ArrayAttr>(attr);
-    if (!list)
-      return fail("must be an array of dictionaries, but is " + attr.str());
-    for (intptr_t i = 0; i < list.size(); ++i) {
-      tags.emplace_back();
-      if (!readTag(list[i], "element " + std::to_string(i), tags.back()))
-        return false;
-    }
-    return true;
-  }
-
-private:
-  bool fail(const std::string &what) {
-    (void)ctx_.emitError(ctx_.module(), "attribute 'hlotag.tags' " + what);
-    return false;
-  }
-
-  bool readTag(ir::Attribute attr, const std::string &where, Tag &tag) {
-    auto entry = ir::dynCast<ir::DictionaryAttr>(attr);
-    bool isPair = entry && entry.size() == 2 && entry.lookup("forward") && entry.lookup("derived");
-    if (!isPair)
-      return fail(ir::concat({"must hold dictionaries with 'forward' and 'derived', but ", where,
-                              " is ", attr.str()}));
-    if (!readEntries(entry.lookup("forward"), where + ".forward", tag.forward) ||
-        !readEntries(entry.lookup("derived"), where + ".derived", tag.derived))
-      return false;
-    tag.derived = ctx_.tags().merge({}, ctx_.tags().merge(tag.derived, unset(tag.forward)));
-    tag.forward = ctx_.tags().merge({}, tag.forward);
-    return true;
-  }
-
-  /// Returns sentinels for the keys of `entries`, so that passes do not restore them.
-  ir::DictionaryAttr unset(ir::DictionaryAttr entries) {
-    std::vector<ir::NamedAttribute> result;
-    for (ir::NamedAttribute entry : entries)
-      result.push_back({entry.name, ir::unsetValue(ctx_.context())});
-    return ir::DictionaryAttr::get(ctx_.context(), result);
-  }
-
-  bool readEntries(ir::Attribute attr, const std::string &where, ir::DictionaryAttr &entries) {
-    entries = ir::dynCast<ir::DictionaryAttr>(attr);
-    if (!entries)
-      return fail(
-          ir::concat({"must hold dictionaries of strings, but ", where, " is ", attr.str()}));
-    for (ir::NamedAttribute entry : entries)
-      if (!ir::isa<ir::StringAttr>(entry.value) && !ir::isUnset(entry.value))
-        return fail(ir::concat(
-            {"must hold strings, but ", where, ".", entry.name.str(), " is ", entry.value.str()}));
-    return true;
-  }
-
-  PassContext &ctx_;
-};
 
 class Rewrite {
 public:
   /// `provenance` may be null if no tag depends on the phase.
-  Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance)
-      : ctx_(ctx), locations_(locations), provenance_(provenance) {}
+  Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance,
+          std::vector<analysis::RuleName> rules)
+      : ctx_(ctx), locations_(locations), provenance_(provenance),
+        carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), rules_(std::move(rules)),
+        matched_(rules_.size()) {
+    for (const analysis::RuleName &rule : rules_)
+      steps_.push_back(rule.name + ": " + rule.text);
+  }
 
   void run() {
     for (const ir::OpList::Entry &entry : ctx_.operations())
       visit(entry);
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
+    if (rules_.empty())
+      return;
+    ctx_.rewriter().removeAttr(ctx_.module(), ir::Identifier::get(ctx_.context(), "hlotag.rules"));
+    for (size_t rule = 0; rule < rules_.size(); ++rule)
+      if (!matched_[rule])
+        ctx_.emitRemark(ctx_.module(), rules_[rule].name + " matched nothing: " + rules_[rule].text);
   }
 
 private:
@@ -239,9 +220,8 @@ private:
     ir::Location location = entry.op.location();
     const Resolved &resolved = locations_.resolve(location);
     if (resolved.stripped != location) {
-      ctx_.identities().set(entry.op, resolved.identity);
-      if (!ctx_.ids().isNeverTagged(entry.name))
-        addEntries(entry.op, resolved);
+      if (carrier_.isTaggable(entry.name))
+        addEntries(entry.op, entry.name, resolved);
       ctx_.rewriter().setLocation(entry.op, resolved.stripped);
     }
     if (!entry.hasRegions)
@@ -252,91 +232,88 @@ private:
           ctx_.rewriter().setLocation(argument, locations_.resolve(argument.location()).stripped);
   }
 
-  void addEntries(ir::Operation op, const Resolved &resolved) {
-    bool isDerived = provenance_ && provenance_->isTransposed(op);
-    if (ir::DictionaryAttr entries = isDerived ? resolved.derived : resolved.forward)
-      ctx_.tags().add(
-          op, entries,
-          {isDerived ? "tag of the program, derived by autodiff" : "tag of the program"});
+  analysis::TagPhase phaseOf(ir::Operation op) {
+    if (!provenance_)
+      return Forward;
+    const analysis::Origin &origin = provenance_->of(op);
+    return !origin.transposed ? Forward : origin.rematted ? Remat : Derived;
+  }
+
+  void addEntries(ir::Operation op, ir::Identifier name, const Resolved &resolved) {
+    analysis::TagPhase phase = phaseOf(op);
+    std::string_view step =
+        phase == Forward ? "tag of the program" : "tag of the program, derived by autodiff";
+    if (resolved.inner[phase])
+      ctx_.tags().add(op, resolved.inner[phase], {step});
+    if (resolved.tag)
+      addOfRules(op, name, resolved.tag->rules, phase);
+    if (resolved.outer[phase])
+      ctx_.tags().add(op, resolved.outer[phase], {step});
+  }
+
+  void addOfRules(ir::Operation op, ir::Identifier name, const std::vector<RuleEntries> &rules,
+                  analysis::TagPhase phase) {
+    std::vector<const RuleEntries *> winners; // the last rule first
+    for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
+      ir::DictionaryAttr entries = rule->entries[phase];
+      if (!entries || entries.empty() ||
+          (rule->op && (analysis::isInBody(op, ctx_.ids()) || !rule->matches(name.str()))))
+        continue;
+      matched_[rule->rule] = true;
+      for (const RuleEntries *winner : winners)
+        reportConflict(op, *winner, *rule, phase);
+      winners.push_back(&*rule);
+      ctx_.tags().add(op, entries, {steps_[rule->rule]});
+    }
+  }
+
+  void reportConflict(ir::Operation op, const RuleEntries &winner, const RuleEntries &loser,
+                      analysis::TagPhase phase) {
+    for (ir::NamedAttribute entry : winner.entries[phase]) {
+      ir::Attribute other = loser.entries[phase].lookup(entry.name.str());
+      if (!other || other == entry.value || winner.rule == loser.rule ||
+          ir::isUnset(entry.value) || ir::isUnset(other))
+        continue;
+      std::string key(entry.name.str());
+      if (reported_.insert({loser.rule, winner.rule, key}).second)
+        ctx_.emitWarning(op, ir::concat({rules_[winner.rule].name, " sets '", key, "' to ",
+                                         entry.value.str(), " where ", rules_[loser.rule].name,
+                                         " sets it to ", other.str(), "; the later rule wins"}));
+    }
   }
 
   PassContext &ctx_;
   LocationResolver &locations_;
   analysis::Provenance *provenance_;
-};
-
-/// Writes `hlotag.equations`. Each path of a forward operation gets a number. A derived operation
-/// gets the numbers of the forward paths that agree with its own.
-class EquationRecorder {
-public:
-  EquationRecorder(PassContext &ctx, analysis::Provenance &provenance)
-      : ctx_(ctx), provenance_(provenance), graph_(provenance.calls()),
-        paths_(ctx.identities(), provenance),
-        name_(ir::Identifier::get(ctx.context(), ir::kEquations)) {}
-
-  void run() {
-    // Number forward operations before looking up derived ones.
-    for (bool isDerived : {false, true})
-      for (size_t function = 0; function < graph_.functions().size(); ++function)
-        ir::walk(graph_.functions()[function].op, [&](ir::Operation op) {
-          if (provenance_.isTransposed(op) == isDerived)
-            record(op, function, isDerived);
-          return ir::WalkResult::Advance;
-        });
-  }
-
-private:
-  using Numbers = std::vector<std::pair<analysis::EquationPath, std::string>>;
-
-  void record(ir::Operation op, size_t function, bool isDerived) {
-    std::string numbers;
-    for (const analysis::EquationPath &path :
-         paths_.of(function, ctx_.identities().of(op), isDerived)) {
-      if (path.numbers.empty())
-        continue;
-      Numbers &known = numbers_[path.numbers.back()];
-      auto isIt = [&](const auto &other) { return other.first.numbers == path.numbers; };
-      if (!isDerived && std::none_of(known.begin(), known.end(), isIt))
-        known.emplace_back(path, std::to_string(next_++));
-      for (const auto &[other, number] : known)
-        if (isDerived ? path.agreesWith(other) : other.numbers == path.numbers)
-          numbers += (numbers.empty() ? "" : ",") + number;
-    }
-    if (!numbers.empty())
-      ctx_.rewriter().setAttr(op, name_, ir::StringAttr::get(ctx_.context(), numbers));
-  }
-
-  PassContext &ctx_;
-  analysis::Provenance &provenance_;
-  const analysis::CallGraph &graph_;
-  analysis::EquationPaths paths_;
-  ir::Identifier name_;
-  std::map<uint32_t, Numbers> numbers_; // by the last number of their paths
-  size_t next_ = 0;
+  analysis::EntryCarrier carrier_;
+  std::vector<analysis::RuleName> rules_;
+  std::vector<std::string> steps_; // by rule: its text in hlotag.origins
+  std::vector<bool> matched_;
+  std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
 LogicalResult Resolve::run(PassContext &ctx) {
-  ir::Attribute attr = ctx.module().attr(ctx.ids().tags.str());
-  if (!attr)
+  if (!ctx.module().hasAttr(ctx.ids().tags.str()))
     return success();
-  std::vector<Tag> tags;
-  if (!TagReader(ctx).read(attr, tags))
-    return failure();
+  TagTable table;
+  try {
+    table = analysis::readTagTable(ctx.context(), ctx.module(), ctx.tags());
+  } catch (const analysis::TagTableError &error) {
+    return ctx.emitError(ctx.module(), error.what());
+  }
+  bool dependOnPhase = std::any_of(table.tags.begin(), table.tags.end(), [](const Tag &tag) {
+    return Resolved{{}, tag.all, &tag, {}}.dependsOnPhase();
+  });
   std::optional<analysis::Provenance> provenance;
-  for (const Tag &tag : tags)
-    if ((tag.forward != tag.derived || ctx.tags().recordsOrigins()) && !provenance)
-      provenance.emplace(ctx.operations());
-  LocationResolver locations(ctx, std::move(tags));
+  if (dependOnPhase || ctx.tags().recordsOrigins())
+    provenance.emplace(ctx.operations());
+  LocationResolver locations(ctx, std::move(table.tags));
   // Without functions that both phases call, this reads only the calls.
   if (provenance && transforms::splitByPhase(ctx, *provenance, [&](ir::Operation op) {
-        return locations.dependsOnPhase(op.location());
+        return locations.resolve(op.location()).dependsOnPhase();
       }))
     provenance.emplace(ctx.operations());
-  Rewrite(ctx, locations, provenance ? &*provenance : nullptr).run();
-  if (ctx.tags().recordsOrigins() && !ctx.identities().empty()) {
-    provenance.emplace(ctx.operations()); // The locations changed.
-    EquationRecorder(ctx, *provenance).run();
-  }
+  Rewrite(ctx, locations, provenance ? &*provenance : nullptr, std::move(table.rules)).run();
   return success();
 }
 

@@ -17,7 +17,6 @@ ir::Operation FunctionCopies::copy(ir::Operation function, ir::Operation after) 
   std::string fresh = names_.numbered(std::string(name.value()));
   ir::Operation copied = ctx_.rewriter().insert(ir::OwnedOperation::clone(function), after.block(),
                                                 after.nextInBlock());
-  ctx_.identities().copy(function, copied);
   ctx_.rewriter().setAttr(copied, ctx_.ids().symName, ir::StringAttr::get(ctx_.context(), fresh));
   ctx_.rewriter().setAttr(copied, visibility_, ir::StringAttr::get(ctx_.context(), "private"));
   return copied;

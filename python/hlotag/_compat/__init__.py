@@ -23,14 +23,14 @@ from hlotag.errors import IncompatibleJaxlibError
 
 if TYPE_CHECKING:
     from hlotag._compat.hooks import *
-    from hlotag._compat.identities import *
     from hlotag._compat.jaxprs import *
     from hlotag._compat.modules import *
+    from hlotag._compat.recording import *
     from hlotag._compat.runtime import *
     from hlotag._compat.tracing import *
     from hlotag._compat.transformations import *
 
-_OF_JAX = ("hooks", "identities", "jaxprs", "modules", "runtime", "tracing", "transformations")
+_OF_JAX = ("hooks", "jaxprs", "modules", "recording", "runtime", "tracing", "transformations")
 
 
 def __getattr__(name: str) -> Any:

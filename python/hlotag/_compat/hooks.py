@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import threading
 from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, signature
@@ -15,7 +16,7 @@ from jax import stages
 from jax._src import cache_key, compiler, core, xla_metadata_lib
 from jax._src.core import Primitive
 from jax._src.export import _export
-from jax._src.interpreters import mlir
+from jax._src.interpreters import ad, mlir
 from jax._src.interpreters import partial_eval as pe
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 from jax._src.source_info_util import Scope
@@ -23,7 +24,7 @@ from jax.interpreters import mlir as public_mlir
 
 from hlotag import _core
 from hlotag._compat.supported import explained
-from hlotag._compat.tracing import VALUE_TAG
+from hlotag._compat.tracing import VALUE_TAG, ambient_metadata, ambient_metadata_is, metadata_call_primitive
 
 
 class Patch:
@@ -113,21 +114,16 @@ class _SwitchingPatch(Patch):
         return self._replacement(original, switch)
 
 
-def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -> tuple[Patch, ...]:
-    """Wraps `Primitive.bind` of every primitive but the value tag, which belongs to the operation before it.
+def bind_patch(wrap: Callable[..., Any]) -> Patch:
+    """Wraps `Primitive.bind` of every primitive.
 
     One bind by user code is one primal equation. The rules of autodiff and batching emit their equations before the bind returns,
     and only the bind tells these from the equations of an equal operation on the same line.
 
     Args:
-      wrap_bind: a function from `bind`, the switch and the class to the replacement.
-      wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold an unwrapped `primitive.bind`.
+      wrap: a function from `bind`, the switch and the class to the replacement.
     """
-    return (
-        Patch(VALUE_TAG, "bind", "*args", lambda original, *args, **params: original(*args, **params)),
-        _SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap_bind, owner=Primitive)),
-        _SwitchingPatch(Primitive, "bind_with_trace", "self, trace, args, avals, params", partial(wrap_held, owner=Primitive)),
-    )
+    return _SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap, owner=Primitive))
 
 
 def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
@@ -159,18 +155,77 @@ def recipe_patch(wrap: Callable[..., Any]) -> Patch:
     return _SwitchingPatch(pe, "new_eqn_recipe", "trace", wrap)
 
 
-def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], bool]) -> Patch:
-    """Intercepts JAX's own value tag, `set_xla_metadata(x, ...)`, however user code imported it.
+class _Recording(threading.local):
+    is_recording = False
 
-    `on_value(value, metadata)` returns whether it handled the tag; otherwise JAX's primitive runs.
+
+class _RulePatch:
+    """A rule of a primitive in one of JAX's tables that is replaced while the patch is installed."""
+
+    def __init__(self, rules: dict[Any, Any], primitive: Any, rule: Callable[..., Any]) -> None:
+        self._rules, self._primitive, self._rule = rules, primitive, rule
+        self._original: Any = None
+
+    def install(self) -> None:
+        """Installs the rule; idempotent."""
+        if self._rules[self._primitive] is not self._rule:
+            self._original = self._rules[self._primitive]
+            self._rules[self._primitive] = self._rule
+
+    def remove(self) -> None:
+        """Restores JAX's rule, unless another library has replaced this one."""
+        if self._rules[self._primitive] is self._rule:
+            self._rules[self._primitive] = self._original
+
+
+def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]) -> tuple[Any, ...]:
+    """Intercepts JAX's value tag, `set_xla_metadata(x, ...)`, however user code imported it.
+
+    `on_value(value, metadata)` returns the metadata with which JAX records the tag as an equation, so that interpreters of jaxprs
+    bind it again; or None to record none. It is not called for the binds by which transformations record that equation.
     """
+    thread = _Recording()
 
     def bind_with_trace(original, trace, args, avals, params, /):
+        if thread.is_recording:
+            return original(trace, args, avals, params)
         with core.set_current_trace(trace):
-            taken = on_value(args[0], dict(params["xla_metadata_kvs"]))
-        return args[0] if taken else original(trace, args, avals, params)
+            metadata = on_value(args[0], dict(params["xla_metadata_kvs"]))
+        if metadata is None:
+            return args[0]
+        thread.is_recording = True
+        try:
+            # Cotangents that are added for the equation of the tag belong to the value's.
+            with ambient_metadata_is(ambient_metadata() | metadata):
+                return original(trace, args, avals, {"xla_metadata_kvs": tuple(sorted(metadata.items()))})
+        finally:
+            thread.is_recording = False
 
-    return Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", bind_with_trace)
+    def jvp(primals, tangents, **params):
+        # Tangents have the tag in their contexts.
+        return VALUE_TAG.bind(*primals, **params), tangents[0]
+
+    return (
+        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", bind_with_trace),
+        _RulePatch(ad.primitive_jvps, VALUE_TAG, jvp),
+    )
+
+
+def metadata_call_patch(on_call: Callable[..., list[Any]]) -> tuple[Patch, ...]:
+    """Intercepts JAX's call with metadata: `xla_metadata_call`, `must_fuse_call`, `scheduling_group`.
+
+    `on_call(original, args, jaxpr, metadata, ad_metadata)` is called for each bind of the call's primitive. JAX's call has no
+    gradient under `jax.checkpoint`: it raises an AssertionError. No upstream issue.
+    """
+
+    def bind(original: Callable, *args: Any, jaxpr: Any, **params: Any) -> list[Any]:
+        given = params.get("xla_metadata", params)  # 0.10.2 has the keys as parameters.
+        ad_metadata = params.get("ad_metadata", "same") if given is not params else "same"
+        derived = ad_metadata if isinstance(ad_metadata, str) else dict(ad_metadata)
+        return on_call(lambda: original(*args, jaxpr=jaxpr, **params), args, jaxpr, dict(given), derived)
+
+    primitive = metadata_call_primitive()
+    return () if primitive is None else (Patch(primitive, "bind", "*args", bind),)
 
 
 def lowering_patch(lower: Callable[..., Any]) -> Patch:

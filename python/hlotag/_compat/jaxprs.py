@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jax._src import core, source_info_util
+from jax._src.core import Var
 from jax._src.source_info_util import NameStack, SourceInfo
 
 from hlotag._compat.tracing import VALUE_TAG
-from hlotag._core import without_identities
 
 
 class JaxprView:
@@ -55,31 +56,64 @@ class _MarkElement:
 
 def marked_equations(
     equations: Iterable[Any],
-    mark_of: Callable[[Any, Any, tuple[Any, ...]], tuple[str, Any] | None],
-    on_value_tag: Callable[[], None],
+    mark_of: Callable[[Any], tuple[str, Any] | None],
+    value_tag_of: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> Iterator[Any]:
     """Marks equations.
 
     Args:
       equations: the equations of a jaxpr; they stay unchanged.
-      mark_of: a function of an equation's primitive, context and name stack. It returns the text of the mark and the new context,
-        or None for no mark.
-      on_value_tag: called for each of JAX's own value tags.
+      mark_of: a function of an equation. It returns the text of the mark and the new context, or None for no mark.
+      value_tag_of: a function of the metadata of a value tag. It returns what JAX attaches to the value's op.
 
     Yields:
-      Each equation, or a copy of it whose name stack has the mark and no identities.
+      Each equation, or a copy of it whose name stack has the mark.
     """
     for equation in equations:
         if equation.primitive is VALUE_TAG:
-            on_value_tag()
-        source = equation.source_info
-        stack = without_identities(source.name_stack.stack)
-        mark = mark_of(equation.primitive, equation.ctx, source.name_stack.stack)
-        if mark is None and stack is source.name_stack.stack:
+            kept = value_tag_of(dict(equation.params["xla_metadata_kvs"]))
+            equation = equation.replace(params={"xla_metadata_kvs": tuple(sorted(kept.items()))})
+        mark = mark_of(equation)
+        if mark is None:
             yield equation
             continue
-        text, context = mark or ("", equation.ctx)
+        text, context = mark
+        source = equation.source_info
         # An empty element would still add a separator.
         element: Any = _MarkElement(text)
-        names = NameStack((*stack, element) if text else stack)
+        names = NameStack((*source.name_stack.stack, element)) if text else source.name_stack
         yield equation.replace(ctx=context, source_info=SourceInfo(source.traceback, names))
+
+
+def lower_equations(primals: Sequence[Any], lower: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """Lowers equations to a module, equation number `n` in the scope `hlotag<n>`.
+
+    Args:
+      primals: objects with the `primitive`, `params` and `avals` of an equation.
+      lower: `mlir.lower_jaxpr_to_module`.
+      options: its keyword arguments for another program on the same platforms.
+
+    Returns:
+      An `ir.Module`.
+    """
+    equations, arguments = [], []
+    for number, primal in enumerate(primals):
+        operands = [Var(_without_mesh(aval)) for aval in primal.avals]
+        outs, effects = primal.primitive.abstract_eval(*(operand.aval for operand in operands), **primal.params)
+        results = [Var(aval) for aval in (outs if primal.primitive.multiple_results else [outs])]
+        source = SourceInfo(None, source_info_util.new_name_stack(f"hlotag{number}"))
+        equations.append(core.new_jaxpr_eqn(operands, results, primal.primitive, dict(primal.params), effects, source))
+        arguments += operands
+    debug_info = core.DebugInfo("hlotag", "equations", (None,) * len(arguments), ())
+    jaxpr: Any = core.Jaxpr((), arguments, [], equations, debug_info=debug_info)
+    if not hasattr(jaxpr, "consts"):  # 0.10.2
+        jaxpr = core.ClosedJaxpr(jaxpr, ())
+    avals = [variable.aval for variable in arguments]
+    own = {name: options[name] for name in ("platforms", "backend", "axis_context", "lowering_parameters")}
+    own |= {"num_const_args": 0, "in_avals": avals, "ordered_effects": [], "donated_args": [False] * len(avals)}
+    return lower("equations", jaxpr, **own, **({"out_avals": []} if "out_avals" in options else {})).module
+
+
+def _without_mesh(aval: Any) -> Any:
+    """The type of an operand outside of a `shard_map`."""
+    return core.ShapedArray(aval.shape, aval.dtype, aval.weak_type) if type(aval) is core.ShapedArray else aval

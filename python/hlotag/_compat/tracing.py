@@ -7,27 +7,21 @@ public way to read or replace the metadata of an equation.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from types import CodeType
 from typing import Any
 
 import jax
 from jax._src import (
     ad_checkpoint,
     ad_util,
-    api,
-    api_util,
     config,
     core,
     dispatch,
-    linear_util,
+    pjit,
     source_info_util,
-    traceback_util,
-    tree,
-    tree_util,
-    util,
     xla_metadata,
     xla_metadata_lib,
 )
@@ -119,6 +113,7 @@ def _equation_of(tracer: Any) -> Any:
 # Primitives that lower to their operands; the last four are shard_map's casts.
 _NOTHING = frozenset(
     {
+        VALUE_TAG,
         ad_checkpoint.name_p,
         ad_util.stop_gradient_p,
         dispatch.device_put_p,
@@ -129,6 +124,20 @@ _NOTHING = frozenset(
         parallel.vary_unreduced_cast_p,
     }
 )
+# Primitives that lower to the equations of their jaxpr.
+_CALLS = frozenset({ad_checkpoint.remat_p, pjit.jit_p})
+
+
+def without_wrapper(primitive: Any) -> Any:
+    """The primitive of which JAX 0.12 makes a variant for `jax.vjp`, or `primitive` itself."""
+    return getattr(primitive, "prim", primitive) if type(primitive).__name__ == "VJPNode" else primitive
+
+
+def operand_of_value_tag(value: Any) -> Any | None:
+    """Returns the operand of the value tag that made `value`; None if no value tag did."""
+    tracer = _jaxpr_tracer(value)
+    equation = None if tracer is None else _made_by(tracer)
+    return equation.in_tracers[0] if equation is not None and equation.primitive is VALUE_TAG else None
 
 
 def operand_handed_on(value: Any) -> Any | None:
@@ -139,23 +148,43 @@ def operand_handed_on(value: Any) -> Any | None:
     tracer = _jaxpr_tracer(value)
     if tracer is None:
         return None
-    equation = tracer.recipe if is_recipe(tracer) else tracer.parent
-    primitive, params = equation.primitive, equation.params
-    is_empty_checkpoint = primitive is ad_checkpoint.remat_p and not params["jaxpr"].eqns
-    is_first_power = primitive is lax.integer_pow_p and params["y"] == 1
-    if primitive not in _NOTHING and not is_empty_checkpoint and not is_first_power:
-        return None
+    equation = _made_by(tracer)
     if is_recipe(tracer):
-        place = next(n for n, made in enumerate(equation.out_tracer_refs) if made() is tracer)
+        result = next(n for n, made in enumerate(equation.out_tracer_refs) if made() is tracer)
     else:
-        place = next(n for n, made in enumerate(equation.outvars) if made is tracer.val)
-    if is_empty_checkpoint:
-        operands = dict(zip(params["jaxpr"].invars, equation.in_tracers, strict=True))
-        return operands.get(params["jaxpr"].outvars[place])
-    # A transfer to another memory is an operation.
-    if primitive is dispatch.device_put_p and _has_memory(params["devices"][place]):
+        result = next(n for n, made in enumerate(equation.outvars) if made is tracer.val)
+    operand = _operand_returned(equation.primitive, equation.params, result)
+    return None if operand is None else equation.in_tracers[operand]
+
+
+def _made_by(tracer: Any) -> Any:
+    return tracer.recipe if is_recipe(tracer) else tracer.parent
+
+
+def _operand_returned(primitive: Any, params: dict[str, Any], result: int) -> int | None:
+    """The number of the operand that an operation returns as a result; None if the operation computes the result."""
+    primitive = without_wrapper(primitive)
+    if primitive in _CALLS:
+        return _argument_returned(_open(params["jaxpr"]), result)
+    if primitive is lax.integer_pow_p:
+        return 0 if params["y"] == 1 else None
+    if primitive not in _NOTHING:
         return None
-    return equation.in_tracers[place]
+    # A transfer to another memory is an operation.
+    return None if primitive is dispatch.device_put_p and _has_memory(params["devices"][result]) else result
+
+
+def _argument_returned(jaxpr: Any, result: int) -> int | None:
+    """The number of the argument that a jaxpr returns as a result, perhaps through operations that lower to nothing."""
+    at = jaxpr.outvars[result]
+    for equation in reversed(jaxpr.eqns):
+        if at not in equation.outvars:
+            continue
+        operand = _operand_returned(equation.primitive, equation.params, equation.outvars.index(at))
+        if operand is None:
+            return None
+        at = equation.invars[operand]
+    return jaxpr.invars.index(at) if at in jaxpr.invars else None
 
 
 def _has_memory(device: Any) -> bool:
@@ -210,39 +239,6 @@ def _source_of(equation: Any) -> Any:
 is_user_filename: Callable[[str], bool] = source_info_util.is_user_filename
 
 
-# The files of JAX that call functions or evaluate equations given to them, and whether that is one call: `tree_map` calls its
-# function for each leaf. There is no public way to tell these files from JAX's libraries.
-RUNNERS: dict[str, bool] = {
-    **dict.fromkeys((str(x.__file__) for x in (ad, api, api_util, batching, core, linear_util, pe, traceback_util, util)), True),
-    **dict.fromkeys((str(x.__file__) for x in (tree, tree_util)), False),
-}
-
-
-def place_of(equation: Any) -> tuple[CodeType, int] | None:
-    """Returns the user's (code, instruction) behind an equation of `equation_behind`, or None if unknown.
-
-    An equation that JAX derived from another one, as in a backward pass, has the place of that one.
-    """
-    traceback = _source_of(equation).traceback
-    codes, instructions = traceback.raw_frames() if traceback is not None else ((), ())  # innermost first
-    return next((x for x in zip(codes, instructions, strict=True) if is_user_filename(x[0].co_filename)), None)
-
-
-def traces_of(value: Any) -> list[Any]:
-    """The traces with a part of `value`: the primal trace and those of tangents."""
-    return [tracer._trace for tracer in _jaxpr_tracers(value)]
-
-
-def _jaxpr_tracers(value: Any) -> Iterator[Any]:
-    """All tracers of jaxprs that `value` consists of and that an equation made."""
-    if isinstance(value, (pe.DynamicJaxprTracer, pe.JaxprTracer)):
-        if _jaxpr_tracer(value) is not None:
-            yield value
-    elif isinstance(value, core.Tracer):
-        for held in _held_by(value):
-            yield from _jaxpr_tracers(held)
-
-
 def retag(equation: Any, update: Callable[[Any], Any]) -> None:
     """Replaces the context of an equation of `equation_behind` by `update(context)`."""
     if not is_recipe(equation):
@@ -283,6 +279,14 @@ def _recording_trace() -> Any | None:
     return trace
 
 
+def is_recorded_as_equation() -> bool:
+    """Whether a value tag of this thread becomes an equation. Transformations of others (jet) may not know its primitive."""
+    trace: Any = core.trace_ctx.trace
+    while isinstance(trace, (ad.JVPTrace, ad.LinearizeTrace, batching.BatchTrace, pe.JaxprTrace)):
+        trace = trace.parent_trace
+    return isinstance(trace, pe.DynamicJaxprTrace)
+
+
 def traced_function() -> str:
     """Returns the name and place of the function that is being traced, as its jaxpr will record them; empty if there is none."""
     trace = _recording_trace()
@@ -311,10 +315,33 @@ def user_frame() -> Any | None:
 def jax_value_tag(value: Any, metadata: Metadata) -> Any:
     """Applies JAX's own value tag to all arrays in `value`. Any string can be a key.
 
+    With the stage on, `value_tag_patch` takes part.
+
     `jax.experimental.xla_metadata.set_xla_metadata` takes keys as keyword arguments, so `x` cannot be a key.
     """
     entries = tuple(sorted(metadata.items()))
     return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, xla_metadata_kvs=entries) if is_array(leaf) else leaf, value)
+
+
+def metadata_call_primitive() -> Any:
+    """The primitive of JAX's call with metadata; None if this JAX has none."""
+    found = getattr(xla_metadata, "xla_metadata_call_p", None)
+    return found or getattr(import_module("jax.experimental.scheduling_groups"), "xla_metadata_call_p", None)
+
+
+def jaxpr_function(jaxpr: Any) -> Callable[..., list[Any]]:
+    """A function that evaluates a jaxpr; the same object for the same jaxpr."""
+    if jaxpr not in _functions:
+        evaluate = core.jaxpr_as_fun(jaxpr)
+
+        def xla_metadata_call(*args: Any) -> list[Any]:
+            return evaluate(*args)
+
+        _functions[jaxpr] = jax.jit(xla_metadata_call)
+    return _functions[jaxpr]
+
+
+_functions: weakref.WeakKeyDictionary[Any, Callable[..., list[Any]]] = weakref.WeakKeyDictionary()
 
 
 def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:

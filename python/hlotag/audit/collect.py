@@ -112,7 +112,7 @@ def recording() -> AbstractContextManager[Any]:
     """
     stage = active()
     # Not `unique`: passes report only if the program is lowered anew.
-    return under(stage and dataclasses.replace(stage, debug_origins=True, identify=True))
+    return under(stage and dataclasses.replace(stage, debug_origins=True))
 
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:

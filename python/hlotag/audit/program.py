@@ -12,7 +12,7 @@ from hlotag.audit import cost
 from hlotag.audit.model import Op, Stage, Step, TagState, TagSteps
 from hlotag.errors import ParseError
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
-from hlotag.hlo.origins import EQUATIONS, RECORDS, Origins, walk
+from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.host.modules import SOURCE_NAME
 
@@ -84,7 +84,6 @@ def read(module: Any, filename: str = "") -> Program:
     calls = _Calls(origins.operations)
     ops: list[Op] = []
     tags: dict[int, TagSteps] = {}
-    equations: dict[int, list[str]] = {}
     for number, operation in operations.items():
         scope, backward, file, line = places[number]
         phase = "backward" if backward else "forward"
@@ -94,11 +93,9 @@ def read(module: Any, filename: str = "") -> Program:
         if FRONTEND in operation.attributes:
             op = op._replace(**cost.of_operation(operation))
             tags[op.id] = _tags(operation, f"{file or filename}:{line}")
-        if EQUATIONS in operation.attributes:
-            equations[op.id] = operation.attributes[EQUATIONS].value.split(",")
         ops.append(op)
     ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
-    return Program(_name_of(module), _with_forward(ops, equations), tags, op_of, origins)
+    return Program(_name_of(module), _with_forward(ops), tags, op_of, origins)
 
 
 def _name_of(module: Any) -> str:
@@ -134,30 +131,23 @@ def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) ->
     return [op if op.file else with_line(op) for op in ops]
 
 
-def _with_forward(ops: list[Op], equations: Mapping[int, Sequence[str]]) -> list[Op]:
-    """Sets `derived_from` of the backward operations.
+def _with_forward(ops: list[Op]) -> list[Op]:
+    """Sets `derived_from` of the backward operations: the computing forward operations with the same line and scope."""
 
-    It is the last forward operation of the same equation, or without equations all computing ones with the same line and scope.
-    """
-
-    def places(op: Op) -> Sequence[Hashable]:
-        return equations.get(op.id, ()) if equations else [(op.file, op.line, op.scope)] if op.line else ()
+    def place(op: Op) -> Hashable:
+        return op.file, op.line, op.scope
 
     forward: dict[Hashable, list[Op]] = {}
     for op in ops:
-        if op.phase == "forward" and op.name != "stablehlo.constant":
-            for place in places(op):
-                forward.setdefault(place, []).append(op)
-
-    def at(place: Hashable, name: str) -> list[int]:
-        found = forward.get(place, [])
-        # A heavy operation derives from an operation with its name: the derivatives of a product are products.
-        same_name = [op.id for op in found if op.name == name] if kind_of(opcode_of(name)) == Kind.HEAVY else []
-        computing = same_name or [op.id for op in found if kind_of(opcode_of(op.name)) >= Kind.POINTWISE]
-        return (computing or [op.id for op in found])[-1:] if equations else computing
+        if op.phase == "forward" and op.name != "stablehlo.constant" and op.line:
+            forward.setdefault(place(op), []).append(op)
 
     def sources(op: Op) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(source for place in places(op) for source in at(place, op.name)))[:_MAX_FORWARD]
+        found = forward.get(place(op), [])
+        # A heavy operation derives from an operation with its name: the derivatives of a product are products.
+        same_name = [each.id for each in found if each.name == op.name] if kind_of(opcode_of(op.name)) == Kind.HEAVY else []
+        computing = same_name or [each.id for each in found if kind_of(opcode_of(each.name)) >= Kind.POINTWISE]
+        return tuple(computing)[:_MAX_FORWARD]
 
     return [op._replace(derived_from=sources(op)) if op.phase == "backward" else op for op in ops]
 

@@ -24,8 +24,6 @@ from hlotag.host.modules import to_bytecode
 
 # The attribute with the origins of an operation's entries, in an audited program.
 RECORDS = "hlotag.origins"
-# The attribute with the numbers of an operation's equations, separated by commas, in an audited program.
-EQUATIONS = "hlotag.equations"
 
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 

@@ -27,7 +27,7 @@ from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules, restored, unread_keys
 from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
 from hlotag.host.modules import copy_of
-from hlotag.lowering.hooks import Hooks
+from hlotag._util.hooks import Hooks
 from hlotag.passes.pipeline import quoted, run_passes
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn

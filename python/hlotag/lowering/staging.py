@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import threading
 from collections import Counter
@@ -15,17 +16,19 @@ from hlotag._util.arguments import check_choice, check_flag, shown
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
 from hlotag.host import connection
-from hlotag.lowering import dump, hlo_stage
-from hlotag.lowering.hooks import Hooks
+from hlotag.lowering import dump, hlo_stage, kinds
+from hlotag._util.hooks import Hooks
 from hlotag.lowering.reproducer import with_reproducer
 from hlotag.passes import python_passes
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
-from hlotag.passes.rules import Rule, with_rules
-from hlotag.tagging import keys, marks, scopes, state, tracing
+from hlotag.passes.rules import checked
+from hlotag.tagging import keys, marks, matching, scopes, state, tracing
+from hlotag.tagging.calls import call_of_jax
 from hlotag.tagging.decorated import around
-from hlotag.tagging.marks import as_text
+from hlotag.tagging.keys import as_text
+from hlotag.tagging.rules import Rule
 from hlotag.tagging.state import OnError, Stage, active, unique
-from hlotag.tagging.tags import lowered, note_removals, tag_equations, with_policies
+from hlotag.tagging.tags import lowered, note_removals, tag_value
 from hlotag.tagging.warning import warn
 
 # Fail at import, not in the middle of a program.
@@ -96,6 +99,17 @@ def disable() -> None:
             return
         state.set_for_process(None)
         _release(before)
+    _report(before)
+
+
+def _report(stage: Stage | None) -> None:
+    if stage is not None and stage.rules is not None:
+        stage.rules.report()
+
+
+@atexit.register
+def _report_at_exit() -> None:
+    _report(state.of_process())
 
 
 def stage(
@@ -135,7 +149,7 @@ def stage(
       True
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
-    return StageBlock(None if pipeline is None else _make(pipeline, rules, **options))
+    return StageBlock(None if pipeline is None else _make(pipeline, rules, **options), reports=True)
 
 
 class StageBlock:
@@ -143,10 +157,12 @@ class StageBlock:
 
     Args:
       stage: the stage.
+      reports: whether to warn, at the end, of rules that matched nothing.
     """
 
-    def __init__(self, stage: Stage | None) -> None:
+    def __init__(self, stage: Stage | None, *, reports: bool = False) -> None:
         self._stage = stage
+        self._reports = reports
 
     def __enter__(self) -> Stage | None:
         _retain(self._stage)
@@ -160,6 +176,8 @@ class StageBlock:
     def __exit__(self, *exc_info: object) -> None:
         scopes.stages.leave(self)
         _release(self._stage)
+        if self._reports:
+            _report(self._stage)
 
     def __call__(self, function: Callable) -> Callable:
         """Decorates `function`: each call runs in this block."""
@@ -190,7 +208,7 @@ def _make(
     check_choice("on_error", on_error, get_args(OnError))
     check_flag("debug_origins", debug_origins)
     connection.ensure()
-    text = _complete(pipeline_text(with_rules(pipeline, rules)))
+    text = _complete(pipeline_text(pipeline))
     # Only MLIR knows the passes of others. Fail here rather than in the middle of a program.
     if foreign := [element for _, element, is_ours in _core.pipeline_elements(text) if not is_ours]:
         run_passes("module {}", foreign)
@@ -203,16 +221,9 @@ def _make(
         op_names=_patterns("op_names", op_names, "a list of keys"),
         passes=python_passes.fingerprint(),
         on_error=on_error,
-        identify=_needs_identities(text),
+        rules=matching.rule_set(checked(rules)),
     )
     return unique(new)
-
-
-def _needs_identities(pipeline: str) -> bool:
-    """Whether a pipeline has rules, and propagates them to derived operations."""
-    elements = [(name, element) for name, element, _ in _core.pipeline_elements(pipeline)]
-    has_rules = any(name == "hlotag-attach" != element for name, element in elements)
-    return has_rules and any(name == "hlotag-propagate-autodiff" for name, _ in elements)
 
 
 def _complete(pipeline: str) -> str:
@@ -256,13 +267,13 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
 
 def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
     def lower(marker: marks.Marker) -> Any:
-        # Lowering rules may trace equations. These get the mark of the lowered equation, not the metadata of open blocks.
-        with _compat.ambient_metadata_is({}), _compat.identities_of_lowering(), marks.marking(marker):
+        # Lowering rules may trace equations. These have the mark of the lowered equation.
+        with matching.lowering(), marks.marking(marker):
             result = original(module_name, jaxpr, *args, **kwargs)
-        marks.attach_table(result.module, marker)
+        marks.attach_table(result.module, marker, kinds.kinds_of(marker.primals(), original, kwargs))
         return result
 
-    marker = marks.Marker(identify=stage.identify)
+    marker = marks.Marker(rules=stage.rules)
     result = lower(marker)
     if marker.has_value_tags:
         warn(
@@ -273,7 +284,9 @@ def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: 
         )
     dump.dump(result.module, stage.pipeline, debug_origins=stage.debug_origins)
     try:
-        run_or_raise(result.module, stage.pipeline, keep_entry=True, debug_origins=stage.debug_origins)
+        said = run_or_raise(result.module, stage.pipeline, keep_entry=True, debug_origins=stage.debug_origins)
+        if stage.rules is not None:
+            stage.rules.note([diagnostic.message for diagnostic in said] if marker.table else [""])
     except PassError as error:
         failure = with_reproducer(error, result.module, stage.pipeline)
         if stage.on_error == "raise":
@@ -312,19 +325,12 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return note_removals({key: as_text(v) if isinstance(v, bool | int | float) else v for key, v in metadata.items()})
 
 
-def _tag_value(value: Any, metadata: dict[str, Any]) -> bool:
-    """Applies JAX's own value tag to the equations behind the value, if a stage is active. Returns whether it did."""
-    if active() is None:
-        return False
-    tag_equations(value, with_policies(metadata))
-    return True
-
-
 # Installed while the process or a block has a stage.
 _hooks = Hooks(
     *tracing.PATCHES,
     *marks.patches(),
-    _compat.value_tag_patch(_tag_value),
+    *_compat.value_tag_patches(tag_value),
+    *_compat.metadata_call_patch(call_of_jax),
     _compat.block_patch(_block_metadata),
     _compat.lowering_patch(_lower),
     _compat.export_patch(_in_current_stage),
@@ -332,19 +338,6 @@ _hooks = Hooks(
 )
 
 
-class _GiveIdentities:
-    """A patch that makes each bind create an identity."""
-
-    def install(self) -> None:
-        marks.reserved.is_used = True
-        _core.give_identities(True)
-
-    def remove(self) -> None:
-        _core.give_identities(False)
-
-
-# Installed while a stage that needs identities is in use.
-_identity_hooks = Hooks(*_compat.identity_patches(), _GiveIdentities())
 _users: Counter[Hooks] = Counter()
 
 
@@ -366,4 +359,4 @@ def _release(stage: Stage | None) -> None:
 
 
 def _hooks_of(stage: Stage | None) -> tuple[Hooks, ...]:
-    return (_hooks, _identity_hooks) if stage is not None and stage.identify else (_hooks,)
+    return (_hooks, *matching.hooks_for(stage and stage.rules))

@@ -250,13 +250,16 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     return result
 
 
-def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> None:
+def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[Any]:
     """Runs a pipeline on a module and reports its warnings.
 
     Args:
         module: Changed in place; unchanged if a pass fails.
         pipeline: A result of `pipeline_text`.
         **options: Fields of `_core.RunOptions`.
+
+    Returns:
+        The diagnostics, as `_core.Diagnostic`.
 
     Raises:
         PassError: A pass failed.
@@ -275,6 +278,7 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> None:
             warn_at(text, TagDropped, diagnostic.file if diagnostic.file != SOURCE_NAME else None, diagnostic.line)
         else:
             _logger.info("%s", text)
+    return result.diagnostics
 
 
 def _has_locations(text: str) -> bool:

@@ -1,104 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations does a rule tag? Those that match its patterns of kind, scope and source.
+"""Rules in TOML files and in pipelines.
 
-Rules tag programs that the user cannot edit, and modules without a program.
+A stage applies rules while JAX traces. The pass `hlotag-attach` applies them to modules that come without a program.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hlotag._util.arguments import check_choice, check_text, path_of, shown
+from hlotag._util.arguments import check_text, path_of, shown
 from hlotag.errors import ArgumentError, TagError
-from hlotag.tagging import keys
-from hlotag.tagging.marks import as_text
+from hlotag.tagging.rules import PATTERNS, Rule
 from hlotag.tagging.warning import reading
 
-_PATTERNS = ("op", "scope", "source", "function")
-_PHASES = ("forward", "backward", "both")
+__all__ = ["Rule", "load_rules", "with_rules", "with_rules_of_file"]
+
 _ATTACH = "hlotag-attach"
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Tags the operations that match all of its patterns; `*` matches any text, `?` one character.
-
-    Attributes:
-      attrs: keys and values to attach; strings, bools, ints or floats.
-      op: the operation, with or without its dialect: "dot_general", "stablehlo.*".
-      scope: the path of named scopes, transformations unwrapped and composed through callers: "decoder/layer_*/attention".
-      source: file and line, "model.py:42"; a pattern without a directory matches the end of the path.
-      function: the function of the module that holds the operation.
-      phase: "forward", "backward" or "both".
-      grad: what operations derived by autodiff get: "same", "drop", or a mapping of their own. Left out, each key's own default
-        as for `hlotag.tag`, unless the phase says which operations are meant.
+def checked(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The elements of an argument `rules`.
 
     Raises:
-      TagError: no pattern is given, a field has the wrong type or value, a key is reserved, or a value is not legal for its key.
-
-    Examples:
-      >>> rule = hlotag.Rule({"block": "attention"}, scope="layer_*/attention")
-      >>> layer = jax.named_scope("layer_0/attention")(jnp.dot)
-      >>> with hlotag.stage(rules=[rule]):
-      ...     program = jax.jit(layer).lower(jnp.ones(4), jnp.ones(4))
-      >>> 'block = "attention"' in program.as_text()
-      True
+      TagError: `rules` is no list, or an element is not a `Rule`.
     """
-
-    attrs: Mapping[str, Any]
-    op: str | None = None
-    scope: str | None = None
-    source: str | None = None
-    function: str | None = None
-    phase: str = "both"
-    grad: str | Mapping[str, Any] = keys.BY_KEY
-    # Compared: the default of `grad` equals "same", but may mean something else.
-    _text: str = field(init=False, repr=False)
-    # The file and line of the rule, for messages.
-    _at: str = field(init=False, repr=False, compare=False, default="")
-
-    def __post_init__(self) -> None:
-        patterns = {name: getattr(self, name) for name in _PATTERNS if getattr(self, name) is not None}
-        if not patterns:
-            raise TagError(f"{self!r}: a rule needs at least one of {', '.join(_PATTERNS)}")
-        for name, pattern in patterns.items():
-            if not isinstance(pattern, str) or not pattern:
-                raise TagError(f"rule field {name!r} must be a non-empty string, got {shown(pattern)}")
-            check_text(f"rule field {name!r}", pattern, TagError)
-        check_choice("rule field 'phase'", self.phase, _PHASES, TagError)
-        if not isinstance(self.attrs, Mapping):
-            raise TagError(f"rule field 'attrs' must be a mapping of keys to values, got {shown(self.attrs)}")
-        if not self.attrs:
-            raise TagError("a rule needs attrs: the keys and values to attach")
-        fields = [f"{name} = {_quote(pattern)}" for name, pattern in patterns.items()]
-        fields += [f'phase = "{self.phase}"', f"attrs = {_dictionary(self.attrs)}"]
-        if self.grad is keys.BY_KEY:
-            fields += self._policies()
-        elif isinstance(self.grad, Mapping):
-            fields.append(f"grad = {_dictionary(self.grad)}")
-        else:
-            check_choice("rule field 'grad'", self.grad, ("same", "drop"), TagError, besides="a mapping of keys to values")
-            fields += ["grad = {}"] if self.grad == "drop" else []
-        object.__setattr__(self, "_text", "{" + ", ".join(fields) + "}")
-
-    def _policies(self) -> list[str]:
-        """The default of the field `grad`, if the policy of a key is "drop"."""
-        dropped = set(keys.dropped(self.attrs))
-        if self.phase != "both" or not dropped:
-            return []
-        return [f"grad = {_dictionary({key: value for key, value in self.attrs.items() if key not in dropped})}"]
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-    def as_attribute(self) -> str:
-        """The rule as an MLIR dictionary attribute, which is how `hlotag-attach` takes it."""
-        return f"{{at = {_quote(self._at)}, {self._text[1:]}" if self._at else self._text
+    if not isinstance(rules, Iterable):
+        raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
+    rules = tuple(rules)
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            raise TagError(f"rules must be hlotag.Rule objects, got {type(rule).__name__}; hlotag.load_rules reads a file")
+    return rules
 
 
 def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
@@ -108,12 +44,7 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
       TagError: an element of `rules` is not a `Rule`.
       ArgumentError: the pipeline has no `hlotag-attach` to apply the rules.
     """
-    if not isinstance(rules, Iterable):
-        raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
-    rules = tuple(rules)
-    for rule in rules:
-        if not isinstance(rule, Rule):
-            raise TagError(f"rules must be hlotag.Rule objects, got {type(rule).__name__}; hlotag.load_rules reads a file")
+    rules = checked(rules)
     if not rules:
         return pipeline
     from hlotag import _core
@@ -206,7 +137,7 @@ def with_rules_of_file(name: str, element: str) -> str:
 
 def _fields(table: Any) -> dict[str, Any]:
     """The fields of a rule in a file."""
-    known = (*_PATTERNS, "phase", "attrs", "grad")
+    known = (*PATTERNS, "phase", "attrs", "grad", "remat", "unless")
     if not isinstance(table, dict):
         raise TagError(f"a rule must be a table, got {shown(table)}")
     if unknown := [name for name in table if name not in known]:
@@ -246,22 +177,3 @@ class _Places:
                 if word.search(self._lines[index]):
                     return index
         return start
-
-
-def _dictionary(attrs: Mapping[str, Any]) -> str:
-    entries = []
-    for key, value in sorted(attrs.items(), key=lambda entry: str(entry[0])):
-        if not isinstance(key, str) or not key:
-            raise TagError(f"a key must be a non-empty string, got {shown(key)}")
-        if not isinstance(value, (str, bool, int, float)):
-            raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}")
-        text = as_text(value)
-        keys.check(key, text)
-        entries.append(f"{_quote(key)} = {_quote(text)}")
-    return "{" + ", ".join(entries) + "}"
-
-
-def _quote(text: str) -> str:
-    """`text` as an MLIR string literal that stays valid within the quotes of a pipeline option."""
-    plain = set(b" !#$%&()*+,-./:;<=>?@[]^_`{|}~")
-    return '"' + "".join(chr(b) if b < 128 and (chr(b).isalnum() or b in plain) else f"\\{b:02X}" for b in text.encode()) + '"'

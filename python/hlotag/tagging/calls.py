@@ -18,7 +18,8 @@ from hlotag._util.arguments import shown
 from hlotag.errors import TagError
 from hlotag.tagging.decorated import Decorated
 from hlotag.tagging.state import active
-from hlotag.tagging.tags import Block, Grad, as_grad, as_metadata, tagged
+from hlotag.tagging.keys import Grad
+from hlotag.tagging.tags import Block, as_grad, as_metadata, tagged
 
 
 def fuse_limit() -> Block:
@@ -121,6 +122,24 @@ def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
     if not callable(f):
         raise TagError(f"expected a callable to wrap, got {shown(f)}")
     return functools.wraps(f)(_staged_out(f, entries, grad)) if inspect.isfunction(f) else _Call(f, entries, grad)
+
+
+def call_of_jax(
+    original: Callable[[], list[Any]], args: tuple[Any, ...], jaxpr: Any, metadata: dict[str, Any], ad_metadata: Any
+) -> list[Any]:
+    """JAX's own call with metadata, as a call in a block while a stage is on.
+
+    Args:
+      original: binds JAX's primitive.
+      args: the operands.
+      jaxpr: the function.
+      metadata: the entries of the call.
+      ad_metadata: "same", or the entries of calls that autodiff derives.
+    """
+    if active() is None:
+        return original()
+    with tagged(as_metadata(metadata), grad=ad_metadata):
+        return list(_compat.jaxpr_function(jaxpr)(*args))
 
 
 class _Call(Decorated):

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import ast
 import difflib
+import enum
 import functools
 import re
 import threading
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal
 
 from hlotag._util.arguments import check_choice, check_text, elements_of, shown
 from hlotag.errors import KeyIgnored, TagError
@@ -24,17 +25,32 @@ _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
 _MIN_WORD = 4  # letters of a word that counts in a comparison
 
 
-class _ByKey(str):
-    """The default of `grad`: the policy of each key. It equals "same", the policy of most keys, but is another object."""
+class ByKey(enum.Enum):
+    """The type of `BY_KEY`."""
 
-    __slots__ = ()
+    BY_KEY = "by key"
 
-    def __reduce__(self) -> str:
-        return "BY_KEY"  # Copies and unpickled values are the same object.
+    def __repr__(self) -> str:
+        return "hlotag.BY_KEY"
 
 
-BY_KEY: Any = _ByKey("same")
+BY_KEY = ByKey.BY_KEY
 """The default of `grad=`: the policy of each key. An explicit "same" overrides the policy."""
+
+Grad = Literal["same", "drop"] | Mapping[str, Any] | Literal[ByKey.BY_KEY]
+"""The type of `grad=` and `remat=`."""
+
+
+def as_text(value: Any) -> str:
+    """The text JAX writes for a metadata value; booleans are lower case.
+
+    Raises:
+      TagError: an int has more digits than Python writes.
+    """
+    try:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    except ValueError as error:
+        raise TagError(f"a value of {value.bit_length()} bits is too long for a tag: {error}") from None
 
 
 def lookup(name: str) -> Key | None:

@@ -14,20 +14,21 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from hlotag import _compat
-from hlotag._core import Chains
-from hlotag.errors import TagError
+from hlotag.tagging.keys import as_text
+from hlotag.tagging.matching import PRIMAL, Applied, OwnValue, Primal, RuleSet, primal_of
+from hlotag.tagging.scope_patterns import matches_op
 
 
 @dataclass(frozen=True)
-class Reserved:
-    """hlotag's own value in an equation context. It equals no value of a user's.
+class Reserved(OwnValue):
+    """The value of an entry that says what derived operations get, or that a key was removed.
 
     Attributes:
       text: the value; None if the key is removed.
@@ -36,25 +37,17 @@ class Reserved:
     text: str | None
 
 
-# The entry `GRAD + key` holds the value of `key` on derived ops, a `Reserved`.
+# The entries `GRAD + key` and `REMAT + key` hold the value of `key` on derived and on recomputed ops, a `Reserved`.
 GRAD = "hlotag.grad."
+REMAT = "hlotag.remat."
+# The entry of a value tag: CHECKED from `hlotag.tag`, APPLIED once the equations behind the value have it. JAX's tag has none.
+VALUE = "hlotag.value"
+CHECKED, APPLIED = Reserved("checked"), Reserved("applied")
 # Sentinel: the key was removed within a block; enclosing tags must not restore it.
 UNSET = Reserved(None)
 
 # None: the key was removed; enclosing tags must not restore it.
 Entries = dict[str, str | None]
-
-
-def as_text(value: Any) -> str:
-    """The text JAX writes for a metadata value; booleans are lower case.
-
-    Raises:
-      TagError: an int has more digits than Python writes.
-    """
-    try:
-        return str(value).lower() if isinstance(value, bool) else str(value)
-    except ValueError as error:
-        raise TagError(f"a value of {value.bit_length()} bits is too long for a tag: {error}") from None
 
 
 class _ReservedUse:
@@ -69,18 +62,66 @@ class _ReservedUse:
 reserved = _ReservedUse()
 
 
-def entries_of(metadata: _compat.Metadata) -> tuple[Entries, Entries]:
-    """The entries for forward ops, and those for ops that autodiff derives, from the metadata of a context."""
+def key_of(name: str) -> str:
+    """The key that an entry of a context is about: `k` for `k`, `GRAD + k` and `REMAT + k`."""
+    return name.removeprefix(GRAD).removeprefix(REMAT)
+
+
+@dataclass(frozen=True)
+class Row:
+    """The tags of equations with one mark.
+
+    Attributes:
+      forward: entries of forward ops.
+      derived: entries of ops that autodiff derives.
+      rematted: entries of ops that `jax.checkpoint` recomputes; None for those of `derived`.
+      rules: what rules give.
+      primal: the equation that these were made for; None without rules that need it.
+      is_primal: whether these equations are that one, and not derived from it.
+    """
+
+    forward: Entries
+    derived: Entries
+    rematted: Entries | None
+    rules: tuple[Applied, ...]
+    primal: Primal | None
+    is_primal: bool
+
+    def key(self) -> tuple[Any, ...]:
+        """What equal rows have in common."""
+        entries = (tuple(sorted(each.items())) for each in (self.forward, self.derived, self.rematted or {}))
+        return *entries, self.rematted is None, self.rules, id(self.primal), self.is_primal
+
+
+def row_of(equation: Any, rules: RuleSet | None) -> Row:
+    """The tags of an equation.
+
+    Args:
+      equation: an equation of a jaxpr.
+      rules: the rules of the stage.
+    """
+    metadata = _compat.metadata_of(equation.ctx)
     forward: Entries = {}
     grad: Entries = {}
+    remat: Entries = {}
     for key, value in metadata.items():
-        if not isinstance(value, Reserved):
+        if not isinstance(value, OwnValue):
             forward[key] = as_text(value)
+        elif not isinstance(value, Reserved):
+            continue
         elif key.startswith(GRAD):
             grad[key.removeprefix(GRAD)] = value.text
+        elif key.startswith(REMAT):
+            remat[key.removeprefix(REMAT)] = value.text
         else:
             forward[key] = value.text
-    return forward, forward | grad
+    derived = forward | grad
+    applied = () if rules is None else rules.applied_to(metadata)
+    primal = None
+    if any(each.depends_on_op() for each in applied):
+        primal = metadata.get(PRIMAL) or primal_of(equation.primitive, [atom.aval for atom in equation.invars], equation.params)
+    is_primal = primal is not None and primal.primitive is equation.primitive
+    return Row(forward, derived, derived | remat if remat else None, applied, primal, is_primal)
 
 
 # Text in scopes that reads like a mark, a transformation, or the separator of a mark.
@@ -98,33 +139,36 @@ def escaped(scope: str) -> str:
 
 
 class Marker:
-    """Marks the tagged equations of one program, and those with an identity.
+    """Marks the tagged equations of one program.
 
     Args:
-      identify: whether marks include the identities of equations.
+      rules: the rules of the stage.
       blank: remove tags instead of marking them.
 
     Attributes:
-      table: (forward entries, derived entries) by mark index, in the order in which the program is lowered, so that the same
-        program gives the same table in every process.
+      table: the rows by mark, in the order in which the program is lowered, so that the same program gives the same table in
+        every process.
       has_escapes: whether a scope had ambiguous characters, which were escaped.
       has_value_tags: whether the program has JAX's own value tags, set while hlotag was off.
     """
 
-    def __init__(self, *, identify: bool = False, blank: bool = False) -> None:
-        self.table: list[tuple[Entries, Entries]] = []
+    def __init__(self, *, rules: RuleSet | None = None, blank: bool = False) -> None:
+        self.table: list[Row] = []
         self.has_escapes = False
         self.has_value_tags = False
-        self._identify = identify
+        self.rules = rules
         self._blank = blank
         self._index: dict[tuple, int] = {}
-        self._chains = Chains()
-        # By the id of a context: the context, which stays alive, the start of its marks, and its replacement in marked copies.
-        self._contexts: dict[int, tuple[Any, str, Any]] = {}
+        # By the id of a context, and what else decides a row: an equation, which stays alive, its mark, and the context of its copy.
+        self._contexts: dict[tuple[int, Any], tuple[Any, str, Any]] = {}
 
     def mark(self, jaxpr: Any) -> Any:
         """A view of `jaxpr` with its tagged equations marked; inner jaxprs are marked when JAX lowers them."""
-        return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, self._mark_of, self._note_value_tag))
+        return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, self._mark_of, self._value_tag_of))
+
+    def primals(self) -> tuple[Primal, ...]:
+        """The distinct primals of the table, in order."""
+        return tuple({id(row.primal): row.primal for row in self.table if row.primal is not None}.values())
 
     def name(self, scope: str) -> str:
         """The text of a scope in locations."""
@@ -133,28 +177,35 @@ class Marker:
         self.has_escapes = True
         return text
 
-    def _note_value_tag(self) -> None:
+    def _value_tag_of(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """The entries that JAX attaches for a value tag: none if marks do."""
+        if VALUE in metadata:
+            return {}
         self.has_value_tags = True
+        return metadata
 
-    def _mark_of(self, primitive: Any, context: Any, stack: tuple[Any, ...]) -> tuple[str, Any] | None:
-        _, start, plain = self._contexts.get(id(context)) or self._add_context(context)
-        chain = self._chains.of(stack, primitive) if self._identify else ""
-        if chain:
-            return f"{start}:{chain}\x01", plain
-        # `start` is empty where tags are removed: the copy of the equation gets no mark.
-        return None if plain is context else (start and start + "\x01", plain)
-
-    def _add_context(self, context: Any) -> tuple[Any, str, Any]:
+    def _mark_of(self, equation: Any) -> tuple[str, Any] | None:
+        context = equation.ctx
         metadata = _compat.metadata_of(context)
-        plain = _compat.with_metadata(context, {}) if metadata else context
-        start = "" if self._blank or not (metadata or self._identify) else f"\x01hlotag#{self._row(metadata)}"
-        return self._contexts.setdefault(id(context), (context, start, plain))
+        if not metadata and self.rules is None:
+            return None
+        has_ops = self.rules is not None and self.rules.has_ops
+        # Without a primal in its context, an equation is its own.
+        key = id(context), (equation.primitive if PRIMAL in metadata else id(equation)) if has_ops else None
+        _, mark, plain = self._contexts.get(key) or self._add_context(key, equation)
+        return None if plain is context and not mark else (mark, plain)
 
-    def _row(self, metadata: Any) -> int:
-        """The number of the table's row for `metadata`."""
-        row = entries_of(metadata)
-        key = tuple(tuple(sorted(entries.items())) for entries in row)
-        index = self._index.setdefault(key, len(self.table))
+    def _add_context(self, key: tuple[int, Any], equation: Any) -> tuple[Any, str, Any]:
+        context = equation.ctx
+        plain = _compat.with_metadata(context, {}) if _compat.metadata_of(context) else context
+        mark = ""
+        if not self._blank:
+            row = row_of(equation, self.rules)
+            mark = f"\x01hlotag#{self._number(row)}\x01" if row.forward or row.derived or row.rematted or row.rules else ""
+        return self._contexts.setdefault(key, (equation, mark, plain))
+
+    def _number(self, row: Row) -> int:
+        index = self._index.setdefault(row.key(), len(self.table))
         if index == len(self.table):
             self.table.append(row)
         return index
@@ -192,7 +243,7 @@ def as_lowered(jaxpr: Any) -> Any:
     """
     if _lowering.marker is not None:
         return _lowering.marker.mark(jaxpr)
-    return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, _as_jax_has_it, lambda: None))
+    return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, _as_jax_has_it, _without_reserved))
 
 
 def _name_as_lowered(scope: str) -> str:
@@ -200,23 +251,27 @@ def _name_as_lowered(scope: str) -> str:
     return scope if _lowering.marker is None else _lowering.marker.name(scope)
 
 
-def _as_jax_has_it(_: Any, context: Any, stack: tuple[Any, ...]) -> tuple[str, Any] | None:
+def _as_jax_has_it(equation: Any) -> tuple[str, Any] | None:
+    context = equation.ctx
     metadata = _compat.metadata_of(context)
-    plain = {key: value for key, value in metadata.items() if not isinstance(value, Reserved)}
-    return None if len(plain) == len(metadata) else ("", _compat.with_metadata(context, plain))
+    plain = _without_reserved(metadata)
+    return None if plain is metadata else ("", _compat.with_metadata(context, plain))
 
 
-def attach_table(module: Any, marker: Marker) -> None:
+def _without_reserved(metadata: Any) -> Any:
+    plain = {key: value for key, value in metadata.items() if not isinstance(value, OwnValue)}
+    return metadata if len(plain) == len(metadata) else plain
+
+
+def attach_table(module: Any, marker: Marker, kinds: Mapping[Primal, frozenset[str]]) -> None:
     """Attaches the table of tags to a module, and whether its names have escapes.
 
     Args:
       module: an `ir.Module` that was lowered within `marking(marker)`.
       marker: the marker.
+      kinds: the names of the operations that each primal of the table lowers to.
     """
     from jaxlib.mlir import ir
-
-    def entries(d: Entries) -> ir.DictAttr:
-        return ir.DictAttr.get({key: unset if value is None else ir.StringAttr.get(value) for key, value in sorted(d.items())})
 
     attributes = module.operation.attributes
     if marker.has_escapes:
@@ -224,10 +279,64 @@ def attach_table(module: Any, marker: Marker) -> None:
     if not marker.table:
         return
     with module.context:
-        unset = ir.ArrayAttr.get([ir.StringAttr.get("hlotag.unset")])
-        attributes["hlotag.tags"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get({"forward": entries(f), "derived": entries(d)}) for f, d in marker.table]
-        )
+        attributes["hlotag.tags"] = _attribute([_as_attribute(row, kinds) for row in marker.table])
+        if marker.rules is not None:
+            rules = enumerate(marker.rules.rules)
+            attributes["hlotag.rules"] = _attribute([{"name": rule.name(i), "text": rule.text} for i, rule in rules])
+
+
+def _as_attribute(row: Row, kinds: Mapping[Primal, frozenset[str]]) -> dict[str, Any]:
+    attribute: dict[str, Any] = {"forward": row.forward, "derived": row.derived}
+    if row.rematted is not None:
+        attribute["remat"] = row.rematted
+    if rules := [each for applied in row.rules for each in _of_rule(applied, row, kinds)]:
+        attribute["rules"] = rules
+    return attribute
+
+
+def _of_rule(applied: Applied, row: Row, kinds: Mapping[Primal, frozenset[str]]) -> Iterator[dict[str, Any]]:
+    """What a rule gives to the operations of a row, as `hlotag-resolve` reads it.
+
+    A rule with an `op` selects among the operations of a primal equation. What derives from the equation gets entries if the
+    equation has such an operation.
+    """
+    rule = {"rule": applied.index}
+    of_derived = {"derived": applied.derived} | ({"remat": applied.rematted} if applied.rematted != applied.derived else {})
+    everything = rule | {"forward": applied.forward} | of_derived
+    if not applied.depends_on_op():
+        yield everything
+        return
+    patterns: dict[str, Any] = {"op": applied.op or "*"} | ({"unless": list(applied.unless)} if applied.unless else {})
+    if row.primal is None:
+        yield everything | patterns
+        return
+    names = kinds[row.primal]
+    # What JAX lowers once and calls is tagged as a whole.
+    is_apart = row.is_primal and "func.call" not in names
+    if is_apart:
+        yield rule | {"forward": applied.forward, "derived": {}} | patterns
+    if _has_kind(applied, names):
+        yield rule | {"forward": {}} | of_derived if is_apart else everything
+
+
+def _has_kind(applied: Applied, names: frozenset[str]) -> bool:
+    return any(
+        (applied.op is None or matches_op(applied.op, name)) and not any(matches_op(each, name) for each in applied.unless)
+        for name in names
+    )
+
+
+def _attribute(value: Any) -> Any:
+    """A Python value as an MLIR attribute; None is `["hlotag.unset"]`."""
+    from jaxlib.mlir import ir
+
+    if isinstance(value, list):
+        return ir.ArrayAttr.get([_attribute(each) for each in value])
+    if isinstance(value, Mapping):
+        return ir.DictAttr.get({key: _attribute(value[key]) for key in sorted(value)})
+    if value is None:
+        return ir.ArrayAttr.get([ir.StringAttr.get("hlotag.unset")])
+    return ir.StringAttr.get(str(value))
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ class Stage:
     Compared by identity, for speed: JAX looks up its caches for every traced operation. `unique` makes equal stages one object.
 
     Attributes:
-      pipeline: pass pipeline in MLIR's syntax, the rules included.
+      pipeline: pass pipeline in MLIR's syntax.
       version: hlotag's version, which may change the module.
       keys: registered keys that affect tracing and restoring (`hlotag.tagging.keys.fingerprint`).
       debug_origins: whether operations record where their entries come from.
@@ -34,7 +34,7 @@ class Stage:
       op_names: patterns of the keys that are written into instruction names, for profilers.
       passes: which registered passes were replaced (`hlotag.passes.python_passes.fingerprint`).
       on_error: "raise", or "warn" to go on without the passes when one of them fails.
-      identify: whether passes need identities, to propagate entries to derived operations.
+      rules: the rules, a `matching.RuleSet`; None if there are none.
     """
 
     pipeline: str
@@ -45,7 +45,7 @@ class Stage:
     op_names: tuple[str, ...] = ()
     passes: str = ""
     on_error: OnError = "raise"
-    identify: bool = False
+    rules: Any = None
 
 
 _unique: weakref.WeakValueDictionary[tuple, Stage] = weakref.WeakValueDictionary()
@@ -55,7 +55,7 @@ _lock = threading.Lock()
 def unique(stage: Stage) -> Stage:
     """Returns one object for all equal stages, held weakly."""
     with _lock:
-        return _unique.setdefault(astuple(stage), stage)
+        return _unique.setdefault(tuple(getattr(stage, field.name) for field in fields(stage)), stage)
 
 
 # JAX's user context; None until the process has its first stage. Only a stage may create it, because a new user context changes

@@ -7,9 +7,11 @@ its equations are traced. A value tag changes the contexts of the equations that
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,15 +19,13 @@ import numpy as np
 from hlotag import _compat
 from hlotag._util.arguments import check_choice, shown
 from hlotag._util.identity import ByIdentity
-from hlotag.errors import TagDropped, TagError
+from hlotag.errors import TagDropped, TagError, TagIgnored
 from hlotag.tagging import keys, scopes, tracing
 from hlotag.tagging.decorated import around
-from hlotag.tagging.marks import GRAD, UNSET, Reserved, as_text, reserved
+from hlotag.tagging.keys import BY_KEY, Grad, as_text
+from hlotag.tagging.marks import APPLIED, CHECKED, GRAD, REMAT, UNSET, VALUE, Reserved, key_of, reserved
 from hlotag.tagging.state import active
-from hlotag.tagging.warning import warn_at
-
-Grad = Literal["same", "drop"] | Mapping[str, Any]
-
+from hlotag.tagging.warning import warn, warn_at
 
 def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
     """Tags operations, as `jax.experimental.xla_metadata.set_xla_metadata` does, and keeps the tags under autodiff.
@@ -54,17 +54,20 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
     return tag(x, attrs)
 
 
-def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Any:
-    """Tags the operations that made `value`.
+def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Any:
+    """Tags the operations that made `value`: for each array an operation, or a jitted function such as most of `jax.numpy`.
+
+    If several operations or functions made an array one after another, the last one is tagged. `tagged` tags all of a block.
 
     Args:
       value: a pytree. The operations that made its arrays are tagged; other leaves are ignored.
       attrs: keys and values of the tag.
-      grad: the tag of derived operations: "same", "drop" for none, or a mapping of its own. The default, `BY_KEY`, is each
-        key's own: "same" for most, "drop" for some that XLA reads (`hlotag keys`).
+      grad: the tag of derived operations: "same", "drop" for none, or a mapping of its own. The default, `hlotag.BY_KEY`, is
+        each key's own: "same" for most, "drop" for some that XLA reads (`hlotag keys`).
+      remat: the tag of operations that `jax.checkpoint` recomputes; by default what `grad` says.
 
     Returns:
-      `value`, unchanged.
+      `value`; the computed results do not change.
 
     Raises:
       TagError: a key is reserved, a value has no text form or is not legal for its key, or `grad` is another value.
@@ -78,22 +81,23 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> An
       True
     """
     metadata = as_metadata(attrs)
-    grad_entries = _grad_entries(metadata, grad)
+    derived = _derived_entries(metadata, grad, remat)
     if active() is None:
+        _warn_of_no_stage(grad, remat)
         return _compat.jax_value_tag(value, metadata)
-    metadata |= _unless_transposing(grad_entries)
     for leaf in jax.tree.leaves(value):
-        if _compat.is_array(leaf) or isinstance(leaf, np.ndarray | np.generic):  # NumPy arrays are constants, and get a warning.
+        if isinstance(leaf, np.ndarray | np.generic):  # NumPy arrays are constants, and get a warning.
             tag_equations(leaf, metadata)
-    return value
+    return _compat.jax_value_tag(value, metadata | _unless_transposing(derived) | {VALUE: CHECKED})
 
 
-def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
+def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Block:
     """Tags every operation traced within a block, or within a function when used as a decorator.
 
     Args:
       attrs: keys and values of the tag; None as a value removes the key within the block.
       grad: as for `tag`.
+      remat: as for `tag`.
 
     Returns:
       A context manager, also a decorator. It is reentrant, in every thread. In asyncio tasks, leave it before the next `await`.
@@ -112,15 +116,16 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = keys.BY_KEY) -> Block:
       2
     """
     metadata = as_metadata(attrs, removable=True)
-    return Block(metadata, _grad_entries(metadata, grad))
+    return Block(metadata, grad, remat)
 
 
 class Block:
     """The block and decorator form of a tag; made by `tagged` and `set_xla_metadata`."""
 
-    def __init__(self, metadata: dict[str, str | None], grad_entries: dict[str, Reserved]):
+    def __init__(self, metadata: dict[str, str | None], grad: Grad, remat: Grad | None):
         self._metadata = metadata
-        self._grad_entries = grad_entries
+        self._grad, self._remat = grad, remat
+        self._derived = _derived_entries(metadata, grad, remat)
 
     def __enter__(self) -> None:
         scopes.tags.check()  # This block would inherit the tags of another task's block.
@@ -130,9 +135,12 @@ class Block:
         ambient = _compat.ambient_metadata()
         for key in self._metadata:
             ambient.pop(GRAD + key, None)
+            ambient.pop(REMAT + key, None)
         ambient |= self._metadata
         if active() is not None:  # Without the stage, nothing removes reserved entries.
-            ambient = note_removals(ambient) | _unless_transposing(self._grad_entries)
+            ambient = note_removals(ambient) | _unless_transposing(self._derived)
+        else:
+            _warn_of_no_stage(self._grad, self._remat)
         ambient = {key: value for key, value in ambient.items() if value is not None}
         previous = _compat.swap_ambient_metadata(ambient)
         return lambda: _compat.restore_ambient_metadata(previous)
@@ -145,24 +153,51 @@ class Block:
         return around(function, self, "with hlotag.tagged(...):", TagError)
 
 
-def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
-    """Adds `metadata` to the contexts of all equations that the operation behind `value` made.
+def tag_value(value: Any, metadata: dict[str, Any]) -> dict[str, Any] | None:
+    """Applies a value tag, JAX's or hlotag's, to the equations behind one array.
 
-    An operation that lowers to nothing (`stop_gradient`) is skipped: the equations of its operand get the keys they lack.
+    Args:
+      value: an array or tracer.
+      metadata: keys and values of the tag.
+
+    Returns:
+      The metadata with which JAX records the tag as an equation; None if there is nothing to record.
+    """
+    if active() is None:
+        return metadata
+    is_repeated = metadata.get(VALUE) == APPLIED
+    entries = {key: entry for key, entry in metadata.items() if key != VALUE}
+    if VALUE not in metadata:
+        entries = with_policies(entries)
+    is_tagged = tag_equations(value, entries, is_repeated=is_repeated)
+    return entries | {VALUE: APPLIED} if is_tagged and _compat.is_recorded_as_equation() else None
+
+
+def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool = False) -> bool:
+    """Adds `metadata` to the contexts of all equations of the bind that made `value`.
+
+    A bind that lowers to nothing (`stop_gradient`) is skipped: the equations of its operand get the keys they lack.
 
     Args:
       value: one array or tracer.
       metadata: entries of an equation context, with text or reserved values.
+      is_repeated: whether a transformation or an interpreter binds an earlier tag again. Equations that kept their context have
+        the tag; others lack its keys.
+
+    Returns:
+      Whether there are such equations.
     """
+    value = tracing.untagged(value)
     original = tracing.original_of(value)
     equations = tracing.equations_of(original)
-    if not equations and _compat.is_recording():
+    lack = is_repeated or original is not value
+    if not equations and _compat.is_recording() and not is_repeated:
         _drop(
             metadata,
             "the value is an argument, a carry or a constant, which no operation of this trace made. Tag the value where it is "
             "computed, or tag a block around its uses.",
         )
-    kept = set(metadata) if equations and original is not value else set()  # keys that no equation has taken so far
+    kept = set(metadata) if equations and lack and not is_repeated else set()  # keys that no equation has taken so far
     known: list[tuple[Any, Any]] = []  # The equations of one operation share a few contexts.
 
     def retagged(context: Any) -> Any:
@@ -170,10 +205,10 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
             if one is context:
                 return result
         old = _compat.metadata_of(context)
-        own = {k.removeprefix(GRAD) for k in old} if original is not value else set()
-        new = {k: v for k, v in metadata.items() if k.removeprefix(GRAD) not in own}
+        own = {key_of(k) for k in old} if lack else set()
+        new = {k: v for k, v in metadata.items() if key_of(k) not in own}
         kept.difference_update(new)
-        old = {k: v for k, v in old.items() if k.removeprefix(GRAD) not in new}
+        old = {k: v for k, v in old.items() if key_of(k) not in new}
         known.append((context, _compat.with_metadata(context, old | new)))
         return known[-1][1]
 
@@ -185,6 +220,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any]) -> None:
             "the operation that made the value lowers to nothing, and the operation of its operand has a tag with that key. Tag "
             "one of the two.",
         )
+    return bool(equations)
 
 
 @dataclass(frozen=True)
@@ -202,15 +238,17 @@ class Dropped:
     line: int
 
 
-# By function, the tags that its last trace dropped. The identity of the text identifies the trace.
+# By function, the tags that its last trace dropped, the latest last. Each trace has its own string object; compare with `is`.
 _dropped: dict[str, tuple[str, dict[Dropped, None]]] = {}
+_dropping = threading.Lock()
+_MAX_DROPPED = 1000
 _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
 
 
 def lowered(jaxpr: Any, module: Any) -> None:
     """Records for `module`, the lowering of `jaxpr`, the tags that were dropped while `jaxpr` was traced."""
     functions = _compat.functions_in(jaxpr) if _dropped else ()
-    if found := [drop for function, (_, drops) in _dropped.items() if function in functions for drop in drops]:
+    if found := [drop for function, (_, drops) in tuple(_dropped.items()) if function in functions for drop in tuple(drops)]:
         _dropped_of[module] = tuple(found)
 
 
@@ -222,16 +260,21 @@ def dropped(module: Any = None) -> tuple[Dropped, ...]:
     """
     if module is not None:
         return _dropped_of.get(module) or ()
-    return tuple(dict.fromkeys(drop for _, drops in _dropped.values() for drop in drops))
+    return tuple(dict.fromkeys(drop for _, drops in tuple(_dropped.values()) for drop in tuple(drops)))
 
 
 def _drop(metadata: Mapping[str, Any], reason: str) -> None:
     frame = _compat.user_frame()
-    attrs = tuple((key, as_text(value)) for key, value in metadata.items() if not key.startswith(GRAD))
+    attrs = tuple((key, as_text(value)) for key, value in metadata.items() if key_of(key) == key)
     function = _compat.traced_function()
-    if function not in _dropped or _dropped[function][0] is not function:
-        _dropped[function] = function, {}
-    _dropped[function][1][Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)] = None
+    drop = Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)
+    with _dropping:
+        if function not in _dropped or _dropped[function][0] is not function:
+            _dropped.pop(function, None)
+            _dropped[function] = function, {}
+        _dropped[function][1][drop] = None
+        while len(_dropped) > _MAX_DROPPED:
+            _dropped.pop(next(iter(_dropped)))
     keys = ", ".join(f"{key}={value!r}" for key, value in attrs)
     text = f"tag {keys} has no operation to go to: {reason}"
     warn_at(text, TagDropped, frame and frame.file_name, frame.start_line if frame else 0)
@@ -284,7 +327,7 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
         check(key, text)
-    return entries | _unless_transposing(_grad_entries(entries, keys.BY_KEY))
+    return entries | _unless_transposing(_derived_entries(entries, BY_KEY, None))
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -298,33 +341,58 @@ def as_grad(grad: Any, name: str = "grad") -> Grad:
     """Checks an argument with the tags of derived operations, and converts the values of a mapping to text.
 
     Args:
-      grad: "same", "drop", or a mapping.
+      grad: "same", "drop", `BY_KEY` or a mapping.
       name: the name of the argument.
 
     Raises:
       TagError: `grad` is another value.
     """
+    if grad is BY_KEY:
+        return grad
     if isinstance(grad, Mapping):
         return as_metadata(grad)
     check_choice(name, grad, ("same", "drop"), TagError, besides="a mapping of keys to values")
     return grad
 
 
-def _grad_entries(metadata: Mapping[str, Any], grad: Any) -> dict[str, Reserved]:
-    """The reserved entries with the tags of derived operations."""
-    if grad is keys.BY_KEY:
-        return {GRAD + key: UNSET for key in keys.dropped(metadata) if metadata[key] is not None}
-    grad = as_grad(grad)
-    if grad == "same":
-        return {}
-    kept = {} if grad == "drop" else grad
-    dropped = {GRAD + key: UNSET for key, value in metadata.items() if value is not None}
-    return dropped | {GRAD + key: Reserved(value) for key, value in kept.items()}
+def _derived_entries(metadata: Mapping[str, str | None], grad: Any, remat: Any) -> dict[str, Reserved]:
+    """The reserved entries with the tags of derived and of recomputed operations."""
+    attrs = {key: value for key, value in metadata.items() if value is not None}
+    entries = {GRAD + key: Reserved(value) for key, value in _policy(attrs, as_grad(grad)).items()}
+    if remat is not None:
+        # Keys that recomputed operations share with forward ones need an entry too: those of derived ones would win.
+        of_remat = attrs | _policy(attrs, as_grad(remat, "remat"))
+        entries |= {REMAT + key: Reserved(value) for key, value in of_remat.items()}
+    return entries
 
 
-def _unless_transposing(grad_entries: dict[str, Reserved]) -> dict[str, Reserved]:
-    """`grad_entries`; empty while a user's backward rule is traced, because its tags are for its own operations."""
-    if not grad_entries or _compat.is_transposing():
+def _policy(attrs: dict[str, str], grad: Grad) -> dict[str, str | None]:
+    """What differs from `attrs` on the operations that an argument such as `grad` is for; None: the key is removed."""
+    if grad is BY_KEY:
+        return dict.fromkeys(keys.dropped(attrs))
+    if isinstance(grad, str):
+        return {} if grad == "same" else dict.fromkeys(attrs)
+    assert isinstance(grad, Mapping)
+    return dict.fromkeys(attrs) | dict(grad)
+
+
+def _unless_transposing(entries: dict[str, Reserved]) -> dict[str, Reserved]:
+    """`entries`; empty while a user's backward rule is traced, because its tags are for its own operations."""
+    if not entries or _compat.is_transposing():
         return {}
     reserved.is_used = True
-    return grad_entries
+    return entries
+
+
+@functools.cache
+def _warn_once_of_no_stage() -> None:
+    warn(
+        "grad= and remat= have no effect while hlotag is off: JAX's own tags do not tell derived operations apart. Call "
+        "hlotag.enable() before the program is traced.",
+        TagIgnored,
+    )
+
+
+def _warn_of_no_stage(grad: Any, remat: Any) -> None:
+    if remat is not None or grad not in (BY_KEY, "same"):
+        _warn_once_of_no_stage()

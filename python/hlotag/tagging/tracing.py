@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which equations derive from one operation of the user's program?
+"""The equations that derive from one operation of the user's program.
 
-User code makes a value by one `bind` of a primitive. Under `grad` or `vmap` the bind runs the rules of the transformations, which
-add several equations to several traces: the primal one, residuals, and the linear ones that become the backward pass. All of them
-are made before the bind returns. So a *group*, opened when a bind starts and closed when it returns, contains exactly the
-equations that derive from the operation.
+User code makes a value by one `bind` of a primitive: an operation, or a call of a jitted function. Under `grad` or `vmap` the bind
+runs the rules of the transformations, which add several equations to several traces: the primal one, residuals, and the linear
+ones that become the backward pass. All of them are made before the bind returns. So a *group*, opened when a bind starts and
+closed when it returns, contains exactly the equations that derive from the operation.
 
 Groups nest: the group of a bind that runs user code (the function of a `custom_jvp`) contains the binds of that code.
-
-A library function may make several binds (`softmax`). The outermost frame of library code below the user's identifies the call:
-each group is recorded with that frame's `Call`.
 """
 
 from __future__ import annotations
@@ -17,7 +14,14 @@ from __future__ import annotations
 from typing import Any
 
 from hlotag import _compat
-from hlotag._core import equations_of_call, in_group, in_some_group, recorded, recorded_recipe, take_files
+from hlotag._core import equations_of_bind, in_group, recorded, recorded_recipe
+
+
+def untagged(value: Any) -> Any:
+    """Returns `value` before the value tags that it already has."""
+    while (operand := _compat.operand_of_value_tag(value)) is not None:
+        value = operand
+    return value
 
 
 def original_of(value: Any) -> Any:
@@ -28,7 +32,7 @@ def original_of(value: Any) -> Any:
 
 
 def equations_of(value: Any) -> list[Any]:
-    """All equations that derive from the call, in the calling code, that made `value`.
+    """All equations of the bind that made `value`.
 
     Args:
       value: one array or tracer.
@@ -37,14 +41,11 @@ def equations_of(value: Any) -> list[Any]:
       Equations (or the one recipe) of `_compat.equation_behind`. Arguments, constants and concrete arrays have none.
     """
     equation = _compat.equation_behind(value)
-    if equation is None:
-        return []
-    return equations_of_call(equation, _compat.place_of(equation), _compat.traces_of(value))
+    return [] if equation is None else equations_of_bind(equation)
 
 
-take_files(_compat.is_user_filename, _compat.RUNNERS)
 PATCHES = (
-    *_compat.bind_patches(in_group, in_some_group),
+    _compat.bind_patch(in_group),
     _compat.equation_patch(recorded),
     _compat.recipe_patch(recorded_recipe),
 )

@@ -14,9 +14,6 @@ inline constexpr std::string_view kFrontendAttributes = "mhlo.frontend_attribute
 inline constexpr std::string_view kAttached = "hlotag.attached";
 /// Origin of each entry, by key; written on request, and kept.
 inline constexpr std::string_view kOrigins = "hlotag.origins";
-/// Numbers of the equations that an operation belongs to, `"3,7"`; written with the origins, where
-/// identities are known, and kept.
-inline constexpr std::string_view kEquations = "hlotag.equations";
 /// Prefix of all in-flight attribute names and frontend-attribute keys.
 inline constexpr std::string_view kReservedPrefix = "hlotag.";
 

@@ -11,7 +11,6 @@
 //     };
 #pragma once
 
-#include "hlotag/ir/identities.h"
 #include "hlotag/ir/ir.h"
 #include "hlotag/pass/option.h"
 
@@ -48,8 +47,6 @@ public:
   ir::Rewriter &rewriter() { return rewriter_; }
   ir::TagWriter &tags() { return tags_; }
   const ir::OpIds &ids() const { return ids_; }
-  /// Empty unless the module's marks had some.
-  ir::Identities &identities() { return identities_; }
 
   /// The module and its operations. Valid until an operation is inserted or moved.
   const ir::OpList &operations();
@@ -79,7 +76,6 @@ private:
   ir::Rewriter rewriter_;
   ir::TagWriter tags_;
   ir::OpIds ids_;
-  ir::Identities identities_;
   std::optional<ir::OpList> operations_;
   size_t movesAtList_ = 0; // the rewriter's count when `operations_` was made
   size_t numErrors_ = 0;

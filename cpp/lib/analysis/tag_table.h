@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which entries does each mark stand for? The attributes `hlotag.tags` and `hlotag.rules`.
+#pragma once
+
+#include "hlotag/ir/ir.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hlotag::analysis {
+
+/// The phase of an operation, for its entries.
+enum TagPhase : uint8_t { Forward, Derived, Remat };
+constexpr size_t kPhases = 3;
+
+/// Entries by phase; null for none.
+using Columns = std::array<ir::DictionaryAttr, kPhases>;
+
+/// What a rule gives to the operations of a tag.
+struct RuleEntries {
+  size_t rule = 0;                 ///< index into `hlotag.rules`
+  std::optional<std::string> op;   ///< the pattern of operations
+  std::vector<std::string> unless; ///< patterns of excluded operations
+  Columns entries;
+
+  /// Whether the rule is for operations of this name.
+  bool matches(std::string_view name) const;
+};
+
+/// One element of `hlotag.tags`.
+struct Tag {
+  Columns own;
+  std::vector<RuleEntries> rules;
+  Columns all; ///< `own`, and the entries of rules for all operations
+};
+
+/// A rule of the stage, for messages.
+struct RuleName {
+  std::string name; ///< `rule 2 (rules.toml:12)`
+  std::string text;
+};
+
+struct TagTable {
+  std::vector<Tag> tags;
+  std::vector<RuleName> rules;
+};
+
+/// The table is malformed; what() says where.
+class TagTableError : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads the table of a module with `hlotag.tags`. Throws TagTableError.
+TagTable readTagTable(MlirContext context, ir::Operation module, ir::TagWriter &tags);
+
+} // namespace hlotag::analysis

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patches of what JAX does while it traces: it extends name stacks, jits functions and records equations.
+
+JAX has no public hook for any of these, and no public way to read or set the metadata of a thread. No upstream issue asks for one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import CodeType
+from typing import Any
+
+from jax._src import config, pjit, source_info_util, xla_metadata_lib
+from jax._src.core import Primitive, Tracer, typeof
+from jax._src.interpreters import partial_eval as pe
+from jax._src.interpreters.partial_eval import DynamicJaxprTrace
+
+from hlotag._compat.hooks import Patch
+from hlotag._compat.tracing import is_user_filename, metadata_of, with_metadata, without_wrapper
+
+# The equations within an equation of these primitives are the program's: they lower to their jaxprs or call functions of the user.
+# By name, since each JAX has others; a primitive that is missing or foreign only loses that operations are derived from it.
+_OPEN = frozenset(
+    "call call_exported checkpoint closed_call compute_on cond core_call custom_fusion custom_jvp_call custom_lin "
+    "custom_linear_solve custom_partitioning custom_vjp_call custom_vmap_call jit linear_call pallas_call pjit remat remat2 "
+    "remat_opt run_state scan shard_map while xla_metadata_call xla_metadata_value".split()
+)
+# A code object and the offset of an instruction in it.
+Place = tuple[CodeType, int]
+
+
+def is_open(primitive: Primitive) -> bool:
+    """Whether equations within an equation of this primitive are operations of the program."""
+    return without_wrapper(primitive).name in _OPEN
+
+
+def avals_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The types of operands; None for functions and other operands that have none."""
+    return tuple(arg.aval if isinstance(arg, Tracer) else _aval_of(arg) for arg in args)
+
+
+def _aval_of(arg: Any) -> Any:
+    try:
+        return typeof(arg)
+    except TypeError:
+        return None
+
+
+def ambient() -> Any:
+    """The block metadata of this thread, as JAX holds it. It is a key of JAX's caches and can be a key of others."""
+    return config.xla_metadata_context_manager.get_local()
+
+
+def metadata_in(ambient: Any) -> Mapping[str, Any]:
+    """The entries of `ambient()`."""
+    return ambient.val if isinstance(ambient, xla_metadata_lib.XlaMetadata) else {}
+
+
+def as_ambient(metadata: dict[str, Any]) -> Any:
+    """The inverse of `metadata_in`."""
+    return xla_metadata_lib.XlaMetadata(metadata) if metadata else None
+
+
+def scope_path() -> str:
+    """The scopes of this thread's name stack."""
+    stack = source_info_util.current_name_stack().stack
+    return "/".join(element.name for element in stack if isinstance(element, source_info_util.Scope))
+
+
+def place_of(traceback: Any) -> Place | None:
+    """The innermost place of user code in a traceback of JAX. It begins where the enclosing function began to be traced."""
+    codes, instructions = traceback.raw_frames() if traceback is not None else ((), ())  # innermost first
+    return next((place for place in zip(codes, instructions, strict=True) if is_user_filename(place[0].co_filename)), None)
+
+
+def calling_place() -> Place | None:
+    """The innermost place of user code on this thread's stack."""
+    frame = sys._getframe(1)
+    while frame is not None and not is_user_filename(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def line_of(place: Place) -> tuple[str, int, int]:
+    """The file, line and column of a place, as JAX writes them into locations."""
+    frame = source_info_util.raw_frame_to_frame(*place)
+    return frame.file_name, frame.start_line, frame.start_column
+
+
+def name_stack_patches(enter: Callable[[Callable, Any], Any], leave: Callable[..., Any]) -> tuple[Patch, ...]:
+    """Wraps entering and leaving a scope, `jax.named_scope`: `enter(original, scope)`, `leave(original, scope, *exc_info)`."""
+    owner = source_info_util.ExtendNameStackContextManager
+    return Patch(owner, "__enter__", "self", enter), Patch(owner, "__exit__", "self, exc_type, exc_value, traceback", leave)
+
+
+def jit_patch(call: Callable[..., Any]) -> Patch:
+    """Wraps the look-up of a jitted function's jaxpr, which traces the function: `call(original, fun, *args)`."""
+    return Patch(pjit, "_infer_params", "fun, ji, args, kwargs", call)
+
+
+def primal_patch(
+    metadata_for: Callable[[Mapping[str, Any], Primitive, tuple[Any, ...], dict[str, Any]], Mapping[str, Any]],
+) -> Patch:
+    """Binds each primitive under `metadata_for(metadata, primitive, args, params)`, where `metadata` is the thread's."""
+
+    def bind(original, self, *args, **params):
+        outer = ambient()
+        before = metadata_in(outer)
+        after = metadata_for(before, self, args, params)
+        if after is before:
+            return original(self, *args, **params)
+        config.xla_metadata_context_manager.set_local(as_ambient(dict(after)))
+        try:
+            return original(self, *args, **params)
+        finally:
+            config.xla_metadata_context_manager.set_local(outer)
+
+    return Patch(Primitive, "bind", "self, *args", bind)
+
+
+def recording_patches(metadata_for: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]) -> tuple[Patch, ...]:
+    """Records each equation with `metadata_for(metadata, traceback)` in its context, where `metadata` is what JAX would record."""
+
+    def recorded(ctx: Any, traceback: Any, record: Callable[[Any], Any]) -> Any:
+        outer = ambient()
+        before = metadata_in(outer) if ctx is None else metadata_of(ctx)
+        after = metadata_for(before, traceback)
+        if after is before:
+            return record(ctx)
+        if ctx is not None:
+            return record(with_metadata(ctx, after))
+        config.xla_metadata_context_manager.set_local(as_ambient(dict(after)))
+        try:
+            return record(None)
+        finally:
+            config.xla_metadata_context_manager.set_local(outer)
+
+    def make_eqn(original, self, in_tracers, out_avals, primitive, params, effects, source_info=None, ctx=None):
+        source_info = source_info or source_info_util.new_source_info()
+        record = lambda ctx: original(self, in_tracers, out_avals, primitive, params, effects, source_info, ctx)
+        return recorded(ctx, source_info.traceback, record)
+
+    def new_eqn_recipe(original, trace, in_tracers, out_tracers, primitive, params, effects, source_info, ctx=None):
+        record = lambda ctx: original(trace, in_tracers, out_tracers, primitive, params, effects, source_info, ctx)
+        return recorded(ctx, source_info.traceback, record)
+
+    of_trace = "self, in_tracers, out_avals, primitive, params, effects, source_info, ctx"
+    of_recipe = "trace, in_tracers, out_tracers, primitive, params, effects, source_info, ctx"
+    return Patch(DynamicJaxprTrace, "make_eqn", of_trace, make_eqn), Patch(pe, "new_eqn_recipe", of_recipe, new_eqn_recipe)

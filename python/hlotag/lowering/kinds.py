@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations that one equation lowers to, by lowering the equation alone.
+
+A rule with an `op` gives entries to what derives from a matching operation. The operation itself may be dead code, which is in no
+module.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from hlotag import _compat
+from hlotag.tagging import marks, matching
+from hlotag.tagging.matching import Primal
+
+_logger = logging.getLogger("hlotag")
+
+# Collectives lower only within their axes.
+_COLLECTIVES = {
+    "psum": "all_reduce",
+    "psum2": "all_reduce",
+    "psum_invariant": "all_reduce",
+    "pmax": "all_reduce",
+    "pmin": "all_reduce",
+    "ppermute": "collective_permute",
+    "psum_scatter": "reduce_scatter",
+}
+_OF_EQUATION = re.compile(r'[/"]hlotag(\d+)[/"]')
+# The bodies of other operations of StableHLO are parts of them.
+_WITH_OPERATIONS = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+
+
+def kinds_of(
+    primals: Iterable[Primal], lower: Callable[..., Any], options: Mapping[str, Any]
+) -> dict[Primal, frozenset[str]]:
+    """The names of the operations that equations lower to, those in bodies of reductions and sorts apart.
+
+    Args:
+      primals: the equations.
+      lower: JAX's function that lowers a jaxpr to a module.
+      options: its keyword arguments for the program of the equations.
+    """
+    key = tuple(options["platforms"])
+    missing = [primal for primal in primals if key not in primal.kinds]
+    with matching.lowering(), marks.marking(None):
+        for primal, names in zip(missing, _lowered(missing, lower, options), strict=True):
+            primal.kinds[key] = names
+    return {primal: primal.kinds[key] for primal in primals}
+
+
+def _lowered(primals: list[Primal], lower: Callable[..., Any], options: Mapping[str, Any]) -> list[frozenset[str]]:
+    if not primals:
+        return []
+    try:
+        module = _compat.lower_equations(primals, lower, options)
+    except Exception as error:  # Anything that a lowering rule raises out of its context.
+        if len(primals) > 1:
+            return [names for primal in primals for names in _lowered([primal], lower, options)]
+        name = primals[0].primitive.name
+        _logger.debug("hlotag: the equation %s does not lower alone: %s", name, error)
+        return [frozenset({f"stablehlo.{_COLLECTIVES.get(name, name)}"})]
+    names: list[set[str]] = [set() for _ in primals]
+    functions = {function.sym_name.value: function for function in module.body.operations if hasattr(function, "sym_name")}
+    for op in functions["main"].body.blocks[0].operations:
+        if found := _OF_EQUATION.search(str(op.operation.location)):
+            _add_names(op.operation, functions, names[int(found[1])])
+    return [frozenset(each) for each in names]
+
+
+def _add_names(op: Any, functions: Mapping[str, Any], names: set[str]) -> None:
+    names.add(op.name)
+    inner = [op] if op.name in _WITH_OPERATIONS else []
+    if op.name == "func.call":
+        inner = [functions[op.attributes["callee"].value].operation]
+    for each in inner:
+        for region in each.regions:
+            for block in region:
+                for nested in block.operations:
+                    _add_names(nested.operation, functions, names)

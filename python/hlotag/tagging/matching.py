@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules while JAX traces: a rule is a block that hlotag opens where its patterns match.
+
+What matches is metadata of the thread, as a block's entries are. JAX makes it part of the context of each equation, which it
+carries through autodiff, batching and rematerialization, and part of the keys of its caches: a function that two scopes call is
+traced once for each set of rules that can still tell them apart.
+
+- `scope` is matched when a name stack is extended, `function` when a function is jitted.
+- `source` is matched when an equation is recorded. A jitted function is traced under the rules of the line that calls it.
+- `op` is matched when the program is lowered. An operation that a rule with an `op` may match is bound under its *primal*, which
+  JAX hands on: an equation whose primal is another one was derived from that one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from hlotag import _compat
+from hlotag._util.hooks import Hooks
+from hlotag.errors import TagError, TagIgnored
+from hlotag.tagging import keys
+from hlotag.tagging.rules import PATTERNS, Rule
+from hlotag.tagging.scope_patterns import Bindings, ScopePattern, Thread, matches, matches_source, substitute
+from hlotag.tagging.state import active
+from hlotag.tagging.warning import warn_at
+
+# Entries of an equation context, besides those of `marks`. `RULE + index` has a `Match`, PRIMAL a `Primal`, SCOPES a `Progress`.
+# OF_LOWERING is in equations that JAX traces while it lowers another one, to which they belong.
+RULE = "hlotag.rule."
+PRIMAL = "hlotag.primal"
+SCOPES = "hlotag.scopes"
+OF_LOWERING = "hlotag.lowering"
+
+# Names of scopes that JAX opens itself.
+_OF_JAX = ("checkpoint", "rematted_computation")
+
+
+class OwnValue:
+    """A value that only hlotag puts into equation contexts. It equals no value of a user's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Primal(OwnValue):
+    """The equation of the program that equations were made for.
+
+    Attributes:
+      primitive: the equation's primitive.
+      params: its parameters.
+      avals: the types of its operands.
+      kinds: by platforms, the names of the operations that the equation lowers to, as far as they are known.
+    """
+
+    primitive: Any
+    params: Mapping[str, Any]
+    avals: tuple[Any, ...]
+    kinds: dict[Any, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Progress(OwnValue):
+    """How far the scopes of this path match the patterns of rules.
+
+    Attributes:
+      threads: by pattern, as numbered by `RuleSet`; only patterns that have any.
+    """
+
+    threads: tuple[tuple[int, tuple[Thread, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Match(OwnValue):
+    """The patterns of one rule that match.
+
+    Attributes:
+      met: the fields of the rule that match, `op` apart.
+      unless: the same for each clause of `unless`.
+      bindings: the text of the names in the scope's pattern.
+      is_of_backward_rule: whether the match began while a user's backward rule was traced. Its operations are not derived.
+    """
+
+    met: frozenset[str] = frozenset()
+    unless: tuple[frozenset[str], ...] = ()
+    bindings: Bindings = ()
+    is_of_backward_rule: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """What a rule gives to the operations of an equation.
+
+    Attributes:
+      index: the place of the rule, from 0.
+      op: the pattern of operations, or None for all.
+      unless: patterns of operations that are excluded.
+      forward: entries of forward operations.
+      derived: entries of derived operations; None: the key is taken away.
+      rematted: entries of recomputed operations.
+    """
+
+    index: int
+    op: str | None
+    unless: tuple[str, ...]
+    forward: Mapping[str, str]
+    derived: Mapping[str, str | None]
+    rematted: Mapping[str, str | None]
+
+    def depends_on_op(self) -> bool:
+        """Whether the rule selects among the operations of an equation."""
+        return self.op is not None or bool(self.unless)
+
+
+class RuleSet:
+    """The rules of a stage, prepared for matching.
+
+    Args:
+      rules: the rules, in the order in which later ones win.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self.rules = rules
+        self.seen: dict[str, None] = {}
+        """Paths of scopes that were entered, for messages; at most a few thousand."""
+        self._programs = 0
+        self._unmatched = dict(enumerate(rules))
+        self._clauses = [rule.clauses() for rule in rules]
+        self._needs = [frozenset(name for name in PATTERNS[1:] if getattr(rule, name) is not None) for rule in rules]
+        # By pattern: the rule, the clause of `unless` or None, and the automaton.
+        self._scopes = [
+            (index, clause, ScopePattern(pattern))
+            for index, rule in enumerate(rules)
+            for clause, pattern in self._patterns(index, "scope")
+        ]
+        self.has_scopes = bool(self._scopes)
+        self.has_calls = any(any(self._patterns(index, name)) for index in range(len(rules)) for name in ("function", "source"))
+        self.has_sources = any(any(self._patterns(index, "source")) for index in range(len(rules)))
+        self._with_op = [i for i, rule in enumerate(rules) if rule.op is not None or any("op" in c for c in self._clauses[i])]
+        self.has_ops = bool(self._with_op)
+        self._entered: dict[Any, Any] = {}
+        self._by_place: dict[Any, tuple[tuple[int, int | None], ...]] = {}
+        self._applied: dict[Any, Applied | None] = {}
+
+    def note(self, remarks: Iterable[str]) -> None:
+        """Notes which rules matched an operation of a program.
+
+        Args:
+          remarks: what `hlotag-resolve` said: `rule 2 matched nothing: ...`; or "" if the program has no tags.
+        """
+        self._programs += 1
+        remarks = tuple(remarks)
+        for index, rule in tuple(self._unmatched.items()):
+            if not any(not remark or remark.startswith(f"{rule.name(index)} matched nothing") for remark in remarks):
+                self._unmatched.pop(index, None)
+
+    def report(self) -> None:
+        """Warns, once, of each rule that matched no operation of the programs that were lowered so far."""
+        if not self._programs:
+            return
+        for index in tuple(self._unmatched):
+            if (rule := self._unmatched.pop(index, None)) is None:
+                continue
+            near = difflib.get_close_matches(rule.scope, self._scopes_seen(), 1, 0.3) if rule.scope else ()
+            nearest = f"; the nearest scope is {near[0]!r}" if near else ""
+            programs = "the program" if self._programs == 1 else f"{self._programs} programs"
+            text = f"hlotag: {rule.name(index)} matched no operation of {programs}: {rule.text}{nearest}"
+            file, line = rule.place()
+            warn_at(text, TagIgnored, file, line)
+
+    def _scopes_seen(self) -> list[str]:
+        """The paths of scopes that were entered, and their elements."""
+        paths = tuple(self.seen)
+        return [*dict.fromkeys([*paths, *(element for path in paths for element in path.split("/"))])]
+
+    def _patterns(self, index: int, name: str) -> Iterator[tuple[int | None, str]]:
+        """The patterns of a rule for one field: (None or the clause of `unless`, pattern)."""
+        if (pattern := getattr(self.rules[index], name)) is not None:
+            yield None, pattern
+        for number, clause in enumerate(self._clauses[index]):
+            if name in clause:
+                yield number, clause[name]
+
+    def entering(self, ambient: Any, scope: str) -> Any:
+        """The thread's metadata within a scope.
+
+        Args:
+          ambient: the metadata outside, as `_compat.ambient` has it.
+          scope: the name of the scope.
+        """
+        key = (ambient, scope, _compat.is_transposing())
+        if key not in self._entered:
+            if len(self._entered) > 4096:
+                self._entered.clear()
+            self._entered[key] = self._entering(ambient, scope)
+        return self._entered[key]
+
+    def _entering(self, ambient: Any, scope: str) -> Any:
+        metadata = _compat.metadata_in(ambient)
+        before = dict(metadata[SCOPES].threads) if SCOPES in metadata else {}
+        threads: list[tuple[int, tuple[Thread, ...]]] = []
+        found: list[tuple[int, int | None, Bindings]] = []
+        for number, (index, clause, pattern) in enumerate(self._scopes):
+            if not pattern.has_captures and self._has(metadata, index, clause, "scope"):
+                continue
+            after, bindings = pattern.advance(before.get(number, ()), scope)
+            if bindings is not None:
+                found.append((index, clause, bindings))
+            if after and (bindings is None or pattern.has_captures):
+                threads.append((number, after))
+        changed = dict(metadata)
+        changed.pop(SCOPES, None)
+        if threads:
+            changed[SCOPES] = Progress(tuple(threads))
+        for index, clause, bindings in found:
+            self._meet(changed, index, clause, "scope", bindings)
+        return ambient if changed == metadata else _compat.as_ambient(changed)
+
+    def calling(self, ambient: Any, name: str, is_outermost: bool) -> Any:
+        """The thread's metadata within a jitted function.
+
+        Args:
+          ambient: the metadata outside.
+          name: the function's name.
+          is_outermost: whether no other function is being traced.
+        """
+        met = self._at_source(_compat.calling_place()) if self.has_sources else ()
+        names = (name, "main") if is_outermost else (name,)
+        of_function = [
+            (index, clause)
+            for index in range(len(self.rules))
+            for clause, pattern in self._patterns(index, "function")
+            if any(matches(pattern, each) for each in names)
+        ]
+        metadata = _compat.metadata_in(ambient)
+        changed = dict(metadata)
+        for index, clause in met:
+            self._meet(changed, index, clause, "source")
+        for index, clause in of_function:
+            self._meet(changed, index, clause, "function")
+        return ambient if changed == metadata else _compat.as_ambient(changed)
+
+    def _at_source(self, place: Any) -> tuple[tuple[int, int | None], ...]:
+        """The rules and clauses whose pattern of a source is the place, a code object and the offset of an instruction."""
+        if place is None:
+            return ()
+        if place not in self._by_place:
+            file, line, column = _compat.line_of(place)
+            self._by_place[place] = tuple(
+                (index, clause)
+                for index in range(len(self.rules))
+                for clause, pattern in self._patterns(index, "source")
+                if matches_source(pattern, file, line, column)
+            )
+        return self._by_place[place]
+
+    def recording(self, metadata: Mapping[str, Any], traceback: Any) -> Mapping[str, Any]:
+        """The metadata of an equation.
+
+        Args:
+          metadata: that of its context.
+          traceback: of its source.
+        """
+        changed: dict[str, Any] | None = None
+        for index, clause in self._at_source(_compat.place_of(traceback)):
+            if not self._has(changed or metadata, index, clause, "source"):
+                changed = changed or dict(metadata)
+                self._meet(changed, index, clause, "source")
+        return changed or metadata
+
+    def needs_primal(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a rule with an `op` may match an operation that is bound under this metadata."""
+        for index in self._with_op:
+            match: Match | None = metadata.get(f"{RULE}{index}")
+            if self._needs[index] - {"source"} <= (match.met if match is not None else frozenset()):
+                return True
+        return False
+
+    def _has(self, metadata: Mapping[str, Any], index: int, clause: int | None, name: str) -> bool:
+        match: Match | None = metadata.get(f"{RULE}{index}")
+        return match is not None and name in (match.met if clause is None else match.unless[clause])
+
+    def _meet(
+        self, metadata: dict[str, Any], index: int, clause: int | None, name: str, bindings: Bindings | None = None
+    ) -> None:
+        """Notes in `metadata` that a pattern of a rule matches."""
+        match = metadata.get(f"{RULE}{index}") or Match(unless=(frozenset(),) * len(self._clauses[index]))
+        met, unless = match.met, list(match.unless)
+        if clause is None:
+            met |= {name}
+        else:
+            unless[clause] |= {name}
+        began = match.is_of_backward_rule or (met == self._needs[index] != match.met and _compat.is_transposing())
+        bindings = match.bindings if clause is not None or bindings is None else bindings
+        metadata[f"{RULE}{index}"] = Match(met, tuple(unless), bindings, began)
+
+    def applied_to(self, metadata: Mapping[str, Any]) -> tuple[Applied, ...]:
+        """What the rules give to the operations of an equation with this metadata."""
+        if OF_LOWERING in metadata:
+            return ()
+        found = []
+        for index in range(len(self.rules)):
+            match: Match = metadata.get(f"{RULE}{index}") or Match(unless=(frozenset(),) * len(self._clauses[index]))
+            key = index, match
+            if key not in self._applied:
+                self._applied[key] = self._apply(index, match)
+            if (applied := self._applied[key]) is not None:
+                found.append(applied)
+        return tuple(found)
+
+    def _apply(self, index: int, match: Match) -> Applied | None:
+        if match.met != self._needs[index]:
+            return None
+        met = [clause for clause, names in zip(self._clauses[index], match.unless, strict=True) if clause.keys() - {"op"} == names]
+        if any("op" not in clause for clause in met):
+            return None
+        rule = self.rules[index]
+        forward, derived, rematted = (_bound(rule, index, entries, match.bindings) for entries in rule.entries())
+        if match.is_of_backward_rule:
+            derived = rematted = _bound(rule, index, rule.texts(), match.bindings) if rule.phase != "forward" else {}
+        return Applied(index, rule.op, tuple(clause["op"] for clause in met), forward, derived, rematted)
+
+
+def _bound(rule: Rule, index: int, entries: Mapping[str, str | None], bindings: Bindings) -> dict[str, Any]:
+    bound: dict[str, str | None] = {}
+    for key, text in entries.items():
+        bound[key] = new = None if text is None else substitute(text, bindings)
+        if new is not None and new != text:
+            try:
+                keys.check(key, new)
+            except TagError as error:
+                named = ", ".join(f"{name} is {value!r}" for name, value in bindings)
+                raise TagError(f"{rule.name(index)}, where {named}: {error}") from None
+    return bound
+
+
+_sets: weakref.WeakValueDictionary[tuple[str, ...], RuleSet] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def rule_set(rules: tuple[Rule, ...]) -> RuleSet | None:
+    """Returns one object for equal rules of one place; None if there are none."""
+    if not rules:
+        return None
+    with _lock:
+        return _sets.setdefault(tuple(rule.as_attribute() for rule in rules), RuleSet(rules))
+
+
+class _Thread(threading.local):
+    """What one thread does.
+
+    Attributes:
+      is_lowering: whether it lowers a program. What is traced meanwhile belongs to the lowered equation.
+      scopes: the scopes that it entered under rules, and the metadata outside of them.
+    """
+
+    is_lowering = False
+
+    def __init__(self) -> None:
+        self.scopes: list[tuple[Any, Any]] = []
+
+
+_thread = _Thread()
+
+
+_OF_LOWERING = OwnValue()
+
+
+@contextmanager
+def lowering() -> Iterator[None]:
+    """A block in which this thread lowers a program, without the metadata of open blocks."""
+    outer, _thread.is_lowering = _thread.is_lowering, True
+    try:
+        with _compat.ambient_metadata_is({OF_LOWERING: _OF_LOWERING}):
+            yield
+    finally:
+        _thread.is_lowering = outer
+
+
+def _current() -> RuleSet | None:
+    """The rules for what this thread traces."""
+    stage = active()
+    return None if stage is None or _thread.is_lowering else stage.rules
+
+
+def _enter(original: Callable, scope: Any) -> Any:
+    names = original(scope)
+    if (rules := _current()) is not None and rules.has_scopes and scope.name not in _OF_JAX:
+        ambient = _compat.ambient()
+        within = rules.entering(ambient, scope.name)
+        if len(rules.seen) < 4096:
+            rules.seen[_compat.scope_path()] = None
+        if within is not ambient:
+            _compat.restore_ambient_metadata(within)
+            _thread.scopes.append((scope, ambient))
+    return names
+
+
+def _leave(original: Callable, scope: Any, *exc_info: Any) -> Any:
+    entered = _thread.scopes
+    for place in reversed(range(len(entered))):
+        if entered[place][0] is scope:
+            _compat.restore_ambient_metadata(entered[place][1])
+            del entered[place:]
+            break
+    return original(scope, *exc_info)
+
+
+def _call(original: Callable, fun: Any, *args: Any) -> Any:
+    rules = _current()
+    if rules is None or not rules.has_calls:
+        return original(fun, *args)
+    ambient = _compat.ambient()
+    within = rules.calling(ambient, getattr(fun, "__name__", ""), not _compat.is_recording())
+    _compat.restore_ambient_metadata(within)
+    try:
+        return original(fun, *args)
+    finally:
+        _compat.restore_ambient_metadata(ambient)
+
+
+_primals: weakref.WeakValueDictionary[Any, Primal] = weakref.WeakValueDictionary()
+
+
+def primal_of(primitive: Any, avals: Iterable[Any], params: Mapping[str, Any]) -> Primal | None:
+    """Returns one object for equal operations, so that equal contexts are equal; None if equations within one are the program's.
+
+    Args:
+      primitive: the primitive.
+      avals: the types of its operands.
+      params: its parameters.
+    """
+    if _compat.is_open(primitive):
+        return None
+    avals = tuple(avals)
+    try:
+        key = primitive, tuple(params.items()), avals
+        known = _primals.get(key)
+        return known or _primals.setdefault(key, Primal(primitive, params, avals))
+    except TypeError:  # A parameter has no hash.
+        return Primal(primitive, params, avals)
+
+
+def _bind(metadata: Mapping[str, Any], primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Mapping[str, Any]:
+    if PRIMAL in metadata or (rules := _current()) is None or not rules.needs_primal(metadata):
+        return metadata
+    own = primal_of(primitive, _compat.avals_of(args), params)
+    return metadata if own is None else {**metadata, PRIMAL: own}
+
+
+def _record(metadata: Mapping[str, Any], traceback: Any) -> Mapping[str, Any]:
+    rules = _current()
+    return metadata if rules is None or not rules.has_sources else rules.recording(metadata, traceback)
+
+
+_HOOKS = {
+    "has_scopes": Hooks(*_compat.name_stack_patches(_enter, _leave)),
+    "has_calls": Hooks(_compat.jit_patch(_call)),
+    "has_ops": Hooks(_compat.primal_patch(_bind)),
+    "has_sources": Hooks(*_compat.recording_patches(_record)),
+}
+
+
+def hooks_for(rules: RuleSet | None) -> tuple[Hooks, ...]:
+    """What must be installed while a stage with these rules is on."""
+    return () if rules is None else tuple(hooks for need, hooks in _HOOKS.items() if getattr(rules, need))

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules: which operations get entries because of their kind, scope, source or function, without an edit of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from hlotag._util.arguments import check_choice, check_text, shown
+from hlotag.errors import TagError
+from hlotag.tagging import keys
+from hlotag.tagging.scope_patterns import captures_in, check_pattern
+
+PATTERNS = ("op", "scope", "source", "function")
+_PHASES = ("forward", "backward", "both")
+
+
+@dataclass(frozen=True, repr=False)
+class Rule:
+    """Tags the operations that match all of its patterns; `*` matches any text, `?` one character.
+
+    Attributes:
+      attrs: keys and values to attach; strings, bools, ints or floats. A name in braces stands for text of the scope.
+      op: the operation, with or without its dialect: "dot_general", "stablehlo.*". Operations in the body of a reduction, a sort
+        or a scatter are part of it and match nothing.
+      scope: successive elements of the path of named scopes: "decoder/layer_*/attention". In braces a name matches text of one
+        element, which `attrs` can use: `Rule({"group": "{n}"}, scope="layer_{n}/attention")`.
+      source: file and line, "model.py:42"; a pattern without a directory matches the end of the path.
+      function: the name of a jitted function; "main" for the outermost one.
+      phase: "forward", "backward" or "both".
+      grad: what operations derived by autodiff get: "same", "drop", or a mapping of their own. The default, `hlotag.BY_KEY`, is
+        each key's own as for `hlotag.tag`, unless the phase says which operations are meant.
+      remat: what operations that `jax.checkpoint` recomputes get; by default what `grad` says.
+      unless: patterns that exclude: a mapping of `op`, `scope`, `source` and `function`, which excludes what matches all of them,
+        or a list of such mappings.
+
+    Raises:
+      TagError: no pattern is given, a field has the wrong type or value, a key is reserved, or a value is not legal for its key.
+
+    Examples:
+      >>> rule = hlotag.Rule({"block": "attention {n}"}, scope="layer_{n}/attention", unless={"scope": "layer_7"})
+      >>> layer = jax.named_scope("layer_0/attention")(jnp.dot)
+      >>> with hlotag.stage(rules=[rule]):
+      ...     program = jax.jit(layer).lower(jnp.ones(4), jnp.ones(4))
+      >>> 'block = "attention 0"' in program.as_text()
+      True
+    """
+
+    attrs: Mapping[str, Any]
+    op: str | None = None
+    scope: str | None = None
+    source: str | None = None
+    function: str | None = None
+    phase: str = "both"
+    grad: keys.Grad = keys.BY_KEY
+    remat: keys.Grad | None = None
+    unless: Mapping[str, str] | Sequence[Mapping[str, str]] = ()
+    # Compared: equal values may have different texts.
+    _text: str = field(init=False)
+    # The file and line of the rule, for messages.
+    _at: str = field(init=False, compare=False, default="")
+
+    def __post_init__(self) -> None:
+        patterns = _patterns(self, "rule field ")
+        if not patterns:
+            raise TagError(f"{self!r}: a rule needs at least one of {', '.join(PATTERNS)}")
+        check_choice("rule field 'phase'", self.phase, _PHASES, TagError)
+        if not isinstance(self.attrs, Mapping):
+            raise TagError(f"rule field 'attrs' must be a mapping of keys to values, got {shown(self.attrs)}")
+        if not self.attrs:
+            raise TagError("a rule needs attrs: the keys and values to attach")
+        forward, derived, rematted = self.entries()
+        texts = [f"{name} = {_quote(pattern)}" for name, pattern in patterns.items()]
+        texts += [f'phase = "{self.phase}"', f"attrs = {_dictionary(self.texts())}"]
+        if derived != (forward or derived):
+            texts.append(f"grad = {_dictionary(derived)}")
+        if rematted != derived:
+            texts.append(f"remat = {_dictionary(rematted)}")
+        if clauses := self.clauses():
+            texts.append(f"unless = [{', '.join(_clause(clause) for clause in clauses)}]")
+        object.__setattr__(self, "_text", "{" + ", ".join(texts) + "}")
+
+    def texts(self) -> dict[str, str]:
+        """The entries of `attrs` as text."""
+        return _checked(self.attrs, self.captures())
+
+    def captures(self) -> tuple[str, ...]:
+        """The names in braces of the scope."""
+        return captures_in(self.scope or "")
+
+    def clauses(self) -> tuple[dict[str, str], ...]:
+        """The patterns of `unless`: an operation that matches all of a clause is excluded."""
+        given = (self.unless,) if isinstance(self.unless, Mapping) else self.unless
+        if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(each, Mapping) for each in given):
+            raise TagError(f"rule field 'unless' must be a mapping of patterns or a list of mappings, got {shown(self.unless)}")
+        for clause in given:
+            if unknown := [name for name in clause if name not in PATTERNS]:
+                raise TagError(f"rule field 'unless': unknown field {unknown[0]!r}; fields are {', '.join(PATTERNS)}")
+            for name, pattern in clause.items():
+                _check_pattern(f"rule field 'unless': field {name!r}", name, pattern)
+                if captures_in(pattern):
+                    raise TagError(f"rule field 'unless': a name in braces has no meaning in {pattern!r}; write *")
+        return tuple(dict(clause) for clause in given if clause)
+
+    def entries(self) -> tuple[dict[str, str], dict[str, str | None], dict[str, str | None]]:
+        """The entries for forward operations, for derived and for recomputed ones. None: the rule takes the key away."""
+        attrs = self.texts()
+        derived = self._entries_of("grad", attrs)
+        if self.phase == "backward":
+            derived = dict(attrs)
+        rematted = derived if self.remat is None else self._entries_of("remat", attrs)
+        return {} if self.phase == "backward" else attrs, derived, rematted
+
+    def _entries_of(self, name: str, attrs: dict[str, str]) -> dict[str, str | None]:
+        """What an argument like `grad` says."""
+        given = getattr(self, name)
+        if given is keys.BY_KEY:
+            if self.phase == "forward":
+                return {}
+            dropped = set(keys.dropped(attrs))
+            return {key: None if key in dropped else text for key, text in attrs.items()}
+        if isinstance(given, Mapping):
+            return dict.fromkeys(attrs) | _checked(given, self.captures())
+        check_choice(f"rule field {name!r}", given, ("same", "drop"), TagError, besides="a mapping of keys to values")
+        return dict(attrs) if given == "same" else dict.fromkeys(attrs)
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        """The call that makes an equal rule."""
+        given = [f"{f.name}={value!r}" for f in fields(self)[1:9] if (value := getattr(self, f.name)) != f.default]
+        return f"Rule({', '.join([repr(self.attrs), *given])})"
+
+    def name(self, index: int) -> str:
+        """The rule in messages: `rule 2 (rules.toml:12)`.
+
+        Args:
+          index: its place in the list of rules, from 0.
+        """
+        return f"rule {index + 1}" + (f" ({self._at})" if self._at else "")
+
+    def place(self) -> tuple[str | None, int]:
+        """The file and line of the rule; None if it is in no file."""
+        file, _, line = self._at.rpartition(":")
+        return (file, int(line)) if file and line.isdecimal() else (self._at or None, 0)
+
+    @property
+    def text(self) -> str:
+        """The fields of the rule, as MLIR's text."""
+        return self._text
+
+    def as_attribute(self) -> str:
+        """The rule as an MLIR dictionary attribute, which is how `hlotag-attach` takes it."""
+        return f"{{at = {_quote(self._at)}, {self._text[1:]}" if self._at else self._text
+
+
+def _patterns(rule: Rule, where: str) -> dict[str, str]:
+    patterns = {name: getattr(rule, name) for name in PATTERNS if getattr(rule, name) is not None}
+    for name, pattern in patterns.items():
+        _check_pattern(f"{where}{name!r}", name, pattern)
+    return patterns
+
+
+def _check_pattern(where: str, name: str, pattern: Any) -> None:
+    if not isinstance(pattern, str) or not pattern:
+        raise TagError(f"{where} must be a non-empty string, got {shown(pattern)}")
+    check_text(where, pattern, TagError)
+    check_pattern(name, pattern)
+
+
+def _checked(attrs: Mapping[str, Any], captures: tuple[str, ...]) -> dict[str, str]:
+    """Entries as text. A value with a name in braces is checked when the name has a text."""
+    texts: dict[str, str] = {}
+    for key, value in attrs.items():
+        if not isinstance(key, str) or not key:
+            raise TagError(f"a key must be a non-empty string, got {shown(key)}")
+        if not isinstance(value, (str, bool, int, float)):
+            raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}")
+        texts[key] = text = keys.as_text(value)
+        if not any(f"{{{name}}}" in text for name in captures):
+            keys.check(key, text)
+    return texts
+
+
+def _clause(clause: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name} = {_quote(pattern)}" for name, pattern in sorted(clause.items())) + "}"
+
+
+def _dictionary(entries: Mapping[str, str | None]) -> str:
+    return "{" + ", ".join(f"{_quote(key)} = {_quote(text)}" for key, text in sorted(entries.items()) if text is not None) + "}"
+
+
+def _quote(text: str) -> str:
+    """`text` as an MLIR string literal that stays valid within the quotes of a pipeline option."""
+    plain = set(b" !#$%&()*+,-./:;<=>?@[]^_`{|}~")
+    return '"' + "".join(chr(b) if b < 128 and (chr(b).isalnum() or b in plain) else f"\\{b:02X}" for b in text.encode()) + '"'

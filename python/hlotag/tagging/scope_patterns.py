@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns of a rule: `*` is any text, `?` one character, and in scopes `{n}` is text of one element, to be used in values."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from hlotag.errors import TagError
+
+# Characters that have a meaning in other globs.
+_UNSUPPORTED = re.compile(r"[\[\]!{}]")
+_CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+Bindings = tuple[tuple[str, str], ...]
+"""The text that each `{name}` stands for."""
+# A place in a pattern, and the text of its names so far.
+Thread = tuple[int, Bindings]
+
+
+def check_pattern(field: str, pattern: str) -> None:
+    """Checks the characters of a pattern.
+
+    Args:
+      field: the field of the rule, for messages; names in braces are for scopes only.
+      pattern: the pattern.
+
+    Raises:
+      TagError: the pattern has a character of other globs, or a name twice.
+    """
+    text = _CAPTURE.sub("", pattern) if field == "scope" else pattern
+    if found := _UNSUPPORTED.search(text):
+        raise TagError(
+            f"rule field {field!r}: {found[0]!r} in {pattern!r} has no meaning here; patterns have * for any text and ? for one "
+            "character" + (", and {n} for the text of a value" if field == "scope" else "")
+        )
+    names = captures_in(pattern) if field == "scope" else ()
+    if len(set(names)) < len(names):
+        raise TagError(f"rule field {field!r}: a name in braces occurs twice in {pattern!r}")
+
+
+def captures_in(pattern: str) -> tuple[str, ...]:
+    """The names in braces."""
+    return tuple(_CAPTURE.findall(pattern))
+
+
+@functools.lru_cache(maxsize=1024)
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether a pattern stands for a whole text."""
+    return _regex(pattern).fullmatch(text) is not None
+
+
+def matches_op(pattern: str, name: str) -> bool:
+    """Whether a pattern stands for an operation, with or without its dialect."""
+    return matches(pattern, name) or matches(pattern, name.partition(".")[2])
+
+
+def matches_source(pattern: str, file: str, line: int, column: int) -> bool:
+    """Whether a pattern stands for a file, for `file:line` or `file:line:column`; a path without directory is any such path's end."""
+    while pattern.startswith("**/"):
+        pattern = pattern[3:]
+    texts = (file, f"{file}:{line}", f"{file}:{line}:{column}")
+    return any(matches(pattern, text) or matches(f"*/{pattern}", f"/{text}") for text in texts)
+
+
+class ScopePattern:
+    """A pattern of successive elements of a scope path, matched element by element.
+
+    It is an automaton: `advance` takes the threads that an element left, and gives those of the next.
+
+    Args:
+      pattern: the pattern.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        while pattern.startswith("**/"):
+            pattern = pattern[3:]
+        while len(pattern) > 3 and pattern.endswith("/**"):
+            pattern = pattern[:-3]
+        self.has_captures = bool(captures_in(pattern))
+        self._tokens = (*re.findall(_CAPTURE.pattern.replace("(", "(?:", 1) + r"|.", pattern, re.DOTALL), "/")
+
+    def advance(self, threads: tuple[Thread, ...], element: str) -> tuple[tuple[Thread, ...], Bindings | None]:
+        """Reads one element of a path.
+
+        Args:
+          threads: the threads before the element.
+          element: the text of a scope, which may have several elements.
+
+        Returns:
+          The threads after the element, and the bindings of the last match that ended in it, or None.
+        """
+        found: Bindings | None = None
+        for part in element.split("/"):
+            threads = (*threads, (0, ()))
+            for character in part + "/":
+                threads = self._step(threads, character)
+            ended = next((bindings for place, bindings in threads if place == len(self._tokens)), None)
+            found = found if ended is None else ended
+            threads = tuple(thread for thread in threads if thread[0] < len(self._tokens))
+        return threads, found
+
+    def _step(self, threads: tuple[Thread, ...], character: str) -> tuple[Thread, ...]:
+        after: dict[Thread, None] = {}
+        for place, bindings in self._closure(threads):
+            if place == len(self._tokens):
+                continue
+            token = self._tokens[place]
+            if token == "*":
+                after[place, bindings] = None
+            elif len(token) > 1:  # a name in braces
+                if character != "/":
+                    after[place, _extended(bindings, token[1:-1], character)] = None
+            elif token in ("?", character):
+                after[place + 1, bindings] = None
+        return tuple(after)
+
+    def _closure(self, threads: tuple[Thread, ...]) -> dict[Thread, None]:
+        closed: dict[Thread, None] = {}
+        for place, bindings in threads:
+            at = place
+            closed[at, bindings] = None
+            # A star may be empty; a name has a character.
+            while at < len(self._tokens) and (self._tokens[at] == "*" or _is_bound(self._tokens[at], bindings)):
+                at += 1
+                closed[at, bindings] = None
+        return closed
+
+
+def _is_bound(token: str, bindings: Bindings) -> bool:
+    return len(token) > 1 and any(name == token[1:-1] for name, _ in bindings)
+
+
+def _extended(bindings: Bindings, name: str, character: str) -> Bindings:
+    if bindings and bindings[-1][0] == name:
+        return (*bindings[:-1], (name, bindings[-1][1] + character))
+    return (*bindings, (name, character))
+
+
+def substitute(text: str, bindings: Bindings) -> str:
+    """Replaces the names in braces by their text."""
+    for name, value in bindings:
+        text = text.replace(f"{{{name}}}", value)
+    return text

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A value tag covers the bind that made the value: an operation, or a whole jitted function."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import sparse
+from jax.experimental.xla_metadata import set_xla_metadata as jax_set
+
+import hlotag
+from modules import ops_of
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+
+
+def tag(value):
+    return hlotag.tag(value, {"k": "v"})
+
+
+def tagged(function, name):
+    """Of each operation of a name, whether it is tagged."""
+    return ["k" in op.entries for op in ops_of(jax.jit(function).lower(X)) if op.name == f"stablehlo.{name}"]
+
+
+softmax = jax.jit(jax.nn.softmax)
+EACH = {
+    "comprehension": lambda xs: [softmax(x) for x in xs],
+    "map": lambda xs: list(map(softmax, xs)),
+    "tree_map": lambda xs: jax.tree.map(softmax, xs),
+}
+
+
+@pytest.mark.parametrize("each", EACH)
+def test_one_of_several_calls_of_one_line(staged, each):
+    def f(x):
+        a, b, c = EACH[each]([x, x + 1.0, x + 2.0])
+        return a + tag(b) + c
+
+    for name in ("exponential", "subtract", "divide"):
+        assert tagged(f, name) == [False, True, False]
+
+
+def test_last_operation_of_a_python_function(staged):
+    def dense(x):
+        return jnp.sin(x @ x)
+
+    assert tagged(lambda x: tag(dense(x)), "sine") == [True]
+    assert tagged(lambda x: tag(dense(x)), "dot_general") == [False]
+
+
+def test_two_results_of_a_gradient(staged):
+    def f(x):
+        gradients = jax.grad(lambda a, b: jnp.sum(jnp.sin(a) * jnp.sin(b)), (0, 1))(x, x + 1.0)
+        return hlotag.tag(gradients[0], {"a": "v"}), hlotag.tag(gradients[1], {"b": "v"})
+
+    keys = [(op.name, *op.entries) for op in ops_of(jax.jit(f).lower(X)) if op.entries]
+    assert sorted(keys) == [("stablehlo.multiply", "a"), ("stablehlo.multiply", "b")]
+
+
+def test_batched_function(staged):
+    ops = ops_of(jax.jit(lambda x: tag(jax.vmap(softmax)(x))).lower(X))
+    assert len(ops) > 5 and all("k" in op.entries for op in ops)
+
+
+def evaluate(jaxpr, consts, *args):
+    """The interpreter of JAX's documentation, which drops contexts."""
+    values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    read = lambda atom: atom.val if hasattr(atom, "val") else values[atom]
+    for eqn in jaxpr.eqns:
+        out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+        values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def of_an_interpreter(model):
+    def interpreted(x):
+        closed = jax.make_jaxpr(model)(x)
+        return evaluate(closed.jaxpr, closed.consts, x)[0]
+
+    return interpreted
+
+
+INTERPRETERS = {
+    "documentation": of_an_interpreter,
+    "documentation, gradient": lambda model: jax.grad(lambda x: of_an_interpreter(model)(x).sum()),
+    "documentation of gradient": lambda model: of_an_interpreter(jax.grad(lambda x: model(x).sum())),
+    "sparsify": lambda model: lambda x: sparse.sparsify(model)(sparse.BCOO.fromdense(x, nse=16)),
+}
+
+
+@pytest.mark.parametrize("form", ["hlotag", "jax"])
+@pytest.mark.parametrize("interpreter", INTERPRETERS)
+def test_interpreters_lose_no_tag_that_jax_alone_keeps(interpreter, form):
+    mark = tag if form == "hlotag" else lambda value: jax_set(value, k="v")
+    program = INTERPRETERS[interpreter](lambda x: jnp.sin(mark(x @ X)))
+    counts = []
+    for stage in (hlotag.stage(None), hlotag.stage()):
+        jax.clear_caches()
+        with stage:
+            counts.append(sum("k" in op.entries for op in ops_of(jax.jit(program).lower(X))))
+    assert counts[1] >= counts[0]
+    assert counts[1] > 0 or interpreter == "documentation of gradient"
+
+
+def test_transformation_of_others_sees_no_equation_of_the_tag(staged):
+    from jax.experimental import jet
+
+    program = lambda x: jet.jet(lambda x: tag(jnp.sin(x)) * jnp.cos(x), (x,), ([x, x],))
+    assert tagged(program, "sine")[0]
+
+
+DEBUGGED = {
+    "settrace": "import sys\ndef trace(*_): return trace\nsys.settrace(trace)\n{}",
+    "pdb": "{}",
+    "trace": "{}",
+}
+PROGRAM = """
+import jax, jax.numpy as jnp, hlotag
+hlotag.enable()
+def f(x):
+    y = hlotag.tag(jnp.tanh(x @ x), {"k": "v"})
+    return jnp.where(y > 0, y, 0).sum()
+print("tags", jax.jit(jax.grad(f)).lower(jnp.ones((2, 2))).as_text().count('k = "v"'))
+"""
+
+
+@pytest.mark.parametrize("debugger", DEBUGGED)
+def test_debuggers_change_no_tag(tmp_path, debugger):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    run = lambda *args, input=None: subprocess.run(
+        [sys.executable, *args], capture_output=True, text=True, input=input, cwd=tmp_path, timeout=300, check=False
+    ).stdout
+    alone = [line for line in run(str(script)).splitlines() if "tags" in line]
+    if debugger == "settrace":
+        script.write_text(DEBUGGED[debugger].format(PROGRAM))
+        output = run(str(script))
+    elif debugger == "pdb":
+        output = run("-m", "pdb", "-c", "break f", "-c", "continue", str(script), input="next\nnext\ncontinue\nquit\n")
+    else:
+        output = run("-m", "trace", "--count", "--coverdir", str(tmp_path), str(script))
+    assert len(alone) == 1 and alone[0] in output
+
+
+def test_nothing_that_a_call_holds_is_kept(staged):
+    with jax.checking_leaks():
+        assert tagged(lambda x: tag(softmax(x)), "divide") == [True]
+
+
+def test_work_of_a_tag_does_not_grow_with_what_was_traced_since(staged):
+    def calls(between):
+        count = 0
+
+        def note(*_):
+            nonlocal count
+            count += 1
+
+        def f(x):
+            y = jnp.sin(x)
+            for _ in range(between):
+                x = lax.neg(x)
+            before = sys.getprofile()
+            sys.setprofile(note)
+            try:
+                tag(y)
+            finally:
+                sys.setprofile(before)
+            return x + y
+
+        jax.make_jaxpr(f)(X)
+        return count
+
+    calls(1)
+    assert calls(500) < 2 * calls(5)

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rule says: exclusion, values from the path, recomputation, phases, order, and reports."""
+
+import pickle
+import threading
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlotag
+from hlotag import Rule
+from modules import ops_of
+
+X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+
+
+def model(x):
+    for number in range(3):
+        with jax.named_scope(f"layer_{number}"):
+            with jax.named_scope("attention"):
+                x = jnp.sin(x @ x)
+            with jax.named_scope("mlp"):
+                x = jnp.tanh(x)
+    return (x * x).sum()
+
+
+def tags(rules, function=model, key="k"):
+    """Of each tagged operation, its kind and the value of a key."""
+    with hlotag.stage(rules=rules):
+        ops = ops_of(jax.jit(lambda x: function(x)).lower(X))
+    return [(op.name.removeprefix("stablehlo."), op.entries[key]) for op in ops if key in op.entries]
+
+
+def test_unless_excludes_what_matches_all_its_patterns():
+    rule = Rule({"k": "v"}, scope="layer_*/attention", unless={"scope": "layer_1"})
+    assert tags([rule]) == [("dot_general", "v"), ("sine", "v")] * 2
+    rule = Rule({"k": "v"}, scope="layer_*/attention", unless={"op": "sine"})
+    assert tags([rule]) == [("dot_general", "v")] * 3
+    rule = Rule({"k": "v"}, scope="layer_*", unless=[{"scope": "attention", "op": "sine"}, {"scope": "layer_2"}])
+    assert tags([rule]) == [("dot_general", "v"), ("tanh", "v")] * 2
+
+
+def test_unless_holds_in_functions_and_gradients():
+    shared = jax.jit(lambda x: jnp.sin(x) * x)
+
+    def f(x):
+        for number in range(2):
+            with jax.named_scope(f"layer_{number}"):
+                x = shared(x)
+        return x.sum()
+
+    rule = Rule({"k": "v"}, scope="layer_*", grad={"k": "d"}, unless={"scope": "layer_1"})
+    values = [value for _, value in tags([rule], jax.grad(f))]
+    with hlotag.stage(rules=[Rule({"k": "v"}, scope="layer_0", grad={"k": "d"})]):
+        ops = ops_of(jax.jit(jax.grad(f)).lower(X))
+    assert values == [op.entries["k"] for op in ops if "k" in op.entries] and {"v", "d"} == set(values)
+
+
+def test_values_take_text_from_the_path():
+    rule = Rule({"k": "{n}-{m}"}, scope="layer_{n}/{m}", op="dot_general", grad={"k": "back {n}"})
+    assert tags([rule]) == [("dot_general", f"{n}-attention") for n in range(3)]
+    assert {value for _, value in tags([rule], jax.grad(model))} == {*(f"{n}-attention" for n in range(3)), "back 0", "back 1", "back 2"}
+
+
+def test_value_from_the_path_must_be_legal():
+    with pytest.raises(hlotag.TagError, match=r"rule 1, where n is 'attention': key '_scheduling_group_id': the value 'attention'"):
+        tags([Rule({"_scheduling_group_id": "{n}"}, scope="layer_0/{n}")])
+
+
+def test_inner_scope_of_one_rule_wins():
+    def f(x):
+        with jax.named_scope("a1"), jax.named_scope("a2"):
+            return jnp.sin(x)
+
+    assert tags([Rule({"k": "{n}"}, scope="a{n}")], f) == [("sine", "2")]
+
+
+@pytest.mark.parametrize("form", ["tag", "tagged", "rule", "op rule"])
+def test_recomputed_operations_have_entries_of_their_own(form):
+    attrs, more = {"k": "f"}, {"grad": {"k": "d"}, "remat": {"k": "r"}}
+
+    def layer(x):
+        if form == "tag":
+            return jnp.cos(hlotag.tag(jnp.sin(x), attrs, **more))
+        if form == "tagged":
+            with hlotag.tagged(attrs, **more):
+                y = jnp.sin(x)
+            return jnp.cos(y)
+        with jax.named_scope("a"):
+            y = jnp.sin(x)
+        return jnp.cos(y)
+
+    rules = {"rule": [Rule(attrs, scope="a", **more)], "op rule": [Rule(attrs, op="sine", **more)]}.get(form, [])
+    found = tags(rules, jax.grad(lambda x: jax.checkpoint(layer)(x).sum()))
+    assert ("sine", "r") in found and ("cosine", "r") in found and ("multiply", "d") in found
+    assert not any(name == "sine" and value == "d" for name, value in found)
+
+
+@pytest.mark.parametrize("grad", ["same", "drop", {"k": "d"}, hlotag.BY_KEY])
+@pytest.mark.parametrize("phase", ["forward", "backward", "both"])
+def test_phase_and_grad(phase, grad):
+    values = {value for _, value in tags([Rule({"k": "f"}, scope="layer_*", phase=phase, grad=grad)], jax.value_and_grad(model))}
+    derived = {"same": "f", "drop": None, hlotag.BY_KEY: None if phase == "forward" else "f"}.get(grad if isinstance(grad, str) or grad is hlotag.BY_KEY else "", "d")
+    if phase == "backward":
+        derived = "f"
+    with hlotag.stage():
+        block = hlotag.tagged({"k": "f"}, grad=grad if isinstance(grad, (str, dict)) else hlotag.BY_KEY)
+        assert block is not None
+    assert values == {value for value in (None if phase == "backward" else "f", derived) if value}
+
+
+def test_backward_rule_of_the_user_has_tags_of_its_own_scopes():
+    @jax.custom_vjp
+    def f(x):
+        return jnp.sin(x)
+
+    def backward(x, g):
+        with jax.named_scope("mine"):
+            return (jnp.exp(g * x),)
+
+    f.defvjp(lambda x: (jnp.sin(x), x), backward)
+    gradient = jax.grad(lambda x: f(x).sum())
+    assert ("exponential", "v") in tags([Rule({"k": "v"}, scope="mine", grad="drop")], gradient)
+    assert tags([Rule({"k": "v"}, scope="mine", phase="forward")], gradient) == []
+
+
+def test_source_of_a_line_that_calls_a_shared_function():
+    shared = jax.jit(lambda x: jnp.tanh(x) * x)
+
+    def f(x):
+        a = shared(x)  # the first call
+        b = shared(x + 1)
+        return (a * b).sum()
+
+    line = f.__code__.co_firstlineno + 1
+    for function, kinds in ((f, {"call", "tanh", "multiply"}), (jax.grad(f), {"call", "tanh", "multiply", "add"})):
+        with hlotag.stage(rules=[Rule({"k": "v"}, source=f"test_rules.py:{line}")]):
+            ops = ops_of(jax.jit(lambda x, function=function: function(x)).lower(X))
+        named = [op for op in ops if op.name == "stablehlo.tanh"]
+        assert ["k" in op.entries for op in named] == [True, False]
+        assert {op.name.rpartition(".")[2] for op in ops if "k" in op.entries} >= kinds - {"add"}
+
+
+def test_function_is_a_block_around_its_body():
+    def inner(x):
+        return jnp.sin(x)
+
+    def f(x):
+        return jnp.cos(jax.jit(inner)(x))
+
+    assert tags([Rule({"k": "v"}, function="inner")], f) == [("sine", "v")]
+    with hlotag.stage(rules=[Rule({"k": "v"}, function="main"), Rule({"j": "v"}, function="f")]):
+        ops = ops_of(jax.jit(f).lower(X))
+    assert all({"k", "j"} == set(op.entries) for op in ops)
+
+
+def test_last_rule_wins_with_a_warning_and_blocks_win_over_rules():
+    def f(x):
+        with jax.named_scope("a"), hlotag.tagged({"mine": "block"}):
+            return hlotag.tag(jnp.sin(x), {"k": "value"})
+
+    rules = [Rule({"k": "1", "j": "1", "mine": "1"}, op="sine"), Rule({"k": "2", "j": "2"}, scope="a")]
+    with pytest.warns(hlotag.TagDropped, match="rule 2 sets 'j' to \"2\" where rule 1 sets it to \"1\"; the later rule wins"):
+        with hlotag.stage(rules=rules):
+            (op,) = ops_of(jax.jit(f).lower(X))
+    assert op.entries == {"k": "value", "j": "2", "mine": "block"}
+
+
+@pytest.mark.parametrize("pattern", ["layer_[0-9]", "layer_!1", "{n", "n}", "{n}{n}"])
+@pytest.mark.parametrize("field", ["scope", "op", "unless"])
+def test_characters_of_other_globs_are_errors(field, pattern):
+    given = {"scope": "a", "unless": {"scope": pattern}} if field == "unless" else {field: pattern}
+    with pytest.raises(hlotag.TagError, match=r"patterns have \* for any text|occurs twice|has no meaning"):
+        Rule({"k": "v"}, **given)
+
+
+@pytest.mark.parametrize(
+    ("unless", "words"),
+    [
+        ("layer_1", "must be a mapping of patterns or a list of mappings, got 'layer_1'"),
+        ({"scop": "x"}, "unknown field 'scop'; fields are op, scope, source, function"),
+        ({"scope": ""}, "field 'scope' must be a non-empty string"),
+        ({"scope": "layer_{n}"}, "write [*]"),
+    ],
+)
+def test_errors_of_unless(unless, words):
+    with pytest.raises(hlotag.TagError, match=words):
+        Rule({"k": "v"}, op="sine", unless=unless)
+
+
+RULES = [
+    Rule({"k": 1}, op="sine"),
+    Rule({"k": "{n}"}, scope="a{n}", unless={"op": "sine"}, grad="drop", remat={"k": "r"}),
+    Rule({"_scheduling_group_id": 1}, op="sine", phase="backward"),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_repr_makes_an_equal_rule(rule):
+    assert eval(repr(rule), {"Rule": Rule}) == rule == pickle.loads(pickle.dumps(rule))
+
+
+def test_rule_that_matched_nothing_is_reported_once_with_the_nearest_scope(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_text('[[rule]]\nscope = "layer_*/attentoin"\nattrs = { k = "v" }\n')
+    for rules, place in (([Rule({"k": "v"}, scope="layer_*/attentoin")], "rule 1"), (hlotag.load_rules(path), f"rule 1 \\({path}:1\\)")):
+        with pytest.warns(hlotag.TagIgnored, match=rf"{place} matched no operation of the program: .*nearest scope is 'layer_\d/attention'"):
+            with hlotag.stage(rules=rules):
+                jax.jit(lambda x: model(x)).lower(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with hlotag.stage(rules=rules):
+            jax.jit(lambda x: model(x)).lower(X)
+        with hlotag.stage(rules=[Rule({"k": "v"}, scope="layer_*/attention")]):
+            jax.jit(lambda x: model(x)).lower(X)
+        with hlotag.stage(rules=[Rule({"other": "v"}, scope="no_program_was_lowered")]):
+            pass
+
+
+def test_report_at_the_end_of_the_process(run_python):
+    done = run_python(
+        "import jax, jax.numpy as jnp, hlotag\n"
+        "hlotag.enable(rules=[hlotag.Rule({'k': 'v'}, op='cosine'), hlotag.Rule({'k': 'v'}, op='sine')])\n"
+        "jax.jit(jnp.sin).lower(1.0)"
+    )
+    assert done.returncode == 0 and done.stderr.count("TagIgnored") == 1 and "rule 1 matched no operation" in done.stderr
+
+
+def test_grad_without_a_stage_warns_once(run_python):
+    done = run_python(
+        "import jax.numpy as jnp, hlotag\n"
+        "for _ in range(3):\n    hlotag.tag(jnp.ones(2), {'k': 'v'}, grad='drop')\n"
+        "with hlotag.tagged({'k': 'v'}, remat='drop'): pass"
+    )
+    assert done.returncode == 0 and done.stderr.count("TagIgnored") == 1
+
+
+def test_rule_matching_nothing_changes_no_byte():
+    texts = []
+    for rules in ([], [Rule({"k": "v"}, op="no_such_operation")], [Rule({"k": "v"}, scope="no_such_scope")]):
+        jax.clear_caches()
+        with hlotag.stage(rules=rules), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            texts.append(jax.jit(jax.value_and_grad(model)).lower(X).compiler_ir().operation.get_asm(enable_debug_info=True))
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_drops_are_kept_for_the_latest_functions_only():
+    from hlotag.tagging import tags as module
+
+    def drop(number):
+        def f(x):
+            return hlotag.tag(x, {"k": str(number)})
+
+        with hlotag.stage():
+            jax.jit(f).lower(X)
+
+    threads = [threading.Thread(target=lambda: [drop(n) for n in range(30)]) for _ in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert 0 < len(module._dropped) <= module._MAX_DROPPED
