@@ -84,8 +84,8 @@ def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch
 
     def run(module: Any, text: Any, **options: Any) -> Any:
         attributes = module.operation.attributes if hasattr(module, "operation") else {}
-        # Marks tell a key that was taken away from one that is not there; escapes tell a scope from a transformation. Both are gone
-        # afterwards.
+        # Marks tell a key that was taken away from one that is not there; escapes tell a scope from a transformation. Afterwards
+        # both are gone.
         tags = str(attributes["hlotag.tags"]) if "hlotag.tags" in attributes else ""
         loses = "hlotag.escaped" in attributes or "hlotag.unset" in tags
         result = run_once(module, text, **options)

@@ -9,13 +9,10 @@ import pytest
 
 import hlotag
 from audits import made_up
-from ground_truth import KEY, PROGRAMS, lower, transformer
-from hlotag import _compat
-from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState, collect, program
+from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState
 from hlotag.cli import audit as command
 from hlotag.cli.condition import Condition
 from hlotag.errors import Diagnostic
-from hlotag.host.modules import to_bytecode
 from hlotag.tagging.tags import Dropped
 
 LAYERS = 4

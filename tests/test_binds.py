@@ -133,9 +133,11 @@ print("tags", jax.jit(jax.grad(f)).lower(jnp.ones((2, 2))).as_text().count('k = 
 def test_debuggers_change_no_tag(tmp_path, debugger):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
-    run = lambda *args, input=None: subprocess.run(
-        [sys.executable, *args], capture_output=True, text=True, input=input, cwd=tmp_path, timeout=300, check=False
-    ).stdout
+    run = lambda *args, input=None: (
+        subprocess.run(
+            [sys.executable, *args], capture_output=True, text=True, input=input, cwd=tmp_path, timeout=300, check=False
+        ).stdout
+    )
     alone = [line for line in run(str(script)).splitlines() if "tags" in line]
     if debugger == "settrace":
         script.write_text(DEBUGGED[debugger].format(PROGRAM))

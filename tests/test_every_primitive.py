@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 from jax._src.internal_test_util import test_harnesses
 
 import hlotag
@@ -144,4 +143,3 @@ def test_jax_still_does_not_lower_what_is_left_out(name, how):
 
 def test_jax_has_programs_for_its_primitives():
     assert len(HARNESSES) > 120
-

@@ -54,6 +54,10 @@ def sharded(x):
     return jax.shard_map(lambda x: body(x @ x.T) @ x, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(x)
 
 
+def scan_rows(f, x):
+    return lax.scan(f, x[0], x)[1]
+
+
 # What makes a function that the three layers share.
 KINDS = {
     "inline": lambda: body,
@@ -67,11 +71,11 @@ KINDS = {
     "checkpoint with a policy": lambda: jax.checkpoint(body, policy=jax.checkpoint_policies.dots_saveable),
     "vmap of jit": lambda: jax.vmap(jax.jit(lambda x: jnp.sin(x) * x.sum())),
     "jit of scan": lambda: jax.jit(lambda x: lax.scan(lambda c, r: (jnp.sin(c) * r, c), x[0], x)[1]),
-    "scan of jit": lambda: lambda x, f=jax.jit(lambda c, r: (jnp.sin(c) * r, c)): lax.scan(f, x[0], x)[1],
+    "scan of jit": lambda: functools.partial(scan_rows, jax.jit(lambda c, r: (jnp.sin(c) * r, c))),
     "fori_loop": lambda: lambda x: lax.fori_loop(0, 2, lambda i, x: body(x), x),
     "cond": lambda: lambda x: lax.cond(x.sum() > 0, body, lambda x: jnp.cos(x), x),
-    "scan in cond in shard_map": lambda: lambda x: sharded(
-        lax.cond(x.sum() > 0, lambda x: lax.scan(lambda c, r: (jnp.sin(c) * r, c), x[0], x)[1], jnp.cos, x)
+    "scan in cond in shard_map": lambda: (
+        lambda x: sharded(lax.cond(x.sum() > 0, lambda x: lax.scan(lambda c, r: (jnp.sin(c) * r, c), x[0], x)[1], jnp.cos, x))
     ),
     "custom_jvp": lambda: of_custom_jvp,
     "jit of custom_jvp": lambda: jax.jit(of_custom_jvp),
@@ -217,7 +221,12 @@ def test_function_of_scopes_that_no_rule_tells_apart_is_traced_once():
                 x = shared(x)
         return x
 
-    for rule, count in {("layer_*/attention", "v"): 1, ("layer_3*", "v"): 2, ("layer_*", "v"): 1, ("layer_{n}/mlp", "{n}"): 40}.items():
+    for rule, count in {
+        ("layer_*/attention", "v"): 1,
+        ("layer_3*", "v"): 2,
+        ("layer_*", "v"): 1,
+        ("layer_{n}/mlp", "{n}"): 40,
+    }.items():
         traces.clear()
         with hlotag.stage(rules=[hlotag.Rule({"k": rule[1]}, scope=rule[0])]):
             jax.jit(functools.partial(model)).lower(X)

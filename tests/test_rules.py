@@ -62,11 +62,18 @@ def test_unless_holds_in_functions_and_gradients():
 def test_values_take_text_from_the_path():
     rule = Rule({"k": "{n}-{m}"}, scope="layer_{n}/{m}", op="dot_general", grad={"k": "back {n}"})
     assert tags([rule]) == [("dot_general", f"{n}-attention") for n in range(3)]
-    assert {value for _, value in tags([rule], jax.grad(model))} == {*(f"{n}-attention" for n in range(3)), "back 0", "back 1", "back 2"}
+    assert {value for _, value in tags([rule], jax.grad(model))} == {
+        *(f"{n}-attention" for n in range(3)),
+        "back 0",
+        "back 1",
+        "back 2",
+    }
 
 
 def test_value_from_the_path_must_be_legal():
-    with pytest.raises(hlotag.TagError, match=r"rule 1, where n is 'attention': key '_scheduling_group_id': the value 'attention'"):
+    with pytest.raises(
+        hlotag.TagError, match=r"rule 1, where n is 'attention': key '_scheduling_group_id': the value 'attention'"
+    ):
         tags([Rule({"_scheduling_group_id": "{n}"}, scope="layer_0/{n}")])
 
 
@@ -103,7 +110,9 @@ def test_recomputed_operations_have_entries_of_their_own(form):
 @pytest.mark.parametrize("phase", ["forward", "backward", "both"])
 def test_phase_and_grad(phase, grad):
     values = {value for _, value in tags([Rule({"k": "f"}, scope="layer_*", phase=phase, grad=grad)], jax.value_and_grad(model))}
-    derived = {"same": "f", "drop": None, hlotag.BY_KEY: None if phase == "forward" else "f"}.get(grad if isinstance(grad, str) or grad is hlotag.BY_KEY else "", "d")
+    derived = {"same": "f", "drop": None, hlotag.BY_KEY: None if phase == "forward" else "f"}.get(
+        grad if isinstance(grad, str) or grad is hlotag.BY_KEY else "", "d"
+    )
     if phase == "backward":
         derived = "f"
     with hlotag.stage():
@@ -163,9 +172,9 @@ def test_last_rule_wins_with_a_warning_and_blocks_win_over_rules():
             return hlotag.tag(jnp.sin(x), {"k": "value"})
 
     rules = [Rule({"k": "1", "j": "1", "mine": "1"}, op="sine"), Rule({"k": "2", "j": "2"}, scope="a")]
-    with pytest.warns(hlotag.TagDropped, match="rule 2 sets 'j' to \"2\" where rule 1 sets it to \"1\"; the later rule wins"):
-        with hlotag.stage(rules=rules):
-            (op,) = ops_of(jax.jit(f).lower(X))
+    words = 'rule 2 sets \'j\' to "2" where rule 1 sets it to "1"; the later rule wins'
+    with pytest.warns(hlotag.TagDropped, match=words), hlotag.stage(rules=rules):
+        (op,) = ops_of(jax.jit(f).lower(X))
     assert op.entries == {"k": "value", "j": "2", "mine": "block"}
 
 
@@ -206,10 +215,14 @@ def test_repr_makes_an_equal_rule(rule):
 def test_rule_that_matched_nothing_is_reported_once_with_the_nearest_scope(tmp_path):
     path = tmp_path / "rules.toml"
     path.write_text('[[rule]]\nscope = "layer_*/attentoin"\nattrs = { k = "v" }\n')
-    for rules, place in (([Rule({"k": "v"}, scope="layer_*/attentoin")], "rule 1"), (hlotag.load_rules(path), f"rule 1 \\({path}:1\\)")):
-        with pytest.warns(hlotag.TagIgnored, match=rf"{place} matched no operation of the program: .*nearest scope is 'layer_\d/attention'"):
-            with hlotag.stage(rules=rules):
-                jax.jit(lambda x: model(x)).lower(X)
+    for rules, place in (
+        ([Rule({"k": "v"}, scope="layer_*/attentoin")], "rule 1"),
+        (hlotag.load_rules(path), f"rule 1 \\({path}:1\\)"),
+    ):
+        with pytest.warns(
+            hlotag.TagIgnored, match=rf"{place} matched no operation of the program: .*nearest scope is 'layer_\d/attention'"
+        ), hlotag.stage(rules=rules):
+            jax.jit(lambda x: model(x)).lower(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with hlotag.stage(rules=rules):

@@ -39,7 +39,18 @@ def of_programs(name: str, transform: str) -> Program:
 
 
 # The equations within these are the program's, and so are those of rules that users write.
-OPEN = ("custom_jvp_call", "custom_vjp_call", "jit", "scan", "while", "cond", "remat2", "checkpoint", "shard_map", "custom_linear_solve")
+OPEN = (
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "jit",
+    "scan",
+    "while",
+    "cond",
+    "remat2",
+    "checkpoint",
+    "shard_map",
+    "custom_linear_solve",
+)
 
 
 def kinds_by_id(program: Program) -> dict[str, set[str]]:

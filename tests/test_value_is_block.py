@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A value tag covers what a block around the operation or jitted function that made the value covers, helpers and constants included.
+"""A value tag covers what a block around the operation or jitted function behind it covers, helpers and constants included.
 
 Blocks are exact by construction: JAX traces in their context. The programs are those that a guess by name, line or dataflow gets
 wrong.
 """
 
-import operator
 
 import jax
 import jax.numpy as jnp

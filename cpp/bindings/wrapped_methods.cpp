@@ -72,8 +72,7 @@ PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObje
   if (!result || !makeEqn.itsSwitch->isOn)
     return result.release().ptr();
   nb::handle equation = result;
-  return afterRecording(std::move(result),
-                        [&] { hlotag::python::record(self, equation[0]); });
+  return afterRecording(std::move(result), [&] { hlotag::python::record(self, equation[0]); });
 }
 
 /// Records the tracers of a recipe: recipes are tuples, which have no weak references.

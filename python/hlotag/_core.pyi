@@ -2,7 +2,6 @@
 """The C++ extension. `cpp/bindings/module.cpp` defines what is declared here."""
 
 from collections.abc import Callable, Sequence
-from types import CodeType, FrameType
 from typing import Any
 
 __file__: str

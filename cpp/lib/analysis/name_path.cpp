@@ -25,8 +25,8 @@ bool isCall(std::string_view element) {
          element == "core_call" || element == "eval_jaxpr";
 }
 
-/// Returns whether `element` after `outer` is JAX's name of a loop's or branch's body: `while/body`,
-/// `cond/branch_1_fun`.
+/// Returns whether `element` after `outer` is JAX's name of a loop's or branch's body:
+/// `while/body`, `cond/branch_1_fun`.
 bool isBodyOf(std::string_view element, std::string_view outer) {
   return (outer == "while" && (element == "body" || element == "cond")) ||
          (outer == "cond" && element.substr(0, 7) == "branch_" && element.size() > 11 &&

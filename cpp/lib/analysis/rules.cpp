@@ -75,9 +75,9 @@ public:
       } else if (field_ == "grad") {
         rule.grad = entries(field.value);
       } else {
-        throw RuleError(
-            ir::concat({"rule ", std::to_string(number_), " has an unknown field '", field_,
-                        "'; fields are op, scope, source, function, phase, attrs, grad, remat, unless"}));
+        throw RuleError(ir::concat(
+            {"rule ", std::to_string(number_), " has an unknown field '", field_,
+             "'; fields are op, scope, source, function, phase, attrs, grad, remat, unless"}));
       }
     }
     field_ = "attrs";

@@ -93,9 +93,8 @@ Bindings bindScope(std::string_view pattern, std::string_view scope) {
     std::vector<Thread> after;
     for (Thread &thread : threads)
       step(tokens, std::move(thread), character, after);
-    auto ended = std::find_if(after.begin(), after.end(), [&](const Thread &thread) {
-      return thread.place == tokens.size();
-    });
+    auto ended = std::find_if(after.begin(), after.end(),
+                              [&](const Thread &thread) { return thread.place == tokens.size(); });
     if (ended != after.end())
       found = ended->bindings;
     threads = std::move(after);

@@ -117,8 +117,7 @@ private:
     for (size_t phase = 0; phase < kPhases; ++phase) {
       std::string name(kPhaseNames[phase]);
       ir::Attribute attr = fields.lookup(name);
-      columns[phase] =
-          attr ? readEntries(attr, ir::concat({where, ".", name})) : columns[Derived];
+      columns[phase] = attr ? readEntries(attr, ir::concat({where, ".", name})) : columns[Derived];
     }
     return columns;
   }

@@ -177,10 +177,14 @@ private:
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
-/// Backward operations get `grad`, except from rules for the backward pass; recomputed ones `remat`.
+/// Backward operations get `grad`, except from rules for the backward pass; recomputed ones
+/// `remat`.
 ir::DictionaryAttr entriesFor(MlirContext context, const Rule &rule, const Subject &subject) {
   bool isDerived = subject.isTransposed && rule.phase != Phase::Backward;
-  return rule.bind(context, !isDerived ? rule.attrs : subject.isRematted ? rule.remat : rule.grad,
+  return rule.bind(context,
+                   !isDerived           ? rule.attrs
+                   : subject.isRematted ? rule.remat
+                                        : rule.grad,
                    subject.scope);
 }
 
@@ -230,7 +234,8 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
     matching.push_back(rule.number - 1);
     match.parts.insert(match.parts.begin(), {own, rule.number - 1});
     match.forward = ctx_.tags().merge(match.forward, own, /*overwrite=*/true);
-    match.derived = ctx_.tags().merge(match.derived, rule.bind(ctx_.context(), rule.grad, subject.scope), /*overwrite=*/true);
+    match.derived = ctx_.tags().merge(
+        match.derived, rule.bind(ctx_.context(), rule.grad, subject.scope), /*overwrite=*/true);
   }
   return match;
 }

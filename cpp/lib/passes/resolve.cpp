@@ -96,9 +96,8 @@ struct Resolved {
       return columns[Derived] != columns[Forward] || columns[Remat] != columns[Forward];
     };
     return differs(inner) || differs(outer) ||
-           (tag && std::any_of(tag->rules.begin(), tag->rules.end(), [&](const RuleEntries &rule) {
-              return differs(rule.entries);
-            }));
+           (tag && std::any_of(tag->rules.begin(), tag->rules.end(),
+                               [&](const RuleEntries &rule) { return differs(rule.entries); }));
   }
 };
 
@@ -212,7 +211,8 @@ public:
     ctx_.rewriter().removeAttr(ctx_.module(), ir::Identifier::get(ctx_.context(), "hlotag.rules"));
     for (size_t rule = 0; rule < rules_.size(); ++rule)
       if (!matched_[rule])
-        ctx_.emitRemark(ctx_.module(), rules_[rule].name + " matched nothing: " + rules_[rule].text);
+        ctx_.emitRemark(ctx_.module(),
+                        rules_[rule].name + " matched nothing: " + rules_[rule].text);
   }
 
 private:
@@ -271,8 +271,8 @@ private:
                       analysis::TagPhase phase) {
     for (ir::NamedAttribute entry : winner.entries[phase]) {
       ir::Attribute other = loser.entries[phase].lookup(entry.name.str());
-      if (!other || other == entry.value || winner.rule == loser.rule ||
-          ir::isUnset(entry.value) || ir::isUnset(other))
+      if (!other || other == entry.value || winner.rule == loser.rule || ir::isUnset(entry.value) ||
+          ir::isUnset(other))
         continue;
       std::string key(entry.name.str());
       if (reported_.insert({loser.rule, winner.rule, key}).second)

@@ -69,7 +69,8 @@ def marked_equations(
     Yields:
       Each equation, or a copy of it whose name stack has the mark.
     """
-    for equation in equations:
+    for original in equations:
+        equation = original
         if equation.primitive is VALUE_TAG:
             kept = value_tag_of(dict(equation.params["xla_metadata_kvs"]))
             equation = equation.replace(params={"xla_metadata_kvs": tuple(sorted(kept.items()))})
@@ -104,10 +105,10 @@ def lower_equations(primals: Sequence[Any], lower: Callable[..., Any], options: 
         source = SourceInfo(None, source_info_util.new_name_stack(f"hlotag{number}"))
         equations.append(core.new_jaxpr_eqn(operands, results, primal.primitive, dict(primal.params), effects, source))
         arguments += operands
-    debug_info = core.DebugInfo("hlotag", "equations", (None,) * len(arguments), ())
+    debug_info = core.DebugInfo("hlotag", "equations", ("",) * len(arguments), ())
     jaxpr: Any = core.Jaxpr((), arguments, [], equations, debug_info=debug_info)
     if not hasattr(jaxpr, "consts"):  # 0.10.2
-        jaxpr = core.ClosedJaxpr(jaxpr, ())
+        jaxpr = core.ClosedJaxpr(jaxpr, ())  # pyright: ignore[reportAttributeAccessIssue]
     avals = [variable.aval for variable in arguments]
     own = {name: options[name] for name in ("platforms", "backend", "axis_context", "lowering_parameters")}
     own |= {"num_const_args": 0, "in_avals": avals, "ordered_effects": [], "donated_args": [False] * len(avals)}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patches of what JAX does while it traces: it extends name stacks, jits functions and records equations.
 
-JAX has no public hook for any of these, and no public way to read or set the metadata of a thread. No upstream issue asks for one.
+JAX has no public hook for any of these, and no public way to read or set the metadata of a thread. There is no upstream issue.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 from hlotag._compat.hooks import Patch
 from hlotag._compat.tracing import is_user_filename, metadata_of, with_metadata, without_wrapper
 
-# The equations within an equation of these primitives are the program's: they lower to their jaxprs or call functions of the user.
-# By name, since each JAX has others; a primitive that is missing or foreign only loses that operations are derived from it.
+# The equations within an equation of these primitives are the program's: these lower to their jaxprs, or call the user's functions.
+# By name, since each JAX has others; of a primitive that is here by mistake, derived operations are not known.
 _OPEN = frozenset(
-    "call call_exported checkpoint closed_call compute_on cond core_call custom_fusion custom_jvp_call custom_lin "
-    "custom_linear_solve custom_partitioning custom_vjp_call custom_vmap_call jit linear_call pallas_call pjit remat remat2 "
-    "remat_opt run_state scan shard_map while xla_metadata_call xla_metadata_value".split()
+    (
+        "call call_exported checkpoint closed_call compute_on cond core_call custom_fusion custom_jvp_call custom_lin "
+        "custom_linear_solve custom_partitioning custom_vjp_call custom_vmap_call jit linear_call pallas_call pjit remat remat2 "
+        "remat_opt run_state scan shard_map while xla_metadata_call xla_metadata_value"
+    ).split()
 )
 # A code object and the offset of an instruction in it.
 Place = tuple[CodeType, int]
@@ -120,31 +122,25 @@ def primal_patch(
 
 
 def recording_patches(metadata_for: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]) -> tuple[Patch, ...]:
-    """Records each equation with `metadata_for(metadata, traceback)` in its context, where `metadata` is what JAX would record."""
+    """Records each equation with `metadata_for(metadata, traceback)` in its context; `metadata` is what JAX would record."""
 
-    def recorded(ctx: Any, traceback: Any, record: Callable[[Any], Any]) -> Any:
+    def record(original: Callable, *args: Any, **named: Any) -> Any:
+        # Both functions have six other parameters before these.
+        args, named = args[:6], named | dict(zip(("source_info", "ctx"), args[6:], strict=False))
+        source_info, ctx = named.get("source_info") or source_info_util.new_source_info(), named.get("ctx")
         outer = ambient()
         before = metadata_in(outer) if ctx is None else metadata_of(ctx)
-        after = metadata_for(before, traceback)
+        after = metadata_for(before, source_info.traceback)
         if after is before:
-            return record(ctx)
+            return original(*args, source_info, ctx)
         if ctx is not None:
-            return record(with_metadata(ctx, after))
+            return original(*args, source_info, with_metadata(ctx, after))
         config.xla_metadata_context_manager.set_local(as_ambient(dict(after)))
         try:
-            return record(None)
+            return original(*args, source_info)
         finally:
             config.xla_metadata_context_manager.set_local(outer)
 
-    def make_eqn(original, self, in_tracers, out_avals, primitive, params, effects, source_info=None, ctx=None):
-        source_info = source_info or source_info_util.new_source_info()
-        record = lambda ctx: original(self, in_tracers, out_avals, primitive, params, effects, source_info, ctx)
-        return recorded(ctx, source_info.traceback, record)
-
-    def new_eqn_recipe(original, trace, in_tracers, out_tracers, primitive, params, effects, source_info, ctx=None):
-        record = lambda ctx: original(trace, in_tracers, out_tracers, primitive, params, effects, source_info, ctx)
-        return recorded(ctx, source_info.traceback, record)
-
     of_trace = "self, in_tracers, out_avals, primitive, params, effects, source_info, ctx"
     of_recipe = "trace, in_tracers, out_tracers, primitive, params, effects, source_info, ctx"
-    return Patch(DynamicJaxprTrace, "make_eqn", of_trace, make_eqn), Patch(pe, "new_eqn_recipe", of_recipe, new_eqn_recipe)
+    return Patch(DynamicJaxprTrace, "make_eqn", of_trace, record), Patch(pe, "new_eqn_recipe", of_recipe, record)

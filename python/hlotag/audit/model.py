@@ -117,7 +117,7 @@ class Op(NamedTuple):
             of one iteration.
         bytes: The size of its operands and results.
         fusions: The fusions that its instructions are in.
-        derived_from: The forward operations that a backward operation may be derived from; one if that is known exactly.
+        derived_from: The forward operations of the line and scope of a backward operation, which it may be derived from.
     """
 
     id: int

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat
+from hlotag._util.hooks import Hooks
 from hlotag._util.kept import Kept
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
 from hlotag.hlo import prepared
@@ -27,7 +28,6 @@ from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules, restored, unread_keys
 from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
 from hlotag.host.modules import copy_of
-from hlotag._util.hooks import Hooks
 from hlotag.passes.pipeline import quoted, run_passes
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn

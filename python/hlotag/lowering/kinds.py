@@ -33,9 +33,7 @@ _OF_EQUATION = re.compile(r'[/"]hlotag(\d+)[/"]')
 _WITH_OPERATIONS = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
-def kinds_of(
-    primals: Iterable[Primal], lower: Callable[..., Any], options: Mapping[str, Any]
-) -> dict[Primal, frozenset[str]]:
+def kinds_of(primals: Iterable[Primal], lower: Callable[..., Any], options: Mapping[str, Any]) -> dict[Primal, frozenset[str]]:
     """The names of the operations that equations lower to, those in bodies of reductions and sorts apart.
 
     Args:

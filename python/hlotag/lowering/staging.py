@@ -13,11 +13,11 @@ from typing import Any, get_args
 
 from hlotag import _compat, _core
 from hlotag._util.arguments import check_choice, check_flag, shown
+from hlotag._util.hooks import Hooks
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
 from hlotag.host import connection
 from hlotag.lowering import dump, hlo_stage, kinds
-from hlotag._util.hooks import Hooks
 from hlotag.lowering.reproducer import with_reproducer
 from hlotag.passes import python_passes
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
@@ -286,7 +286,7 @@ def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: 
     try:
         said = run_or_raise(result.module, stage.pipeline, keep_entry=True, debug_origins=stage.debug_origins)
         if stage.rules is not None:
-            stage.rules.note([diagnostic.message for diagnostic in said] if marker.table else [""])
+            stage.rules.note([diagnostic.message for diagnostic in said])
     except PassError as error:
         failure = with_reproducer(error, result.module, stage.pipeline)
         if stage.on_error == "raise":

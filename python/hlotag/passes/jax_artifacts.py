@@ -11,7 +11,7 @@ from typing import Any
 from hlotag.host.modules import artifact_version, to_bytecode
 
 
-def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | None:
+def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], object]], Any] | None:
     """Finds the function that runs passes on one of JAX's objects.
 
     Args:
@@ -33,7 +33,7 @@ def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], None]], Any] | N
     return None
 
 
-def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
+def _run_on_lowered(lowered: Any, run: Callable[[Any], object]) -> Any:
     from hlotag import _compat
     from hlotag.hlo import prepared
 
@@ -45,7 +45,7 @@ def _run_on_lowered(lowered: Any, run: Callable[[Any], None]) -> Any:
     return _compat.lowered_with(lowered, module)
 
 
-def _run_on_exported(exported: Any, run: Callable[[Any], None]) -> Any:
+def _run_on_exported(exported: Any, run: Callable[[Any], object]) -> Any:
     from hlotag import _compat
 
     serialized = exported.mlir_module_serialized

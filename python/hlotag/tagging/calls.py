@@ -16,9 +16,10 @@ import jax
 from hlotag import _compat
 from hlotag._util.arguments import shown
 from hlotag.errors import TagError
+from hlotag.tagging import keys
 from hlotag.tagging.decorated import Decorated
+from hlotag.tagging.keys import BY_KEY, Grad
 from hlotag.tagging.state import active
-from hlotag.tagging.keys import Grad
 from hlotag.tagging.tags import Block, as_grad, as_metadata, tagged
 
 
@@ -160,7 +161,8 @@ class _Call(Decorated):
 
 
 def _staged_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
-    jax_call = _compat.jax_metadata_call(f, entries, grad) or _compat.jax_metadata_call(f, entries, "same")
+    of_derived = {key: text for key, text in entries.items() if key not in keys.dropped(entries)} if grad is BY_KEY else grad
+    jax_call = _compat.jax_metadata_call(f, entries, of_derived) or _compat.jax_metadata_call(f, entries, "same")
     block = tagged(entries, grad=grad)
 
     def xla_metadata_call(*args: Any, **kwargs: Any) -> Any:

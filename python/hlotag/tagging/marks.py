@@ -159,7 +159,7 @@ class Marker:
         self.rules = rules
         self._blank = blank
         self._index: dict[tuple, int] = {}
-        # By the id of a context, and what else decides a row: an equation, which stays alive, its mark, and the context of its copy.
+        # By the id of a context, and what else decides a row: an equation, kept alive, its mark, and the context of its copy.
         self._contexts: dict[tuple[int, Any], tuple[Any, str, Any]] = {}
 
     def mark(self, jaxpr: Any) -> Any:
@@ -276,7 +276,7 @@ def attach_table(module: Any, marker: Marker, kinds: Mapping[Primal, frozenset[s
     attributes = module.operation.attributes
     if marker.has_escapes:
         attributes["hlotag.escaped"] = ir.UnitAttr.get(module.context)
-    if not marker.table:
+    if not marker.table and marker.rules is None:
         return
     with module.context:
         attributes["hlotag.tags"] = _attribute([_as_attribute(row, kinds) for row in marker.table])

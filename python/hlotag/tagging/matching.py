@@ -149,12 +149,12 @@ class RuleSet:
         """Notes which rules matched an operation of a program.
 
         Args:
-          remarks: what `hlotag-resolve` said: `rule 2 matched nothing: ...`; or "" if the program has no tags.
+          remarks: what `hlotag-resolve` said: `rule 2 matched nothing: ...`.
         """
         self._programs += 1
         remarks = tuple(remarks)
         for index, rule in tuple(self._unmatched.items()):
-            if not any(not remark or remark.startswith(f"{rule.name(index)} matched nothing") for remark in remarks):
+            if not any(remark.startswith(f"{rule.name(index)} matched nothing") for remark in remarks):
                 self._unmatched.pop(index, None)
 
     def report(self) -> None:
@@ -294,8 +294,8 @@ class RuleSet:
         else:
             unless[clause] |= {name}
         began = match.is_of_backward_rule or (met == self._needs[index] != match.met and _compat.is_transposing())
-        bindings = match.bindings if clause is not None or bindings is None else bindings
-        metadata[f"{RULE}{index}"] = Match(met, tuple(unless), bindings, began)
+        bound = match.bindings if clause is not None or bindings is None else bindings
+        metadata[f"{RULE}{index}"] = Match(met, tuple(unless), bound, began)
 
     def applied_to(self, metadata: Mapping[str, Any]) -> tuple[Applied, ...]:
         """What the rules give to the operations of an equation with this metadata."""
@@ -314,7 +314,9 @@ class RuleSet:
     def _apply(self, index: int, match: Match) -> Applied | None:
         if match.met != self._needs[index]:
             return None
-        met = [clause for clause, names in zip(self._clauses[index], match.unless, strict=True) if clause.keys() - {"op"} == names]
+        met = [
+            clause for clause, names in zip(self._clauses[index], match.unless, strict=True) if clause.keys() - {"op"} == names
+        ]
         if any("op" not in clause for clause in met):
             return None
         rule = self.rules[index]

@@ -14,6 +14,7 @@ from hlotag.tagging.scope_patterns import captures_in, check_pattern
 
 PATTERNS = ("op", "scope", "source", "function")
 _PHASES = ("forward", "backward", "both")
+Entries = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,16 +104,14 @@ class Rule:
                     raise TagError(f"rule field 'unless': a name in braces has no meaning in {pattern!r}; write *")
         return tuple(dict(clause) for clause in given if clause)
 
-    def entries(self) -> tuple[dict[str, str], dict[str, str | None], dict[str, str | None]]:
+    def entries(self) -> tuple[Entries, Entries, Entries]:
         """The entries for forward operations, for derived and for recomputed ones. None: the rule takes the key away."""
         attrs = self.texts()
-        derived = self._entries_of("grad", attrs)
-        if self.phase == "backward":
-            derived = dict(attrs)
+        derived: Entries = attrs if self.phase == "backward" else self._entries_of("grad", attrs)
         rematted = derived if self.remat is None else self._entries_of("remat", attrs)
         return {} if self.phase == "backward" else attrs, derived, rematted
 
-    def _entries_of(self, name: str, attrs: dict[str, str]) -> dict[str, str | None]:
+    def _entries_of(self, name: str, attrs: Mapping[str, str]) -> Entries:
         """What an argument like `grad` says."""
         given = getattr(self, name)
         if given is keys.BY_KEY:

@@ -60,7 +60,7 @@ def matches_op(pattern: str, name: str) -> bool:
 
 
 def matches_source(pattern: str, file: str, line: int, column: int) -> bool:
-    """Whether a pattern stands for a file, for `file:line` or `file:line:column`; a path without directory is any such path's end."""
+    """Whether a pattern stands for `file`, `file:line` or `file:line:column`; without a directory, for the end of any path."""
     while pattern.startswith("**/"):
         pattern = pattern[3:]
     texts = (file, f"{file}:{line}", f"{file}:{line}:{column}")

@@ -27,6 +27,7 @@ from hlotag.tagging.marks import APPLIED, CHECKED, GRAD, REMAT, UNSET, VALUE, Re
 from hlotag.tagging.state import active
 from hlotag.tagging.warning import warn, warn_at
 
+
 def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
     """Tags operations, as `jax.experimental.xla_metadata.set_xla_metadata` does, and keeps the tags under autodiff.
 

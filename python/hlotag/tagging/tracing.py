@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The equations that derive from one operation of the user's program.
 
-User code makes a value by one `bind` of a primitive: an operation, or a call of a jitted function. Under `grad` or `vmap` the bind
+User code makes a value by one `bind` of a primitive: an operation, or a jitted function. Under `grad` or `vmap` the bind
 runs the rules of the transformations, which add several equations to several traces: the primal one, residuals, and the linear
 ones that become the backward pass. All of them are made before the bind returns. So a *group*, opened when a bind starts and
 closed when it returns, contains exactly the equations that derive from the operation.
