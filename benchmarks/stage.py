@@ -41,8 +41,7 @@ import hlotag
 from hlotag import _compat
 from hlotag.lowering import hlo_stage, staging
 from hlotag.passes.pipeline import run_or_raise
-from hlotag.tagging import marks
-from hlotag.tagging.tags import tag_equations
+from hlotag.tagging import marks, tags
 
 Clock = Callable[[], float]
 Spent = dict[str, tuple[float, ...]]  # of each part of hlotag: the amount, and its share of all
@@ -100,7 +99,7 @@ def stopwatch(clock: Clock):
 
     with (
         mock.patch.object(_compat, "marked_equations", clocked_rows(_compat.marked_equations)),
-        mock.patch.object(staging, "tag_equations", clocked("tags", tag_equations)),
+        mock.patch.object(tags, "tag_equations", clocked("tags", tags.tag_equations)),
         mock.patch.object(marks, "attach_table", clocked("marks", marks.attach_table)),
         mock.patch.object(staging, "run_or_raise", clocked("passes", run_or_raise)),
         mock.patch.object(hlo_stage, "prepare", clocked("passes", hlo_stage.prepare)),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost of tags while tracing and lowering: a training step with and without value tags, by JAX alone, with the stage on, and
-with rules: three typical ones, and one that matches every operation.
+with rules: three typical ones, one that matches every operation, and two by scope, beside blocks with the same entries.
 
 python benchmarks/tags.py [--layers 24] [--repeat 7]
 """
@@ -25,18 +25,27 @@ import hlotag
 RATIOS = (
     ("value tags / JAX's own tags", "stage on, tags", "JAX alone, tags"),
     ("rules / none", "three rules, no tags", "JAX alone, no tags"),
+    ("stage without tags / off", "stage on, no tags", "JAX alone, no tags"),
+    ("rules / the same entries by blocks", "rules by scope", "blocks"),
+    ("rules, a value for each layer / the same entries by blocks", "rules by scope, values", "blocks, values"),
 )
+SCOPE = {"rules by scope": ("1", "layer_*"), "rules by scope, values": ("{n}", "layer_{n}")}
+
+
+def by_block(value):
+    return lambda number: hlotag.tagged({"layer": value or number})
 
 
 def untagged(x=None, **_):
     return nullcontext() if x is None else x
 
 
-def seconds(layers: int, stage, set_xla_metadata) -> tuple[float, float]:
+def seconds(layers: int, stage, set_xla_metadata, block_of=lambda _: nullcontext()) -> tuple[float, float]:
     """Processor time to trace and to lower, with nothing cached."""
     jax.clear_caches()
     gc.collect()
     train_module.set_xla_metadata = set_xla_metadata
+    train_module.block_of = block_of
     with stage():
         start = time.process_time()
         traced = train_module.trace(layers)
@@ -60,8 +69,11 @@ def main() -> None:
         "three rules, no tags": (partial(on, rules=scale.RULES), untagged),
         "a rule for all, no tags": (partial(on, rules=[hlotag.Rule({"k": "v"}, op="*")]), untagged),
     }
-    for stage, function in variants.values():
-        seconds(options.layers, stage, function)
+    for name, (value, scope) in SCOPE.items():
+        variants[name] = (partial(on, rules=[hlotag.Rule({"layer": value}, scope=scope)]), untagged)
+    variants |= {"blocks": (on, untagged, by_block("1")), "blocks, values": (on, untagged, by_block(None))}
+    for variant in variants.values():
+        seconds(options.layers, *variant)
     # In turns, each time in another order: a slow moment of the machine is shared by all, and none is always the first.
     runs = []
     for turn in range(options.repeat):

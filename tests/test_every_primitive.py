@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax._src.internal_test_util import test_harnesses
 
 import hlotag
@@ -88,8 +89,17 @@ def transformed(function: Callable, arguments: list[Any], transformation: str) -
     return (gradient if transformation == "grad" else lambda *primals: jax.jvp(gradient, primals, primals)), primals
 
 
+# Python functions of several binds; as jitted functions they are one.
+SEVERAL_BINDS = ("dynamic_slice", "dynamic_update_slice", "eigh", "random_categorical", "random_randint", "random_uniform")
+
+
+def function_of(name: str) -> Callable:
+    function = HARNESSES[name].dyn_fun
+    return jax.jit(function) if name in SEVERAL_BINDS else function
+
+
 def lowered(name: str, tag: Callable, transformation: str) -> list[tuple[str, dict[str, str]]]:
-    function, operands = transformed(lambda *args: tag(HARNESSES[name].dyn_fun, *args), arguments_of(name), transformation)
+    function, operands = transformed(lambda *args: tag(function_of(name), *args), arguments_of(name), transformation)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # No-operations such as stop_gradient drop their tags; others are deprecated.
         return [(op.name, op.entries) for op in ops_of(jax.jit(function).lower(*operands))]
@@ -143,3 +153,17 @@ def test_jax_still_does_not_lower_what_is_left_out(name, how):
 
 def test_jax_has_programs_for_its_primitives():
     assert len(HARNESSES) > 120
+
+
+def test_a_bind_that_the_program_held_before_the_stage_was_turned_on():
+    assert hlotag.active() is None
+    divide = lax.div_p.bind
+
+    def f(x, y):
+        return set_xla_metadata(divide(x, y), k="v") * 2.0
+
+    with hlotag.stage():
+        found = [(op.name, op.entries) for op in ops_of(jax.jit(jax.grad(f, argnums=(0, 1))).lower(1.0, 2.0))]
+        with_module = jax.jit(jax.grad(lambda x, y: set_xla_metadata(lax.div_p.bind(x, y), k="v") * 2.0, argnums=(0, 1)))
+        assert found == [(op.name, op.entries) for op in ops_of(with_module.lower(1.0, 2.0))]
+    assert sum(entries == {"k": "v"} for _, entries in found) >= 4

@@ -20,6 +20,7 @@ from programs import X
 
 PLACES = {
     "bind": (core.Primitive, "bind"),
+    "bind_with_trace": (core.Primitive, "bind_with_trace"),
     "make_eqn": (pe.DynamicJaxprTrace, "make_eqn"),
     "lower": (mlir, "lower_jaxpr_to_module"),
     "subcomp": (mlir, "jaxpr_subcomp"),

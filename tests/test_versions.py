@@ -71,7 +71,7 @@ def patched_in(tree):
     modules = {alias.asname or alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
     modules["VALUE_TAG"] = "jax._src.xla_metadata.xla_metadata_value_p"
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Patch", "_SwitchingPatch"):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Patch", "SwitchingPatch"):
             if ast.unparse(node.args[0]) in ("owner", "primitive"):
                 continue  # two attributes of one class, and of a primitive that not every JAX has
             owner, _, rest = ast.unparse(node.args[0]).partition(".")

@@ -42,13 +42,20 @@ struct Place {
   const Switch *itsSwitch = nullptr;
 };
 
-Place bind, makeEqn, newEqnRecipe;
+Place bind, bindWithTrace, makeEqn, newEqnRecipe;
 
 PyObject *inGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   if (!bind.itsSwitch->isOn)
     return callOriginal(bind.original, self, arguments, count, names);
   OpenGroup open;
   return callOriginal(bind.original, self, arguments, count, names);
+}
+
+PyObject *inSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+  if (OpenGroup::innermost || !bindWithTrace.itsSwitch->isOn)
+    return callOriginal(bindWithTrace.original, self, arguments, count, names);
+  OpenGroup open;
+  return callOriginal(bindWithTrace.original, self, arguments, count, names);
 }
 
 /// Calls `record`, which may throw: no exception leaves for the interpreter's frames. Returns
@@ -98,6 +105,9 @@ PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
 constexpr int anyArguments = METH_FASTCALL | METH_KEYWORDS;
 PyMethodDef bindMethod = {"bind", asFunction(inGroup), anyArguments,
                           "bind($self, /, *args, **params)\n--\n\nJAX's own, wrapped by hlotag."};
+PyMethodDef bindWithTraceMethod = {
+    "bind_with_trace", asFunction(inSomeGroup), anyArguments,
+    "bind_with_trace($self, trace, args, avals, params, /)\n--\n\nJAX's own, wrapped by hlotag."};
 PyMethodDef makeEqnMethod = {
     "make_eqn", asFunction(recorded), anyArguments,
     "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
@@ -135,6 +145,8 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
         nb::arg("original"), nb::arg("switch"), nb::arg("owner"), doc);
   };
   wraps("in_group", bind, bindMethod, "`Primitive.bind` with a group open while it runs.");
+  wraps("in_some_group", bindWithTrace, bindWithTraceMethod,
+        "`Primitive.bind_with_trace` with a group of its own open if none is.");
   wraps("recorded", makeEqn, makeEqnMethod,
         "`DynamicJaxprTrace.make_eqn`; records its equations in the innermost open group.");
   m.def(

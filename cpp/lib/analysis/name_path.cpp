@@ -25,14 +25,6 @@ bool isCall(std::string_view element) {
          element == "core_call" || element == "eval_jaxpr";
 }
 
-/// Returns whether `element` after `outer` is JAX's name of a loop's or branch's body:
-/// `while/body`, `cond/branch_1_fun`.
-bool isBodyOf(std::string_view element, std::string_view outer) {
-  return (outer == "while" && (element == "body" || element == "cond")) ||
-         (outer == "cond" && element.substr(0, 7) == "branch_" && element.size() > 11 &&
-          element.substr(element.size() - 4) == "_fun");
-}
-
 /// Strips transforms off the front of `element` and appends their letters.
 std::string_view unwrapTransforms(std::string_view element, std::string &transforms) {
   while (true) {
@@ -139,13 +131,10 @@ NamePath parseName(std::string_view name) {
         path.checkpointed = true;
       else if (part == "rematted_computation")
         path.rematted = true;
-      else if (!path.scopes.empty() && isBodyOf(part, path.scopes.back()))
-        path.scopes.pop_back();
       else if (!part.empty() && !isCall(part))
         path.scopes.push_back(unescaped(part));
     }
   }
-  restart = std::min(restart, path.scopes.size());
   path.transforms += ofPrimitive;
   if (restart)
     dropRepeat(path.scopes, restart);

@@ -18,7 +18,7 @@ enum class Phase { Forward, Backward, Both };
 /// The properties of an operation that patterns match.
 struct Subject {
   std::string_view opName; ///< `stablehlo.dot_general`
-  std::string_view scope;  ///< `decoder/layer_3/attention`
+  std::string_view scope;  ///< named scopes only: `decoder/layer_3/attention`
   std::string_view file;   ///< of the innermost line of user code; may be empty
   int line = 0, column = 0;
   std::string_view function; ///< symbol of the enclosing function
@@ -41,6 +41,9 @@ struct Patterns {
   std::optional<std::string> *field(std::string_view name);
   bool match(const Subject &subject) const;
 };
+
+/// Returns the named scopes of a path: without JAX's `while/body` and `cond/branch_1_fun`.
+std::string namedScopes(std::string_view path);
 
 /// One rule.
 struct Rule {

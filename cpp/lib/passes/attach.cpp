@@ -174,6 +174,7 @@ private:
   std::optional<analysis::Provenance> provenance_;
   ir::PointerMap<bool> mayMatch_;
   std::map<Key, RuleMatch> matches_;
+  std::map<analysis::TextId, std::string> scopes_; // by origin's scope: its named scopes
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
@@ -195,7 +196,10 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
     subject.function = symbol.value();
   if (origin && provenance_) {
-    subject.scope = provenance_->text(origin->scope);
+    std::string &scope = scopes_[origin->scope];
+    if (scope.empty())
+      scope = analysis::namedScopes(provenance_->text(origin->scope));
+    subject.scope = scope;
     subject.isTransposed = origin->transposed;
     subject.isRematted = origin->rematted;
     if (origin->source) {

@@ -107,23 +107,27 @@ def _check_parameters(function: Any, expected: list[str]) -> None:
             raise ImportError(text)
 
 
-class _SwitchingPatch(Patch):
+class SwitchingPatch(Patch):
     """A patch whose wrapper, `replacement(original, switch)`, reads the switch itself, for speed."""
 
     def _wrapped(self, original: Any, switch: Any) -> Any:
         return self._replacement(original, switch)
 
 
-def bind_patch(wrap: Callable[..., Any]) -> Patch:
+def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -> tuple[Patch, ...]:
     """Wraps `Primitive.bind` of every primitive.
 
     One bind by user code is one primal equation. The rules of autodiff and batching emit their equations before the bind returns,
     and only the bind tells these from the equations of an equal operation on the same line.
 
     Args:
-      wrap: a function from `bind`, the switch and the class to the replacement.
+      wrap_bind: a function from `bind`, the switch and the class to the replacement.
+      wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold an unwrapped `primitive.bind`.
     """
-    return _SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap, owner=Primitive))
+    return (
+        SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap_bind, owner=Primitive)),
+        SwitchingPatch(Primitive, "bind_with_trace", "self, trace, args, avals, params", partial(wrap_held, owner=Primitive)),
+    )
 
 
 def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
@@ -141,7 +145,7 @@ def equation_patch(wrap: Callable[..., Any]) -> Patch:
     Args:
       wrap: a function from `make_eqn`, the switch and the class to the replacement.
     """
-    return _SwitchingPatch(DynamicJaxprTrace, "make_eqn", "self", partial(wrap, owner=DynamicJaxprTrace))
+    return SwitchingPatch(DynamicJaxprTrace, "make_eqn", "self", partial(wrap, owner=DynamicJaxprTrace))
 
 
 def recipe_patch(wrap: Callable[..., Any]) -> Patch:
@@ -152,7 +156,7 @@ def recipe_patch(wrap: Callable[..., Any]) -> Patch:
     Args:
       wrap: a function from the original and the switch to the replacement.
     """
-    return _SwitchingPatch(pe, "new_eqn_recipe", "trace", wrap)
+    return SwitchingPatch(pe, "new_eqn_recipe", "trace", wrap)
 
 
 class _Recording(threading.local):
@@ -265,7 +269,7 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
 
         return wrapped
 
-    return _SwitchingPatch(Scope, "wrap", "self, stack", wrap)
+    return SwitchingPatch(Scope, "wrap", "self, stack", wrap)
 
 
 def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:

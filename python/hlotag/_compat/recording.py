@@ -6,6 +6,7 @@ JAX has no public hook for any of these, and no public way to read or set the me
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from types import CodeType
@@ -16,7 +17,7 @@ from jax._src.core import Primitive, Tracer, typeof
 from jax._src.interpreters import partial_eval as pe
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
-from hlotag._compat.hooks import Patch
+from hlotag._compat.hooks import Patch, SwitchingPatch
 from hlotag._compat.tracing import is_user_filename, metadata_of, with_metadata, without_wrapper
 
 # The equations within an equation of these primitives are the program's: these lower to their jaxprs, or call the user's functions.
@@ -73,13 +74,16 @@ def scope_path() -> str:
 def place_of(traceback: Any) -> Place | None:
     """The innermost place of user code in a traceback of JAX. It begins where the enclosing function began to be traced."""
     codes, instructions = traceback.raw_frames() if traceback is not None else ((), ())  # innermost first
-    return next((place for place in zip(codes, instructions, strict=True) if is_user_filename(place[0].co_filename)), None)
+    return next((place for place in zip(codes, instructions, strict=True) if _is_users(place[0].co_filename)), None)
+
+
+_is_users = functools.lru_cache(maxsize=4096)(is_user_filename)
 
 
 def calling_place() -> Place | None:
     """The innermost place of user code on this thread's stack."""
     frame = sys._getframe(1)
-    while frame is not None and not is_user_filename(frame.f_code.co_filename):
+    while frame is not None and not _is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
@@ -106,19 +110,25 @@ def primal_patch(
 ) -> Patch:
     """Binds each primitive under `metadata_for(metadata, primitive, args, params)`, where `metadata` is the thread's."""
 
-    def bind(original, self, *args, **params):
-        outer = ambient()
-        before = metadata_in(outer)
-        after = metadata_for(before, self, args, params)
-        if after is before:
-            return original(self, *args, **params)
-        config.xla_metadata_context_manager.set_local(as_ambient(dict(after)))
-        try:
-            return original(self, *args, **params)
-        finally:
-            config.xla_metadata_context_manager.set_local(outer)
+    def wrap(original: Callable, switch: Any) -> Callable:
+        @functools.wraps(original)
+        def bind(self: Primitive, *args: Any, **params: Any) -> Any:
+            if not switch.is_on:
+                return original(self, *args, **params)
+            outer = ambient()
+            before = metadata_in(outer)
+            after = metadata_for(before, self, args, params)
+            if after is before:
+                return original(self, *args, **params)
+            config.xla_metadata_context_manager.set_local(as_ambient(dict(after)))
+            try:
+                return original(self, *args, **params)
+            finally:
+                config.xla_metadata_context_manager.set_local(outer)
 
-    return Patch(Primitive, "bind", "self, *args", bind)
+        return bind
+
+    return SwitchingPatch(Primitive, "bind", "self, *args", wrap)
 
 
 def recording_patches(metadata_for: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]) -> tuple[Patch, ...]:

@@ -16,7 +16,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -138,6 +138,31 @@ def escaped(scope: str) -> str:
     return head + _AMBIGUOUS.sub(lambda found: f"\x01%{ord(found[0]):02x}", text) + tail
 
 
+@dataclass
+class _Marked:
+    """The marks of the equations with one context.
+
+    Attributes:
+      plain: the context of their copies.
+      has_primal: whether the context has a primal. Without one, an equation is its own.
+      by_equation: whether a rule depends on the primal.
+      marks: the marks, by what they depend on besides the context.
+      kept: equations that keep the context, and ids of equations, alive.
+    """
+
+    plain: Any
+    has_primal: bool
+    by_equation: bool
+    marks: dict[Any, str] = field(default_factory=dict)
+    kept: list[Any] = field(default_factory=list)
+
+    def key_of(self, equation: Any) -> Any:
+        """What the mark of an equation depends on besides the context."""
+        if not self.by_equation:
+            return None
+        return equation.primitive if self.has_primal else id(equation)
+
+
 class Marker:
     """Marks the tagged equations of one program.
 
@@ -159,8 +184,7 @@ class Marker:
         self.rules = rules
         self._blank = blank
         self._index: dict[tuple, int] = {}
-        # By the id of a context, and what else decides a row: an equation, kept alive, its mark, and the context of its copy.
-        self._contexts: dict[tuple[int, Any], tuple[Any, str, Any]] = {}
+        self._contexts: dict[int, _Marked] = {}  # by the id of a context
 
     def mark(self, jaxpr: Any) -> Any:
         """A view of `jaxpr` with its tagged equations marked; inner jaxprs are marked when JAX lowers them."""
@@ -186,23 +210,25 @@ class Marker:
 
     def _mark_of(self, equation: Any) -> tuple[str, Any] | None:
         context = equation.ctx
-        metadata = _compat.metadata_of(context)
-        if not metadata and self.rules is None:
-            return None
-        has_ops = self.rules is not None and self.rules.has_ops
-        # Without a primal in its context, an equation is its own.
-        key = id(context), (equation.primitive if PRIMAL in metadata else id(equation)) if has_ops else None
-        _, mark, plain = self._contexts.get(key) or self._add_context(key, equation)
-        return None if plain is context and not mark else (mark, plain)
+        known = self._contexts.get(id(context)) or self._contexts.setdefault(id(context), self._marked(context))
+        key = known.key_of(equation)
+        mark = known.marks.get(key)
+        if mark is None:
+            known.marks[key] = mark = self._new_mark(equation)
+            known.kept.append(equation)
+        return None if known.plain is context and not mark else (mark, known.plain)
 
-    def _add_context(self, key: tuple[int, Any], equation: Any) -> tuple[Any, str, Any]:
-        context = equation.ctx
-        plain = _compat.with_metadata(context, {}) if _compat.metadata_of(context) else context
-        mark = ""
-        if not self._blank:
-            row = row_of(equation, self.rules)
-            mark = f"\x01hlotag#{self._number(row)}\x01" if row.forward or row.derived or row.rematted or row.rules else ""
-        return self._contexts.setdefault(key, (equation, mark, plain))
+    def _marked(self, context: Any) -> _Marked:
+        metadata = _compat.metadata_of(context)
+        by_equation = self.rules is not None and self.rules.needs_primal(metadata)
+        plain = _compat.with_metadata(context, {}) if metadata else context
+        return _Marked(plain, PRIMAL in metadata, by_equation)
+
+    def _new_mark(self, equation: Any) -> str:
+        if self._blank or (self.rules is None and not _compat.metadata_of(equation.ctx)):
+            return ""
+        row = row_of(equation, self.rules)
+        return f"\x01hlotag#{self._number(row)}\x01" if row.forward or row.derived or row.rematted or row.rules else ""
 
     def _number(self, row: Row) -> int:
         index = self._index.setdefault(row.key(), len(self.table))

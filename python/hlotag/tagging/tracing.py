@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotag import _compat
-from hlotag._core import equations_of_bind, in_group, recorded, recorded_recipe
+from hlotag._core import equations_of_bind, in_group, in_some_group, recorded, recorded_recipe
 
 
 def untagged(value: Any) -> Any:
@@ -45,7 +45,7 @@ def equations_of(value: Any) -> list[Any]:
 
 
 PATCHES = (
-    _compat.bind_patch(in_group),
+    *_compat.bind_patches(in_group, in_some_group),
     _compat.equation_patch(recorded),
     _compat.recipe_patch(recorded_recipe),
 )

@@ -22,7 +22,7 @@ using TextId = uint32_t;
 struct Origin {
   /// Scopes, outermost first, callers' scopes included: `decoder/layer_3/attention`. Transforms are
   /// unwrapped. `jit(...)`, `checkpoint`, `rematted_computation`, `closed_call` and `eval_jaxpr`
-  /// are left out, and so are JAX's `while/body` and `cond/branch_1_fun`.
+  /// are left out; JAX's `while/body` and `cond/branch_1_fun` are kept.
   TextId scope = 0;
   TextId localScope = 0; ///< without the scopes of callers
   /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
