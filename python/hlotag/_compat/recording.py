@@ -18,7 +18,7 @@ from jax._src.interpreters import partial_eval as pe
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
 from hlotag._compat.hooks import Patch, SwitchingPatch
-from hlotag._compat.tracing import is_user_filename, metadata_of, with_metadata, without_wrapper
+from hlotag._compat.tracing import is_user_filename, without_wrapper
 
 # The equations within an equation of these primitives are the program's: these lower to their jaxprs, or call the user's functions.
 # By name, since each JAX has others; of a primitive that is here by mistake, derived operations are not known.
@@ -74,7 +74,10 @@ def scope_path() -> str:
 def place_of(traceback: Any) -> Place | None:
     """The innermost place of user code in a traceback of JAX. It begins where the enclosing function began to be traced."""
     codes, instructions = traceback.raw_frames() if traceback is not None else ((), ())  # innermost first
-    return next((place for place in zip(codes, instructions, strict=True) if _is_users(place[0].co_filename)), None)
+    for place in zip(codes, instructions, strict=True):
+        if _is_users(place[0].co_filename):
+            return place
+    return None
 
 
 _is_users = functools.lru_cache(maxsize=4096)(is_user_filename)
@@ -105,10 +108,8 @@ def jit_patch(call: Callable[..., Any]) -> Patch:
     return Patch(pjit, "_infer_params", "fun, ji, args, kwargs", call)
 
 
-def primal_patch(
-    metadata_for: Callable[[Mapping[str, Any], Primitive, tuple[Any, ...], dict[str, Any]], Mapping[str, Any]],
-) -> Patch:
-    """Binds each primitive under `metadata_for(metadata, primitive, args, params)`, where `metadata` is the thread's."""
+def primal_patch(ambient_for: Callable[[Any, Primitive, tuple[Any, ...], dict[str, Any]], Any]) -> Patch:
+    """Binds each primitive under `ambient_for(ambient, primitive, args, params)`."""
 
     def wrap(original: Callable, switch: Any) -> Callable:
         @functools.wraps(original)
@@ -116,11 +117,10 @@ def primal_patch(
             if not switch.is_on:
                 return original(self, *args, **params)
             outer = ambient()
-            before = metadata_in(outer)
-            after = metadata_for(before, self, args, params)
-            if after is before:
+            within = ambient_for(outer, self, args, params)
+            if within is outer:
                 return original(self, *args, **params)
-            config.xla_metadata_context_manager.set_local(as_ambient(dict(after)))
+            config.xla_metadata_context_manager.set_local(within)
             try:
                 return original(self, *args, **params)
             finally:
@@ -131,21 +131,20 @@ def primal_patch(
     return SwitchingPatch(Primitive, "bind", "self, *args", wrap)
 
 
-def recording_patches(metadata_for: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]) -> tuple[Patch, ...]:
-    """Records each equation with `metadata_for(metadata, traceback)` in its context; `metadata` is what JAX would record."""
+def recording_patches(ambient_for: Callable[[Any, Any], Any]) -> tuple[Patch, ...]:
+    """Records each equation under `ambient_for(ambient, traceback)`, so that its context has this metadata."""
 
     def record(original: Callable, *args: Any, **named: Any) -> Any:
         # Both functions have six other parameters before these.
         args, named = args[:6], named | dict(zip(("source_info", "ctx"), args[6:], strict=False))
         source_info, ctx = named.get("source_info") or source_info_util.new_source_info(), named.get("ctx")
-        outer = ambient()
-        before = metadata_in(outer) if ctx is None else metadata_of(ctx)
-        after = metadata_for(before, source_info.traceback)
-        if after is before:
+        if ctx is not None:  # of an equation that was recorded before
             return original(*args, source_info, ctx)
-        if ctx is not None:
-            return original(*args, source_info, with_metadata(ctx, after))
-        config.xla_metadata_context_manager.set_local(as_ambient(dict(after)))
+        outer = ambient()
+        within = ambient_for(outer, source_info.traceback)
+        if within is outer:
+            return original(*args, source_info)
+        config.xla_metadata_context_manager.set_local(within)
         try:
             return original(*args, source_info)
         finally:

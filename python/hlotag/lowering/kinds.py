@@ -17,6 +17,9 @@ from hlotag.tagging import marks, matching
 from hlotag.tagging.matching import Primal
 
 _logger = logging.getLogger("hlotag")
+# By primal and platforms, the latest ones last.
+_known: dict[tuple[Primal, tuple[str, ...]], frozenset[str]] = {}
+_MOST = 2048
 
 # Collectives lower only within their axes.
 _COLLECTIVES = {
@@ -41,12 +44,16 @@ def kinds_of(primals: Iterable[Primal], lower: Callable[..., Any], options: Mapp
       lower: JAX's function that lowers a jaxpr to a module.
       options: its keyword arguments for the program of the equations.
     """
-    key = tuple(options["platforms"])
-    missing = [primal for primal in primals if key not in primal.kinds]
+    platforms = tuple(options["platforms"])
+    primals = tuple(primals)
+    found = {primal: _known[primal, platforms] for primal in primals if (primal, platforms) in _known}
+    missing = [primal for primal in primals if primal not in found]
     with matching.lowering(), marks.marking(None):
-        for primal, names in zip(missing, _lowered(missing, lower, options), strict=True):
-            primal.kinds[key] = names
-    return {primal: primal.kinds[key] for primal in primals}
+        found.update(zip(missing, _lowered(missing, lower, options), strict=True))
+    _known.update({(primal, platforms): found[primal] for primal in missing})
+    while len(_known) > _MOST:
+        _known.pop(next(iter(_known)), None)
+    return found
 
 
 def _lowered(primals: list[Primal], lower: Callable[..., Any], options: Mapping[str, Any]) -> list[frozenset[str]]:

@@ -316,7 +316,7 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Converts the metadata of JAX's own block to the form of hlotag's blocks, if a stage is active."""
     # JAX also calls this for each equation that it evaluates. Then all values are text already.
     for value in metadata.values():
-        if type(value) is not str:
+        if type(value) is not str and not isinstance(value, matching.OwnValue):
             break
     else:
         return metadata

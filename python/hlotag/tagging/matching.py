@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from hlotag import _compat
 from hlotag._util.hooks import Hooks
@@ -37,6 +37,7 @@ PRIMAL = "hlotag.primal"
 SCOPES = "hlotag.scopes"
 OF_LOWERING = "hlotag.lowering"
 
+T = TypeVar("T")
 # Names of scopes that JAX opens itself.
 _OF_JAX = ("checkpoint", "rematted_computation")
 
@@ -53,18 +54,18 @@ class Primal(OwnValue):
       primitive: the equation's primitive.
       params: its parameters.
       avals: the types of its operands.
-      kinds: by platforms, the names of the operations that the equation lowers to, as far as they are known.
+      within: by a thread's metadata, the metadata under which the operation is bound.
     """
 
     primitive: Any
     params: Mapping[str, Any]
     avals: tuple[Any, ...]
-    kinds: dict[Any, frozenset[str]] = field(default_factory=dict)
+    within: dict[Any, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Progress(OwnValue):
-    """How far the scopes of this path match the patterns of rules.
+    """How far the scopes of this path match the patterns of rules. `RuleSet` makes equal ones one object.
 
     Attributes:
       threads: by pattern, as numbered by `RuleSet`; only patterns that have any.
@@ -73,9 +74,9 @@ class Progress(OwnValue):
     threads: tuple[tuple[int, tuple[Thread, ...]], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Match(OwnValue):
-    """The patterns of one rule that match.
+    """The patterns of one rule that match. `RuleSet` makes equal ones one object.
 
     Attributes:
       met: the fields of the rule that match, `op` apart.
@@ -84,10 +85,10 @@ class Match(OwnValue):
       is_of_backward_rule: whether the match began while a user's backward rule was traced. Its operations are not derived.
     """
 
-    met: frozenset[str] = frozenset()
-    unless: tuple[frozenset[str], ...] = ()
-    bindings: Bindings = ()
-    is_of_backward_rule: bool = False
+    met: frozenset[str]
+    unless: tuple[frozenset[str], ...]
+    bindings: Bindings
+    is_of_backward_rule: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,8 @@ class RuleSet:
         self.has_sources = any(any(self._patterns(index, "source")) for index in range(len(rules)))
         self._with_op = [i for i, rule in enumerate(rules) if rule.op is not None or any("op" in c for c in self._clauses[i])]
         self.has_ops = bool(self._with_op)
-        self._entered: dict[Any, Any] = {}
+        self._known: dict[Any, Any] = {}
+        self._objects: dict[Any, Any] = {}
         self._by_place: dict[Any, tuple[tuple[int, int | None], ...]] = {}
         self._applied: dict[Any, Applied | None] = {}
 
@@ -191,12 +193,14 @@ class RuleSet:
           ambient: the metadata outside, as `_compat.ambient` has it.
           scope: the name of the scope.
         """
-        key = (ambient, scope, _compat.is_transposing())
-        if key not in self._entered:
-            if len(self._entered) > 4096:
-                self._entered.clear()
-            self._entered[key] = self._entering(ambient, scope)
-        return self._entered[key]
+        return self._remembered((ambient, scope, _compat.is_transposing()), lambda: self._entering(ambient, scope))
+
+    def _remembered(self, key: Any, compute: Callable[[], Any]) -> Any:
+        if key not in self._known:
+            if len(self._known) > 4096:
+                self._known.clear()
+            self._known[key] = compute()
+        return self._known[key]
 
     def _entering(self, ambient: Any, scope: str) -> Any:
         metadata = _compat.metadata_in(ambient)
@@ -214,7 +218,7 @@ class RuleSet:
         changed = dict(metadata)
         changed.pop(SCOPES, None)
         if threads:
-            changed[SCOPES] = Progress(tuple(threads))
+            changed[SCOPES] = self._one(Progress, tuple(threads))
         for index, clause, bindings in found:
             self._meet(changed, index, clause, "scope", bindings)
         return ambient if changed == metadata else _compat.as_ambient(changed)
@@ -257,19 +261,35 @@ class RuleSet:
             )
         return self._by_place[place]
 
-    def recording(self, metadata: Mapping[str, Any], traceback: Any) -> Mapping[str, Any]:
+    def recording(self, ambient: Any, traceback: Any) -> Any:
         """The metadata of an equation.
 
         Args:
-          metadata: that of its context.
-          traceback: of its source.
+          ambient: that of the thread.
+          traceback: of the equation's source.
         """
-        changed: dict[str, Any] | None = None
-        for index, clause in self._at_source(_compat.place_of(traceback)):
-            if not self._has(changed or metadata, index, clause, "source"):
-                changed = changed or dict(metadata)
+        found = self._at_source(_compat.place_of(traceback))
+        return self._remembered((ambient, found, _compat.is_transposing()), lambda: self._meeting(ambient, found)) if found else ambient
+
+    def _meeting(self, ambient: Any, found: tuple[tuple[int, int | None], ...]) -> Any:
+        metadata = _compat.metadata_in(ambient)
+        changed = dict(metadata)
+        for index, clause in found:
+            if not self._has(changed, index, clause, "source"):
                 self._meet(changed, index, clause, "source")
-        return changed or metadata
+        return ambient if changed == metadata else _compat.as_ambient(changed)
+
+    def binding(self, ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+        """The metadata under which an operation is bound: with its primal, unless there is one or no rule needs it."""
+        metadata = _compat.metadata_in(ambient)
+        if PRIMAL in metadata or not self._remembered(ambient, lambda: self.needs_primal(metadata)):
+            return ambient
+        own = primal_of(primitive, _compat.avals_of(args), params)
+        if own is None:
+            return ambient
+        if ambient not in own.within:
+            own.within[ambient] = _compat.as_ambient({**metadata, PRIMAL: own})
+        return own.within[ambient]
 
     def needs_primal(self, metadata: Mapping[str, Any]) -> bool:
         """Whether a rule with an `op` may match an operation that is bound under this metadata."""
@@ -279,6 +299,13 @@ class RuleSet:
                 return True
         return False
 
+    def _one(self, kind: type[T], *fields: Any) -> T:
+        """One object for equal values: JAX compares metadata often, and compares identical objects fast."""
+        return self._objects.setdefault((kind, *fields), kind(*fields))
+
+    def _nothing(self, index: int) -> Match:
+        return self._one(Match, frozenset(), (frozenset(),) * len(self._clauses[index]), (), False)
+
     def _has(self, metadata: Mapping[str, Any], index: int, clause: int | None, name: str) -> bool:
         match: Match | None = metadata.get(f"{RULE}{index}")
         return match is not None and name in (match.met if clause is None else match.unless[clause])
@@ -287,7 +314,7 @@ class RuleSet:
         self, metadata: dict[str, Any], index: int, clause: int | None, name: str, bindings: Bindings | None = None
     ) -> None:
         """Notes in `metadata` that a pattern of a rule matches."""
-        match = metadata.get(f"{RULE}{index}") or Match(unless=(frozenset(),) * len(self._clauses[index]))
+        match = metadata.get(f"{RULE}{index}") or self._nothing(index)
         met, unless = match.met, list(match.unless)
         if clause is None:
             met |= {name}
@@ -295,7 +322,7 @@ class RuleSet:
             unless[clause] |= {name}
         began = match.is_of_backward_rule or (met == self._needs[index] != match.met and _compat.is_transposing())
         bound = match.bindings if clause is not None or bindings is None else bindings
-        metadata[f"{RULE}{index}"] = Match(met, tuple(unless), bound, began)
+        metadata[f"{RULE}{index}"] = self._one(Match, met, tuple(unless), bound, began)
 
     def applied_to(self, metadata: Mapping[str, Any]) -> tuple[Applied, ...]:
         """What the rules give to the operations of an equation with this metadata."""
@@ -303,7 +330,7 @@ class RuleSet:
             return ()
         found = []
         for index in range(len(self.rules)):
-            match: Match = metadata.get(f"{RULE}{index}") or Match(unless=(frozenset(),) * len(self._clauses[index]))
+            match: Match = metadata.get(f"{RULE}{index}") or self._nothing(index)
             key = index, match
             if key not in self._applied:
                 self._applied[key] = self._apply(index, match)
@@ -446,16 +473,14 @@ def primal_of(primitive: Any, avals: Iterable[Any], params: Mapping[str, Any]) -
         return Primal(primitive, params, avals)
 
 
-def _bind(metadata: Mapping[str, Any], primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Mapping[str, Any]:
-    if PRIMAL in metadata or (rules := _current()) is None or not rules.needs_primal(metadata):
-        return metadata
-    own = primal_of(primitive, _compat.avals_of(args), params)
-    return metadata if own is None else {**metadata, PRIMAL: own}
-
-
-def _record(metadata: Mapping[str, Any], traceback: Any) -> Mapping[str, Any]:
+def _bind(ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     rules = _current()
-    return metadata if rules is None or not rules.has_sources else rules.recording(metadata, traceback)
+    return ambient if rules is None else rules.binding(ambient, primitive, args, params)
+
+
+def _record(ambient: Any, traceback: Any) -> Any:
+    rules = _current()
+    return ambient if rules is None or not rules.has_sources else rules.recording(ambient, traceback)
 
 
 _HOOKS = {
