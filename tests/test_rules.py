@@ -219,9 +219,12 @@ def test_rule_that_matched_nothing_is_reported_once_with_the_nearest_scope(tmp_p
         ([Rule({"k": "v"}, scope="layer_*/attentoin")], "rule 1"),
         (hlotag.load_rules(path), f"rule 1 \\({path}:1\\)"),
     ):
-        with pytest.warns(
-            hlotag.TagIgnored, match=rf"{place} matched no operation of the program: .*nearest scope is 'layer_\d/attention'"
-        ), hlotag.stage(rules=rules):
+        with (
+            pytest.warns(
+                hlotag.TagIgnored, match=rf"{place} matched no operation of the program: .*nearest scope is 'layer_\d/attention'"
+            ),
+            hlotag.stage(rules=rules),
+        ):
             jax.jit(lambda x: model(x)).lower(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

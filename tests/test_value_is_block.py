@@ -5,7 +5,6 @@ Blocks are exact by construction: JAX traces in their context. The programs are 
 wrong.
 """
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -269,7 +269,11 @@ class RuleSet:
           traceback: of the equation's source.
         """
         found = self._at_source(_compat.place_of(traceback))
-        return self._remembered((ambient, found, _compat.is_transposing()), lambda: self._meeting(ambient, found)) if found else ambient
+        return (
+            self._remembered((ambient, found, _compat.is_transposing()), lambda: self._meeting(ambient, found))
+            if found
+            else ambient
+        )
 
     def _meeting(self, ambient: Any, found: tuple[tuple[int, int | None], ...]) -> Any:
         metadata = _compat.metadata_in(ambient)
