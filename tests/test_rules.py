@@ -245,6 +245,12 @@ def test_report_at_the_end_of_the_process(run_python):
     assert done.returncode == 0 and done.stderr.count("TagIgnored") == 1 and "rule 1 matched no operation" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["grad", "remat"])
+def test_set_xla_metadata_takes_no_options(name):
+    with pytest.raises(hlotag.TagError, match=rf"write hlotag.tag\(x, \{{...\}}, {name}=...\)"):
+        hlotag.set_xla_metadata(X, k="v", **{name: "drop"})
+
+
 def test_grad_without_a_stage_warns_once(run_python):
     done = run_python(
         "import jax.numpy as jnp, hlotag\n"

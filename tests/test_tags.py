@@ -330,7 +330,8 @@ def test_text_values_survive(staged, text):
 @pytest.mark.parametrize("key", ["x", "self", "two words", "a.b/c", "grad", "é"])
 def test_any_string_is_a_key(staged, key):
     assert tagged_ops(lambda x, w: hlotag.tag(x @ w, {key: "v"}), key=key) == [("stablehlo.dot_general", "v")]
-    assert tagged_ops(lambda x, w: hlotag.set_xla_metadata(x @ w, **{key: "v"}), key=key) == [("stablehlo.dot_general", "v")]
+    if key != "grad":  # An option of `hlotag.tag`, and so refused as a key here.
+        assert tagged_ops(lambda x, w: hlotag.set_xla_metadata(x @ w, **{key: "v"}), key=key) == [("stablehlo.dot_general", "v")]
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,38 @@ from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 from hlotag._compat.hooks import Patch, SwitchingPatch
 from hlotag._compat.tracing import is_user_filename, without_wrapper
 
-# The equations within an equation of these primitives are the program's: these lower to their jaxprs, or call the user's functions.
+# The equations within an equation of these primitives are the program's: these lower to jaxprs, or call the user's functions.
 # By name, since each JAX has others; of a primitive that is here by mistake, derived operations are not known.
 _OPEN = frozenset(
-    ["call", "call_exported", "checkpoint", "closed_call", "compute_on", "cond", "core_call", "custom_fusion", "custom_jvp_call", "custom_lin", "custom_linear_solve", "custom_partitioning", "custom_vjp_call", "custom_vmap_call", "jit", "linear_call", "pallas_call", "pjit", "remat", "remat2", "remat_opt", "run_state", "scan", "shard_map", "while", "xla_metadata_call", "xla_metadata_value"]
+    [
+        "call",
+        "call_exported",
+        "checkpoint",
+        "closed_call",
+        "compute_on",
+        "cond",
+        "core_call",
+        "custom_fusion",
+        "custom_jvp_call",
+        "custom_lin",
+        "custom_linear_solve",
+        "custom_partitioning",
+        "custom_vjp_call",
+        "custom_vmap_call",
+        "jit",
+        "linear_call",
+        "pallas_call",
+        "pjit",
+        "remat",
+        "remat2",
+        "remat_opt",
+        "run_state",
+        "scan",
+        "shard_map",
+        "while",
+        "xla_metadata_call",
+        "xla_metadata_value",
+    ]
 )
 # A code object and the offset of an instruction in it.
 Place = tuple[CodeType, int]

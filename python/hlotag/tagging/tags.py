@@ -40,7 +40,8 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
       `x` itself in the value form; otherwise a context manager that is also a decorator.
 
     Raises:
-      TagError: a key is reserved, or a value has no text form or is not legal for its key.
+      TagError: a key is reserved, a value has no text form or is not legal for its key, or a key is `grad` or `remat`, which
+        `tag` and `tagged` take.
 
     Examples:
       >>> def f(x):
@@ -50,6 +51,9 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
       >>> 'frontend_attributes = {layer = "1"}' in program.as_text()
       True
     """
+    if misplaced := {"grad", "remat"} & attrs.keys():
+        name = min(misplaced)
+        raise TagError(f"set_xla_metadata takes keys only, and {name}= would be one: write hlotag.tag(x, {{...}}, {name}=...)")
     if x is None:
         return tagged(attrs)
     return tag(x, attrs)
