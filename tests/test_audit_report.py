@@ -123,7 +123,7 @@ def test_a_tag_that_moved_is_one_problem_and_not_two():
         ("MUST_FUSE", "cuda", "XLA for cuda does not read this key; read by: tpu"),
         ("_scheduling_group_id", "cuda", None),
         ("inlineable", "cpu", None),
-        ("_sheduling_group_id", "cuda", "No compiler reads this key."),
+        ("_sheduling_group_id", "cuda", "The key is not known to hlotag."),
         ("block", "cpu", None),
     ],
 )

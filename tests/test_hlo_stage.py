@@ -20,6 +20,7 @@ from hlotag.hlo.module import of_executable
 from hlotag.host import connection
 from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import hlo_stage
+from hlotag.tagging import keys
 from programs import B, W, X, mlp
 
 
@@ -324,13 +325,14 @@ def test_a_program_is_known_by_its_name(size):
     assert entries(executable, "multiply") == [{"k": "v"}]
 
 
-@pytest.mark.parametrize(
-    ("hlo", "left"), [(True, {"_own", "xla_own", "inlineable"}), (["a*"], {"_own", "xla_own", "inlineable", 'b,"c\\'})]
-)
-def test_xla_gets_no_tags_that_it_does_not_read_where_they_would_change_its_decisions(hlo, left, monkeypatch):
+@pytest.mark.parametrize(("hlo", "left"), [(True, {"free", "inlineable"}), (["a*"], {"free", "inlineable", 'b,"c\\'})])
+def test_xla_gets_no_key_that_is_withheld_where_it_would_change_its_decisions(hlo, left, monkeypatch):
     monkeypatch.setattr(hlo_stage, "_COMPARE_TAGS", {"cpu"})
+    monkeypatch.setattr(keys, "_registered", {})
+    for key in ("a", 'b,"c\\'):
+        hlotag.register_key(key, compiler=False)
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("i",))
-    tags = {"a": "1", 'b,"c\\': "2", "_own": "3", "xla_own": "4", "inlineable": "true"}
+    tags = {"a": "1", 'b,"c\\': "2", "free": "3", "inlineable": "true"}
 
     @jax.shard_map(mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P())
     def total(x):

@@ -16,6 +16,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from hlotag import _core
+from hlotag.hlo.restore import restorable, withheld_keys
 from hlotag.tagging import keys
 from modules import ops_of
 
@@ -27,10 +28,10 @@ by_name = pytest.mark.parametrize("key", FREE, ids=lambda key: key.name)
 
 ONE_OF = {
     "_xla_compute_type": ["host", "dense", "sparse", "sparseoffload"],
-    "_xla_buffer_placement": ["pinned_host", "unpinned_host", "device", "device_sram", "pinned_device"],
+    "_xla_buffer_placement": ["pinned_host", "unpinned_host", "device", "pinned_device", "vmem"],
     "keep_original_sequence_order_in_group": [True, False],
     "scheduler_hint": ["force_early", "force_delay", "force_delay_async"],
-    "inlineable": [False, True, "auto"],
+    "inlineable": [False, True, "auto", "xla_early", "xla_late"],
     "grad_x": [True, False],
     "grad_y": [True, False],
     "collective_communication_domain": ["unspecified", "scale_up_fabric"],
@@ -368,6 +369,7 @@ def test_registering_again_needs_the_same_meaning(registry):
         ({"name": ""}, "non-empty"),
         ({"name": 3}, "non-empty"),
         ({"name": "mine", "derived": "other"}, "'same' or 'drop'"),
+        ({"name": "mine", "compiler": "tpu"}, "compiler must be True or False"),
         ({"name": "mine", "values": "text"}, "words"),
         ({"name": "mine", "values": []}, "words"),
         ({"name": "mine", "values": [1]}, "words"),
@@ -378,6 +380,20 @@ def test_bad_registrations(registry, arguments, message):
     with pytest.raises(hlotag.TagError, match=message):
         hlotag.register_key(**arguments)
     assert keys.lookup("mine") is None
+
+
+def test_only_a_key_that_is_registered_so_is_withheld_from_compilers(registry):
+    hlotag.register_key("mine", derived="drop")
+    hlotag.register_key("eyes", compiler=False)
+    found = [{"mine": "1", "eyes": "2", "free": "3", "ragged_dot_tiling": "4", "MUST_FUSE": "5"}]
+    assert withheld_keys(found, ("*",), keys.fingerprint()) == {"eyes"}
+    assert withheld_keys(found, ("m*",), keys.fingerprint()) == set()
+
+
+def test_an_entry_of_a_library_is_left_to_xla():
+    assert restorable({"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}", "k": "v"}) == {
+        "k": "v"
+    }
 
 
 def test_of_many_threads_that_register_differently_one_wins(registry):
@@ -411,4 +427,4 @@ def test_a_new_policy_is_seen_by_functions_that_were_traced_before(registry):
     assert backward() == (before, plain)
     hlotag.register_key("mine", derived="drop")
     after, other = backward()
-    assert before > after == 0 and plain != other and other.keys == "'mine'"
+    assert before > after == 0 and plain != other and other.keys == "('mine', 'drop', True)"

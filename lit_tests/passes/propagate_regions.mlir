@@ -68,7 +68,7 @@ func.func @kept(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32>
     // CHECK: stablehlo.sine {{.*}} {mhlo.frontend_attributes = {k = "v"}}
     %1 = stablehlo.sine %x : tensor<f32>
     stablehlo.return %1 : tensor<f32>
-  }) {mhlo.frontend_attributes = {inlineable = "false", k = "v", num_batch_dims = "0", xla.sdy.x = "y"}} : (tensor<i32>) -> tensor<f32>
+  }) {mhlo.frontend_attributes = {backend_config = "{}", inlineable = "false", k = "v", num_batch_dims = "0", ragged_dot_tiling = "8,8,8", xla.sdy.x = "y", xla_metadata_payload = "{}"}} : (tensor<i32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
 

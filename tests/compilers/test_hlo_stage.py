@@ -14,6 +14,7 @@ from hlo_text import without_names
 import hlo_programs
 import hlotag
 from compilers import Compiler, wrongly_signed
+from conftest import PLATFORM
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.lowering import hlo_stage
 
@@ -23,6 +24,7 @@ SIGN = "test-compilers-sign-operations"
 
 @pytest.fixture(scope="module")
 def signed() -> str:
+    hlotag.register_key("t", compiler=False)
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
     return f"{hlotag.DEFAULT_PIPELINE},{SIGN}"
 
@@ -78,6 +80,25 @@ def test_all_but_attributes_is_as_the_compiler_made_it(compiler, signed):
             for stage in ({}, {"hlo": False, **one_tag}, one_tag, {"pipeline": signed})
         )
         assert tagged == [plain, plain, plain], name
+
+
+def ragged(x, w, tiles):
+    with hlotag.tagged({"ragged_dot_tiling": tiles}):
+        return jax.lax.ragged_dot(x, jnp.stack([w] * 2), jnp.full((2,), 512, jnp.int32))
+
+
+def test_an_entry_that_a_library_writes_reaches_the_compiler(compiler):
+    def texts(**stage):
+        with hlotag.stage(**stage):
+            lowered = [
+                compiler.lower(lambda x, w, t=t: ragged(x, w, t), LARGE, LARGE[:512]) for t in ("128,128,128", "512,512,512")
+            ]
+        return [without_names(found.compile().as_text()) for found in lowered]
+
+    LARGE = np.ones((1024, 512), np.float32)
+    found = texts()
+    assert found == texts(hlo=False)
+    assert (found[0] == found[1]) == (PLATFORM != "tpu")
 
 
 def test_the_modules_of_single_fusions_are_left_alone(compiler):

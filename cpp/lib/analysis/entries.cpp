@@ -14,8 +14,21 @@ using ir::Operation;
 namespace {
 
 /// Keys with a meaning for one operation only, besides the reserved ones.
-constexpr std::string_view kKeptKeys[] = {"_xla_buffer_placement", "_xla_compute_type",
-                                          "inlineable", "kernel_metadata", "num_batch_dims"};
+constexpr std::string_view kKeptKeys[] = {"_xla_buffer_placement",
+                                          "_xla_compute_type",
+                                          "_xla_enable_full_hbm_sort",
+                                          "_xla_max_ids_per_partition",
+                                          "_xla_tpu_high_accuracy",
+                                          "allow_excess_precision",
+                                          "async_collective_config",
+                                          "backend_config",
+                                          "inlineable",
+                                          "kernel_metadata",
+                                          "num_batch_dims",
+                                          "operands_memory_spaces",
+                                          "ragged_dot_tiling",
+                                          "results_memory_spaces",
+                                          "xla_metadata_payload"};
 
 } // namespace
 

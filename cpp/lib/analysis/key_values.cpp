@@ -77,7 +77,7 @@ struct Entry {
 constexpr Entry kEntries[] = {
     {"_xla_compute_type", "host, dense, sparse, sparseoffload"},
     {"_xla_buffer_placement",
-     "pinned_host, unpinned_host, device, device_sram, pinned_device",
+     "pinned_host, unpinned_host, device, pinned_device, vmem",
      nullptr,
      {},
      false,
@@ -99,7 +99,7 @@ constexpr Entry kEntries[] = {
      "the latency-hiding scheduler would abort the process"},
     {"latency_metadata", "", fits<int64_t>, "an integer"},
     {"_xla_stream_annotation", "collective", fits<int32_t>, "an integer", true, kAborts},
-    {"inlineable", "false, true, auto"},
+    {"inlineable", "false, true, auto, xla_early, xla_late"},
     {"FUSE_LIMIT", "true", fits<int64_t>, "an integer"},
     {"grad_x", kFlag},
     {"grad_y", kFlag},

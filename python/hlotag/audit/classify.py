@@ -228,7 +228,7 @@ class _View:
     def _as_written(self, instruction: Any) -> Mapping[str, str]:
         """The attributes, with the program's values for keys that XLA set at a call and copied when it inlined the call."""
         attributes, calls = instruction.attributes, self._capture.callers.get(instruction, ())
-        given = {entry for call in calls for entry in self._tags.get(call, ()) if not keys.is_free(entry[0])}
+        given = {entry for call in calls for entry in self._tags.get(call, ()) if keys.is_of_xla(entry[0])}
         if not given:
             return attributes
         own = {entry for number in self._capture.joined.get(instruction, ()) for entry in self._tags.get(number, ())}

@@ -25,6 +25,7 @@ _UNRESTORED = "hlotag's HLO stage ran and did not correct the tag. Please report
 _READ_BEFORE = (
     "XLA reads this key before hlotag's HLO stage runs, so the stage cannot help. Try another shape or compiler option."
 )
+_LEFT = "The stage leaves entries of libraries to XLA. If the program depends on it, look at what XLA made of the operation."
 _TRIAL = "cpu"  # People try programs for accelerators here, so unread keys are no problem.
 
 
@@ -188,6 +189,8 @@ def _hint(audit: Findings) -> str:
 
 
 def _advice(audit: Findings, tag: Tag) -> str:
+    if keys.is_left(tag.key):
+        return _LEFT
     if not audit.hlo_stage:
         return _RESTORES
     if keys.is_taken(tag.key, audit.platform):
@@ -260,7 +263,7 @@ def _strays(audit: Findings) -> Iterator[Problem]:
         names = listed([f"{stray.opcode} {stray.instruction}" for stray in strays])
         why = f"XLA put the tag on {names}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
         effect = f"{key} covers {count(len(strays), 'instruction')} too many."
-        advice = _UNRESTORED if audit.hlo_stage else _RESTORES
+        advice = _LEFT if keys.is_left(key) else _UNRESTORED if audit.hlo_stage else _RESTORES
         yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, advice)
 
 
@@ -293,7 +296,7 @@ def _unread(audit: Findings) -> Iterator[Problem]:
         first = audit.tags[found[0]].op
         key = keys.lookup(name)
         if meant := keys.meant(name, audit.tags[found[0]].value):
-            why, advice = "No compiler reads this key.", f"Did you mean {meant}?"
+            why, advice = "The key is not known to hlotag.", f"Did you mean {meant}?"
         elif key is not None and audit.platform != _TRIAL and not _is_read(key, keys.backend_of(audit.platform)):
             why = f"XLA for {audit.platform} does not read this key; read by: {', '.join(key.readers)}."
             advice = "To see its effect, audit the program as compiled for a backend that reads it."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hlotag import _core
 from hlotag._compat.bindings import capsule
 from hlotag._util.identity import ByIdentity
-from hlotag.hlo.restore import tags_of
+from hlotag.hlo.restore import restorable
 
 if TYPE_CHECKING:
     from hlotag.tagging.state import Stage
@@ -26,7 +26,7 @@ def has_work(module: Any, stage: Stage) -> bool:
     patterns = stage.hlo + stage.op_names
 
     def has_tags(entries: Mapping[str, str]) -> bool:
-        return not _OF_KERNELS.issuperset(tags_of(entries, patterns))
+        return not _OF_KERNELS.issuperset(restorable(entries, patterns))
 
     return bool(patterns) and _core.any_entries(capsule(module), has_tags)
 

@@ -19,19 +19,26 @@ Entries = Mapping[str, str]
 _NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
 
 
-def tags_of(entries: Entries, patterns: tuple[str, ...] = ("*",)) -> dict[str, str]:
-    """The entries whose keys are not reserved and match one of the patterns."""
-    return {key: value for key, value in entries.items() if _is_tag(key, patterns)}
+def tags_of(entries: Entries) -> dict[str, str]:
+    """The entries whose keys are not reserved."""
+    return {key: value for key, value in entries.items() if not _is_reserved(key)}
 
 
-def unread_keys(entries: Iterable[Entries], patterns: tuple[str, ...]) -> set[str]:
-    """The keys of tags that match one of the patterns and that no compiler is known to read.
+def restorable(entries: Entries, patterns: tuple[str, ...] = ("*",)) -> dict[str, str]:
+    """The tags whose keys match one of the patterns, without those that the stage leaves to XLA."""
+    return {key: value for key, value in entries.items() if _is_restorable(key, patterns)}
+
+
+def withheld_keys(entries: Iterable[Entries], patterns: tuple[str, ...], fingerprint: str) -> set[str]:
+    """The keys of tags that match one of the patterns and that the compiler does not get.
 
     Args:
       entries: entries of operations.
       patterns: patterns of the keys to restore.
+      fingerprint: the registered keys (`keys.fingerprint`) when the stage was made.
     """
-    return {key for found in entries for key in tags_of(found, patterns) if keys.is_free(key)}
+    withheld = keys.withheld_in(fingerprint)
+    return {key for found in entries for key in restorable(found, patterns) if key in withheld}
 
 
 def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frames: bool) -> bytes:
@@ -74,12 +81,12 @@ class Rules:
         fingerprint: str = "",
         platform: str = "",
     ):
-        self._tags = [tags_of(found, patterns) for found in entries]
+        self._tags = [restorable(found, patterns) for found in entries]
         self._written = {entry for tags in self._tags for entry in tags.items()}
         self._labels = labels
         self._taken = {key for tags in self._tags for key in tags if platform and keys.is_taken(key, platform)}
         # Keys of one place in a schedule, a stream or a memory: helpers must not get them.
-        registered = keys.registered_in(fingerprint)
+        registered = keys.dropped_in(fingerprint)
         self._of_one_place = {key for tags in self._tags for key in tags if key in registered or keys.is_of_one_place(key)}
 
     def entries_for(
@@ -121,12 +128,17 @@ class Rules:
 
     def label_for(self, entries: Entries) -> str:
         """The path component of names that shows the entries. Profilers that group by scope group by it."""
-        tags = tags_of(entries, self._labels) if self._labels else {}
+        tags = restorable(entries, self._labels) if self._labels else {}
         written = ",".join(f"{key}={value}" for key, value in sorted(tags.items()))
         return f"{{{_NOT_IN_NAMES.sub('_', written)}}}" if tags else ""
 
 
 @functools.lru_cache(maxsize=256)
-def _is_tag(key: str, patterns: tuple[str, ...]) -> bool:  # No registration makes a key reserved.
+def _is_restorable(key: str, patterns: tuple[str, ...]) -> bool:
+    # No registration changes whether a key is reserved or left.
+    return not _is_reserved(key) and not keys.is_left(key) and any(fnmatchcase(key, pattern) for pattern in patterns)
+
+
+def _is_reserved(key: str) -> bool:
     known = keys.lookup(key)
-    return not (known is not None and known.reserved) and any(fnmatchcase(key, pattern) for pattern in patterns)
+    return known is not None and known.reserved

@@ -5,7 +5,8 @@ XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.or
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
 removes the numbers. So JAX's caches, texts, exports and executables contain no numbers.
 
-If tags would affect the compiler's decisions (TPU), the copy has only the tags that XLA reads. The callback restores the rest.
+All tags reach the compiler, except keys that were registered with `compiler=False`. On TPU, where attributes keep collectives
+apart, the copy has none of these; the callback writes them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from hlotag.hlo import prepared
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
-from hlotag.hlo.restore import Rules, restored, unread_keys
+from hlotag.hlo.restore import Rules, restored, withheld_keys
 from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
 from hlotag.host.modules import copy_of
 from hlotag.passes.pipeline import quoted, run_passes
@@ -95,7 +96,7 @@ class _Restoration:
     def __init__(self, module: Any, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
         if backend.platform in _COMPARE_TAGS:
-            _remove_unread(self.origins, stage)
+            _withhold(self.origins, stage)
         self.error: Exception | None = None
         self.was_called = False
         self._stage = stage
@@ -132,10 +133,10 @@ class _Restoration:
 _COMPARE_TAGS = frozenset({"tpu"})
 
 
-def _remove_unread(origins: Origins, stage: Stage) -> None:
-    """Removes the tags that XLA does not read and that the stage restores, so that they do not affect XLA's decisions."""
-    if unread := unread_keys(origins.program.entries(), stage.hlo):
-        run_passes(origins.module, f"hlotag-strip{{keys={','.join(quoted(key) for key in sorted(unread))}}}", verify=False)
+def _withhold(origins: Origins, stage: Stage) -> None:
+    """Removes tags that are registered with `compiler=False`, so that they do not affect XLA's decisions."""
+    if withheld := withheld_keys(origins.program.entries(), stage.hlo, stage.keys):
+        run_passes(origins.module, f"hlotag-strip{{keys={','.join(quoted(key) for key in sorted(withheld))}}}", verify=False)
 
 
 def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:

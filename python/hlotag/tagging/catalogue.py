@@ -69,6 +69,9 @@ class Key:
       otherwise: what XLA does with an illegal value.
       taken_by: the backends whose compilers remove the key after they read it.
       seen: the backends whose compilers were seen to read the key, with a supported jax.
+      compiler: whether compilers get the key; False only for a registered key that is for people's eyes.
+      restored: whether the HLO stage gives the key back where XLA's passes drop it. False for entries that a library writes for
+        one operation.
     """
 
     name: str
@@ -81,6 +84,8 @@ class Key:
     otherwise: str = ""
     taken_by: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
+    compiler: bool = True
+    restored: bool = True
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -116,7 +121,7 @@ CATALOGUE: tuple[Key, ...] = (
     ),
     Key(
         "_xla_buffer_placement",
-        Values(("pinned_host", "unpinned_host", "device", "device_sram", "pinned_device")),
+        Values(("pinned_host", "unpinned_host", "device", "pinned_device", "vmem")),
         ("custom_call",),
         "gpu, tpu",
         "drop",
@@ -180,11 +185,11 @@ CATALOGUE: tuple[Key, ...] = (
     ),
     Key(
         "inlineable",
-        Values(("false", "true", "auto")),
+        Values(("false", "true", "auto", "xla_early", "xla_late")),
         ("call",),
         "all",
         "same",
-        "Whether XLA may inline a call.",
+        "Whether and when XLA may inline a call.",
         seen=("cpu", "gpu"),
     ),
     *(
@@ -317,6 +322,24 @@ CATALOGUE: tuple[Key, ...] = (
     ),
     Key("xla_disable_while_loop_copies", None, ("while",), "all", "drop", "Adds no copies for the loop.", seen=("tpu",)),
     Key(
+        "xla_disable_while_loop_dce",
+        None,
+        ("while",),
+        "all",
+        "drop",
+        "Keeps what the loop computes and nothing uses.",
+        seen=("cpu", "gpu", "tpu"),
+    ),
+    Key(
+        "xla_preserve_tuple_indices",
+        None,
+        ("while",),
+        "all",
+        "drop",
+        "Keeps the order of the loop's carry.",
+        seen=("cpu", "gpu", "tpu"),
+    ),
+    Key(
         "num_batch_dims",
         Values(integer_bits=64),
         ("custom_call",),
@@ -335,7 +358,35 @@ CATALOGUE: tuple[Key, ...] = (
         "Lets XLA delete an operation with a side effect when nothing uses its result.",
         seen=("tpu",),
     ),
+    # Written by libraries for one operation: never copied to others, and left to XLA.
+    Key(
+        "ragged_dot_tiling",
+        None,
+        ("ragged_dot",),
+        "tpu",
+        "drop",
+        "The tiles of a ragged product, as MaxText writes them.",
+        seen=("tpu",),
+        restored=False,
+    ),
+    *(
+        Key(name, None, ops, consumer, "drop", doc, restored=False)
+        for name, ops, consumer, doc in (
+            ("backend_config", ("call", "custom_call"), "all", "Options of a computation, as JAX's compute_on writes them."),
+            ("allow_excess_precision", ("any",), "all", "Whether an operation may keep more precision than its type."),
+            ("xla_metadata_payload", ("any",), "all", "Text that XLA moves into the operation's metadata."),
+            ("async_collective_config", ("collectives",), "gpu, tpu", "How to run a collective asynchronously."),
+            ("operands_memory_spaces", ("custom_call",), "gpu, tpu", "Memory spaces of operands."),
+            ("results_memory_spaces", ("custom_call",), "gpu, tpu", "Memory spaces of results."),
+            ("_xla_max_ids_per_partition", ("custom_call",), "tpu", "A bound for SparseCore's embeddings."),
+            ("_xla_tpu_high_accuracy", ("any",), "tpu", "Asks for a more accurate form of an operation."),
+            ("_xla_enable_full_hbm_sort", ("sort",), "tpu", "Sorts in the memory of the chip."),
+        )
+    ),
     # Debugging.
+    Key("_xla_log_tag", None, ("any",), "tpu", "same", "The tag of a logged value.", seen=("tpu",)),
+    Key("_xla_log_callback", None, ("any",), "tpu", "same", "What logs the value."),
+    Key("_xla_summary_mode", None, ("any",), "tpu", "same", "How a logged value is summarized."),
     Key("_xla_log", None, ("any",), "tpu", "same", "Logs the value."),
     Key("breakpoint", None, ("any",), "tpu", "same", "A breakpoint."),
     Key("xla_log_for_comparison", None, ("any",), "tpu", "same", "Logs the value, to compare two runs."),
@@ -353,4 +404,11 @@ CATALOGUE: tuple[Key, ...] = (
     _reserved("original_sharding", "XLA's SPMD partitioner"),
     _reserved("_xla_cse_safe_zero_operand", "XLA"),
     _reserved("xla.pdl_launch", "XLA's GPU compiler"),
+    _reserved("xla.no_invariant_operands", "XLA"),
+    _reserved("xla_disjoint_read_write_regions", "XLA"),
+    _reserved("xla_cpu_small_call", "XLA's CPU compiler"),
+    _reserved("xla_call_marked_*", "XLA"),
+    _reserved("_collectives_group", "XLA's GPU compiler"),
+    _reserved("_xla_host_transfer_*", "XLA, for transfers to the host"),
+    _reserved("_xla_multi_recv_count", "XLA's GPU compiler"),
 )

@@ -107,7 +107,7 @@ def check_value(name: str, text: str) -> None:
     key = lookup(name)
     if key is None and (known := meant(name, text)):
         warn(
-            f"key {name!r}: no XLA compiler reads it; did you mean {known!r}? If it is yours, hlotag.register_key({name!r})",
+            f"key {name!r}: not known to hlotag; did you mean {known!r}? If it is yours, hlotag.register_key({name!r})",
             KeyIgnored,
         )
     if key is None or key.values is None or key.values.allow(text):
@@ -173,6 +173,7 @@ def register_key(
     derived: Derived = "same",
     ops: Collection[str] = ("any",),
     doc: str = "",
+    compiler: bool = True,
 ) -> Key:
     """Adds a key of your own to the catalogue, for this process.
 
@@ -185,6 +186,8 @@ def register_key(
       derived: the default of `grad=` for this key: "same" or "drop".
       ops: kinds of operations that the key is for. This is documentation; it does not select.
       doc: what the key does.
+      compiler: False for a key that is for people's eyes only. Compilers that combine collectives only if their attributes are
+        equal (TPU's) get programs without the key; the HLO stage writes it at the end. All other tags reach every compiler.
 
     Returns:
       The new entry, or the equal existing one.
@@ -200,7 +203,7 @@ def register_key(
       Traceback (most recent call last):
       hlotag.errors.TagError: key 'my_priority': the value 'high' is not legal; ...
     """
-    key = _checked_key(name, values, derived, ops, doc)
+    key = _checked_key(name, values, derived=derived, ops=ops, doc=doc, compiler=compiler)
     with _lock:
         known = lookup(name)
         if known is not None and known.reserved:
@@ -211,17 +214,19 @@ def register_key(
     return key
 
 
-def _checked_key(name: Any, values: Any, derived: Any, ops: Any, doc: Any) -> Key:
+def _checked_key(name: Any, values: Any, *, derived: Any, ops: Any, doc: Any, compiler: Any) -> Key:
     if not isinstance(name, str) or not name:
         raise TagError(f"a key must be a non-empty string, got {shown(name)}")
     check_text("key", name, TagError)
     check_choice(f"key {name!r}: derived", derived, ("same", "drop"), TagError)
+    if not isinstance(compiler, bool):
+        raise TagError(f"key {name!r}: compiler must be True or False, got {shown(compiler)}")
     if not isinstance(doc, str):
         raise TagError(f"key {name!r}: doc must be a string, got {shown(doc)}")
     kinds = (ops,) if isinstance(ops, str) else tuple(elements_of(f"key {name!r}: ops", ops))
     if not all(isinstance(kind, str) for kind in kinds):
         raise TagError(f"key {name!r}: ops must be strings, got {shown(ops)}")
-    return Key(name, _values(name, values), kinds, "registered", derived, doc)
+    return Key(name, _values(name, values), kinds, "registered", derived, doc, compiler=compiler)
 
 
 def _values(name: str, values: Any) -> Values | None:
@@ -258,21 +263,32 @@ def is_taken(name: str, platform: str = "") -> bool:
     return backend_of(platform) in taken_by if platform else bool(taken_by)
 
 
-def is_free(name: str) -> bool:
-    """Whether no compiler is known to read a key, and its name does not look like one of XLA's."""
-    is_xlas = name.startswith(("_", "xla")) or any(name.startswith(prefix) for prefix, _ in _families)
-    return name not in _known and not is_xlas
+def is_left(name: str) -> bool:
+    """Whether the HLO stage leaves a key to XLA, because a library writes it for one operation."""
+    known = lookup(name)
+    return known is not None and not known.restored
+
+
+def is_of_xla(name: str) -> bool:
+    """Whether a key is in the catalogue, or its name looks like one of XLA's."""
+    return name in _known or name.startswith(("_", "xla")) or any(name.startswith(prefix) for prefix, _ in _families)
 
 
 def fingerprint() -> str:
-    """The registered keys whose policy differs from that of unknown keys: part of a stage's identity in JAX's caches.
+    """The registered keys that differ from unknown keys: part of a stage's identity in JAX's caches.
 
     Policies affect traced and compiled programs, which JAX caches: a function traced before `register_key(..., derived="drop")`
     must be traced again. Legal values do not affect programs. The stage's version covers the catalogue.
     """
-    return ",".join(sorted(repr(key.name) for key in _registered.copy().values() if key.derived == "drop"))
+    keys = (key for key in _registered.copy().values() if key.derived == "drop" or not key.compiler)
+    return ",".join(sorted(repr((key.name, key.derived, key.compiler)) for key in keys))
 
 
-def registered_in(fingerprint: str) -> frozenset[str]:
-    """The keys in a fingerprint."""
-    return frozenset(ast.literal_eval(f"[{fingerprint}]"))
+def dropped_in(fingerprint: str) -> frozenset[str]:
+    """The keys in a fingerprint that derived operations do not get by default."""
+    return frozenset(name for name, derived, _ in ast.literal_eval(f"[{fingerprint}]") if derived == "drop")
+
+
+def withheld_in(fingerprint: str) -> frozenset[str]:
+    """The keys in a fingerprint that no compiler gets."""
+    return frozenset(name for name, _, compiler in ast.literal_eval(f"[{fingerprint}]") if not compiler)

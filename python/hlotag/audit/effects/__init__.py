@@ -88,6 +88,9 @@ def _effect(key: keys.Key, value: str, members: Sequence[Member], schedule: Sche
         found = Verdict(None, "", "the compiled module does not show its effect")
     else:
         found = judge(members, schedule, value)
+    if not key.compiler:
+        withheld = "registered as withheld from XLA where attributes keep collectives apart"
+        return Effect(key.name, value, None, found.evidence, withheld)
     if not backend or backend in key.seen:
         return Effect(key.name, value, *found)
     # A compiler that does not read the key did not obey it, whatever the module shows.
