@@ -390,6 +390,13 @@ def test_only_a_key_that_is_registered_so_is_withheld_from_compilers(registry):
     assert withheld_keys(found, ("m*",), keys.fingerprint()) == set()
 
 
+def test_the_audit_says_that_a_key_is_withheld(registry):
+    hlotag.register_key("eyes", compiler=False)
+    with hlotag.stage():
+        (effect,) = hlotag.audit(jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"eyes": "1"})).lower(X)).effects
+    assert (effect.key, effect.value) == ("eyes", "1") and "withheld" in str(effect)
+
+
 def test_an_entry_of_a_library_is_left_to_xla():
     assert restorable({"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}", "k": "v"}) == {
         "k": "v"

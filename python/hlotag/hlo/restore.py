@@ -139,6 +139,7 @@ def _is_restorable(key: str, patterns: tuple[str, ...]) -> bool:
     return not _is_reserved(key) and not keys.is_left(key) and any(fnmatchcase(key, pattern) for pattern in patterns)
 
 
+@functools.lru_cache(maxsize=256)
 def _is_reserved(key: str) -> bool:
     known = keys.lookup(key)
     return known is not None and known.reserved

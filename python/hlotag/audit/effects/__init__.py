@@ -48,13 +48,13 @@ def find(
         platform: JAX's name of the platform that the modules were compiled for.
 
     Returns:
-        One effect for each value of each key of the catalogue, in program order.
+        One effect for each value of each key of the catalogue, and of keys that compilers do not get, in program order.
     """
     backend = keys.backend_of(platform)
     by_tag: dict[tuple[keys.Key, str], list[Tag]] = {}
     for tag in tags:
         key = keys.lookup(tag.key)
-        if key is not None and not key.reserved and key.consumer != "registered":
+        if key is not None and not key.reserved and (key.consumer != "registered" or not key.compiler):
             by_tag.setdefault((key, tag.value), []).append(tag)
     if not by_tag:
         return ()
