@@ -47,6 +47,13 @@ def test_code_of_page(page, tmp_path):
         assert (ROOT / "docs/images" / picture.name).exists() and f"(images/{picture.name})" in page.read_text()
 
 
+def test_scripts_name_test_files_that_exist():
+    scripts = [ROOT / "Makefile", *(ROOT / "tools").glob("*.sh"), *(ROOT / "tools").glob("*.py")]
+    named = {name for script in scripts for name in re.findall(r"\btests/\w+\.py", script.read_text(encoding="utf-8"))}
+    assert not [name for name in named if not (ROOT / name).exists()]
+    assert len(named) > 10
+
+
 def test_api_page_has_every_public_name():
     page = (ROOT / "docs" / "api.md").read_text()
     missing = [name for name in hlotag.__all__ if not re.search(rf"^::: hlotag\b.*\.{name}$", page, re.MULTILINE)]
