@@ -29,7 +29,6 @@ import compilers
 import hlo_programs
 import hlotag
 from hlotag.audit import TagState
-from hlotag.hlo.module import of_executable
 
 SIGN = "benchmark-gpu-tpu-sign-operations"
 STATES = (
@@ -59,8 +58,8 @@ def wrong(compiler: compilers.Compiler, name: str, *, hlo: bool) -> int:
     function, arguments = program(name)
     jax.clear_caches()
     with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{SIGN}", hlo=hlo):
-        (module,) = of_executable(compiler.lower(function, *arguments).compile())
-    return len(compilers.wrongly_signed(list(module.instructions())))
+        instructions = hlo_programs.compiled_instructions(compiler.lower(function, *arguments))
+    return len(compilers.wrongly_signed(instructions))
 
 
 def _width(head: str) -> int:

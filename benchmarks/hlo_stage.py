@@ -37,7 +37,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 import compilers
 import hlo_programs
 import hlotag
-from hlotag.hlo.module import Instruction, of_executable
+from hlotag.hlo.module import Instruction
 
 SIGN = "benchmark-sign-operations"
 COMPILERS = {"cpu": None, "h100": lambda: compilers.gpu("h100", 4), "v5e": lambda: compilers.tpu("v5e")}
@@ -55,15 +55,8 @@ def lower(function: Callable[..., Any], *arguments: Any) -> Any:
     return _used[0].lower(function, *arguments) if _used else jax.jit(function).lower(*arguments)
 
 
-def compiled(
-    name: str,
-    pipeline: str | None = hlotag.DEFAULT_PIPELINE,
-    *,
-    hlo: bool = False,
-    sign: bool = False,
-    clock: Callable[[], float] = time.process_time,
-) -> tuple[Any, float]:
-    """The executable of a program, and what the clock says of compiling it; all of it is tagged, or each operation."""
+def lowered(name: str, pipeline: str | None = hlotag.DEFAULT_PIPELINE, *, hlo: bool = False, sign: bool = False) -> Any:
+    """A program, lowered; all of it is tagged, or each operation."""
     function, arguments = hlo_programs.program(name)
 
     def whole(*args: Any) -> Any:
@@ -71,24 +64,25 @@ def compiled(
             return function(*args)
 
     with hlotag.stage(pipeline, hlo=hlo):
-        lowered = lower(function if sign else whole, *arguments)
-    if sign and pipeline is None:  # JAX alone, with every operation tagged all the same.
-        lowered = hlotag.run_passes(lowered, SIGN)
+        made = lower(function if sign else whole, *arguments)
+    # JAX alone, with every operation tagged all the same.
+    return hlotag.run_passes(made, SIGN) if sign and pipeline is None else made
+
+
+def cost(name: str, *, clock: Callable[[], float] = time.process_time, **stage: Any) -> float:
+    """What the clock says of compiling a program."""
+    made = lowered(name, **stage)
     start = clock()
-    executable = lowered.compile()
-    return executable, clock() - start
+    made.compile()
+    return clock() - start
 
 
-def instructions(executable: Any) -> list[Instruction]:
-    return [i for module in of_executable(executable) for i in module.instructions()]
+def untagged(instructions: Iterable[Instruction]) -> int:
+    return sum("t" not in i.attributes and not hlo_programs.is_xlas_own(i) for i in instructions)
 
 
-def untagged(executable: Any) -> int:
-    return sum("t" not in i.attributes and not hlo_programs.is_xlas_own(i) for i in instructions(executable))
-
-
-def wrong(executable: Any) -> int:
-    signed = ((i, hlo_programs.signature_of_instruction(i)) for i in instructions(executable))
+def wrong(instructions: Iterable[Instruction]) -> int:
+    signed = ((i, hlo_programs.signature_of_instruction(i)) for i in instructions)
     return sum(s is not None and not hlo_programs.has_signature(i, s) for i, s in signed)
 
 
@@ -98,10 +92,10 @@ def ratio(name: str, repeat: int) -> tuple[float, float]:
     Each compilation with the stage is compared with the mean of those before and after it: the second of two equal ones takes
     1 to 2% longer.
     """
-    off, ratios = [compiled(name)[1]], []
+    off, ratios = [cost(name)], []
     for _ in range(repeat):
-        both = compiled(name, hlo=True)[1]
-        off.append(compiled(name)[1])
+        both = cost(name, hlo=True)
+        off.append(cost(name))
         ratios.append(2 * both / (off[-2] + off[-1]))
     return statistics.median(off), statistics.median(ratios)
 
@@ -126,15 +120,17 @@ def main() -> None:
     signed = ((None, False), (both, False), (both, True)) if options.compiler == "cpu" else ()
     totals = [0] * (4 + len(signed))
     for name in [*options.programs, *(hlo_programs.LARGE if options.large else ())]:
-        alone = compiled(name, None)[0]
+        alone, staged, both_stages = (
+            hlo_programs.compiled_instructions(made) for made in (lowered(name, None), lowered(name), lowered(name, hlo=True))
+        )
         counts = [
-            len(instructions(alone)),
-            *map(untagged, (alone, compiled(name)[0], compiled(name, hlo=True)[0])),
-            *(wrong(compiled(name, p, hlo=hlo, sign=True)[0]) for p, hlo in signed),
+            len(alone),
+            *map(untagged, (alone, staged, both_stages)),
+            *(wrong(hlo_programs.compiled_instructions(lowered(name, p, hlo=hlo, sign=True))) for p, hlo in signed),
         ]
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
-        seconds, cost = ratio(name, options.repeat)
-        print(row(name, [*counts, *[""] * (3 - len(signed)), f"{seconds:.2f}", f"{cost:.3f}"]), flush=True)
+        seconds, times = ratio(name, options.repeat)
+        print(row(name, [*counts, *[""] * (3 - len(signed)), f"{seconds:.2f}", f"{times:.3f}"]), flush=True)
     print(row("total", totals))
 
 

@@ -126,8 +126,8 @@ def report_programs(clock: Clock, programs: list[str], runs: int) -> None:
     variants = ({"pipeline": None}, {}, {"hlo": True})
     for name in programs:
         for variant in variants:
-            hlo_stage.compiled(name, **variant)
-        rounds = [[hlo_stage.compiled(name, **variant, clock=clock)[1] for variant in variants] for _ in range(runs)]
+            hlo_stage.cost(name, **variant)
+        rounds = [[hlo_stage.cost(name, **variant, clock=clock) for variant in variants] for _ in range(runs)]
         counts = list(zip(*rounds, strict=True))
         alone, tags, both = map(min, counts)
         apart = max((max(count) - min(count)) / min(count) for count in counts)

@@ -456,7 +456,9 @@ def differences_with_both_stages(case: Case, truth: Truth) -> list[str]:
     with hlotag.stage() as stage:
         prepared = _compat.lowered_with(case.lowered, copy_of(case.lowered))
         hlo_stage.prepare(prepared.compiler_ir("stablehlo"), stage)
-    (module,) = of_executable(prepared.compile())
+    with hlo_stage.recorded() as records:
+        (module,) = of_executable(prepared.compile())
+    after = {i.name: i.attributes for i in records[-1].after.instructions()}
     modules = mock.Mock(side_effect=of_executable)
     with mock.patch.object(collect, "of_executable", modules):
         found = collect.audit_lowered(prepared)
@@ -464,7 +466,7 @@ def differences_with_both_stages(case: Case, truth: Truth) -> list[str]:
     # XLA numbers the names of instructions by those of operations, and an audit names more of these.
     pairs = list(zip(audited.instructions(), module.instructions(), strict=True))
     assert all((i.opcode, i.dimensions) == (j.opcode, j.dimensions) for i, j in pairs)
-    bears = {(i.name, text) for i, j in pairs for text in j.attributes.get("t", "").split(",")}
+    bears = {(i.name, text) for i, j in pairs for text in after.get(j.name, {}).get("t", "").split(",")}
     wrong = [f"stray: {stray}" for stray in found.strays]
     for tag in (tag for tag in found.tags if tag.key == "t"):
         before, number = truth.state(tag.op.id), tag.op.id

@@ -20,7 +20,8 @@ from jax.extend.mlir import ir
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from hlotag.hlo.module import Instruction
+import hlotag
+from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.origins import walk
 
 ATTRIBUTES = "mhlo.frontend_attributes"
@@ -154,6 +155,24 @@ PROGRAMS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
     "shard_map": (_sharded, _sharded_arguments),
 }
 LARGE: dict[str, tuple[Callable, Callable[[], tuple]]] = {"transformer_12": (_transformer, lambda: _transformer_arguments(12))}
+
+
+def compiled_instructions(lowered: Any) -> list[Instruction]:
+    """The optimized instructions of a program. Those in fusions have their own tags, which the executable's do not repeat."""
+    with hlotag.recorded() as records:
+        executable = lowered.compile()
+    modules = [record.after for record in records] or of_executable(executable)
+    return [i for module in modules for i in module.instructions()]
+
+
+def entries_with_fusion(executable: Any, opcode: str) -> list[dict[str, str]]:
+    """The entries of an executable's instructions, with those that their fusions have for them."""
+    return [
+        {**(fusion.attributes if (fusion := module.fusions.get(i.computation.id)) else {}), **i.attributes}
+        for module in of_executable(executable)
+        for i in module.instructions()
+        if i.opcode == opcode
+    ]
 
 
 def program(name: str) -> tuple[Callable, tuple]:

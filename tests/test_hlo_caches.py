@@ -15,6 +15,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlotag
+from hlo_programs import entries_with_fusion
 from hlotag.hlo.module import of_executable
 from hlotag.lowering import hlo_stage
 from hlotag.tagging import keys
@@ -32,7 +33,7 @@ def square(x):
 
 def values(executable):
     """Of the tag "k" on multiplications; None where there is none."""
-    return [i.attributes.get("k") for m in of_executable(executable) for i in m.instructions() if i.opcode == "multiply"]
+    return [entries.get("k") for entries in entries_with_fusion(executable, "multiply")]
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from hlo_programs import (
     HEAVY,
     NEVER_TAGGED,
     PROGRAMS,
+    compiled_instructions,
     has_signature,
     is_xlas_own,
     program,
@@ -47,8 +48,7 @@ def numbered() -> str:
 def compiled(name: str, **stage) -> list[Instruction]:
     function, arguments = program(name)
     with hlotag.stage(**stage):
-        executable = jax.jit(function).lower(*arguments).compile()
-    return [i for module in of_executable(executable) for i in module.instructions()]
+        return compiled_instructions(jax.jit(function).lower(*arguments))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -121,11 +121,9 @@ def test_all_but_attributes_is_as_xla_made_it(name):
 
 def tags(function, *arguments, hlo=True):
     """{opcode: tags} of a program's named instructions."""
-    with hlotag.stage(hlo=hlo):
-        executable = jax.jit(lambda *a: function(*a)).lower(*arguments).compile()
     found: dict[str, list[dict[str, str]]] = {}
-    for module in of_executable(executable):
-        for i in module.instructions():
+    with hlotag.stage(hlo=hlo):
+        for i in compiled_instructions(jax.jit(lambda *a: function(*a)).lower(*arguments)):
             found.setdefault(i.opcode, []).append(i.attributes)
     return found
 
@@ -248,8 +246,8 @@ def test_a_product_without_a_name_is_the_operand_that_has_its_size():
     shapes = (7, 2, 4), (7, 2, 4, 4), (7, 8), (4, 8, 6), (7, 2)
     arguments = [np.ones(shape, np.float32) for shape in shapes]
     with hlotag.stage():
-        executable = jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments).compile()
-    dots = [i for m in of_executable(executable) for i in m.instructions() if i.opcode == "dot"]
+        instructions = compiled_instructions(jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments))
+    dots = [i for i in instructions if i.opcode == "dot"]
     assert [i.attributes for i in dots if i.dimensions == (7, 4, 1, 4)] == [{"k": "dispatch"}]
 
 
@@ -316,3 +314,41 @@ def test_what_xla_takes_out_of_a_loop_is_that_of_its_users_there():
     found = tags(f, np.ones((2, 2, 3, 9, 4), np.float32), np.ones((5, 3, 9, 4), np.float32))
     # Whether the indices are within bounds is the same in each round.
     assert found["reduce"] == [{"k": "write"}]
+
+
+def test_a_fusion_has_the_tags_of_its_heaviest_operation():
+    def f(x, w):
+        with hlotag.tagged({"k": "product"}):
+            y = x @ w
+        with hlotag.tagged({"k": "sum"}):
+            z = y.sum(0)
+        with hlotag.tagged({"k": "light"}):
+            return jnp.tanh(z) * 2
+
+    with hlotag.stage():
+        instructions = compiled_instructions(jax.jit(f).lower(X, W))
+    fusions = [i for i in instructions if i.opcode == "fusion"]
+    assert fusions
+    for fusion in fusions:
+        (body,) = fusion.called
+        heavy = [i for opcode in ("dot", "reduce") for i in body.instructions if i.opcode == opcode]
+        assert fusion.attributes == (heavy[0] if heavy else body.root).attributes
+
+
+def test_equal_fusions_of_layers_with_different_tags_are_equal_kernels():
+    """A fusion has the tags; what is in it does not repeat them. XLA makes one kernel of fusions whose bodies are equal."""
+
+    def f(x, *ws):
+        for n, w in enumerate(ws):
+            with hlotag.tagged({"layer": str(n), "kind": "layer"}):
+                x = jnp.tanh(jnp.sin(x) * x) @ w
+        return x
+
+    with hlotag.stage(), hlotag.recorded() as records:
+        (module,) = of_executable(jax.jit(f).lower(X, W, W).compile())
+    fusions = [i for i in module.instructions() if i.opcode == "fusion"]
+    assert {fusion.attributes["layer"] for fusion in fusions} == {"0", "1"}
+    bodies = [i for i in module.instructions() if i.computation.id in module.fusions]
+    assert bodies and not any(i.attributes for i in bodies)
+    after = records[0].after
+    assert {i.attributes.get("layer") for i in after.instructions() if i.opcode == "tanh"} == {"0", "1"}

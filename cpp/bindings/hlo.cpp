@@ -75,7 +75,8 @@ private:
 class Rules final : public hlo::Rules {
 public:
   explicit Rules(nb::handle rules)
-      : entriesFor_(rules.attr("entries_for")), labelFor_(rules.attr("label_for")) {}
+      : entriesFor_(rules.attr("entries_for")), isRepeated_(rules.attr("is_repeated")),
+        labelFor_(rules.attr("label_for")) {}
 
   hlo::Entries entriesFor(const Case &instruction) override {
     auto found = nb::cast<nb::dict>(entriesFor_(toDict(instruction.before), instruction.own,
@@ -86,12 +87,13 @@ public:
       entries[toString(key)] = toString(value);
     return entries;
   }
+  bool isRepeated(std::string_view key) override { return nb::cast<bool>(isRepeated_(toStr(key))); }
   std::string labelFor(const hlo::Entries &entries) override {
     return toString(labelFor_(toDict(entries)));
   }
 
 private:
-  nb::object entriesFor_, labelFor_;
+  nb::object entriesFor_, isRepeated_, labelFor_;
 };
 
 /// Runs `run` and turns errors about a module into ValueError.

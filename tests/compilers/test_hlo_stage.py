@@ -15,7 +15,7 @@ import hlo_programs
 import hlotag
 from compilers import Compiler, wrongly_signed
 from conftest import PLATFORM
-from hlotag.hlo.module import Instruction, of_executable
+from hlo_programs import compiled_instructions, entries_with_fusion
 from hlotag.lowering import hlo_stage
 
 X = np.ones((64, 64), np.float32)
@@ -27,10 +27,6 @@ def signed() -> str:
     hlotag.register_key("t", compiler=False)
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
     return f"{hlotag.DEFAULT_PIPELINE},{SIGN}"
-
-
-def instructions(executable) -> list[Instruction]:
-    return [i for module in of_executable(executable) for i in module.instructions()]
 
 
 def squares(x):
@@ -51,21 +47,22 @@ def names_for(compiler: Compiler) -> list[str]:
 
 def test_tags_that_the_compiler_drops_are_restored(any_compiler):
     with hlotag.stage(hlo=False):
-        dropped = any_compiler.lower(lambda x: squares(x), X).compile()
+        dropped = compiled_instructions(any_compiler.lower(lambda x: squares(x), X))
     with hlotag.stage(), warnings.catch_warnings():
         warnings.simplefilter("error")
-        restored = any_compiler.lower(lambda x: squares(x), X).compile()
-    assert [i for i in instructions(dropped) if i.opcode == "multiply" and "k" not in i.attributes]
-    named = [i for i in instructions(restored) if "jit(" in i.op_name]
+        lowered = any_compiler.lower(lambda x: squares(x), X)
+        restored, text = compiled_instructions(lowered), lowered.compile().as_text()
+    assert [i for i in dropped if i.opcode == "multiply" and "k" not in i.attributes]
+    named = [i for i in restored if "jit(" in i.op_name]
     assert {i.opcode for i in named} >= {"multiply", "tanh"}
     assert [i for i in named if i.attributes.get("k") != "v"] == []
-    assert "\x01" not in restored.as_text()
-    assert "\\x01" not in restored.as_text()
+    assert "\x01" not in text
+    assert "\\x01" not in text
 
 
 def test_no_instruction_loses_its_tag_and_no_heavy_one_has_a_wrong_one(compiler, signed):
     for name in names_for(compiler):
-        found = instructions(lower(compiler, name, pipeline=signed).compile())
+        found = compiled_instructions(lower(compiler, name, pipeline=signed))
         named = [i for i in found if "jit(" in i.op_name and not hlo_programs.is_xlas_own(i)]
         assert [i for i in named if "t" not in i.attributes] == [], name
         assert len([i for i in found if hlo_programs.signature_of_instruction(i) is not None]) >= 2
@@ -114,7 +111,7 @@ def test_arguments_are_donated_all_the_same(compiler, monkeypatch):
         warnings.simplefilter("always")
         donated = compiler.lower(lambda x: squares(x), X, donate_argnums=0).compile()
     assert "input_output_alias" in donated.as_text()
-    is_restored = all("k" in i.attributes for i in instructions(donated) if "jit(" in i.op_name)
+    is_restored = all("k" in found for found in entries_with_fusion(donated, "tanh"))
     assert is_restored or any("donation" in str(warning.message) for warning in caught)
 
 

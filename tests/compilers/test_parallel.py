@@ -18,7 +18,7 @@ import hlotag
 from compilers import Compiler
 from conftest import PLATFORM
 from hlotag.audit import TagState
-from hlotag.hlo.module import Instruction, of_executable
+from hlotag.hlo.module import Instruction
 from hlotag.hlo.origins import walk
 
 NUMBER = "test-compilers-number-operations"
@@ -65,7 +65,7 @@ def tags_of(instruction: Instruction) -> list[str]:
 @pytest.mark.parametrize("name", parallel_programs.PROGRAMS)
 def test_collectives_have_the_tags_of_all_that_they_came_from(four, name):
     lowered = lower(four, name, pipeline=f"{hlotag.DEFAULT_PIPELINE},{NUMBER}")
-    found = [i for module in of_executable(lowered.compile()) for i in module.instructions()]
+    found = hlo_programs.compiled_instructions(lowered)
     assert [i for i in found if "t" not in i.attributes and "jit(" in i.op_name] == []
     collectives = [i for i in found if COLLECTIVE.match(i.opcode) or (i.opcode == "async-done" and COLLECTIVE.match(i.name))]
     assert [i for i in collectives if "t" not in i.attributes] == []

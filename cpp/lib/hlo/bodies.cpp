@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bodies.h"
 
+#include <optional>
 #include <utility>
 
 namespace hlotag::hlo {
@@ -14,6 +15,16 @@ size_t rootOf(const Facts &facts, size_t wrapper) {
   while (facts.kind(root).isCopied && facts[root].ids.empty())
     root = facts.module.source(facts.module.instructions[root].operands.at(0));
   return root;
+}
+
+/// How much an instruction does, compared to others: products most, then all other heavy work, by
+/// size of the result.
+std::pair<int, uint64_t> weigh(const Module &module, size_t i) {
+  const Kinds::Kind &kind = module.kind(i);
+  return {!kind.isHeavy                ? 0
+          : kind.heavy == kContraction ? 2
+                                       : 1,
+          numElements(module.dimensions(i))};
 }
 
 /// Returns, by computation, the instructions whose body it is.
@@ -45,11 +56,37 @@ void fillFrom(Facts &facts, const std::vector<size_t> &callers, size_t i) {
 
 } // namespace
 
+std::vector<size_t> findHeaviest(const Module &module) {
+  std::vector<size_t> heaviest(module.instructions.size());
+  std::vector<size_t> order = module.usersFirst();
+  std::vector<std::optional<size_t>> inBody(module.computations.size());
+  // Callees come before callers, and operands before users.
+  for (auto i = order.rbegin(); i != order.rend(); ++i) {
+    const Module::Instruction &instruction = module.instructions[*i];
+    const Kinds::Kind &kind = module.kind(*i);
+    bool isDone = kind.isDone && !instruction.operands.empty();
+    heaviest[*i] = isDone ? heaviest[instruction.operands[0]] : *i;
+    if ((kind.isFusion || kind.isAsyncStart) && inBody[instruction.called.at(0)])
+      heaviest[*i] = *inBody[instruction.called[0]];
+    if (!module.kind(heaviest[*i]).isHeavy)
+      continue;
+    std::optional<size_t> &found = inBody[instruction.computation];
+    if (!found || weigh(module, heaviest[*i]) > weigh(module, *found))
+      found = heaviest[*i];
+  }
+  return heaviest;
+}
+
 void fillWrappers(Facts &facts) {
-  for (size_t i : facts.order)
-    if (facts.kind(i).isWrapper)
-      if (const Ids &ids = facts[rootOf(facts, i)].ids; !ids.empty())
-        facts[i].ids = ids;
+  std::vector<size_t> heaviest = findHeaviest(facts.module);
+  for (size_t i : facts.order) {
+    if (!facts.kind(i).isWrapper)
+      continue;
+    const Ids &ids = facts[heaviest[i]].ids;
+    const Ids &found = heaviest[i] == i || ids.empty() ? facts[rootOf(facts, i)].ids : ids;
+    if (!found.empty())
+      facts[i].ids = found;
+  }
 }
 
 void fillRegions(Facts &facts) {

@@ -7,7 +7,8 @@
 
 namespace hlotag::hlo {
 
-/// Gives each fusion and asynchronous pair the operations of its root.
+/// Gives each fusion and asynchronous pair the operations of the heaviest instruction in it; of its
+/// root if none is heavy.
 void fillWrappers(Facts &facts);
 
 /// Joins instructions in the bodies of reductions, sorts and scatters. Without a name, they get the

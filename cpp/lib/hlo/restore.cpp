@@ -22,7 +22,8 @@ struct Change {
 
 /// The answer of the rules for equal instructions.
 struct Decision {
-  std::optional<std::string> attributes;
+  Entries after;
+  std::optional<std::string> attributes; // If `after` is not what it was before.
   std::string label;
 };
 
@@ -37,16 +38,31 @@ std::string toMessage(const Entries &entries) {
   return message;
 }
 
+/// Returns by computation the fusion that it is part of, as its body or the body of a reduction in
+/// it; `kNone` for others.
+std::vector<int64_t> findFusions(const Module &module) {
+  std::vector<int64_t> fusions(module.computations.size(), kNone);
+  for (size_t c = fusions.size(); c-- > 0;) // Callers come after their callees.
+    for (size_t i = module.computations[c].begin; i < module.computations[c].end; ++i)
+      if (fusions[c] != kNone || module.kind(i).isFusion)
+        for (size_t callee : module.instructions[i].called)
+          fusions[callee] = fusions[c] != kNone ? fusions[c] : int64_t(i);
+  return fusions;
+}
+
 class Restorer {
 public:
-  Restorer(const Program &program, Kinds &kinds, Rules &rules)
-      : program_(program), kinds_(kinds), rules_(rules) {}
+  Restorer(const Module &module, const Program &program, Kinds &kinds, Rules &rules)
+      : module_(module), program_(program), kinds_(kinds), rules_(rules),
+        names_(readNames(module, program)), ids_(join(module, kinds, program, names_)),
+        heaviest_(findHeaviest(module)), fusions_(findFusions(module)) {
+    addEqual(ids_, program);
+  }
 
-  Change change(const Module &module, size_t i, const Ids &ids,
-                const std::vector<NumberedName> &names) {
-    const NumberedName &named = names[i];
-    std::string_view opName = module.instructions[i].opName;
-    const Decision &decision = decide(module, i, ids, named, isCombined(module, i, ids, names));
+  Change change(size_t i) {
+    const NumberedName &named = names_[i];
+    std::string_view opName = module_.instructions[i].opName;
+    const Decision &decision = decide(i);
     std::string name =
         withoutNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
     if (!decision.label.empty() && !name.empty())
@@ -60,45 +76,62 @@ public:
   }
 
 private:
-  using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool, bool>;
+  using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool, bool,
+                         const Entries *>;
 
-  const Decision &decide(const Module &module, size_t i, const Ids &ids, const NumberedName &named,
-                         bool isCombined) {
-    const Module::Instruction &instruction = module.instructions[i];
-    Key key{instruction.attributes, entriesOf(ids), entriesOf(named.callers),
-            !ids.empty() && isOwn(module.kind(i), instruction.opcode, ids[0], named), isCombined};
+  const Decision &decide(size_t i) {
+    const Module::Instruction &instruction = module_.instructions[i];
+    const Ids &ids = ids_[i];
+    int64_t fusion = fusions_[instruction.computation];
+    Key key{instruction.attributes,
+            entriesOf(ids),
+            entriesOf(names_[i].callers),
+            !ids.empty() && isOwn(heaviest_[i], ids[0]),
+            isCombined(i),
+            fusion == kNone ? nullptr : &decide(size_t(fusion)).after};
     auto [known, isNew] = decisions_.try_emplace(std::move(key));
     Decision &decision = known->second;
     if (isNew) {
-      const auto &[before, own, callers, isOperation, combined] = known->first;
-      Rules::Case asked{module.attributes(i), own, callers, isOperation, combined};
-      Entries after = ids.empty() ? asked.before : rules_.entriesFor(asked);
+      const auto &[before, own, callers, isOperation, combined, fused] = known->first;
+      Rules::Case asked{module_.attributes(i), own, callers, isOperation, combined};
+      Entries &after = decision.after;
+      after = ids.empty() ? asked.before : rules_.entriesFor(asked);
+      decision.label = rules_.labelFor(after);
+      if (fused)
+        removeRepeated(after, *fused);
       if (after != asked.before)
         decision.attributes = toMessage(after);
-      decision.label = rules_.labelFor(after);
     }
     return decision;
   }
 
+  /// Removes entries that are not to be repeated in a fusion that has them.
+  void removeRepeated(Entries &entries, const Entries &ofFusion) {
+    for (const auto &[key, value] : ofFusion) {
+      auto found = entries.find(key);
+      if (found != entries.end() && found->second == value && !rules_.isRepeated(key))
+        entries.erase(found);
+    }
+  }
+
   /// Returns true if an instruction, or the one that it wraps, replaces several collectives. XLA
   /// reuses one of them and joins the names, or makes a new one without a name.
-  static bool isCombined(const Module &module, size_t i, const Ids &ids,
-                         const std::vector<NumberedName> &names) {
-    if (ids.size() < 2)
+  bool isCombined(size_t i) const {
+    if (ids_[i].size() < 2)
       return false;
-    size_t made = module.wrapped(i);
-    return module.kind(made).isCombinable &&
-           (module.instructions[made].operands.size() > 1 || names[made].isCombined ||
-            names[made].numbers.empty());
+    size_t made = module_.wrapped(i);
+    return module_.kind(made).isCombinable &&
+           (module_.instructions[made].operands.size() > 1 || names_[made].isCombined ||
+            names_[made].numbers.empty());
   }
 
   /// Returns whether an instruction computes the result of its operation.
-  bool isOwn(const Kinds::Kind &kind, size_t opcode, int64_t number, const NumberedName &named) {
-    const Ids &numbers = named.numbers;
+  bool isOwn(size_t i, int64_t number) {
+    const Ids &numbers = names_[i].numbers;
     const std::string &name = program_.names[program_.operations[size_t(number)].name];
-    return !kind.isConstant &&
+    return !module_.kind(i).isConstant &&
            (std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
-            kinds_.mayBe(kinds_.of(name), opcode));
+            kinds_.mayBe(kinds_.of(name), module_.instructions[i].opcode));
   }
 
   std::vector<size_t> entriesOf(const Ids &numbers) const {
@@ -108,9 +141,14 @@ private:
     return entries;
   }
 
+  const Module &module_;
   const Program &program_;
   Kinds &kinds_;
   Rules &rules_;
+  std::vector<NumberedName> names_;
+  std::vector<Ids> ids_;
+  std::vector<size_t> heaviest_;
+  std::vector<int64_t> fusions_; // By computation.
   std::map<Key, Decision> decisions_;
 };
 
@@ -203,14 +241,11 @@ std::string restore(std::string_view data, const Program &program, Opcodes &opco
                     bool keepsFrames) {
   Kinds kinds(opcodes);
   Module module(data, kinds);
-  std::vector<NumberedName> names = readNames(module, program);
-  std::vector<Ids> ids = join(module, kinds, program, names);
-  addEqual(ids, program);
-  Restorer restorer(program, kinds, rules);
+  Restorer restorer(module, program, kinds, rules);
   std::vector<Change> changes;
-  changes.reserve(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i)
-    changes.push_back(restorer.change(module, i, ids[i], names));
+  changes.reserve(module.instructions.size());
+  for (size_t i = 0; i < module.instructions.size(); ++i)
+    changes.push_back(restorer.change(i));
   return Writer(changes, keepsFrames).write(data);
 }
 

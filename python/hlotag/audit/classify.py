@@ -43,6 +43,7 @@ class Capture:
         callers: By instruction, the calls that it was inlined from.
         stands_for: By instruction, the operations whose tags the HLO stage gave it, equal operations included.
         restored: By instruction name, the keys that the HLO stage restored.
+        fusions: By id of a computation, the fusion that it is part of, whose tags may not be repeated in it.
         compiled: The module that XLA compiled after the HLO stage; None without the stage.
     """
 
@@ -53,6 +54,7 @@ class Capture:
     callers: Mapping[Any, Sequence[int]] = field(default_factory=dict)
     stands_for: Mapping[Any, Sequence[int]] = field(default_factory=dict)
     restored: Mapping[str, set[str]] = field(default_factory=dict)
+    fusions: Mapping[int, Any] = field(default_factory=dict)
     compiled: Any = None
 
     @property
@@ -99,7 +101,7 @@ def classify(
     findings = Findings([], [], {})
     for capture in captures if has_program else captures[1:]:
         joined = _without_eliminated(capture, evidence) if capture.stage == Stage.OPTIMIZED else capture.joined
-        view = _View(ops, capture, Matching(ops, capture.named, joined), tags, evidence)
+        view = _View(ops, capture, Matching(ops, capture.named, joined, capture.fusions), tags, evidence)
         for number, steps_of in tags.items():
             for (key, value), steps in steps_of.items():
                 # An operation that was part of another in XLA's first module may be an instruction in the last one.
@@ -237,8 +239,13 @@ class _View:
 
     def _has(self, instruction: Any, key: str, value: str) -> bool:
         """Whether an instruction has a tag. XLA joins the values of combined instructions with commas."""
-        found = self._attributes.get(instruction, {}).get(key)
+        found = self._attributes.get(instruction, {}).get(key, self._of_fusion(instruction).get(key))
         return found is not None and (found == value or value in found.split(","))
+
+    def _of_fusion(self, instruction: Any) -> Mapping[str, str]:
+        """The attributes that an instruction in a fusion may share with it, where the HLO stage does not repeat them."""
+        fusion = self._capture.fusions.get(instruction.computation.id)
+        return fusion.attributes if fusion is not None else {}
 
     def is_back(self, number: int, key: str, value: str) -> bool:
         """Whether this module has a tag that was gone before, or an instruction named after the operation."""

@@ -204,7 +204,10 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         named = lineage.follow(last)
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
-        captures = [Capture(Stage.UNOPTIMIZED, first, unoptimized, unoptimized), Capture(Stage.OPTIMIZED, last, named, joined)]
+        captures = [
+            Capture(Stage.UNOPTIMIZED, first, unoptimized, unoptimized),
+            Capture(Stage.OPTIMIZED, last, named, joined, fusions=last.fusions),
+        ]
         evidence = Evidence(program.ops, lambda: _live(first, program), lambda: [("", unoptimized), *between])
         found = classify.classify(program.ops, program.tags, captures, evidence, has_program=False)
         tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]

@@ -20,6 +20,7 @@ class Matching:
         ops: The operations.
         named: By instruction, the operations that it is named after.
         joined: By instruction, the operations that it came from.
+        fusions: As in `Capture`.
 
     Attributes:
         main: By operation, the instructions that compute it.
@@ -27,7 +28,13 @@ class Matching:
         owners: By instruction, the operations whose `main` or `glue` has it.
     """
 
-    def __init__(self, ops: Sequence[Op], named: Mapping[Any, Sequence[int]], joined: Mapping[Any, Sequence[int]]) -> None:
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        named: Mapping[Any, Sequence[int]],
+        joined: Mapping[Any, Sequence[int]],
+        fusions: Mapping[int, Any],
+    ) -> None:
         self._ops = ops
         self.main: dict[int, list[Any]] = {}
         self.glue: dict[int, list[Any]] = {}
@@ -40,7 +47,8 @@ class Matching:
             kind = kind_of(instruction.opcode)
             for number in numbers:
                 # XLA makes nameless constants and moves for operations that it folded. These do not count.
-                if number not in named[instruction] and kind != Kind.HEAVY and not instruction.attributes:
+                is_tagged = instruction.attributes or instruction.computation.id in fusions
+                if number not in named[instruction] and kind != Kind.HEAVY and not is_tagged:
                     continue
                 # A computing instruction of another operation means that this operation was merged into that one.
                 if number in computed or kind < Kind.POINTWISE:

@@ -145,6 +145,17 @@ class HloModule:
         """The computations by id, callees before their callers; made lazily."""
         return {c.id: Computation(c, self) for c in self.proto.computations}
 
+    @cached_property
+    def fusions(self) -> dict[int, Instruction]:
+        """By id of a computation, the fusion that it is part of, as its body or the body of a reduction in it."""
+        found: dict[int, Instruction] = {}
+        for computation in reversed(self.computations.values()):  # Callers first.
+            around = found.get(computation.id)
+            for instruction in computation.instructions:
+                if fusion := around or (instruction if instruction.opcode == "fusion" else None):
+                    found.update(dict.fromkeys(instruction.called_ids, fusion))
+        return found
+
     @property
     def entry(self) -> Computation:
         """The entry computation."""

@@ -71,6 +71,7 @@ class Rules:
       labels: patterns of the keys that are written into names.
       fingerprint: the registered keys (`keys.fingerprint`) when the stage was made.
       platform: the compiler's. Keys that this compiler has read and removed are not restored.
+      repeats: whether instructions in a fusion repeat the tags of the fusion.
     """
 
     def __init__(
@@ -80,6 +81,8 @@ class Rules:
         labels: tuple[str, ...] = (),
         fingerprint: str = "",
         platform: str = "",
+        *,
+        repeats: bool = True,
     ):
         self._tags = [restorable(found, patterns) for found in entries]
         self._written = {entry for tags in self._tags for entry in tags.items()}
@@ -87,6 +90,8 @@ class Rules:
         self._taken = {key for tags in self._tags for key in tags if platform and keys.is_taken(key, platform)}
         # Keys of one place in a schedule, a stream or a memory: helpers must not get them.
         registered = keys.dropped_in(fingerprint)
+        self._platform = platform
+        self._repeats = repeats
         self._of_one_place = {key for tags in self._tags for key in tags if key in registered or keys.is_of_one_place(key)}
 
     def entries_for(
@@ -113,6 +118,17 @@ class Rules:
             if not is_xlas and not is_taken and (is_operation or key not in self._of_one_place):
                 after[key] = value
         return after
+
+    def is_repeated(self, key: str) -> bool:
+        """Whether instructions in a fusion have a tag that the fusion has, too.
+
+        A tag that differs from layer to layer would keep a compiler from making one kernel of the layers' equal fusions. A key
+        that the compiler is known to read stays where it is read.
+
+        Args:
+          key: the tag's.
+        """
+        return self._repeats or keys.is_read(key, self._platform) or not _is_restorable(key, ("*",))
 
     def _is_written(self, key: str, value: str, is_combined: bool) -> bool:
         parts = value.split(",") if is_combined else ()

@@ -5,8 +5,8 @@ XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.or
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
 removes the numbers. So JAX's caches, texts, exports and executables contain no numbers.
 
-All tags reach the compiler, except keys that were registered with `compiler=False`. On TPU, where attributes keep collectives
-apart, the copy has none of these; the callback writes them.
+All tags reach the compiler, except keys that were registered with `compiler=False`. The copy has none of these; the callback
+writes them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from hlotag.hlo.restore import Rules, restored, withheld_keys
 from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
 from hlotag.host.modules import copy_of
 from hlotag.passes.pipeline import quoted, run_passes
+from hlotag.tagging import keys
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn
 
@@ -42,7 +43,7 @@ class Record:
       origins: the numbered operations of the module that XLA compiles.
       before: the HLO module after XLA's passes, with numbers in its names.
       ids: by instruction name, the numbers of the operations that the instruction came from.
-      after: the module with restored tags. Instructions have the same names in `before` and in the executable.
+      after: the module with restored tags, in fusions too. Instructions have the same names in `before` and in the executable.
     """
 
     origins: Origins
@@ -95,8 +96,7 @@ class _Restoration:
 
     def __init__(self, module: Any, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
-        if backend.platform in _COMPARE_TAGS:
-            _withhold(self.origins, stage)
+        _withhold(self.origins, stage)
         self.error: Exception | None = None
         self.was_called = False
         self._stage = stage
@@ -117,24 +117,27 @@ class _Restoration:
             return module
 
     def _restored(self, module: bytes) -> bytes:
-        program = self.origins.program
-        stage = self._stage
-        rules = Rules(program.entries(), stage.hlo, stage.op_names, stage.keys, self._backend.platform)
-        after = restored(module, program, rules, keeps_frames=self._platform.renumbers_frames)
         if self._records is not None:
             before = HloModule(module)
             ids = {instruction.name: numbers for instruction, numbers in join(before, self.origins).items()}
-            self._records.append(Record(self.origins, before, ids, HloModule(after)))
-        return after
+            self._records.append(Record(self.origins, before, ids, HloModule(self._with_tags(module, repeats=True))))
+        return self._with_tags(module, repeats=keys.backend_of(self._backend.platform) not in _REUSE_KERNELS)
+
+    def _with_tags(self, module: bytes, *, repeats: bool) -> bytes:
+        program, stage = self.origins.program, self._stage
+        rules = Rules(program.entries(), stage.hlo, stage.op_names, stage.keys, self._backend.platform, repeats=repeats)
+        return restored(module, program, rules, keeps_frames=self._platform.renumbers_frames)
 
 
-# The platforms whose compilers combine collectives only if their attributes are equal. For uniformity, this applies to programs
-# for one device too.
-_COMPARE_TAGS = frozenset({"tpu"})
+# The platforms whose compilers make one kernel of equal fusions.
+_REUSE_KERNELS = ("cpu", "gpu")
 
 
 def _withhold(origins: Origins, stage: Stage) -> None:
-    """Removes tags that are registered with `compiler=False`, so that they do not affect XLA's decisions."""
+    """Removes tags that are registered with `compiler=False`, so that they do not affect what XLA does.
+
+    Attributes keep TPU's compiler from combining collectives, and GPU's and CPU's from making one kernel of equal fusions.
+    """
     if withheld := withheld_keys(origins.program.entries(), stage.hlo, stage.keys):
         run_passes(origins.module, f"hlotag-strip{{keys={','.join(quoted(key) for key in sorted(withheld))}}}", verify=False)
 

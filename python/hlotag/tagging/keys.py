@@ -186,8 +186,9 @@ def register_key(
       derived: the default of `grad=` for this key: "same" or "drop".
       ops: kinds of operations that the key is for. This is documentation; it does not select.
       doc: what the key does.
-      compiler: False for a key that is for people's eyes only. Compilers that combine collectives only if their attributes are
-        equal (TPU's) get programs without the key; the HLO stage writes it at the end. All other tags reach every compiler.
+      compiler: False for a key that is for people's eyes only. Compilers get programs without the key, and the HLO stage writes
+        it at the end, so it costs nothing. Attributes that differ keep collectives apart (TPU) and equal kernels too (GPU). All
+        other tags reach every compiler.
 
     Returns:
       The new entry, or the equal existing one.
@@ -261,6 +262,16 @@ def is_taken(name: str, platform: str = "") -> bool:
     """
     taken_by = _known[name].taken_by if name in _known else ()
     return backend_of(platform) in taken_by if platform else bool(taken_by)
+
+
+def is_read(name: str, platform: str) -> bool:
+    """Whether a compiler is known to read a key.
+
+    Args:
+      name: the key.
+      platform: JAX's or XLA's name of the compiler's platform.
+    """
+    return name in _known and backend_of(platform) in _known[name].readers
 
 
 def is_left(name: str) -> bool:

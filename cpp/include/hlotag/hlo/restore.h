@@ -24,6 +24,8 @@ public:
   };
 
   virtual Entries entriesFor(const Case &instruction) = 0;
+  /// Returns whether instructions in a fusion have a tag with this key that the fusion has, too.
+  virtual bool isRepeated(std::string_view key) = 0;
   /// Returns a path component for the name of an instruction with these entries, or "".
   virtual std::string labelFor(const Entries &entries) = 0;
 

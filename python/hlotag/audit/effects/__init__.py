@@ -89,7 +89,7 @@ def _effect(key: keys.Key, value: str, members: Sequence[Member], schedule: Sche
     else:
         found = judge(members, schedule, value)
     if not key.compiler:
-        withheld = "registered as withheld from XLA where attributes keep collectives apart"
+        withheld = "withheld from XLA: registered with compiler=False"
         return Effect(key.name, value, None, found.evidence, withheld)
     if not backend or backend in key.seen:
         return Effect(key.name, value, *found)
