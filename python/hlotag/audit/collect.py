@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
-from hlotag.audit import classify, consumed, cse, dumps, effects, liveness, program
+from hlotag.audit import classify, consumed, cse, dumps, effects, liveness, merged, program
 from hlotag.audit.classify import Capture
+from hlotag.audit.effects.schedule import Schedule
 from hlotag.audit.evidence import Evidence, Passes
 from hlotag.audit.garbage import no_collection
+from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage
 from hlotag.audit.views import Audit
 from hlotag.errors import ArgumentError, ParseError
@@ -29,11 +32,11 @@ from hlotag.hlo import HloModule, prepared
 from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
-from hlotag.hlo.origins import directly_in
-from hlotag.host.modules import BYTECODE_MAGIC, nesting_depth, parse_module, to_bytecode
+from hlotag.hlo.origins import directly_in, walk
+from hlotag.host.modules import BYTECODE_MAGIC, copy_of, nesting_depth, parse_module, to_bytecode
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
-from hlotag.passes.pipeline import kept_reports, pipeline_text, run_or_raise
+from hlotag.passes.pipeline import kept_reports, pipeline_text, quoted, run_or_raise
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
 
@@ -44,15 +47,19 @@ _MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflo
 # Bytes of a module, constants included, up to which XLA dumps it after every pass by default: about sixty copies.
 _MAX_DUMPED = 4 << 20
 
+# The key of a memory space, and the custom call that has it.
+_PLACEMENT, _PLACE = "_xla_buffer_placement", "annotate_device_placement"
+
 _WITH_STAGE = "The module was compiled with hlotag's HLO stage, as hlotag.enable() does."
 _WITHOUT_STAGE = "The module was compiled without hlotag's HLO stage, as JAX alone does."
 _NOT_IN_TEXT = "StableHLO's text leaves out the tags of what a reduction applies; bytecode has them."
 _SHORT_REDUCTION = re.compile(r"\bapplies stablehlo\.")
 
+_NO_BASELINE = "XLA cannot compile the program without the tags, so effects are not compared: "
 _NOT_DUMPED = "XLA dumped no modules here: operations that CSE removed are counted as folded away."
 
 
-def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, **kwargs: Any) -> Audit:
+def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, effects: bool = True, **kwargs: Any) -> Audit:
     """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's passes.
 
     Lowers the program in the active stage (by JAX alone without one) and compiles it outside JAX's caches, with locations that
@@ -64,6 +71,8 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         *args: The function's arguments: arrays, or `jax.ShapeDtypeStruct`s.
         xla_passes: Whether to name the XLA pass behind every state, for programs of any size. By default, passes are named for
             tags that need attention, if the module has at most 4 MiB. Ignored for a folder, whose dumps are all read.
+        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare. Without the
+            comparison, effects have no verdict. Programs without such tags are compiled once.
         **kwargs: The function's keyword arguments.
 
     Returns:
@@ -86,7 +95,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
         raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
     if isinstance(fun, jax.stages.Lowered):
-        return audit_lowered(fun, xla_passes=xla_passes)
+        return audit_lowered(fun, xla_passes=xla_passes, compare=effects)
     if isinstance(fun, jax.stages.Compiled):
         return audit_compiled(fun)
     if isinstance(fun, (str, os.PathLike)):
@@ -100,7 +109,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     if not isinstance(lowered, jax.stages.Lowered):
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
         raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
-    found = audit_lowered(lowered, xla_passes=xla_passes)
+    found = audit_lowered(lowered, xla_passes=xla_passes, compare=effects)
     return dataclasses.replace(found, reports=list(dict.fromkeys(reports)))
 
 
@@ -115,12 +124,13 @@ def recording() -> AbstractContextManager[Any]:
     return under(stage and dataclasses.replace(stage, debug_origins=True))
 
 
-def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
+def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = True) -> Audit:
     """Audits a lowered program: compiles a copy of it.
 
     Args:
         lowered: A `jax.stages.Lowered`.
         xla_passes: Whether to dump XLA's passes.
+        compare: Whether to compile it without the tags too.
 
     Returns:
         The audit.
@@ -136,8 +146,9 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
         with step("compiling"), interrupts.held(), _compat.without_disk_cache(), hlo_stage.recorded() as records:
             unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
             compiled = numbered.compile(_dump_options(folder, every_pass))
+        modules = of_executable(compiled)[:1]
         captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
-        for optimized in of_executable(compiled)[:1]:
+        for optimized in modules:
             captures.append(_restored(records[-1], optimized, read) if records else _capture(Stage.OPTIMIZED, optimized, read))
         try:
             dump = dumps.largest(dumps.find(Path(folder)))
@@ -146,10 +157,18 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
         dropped = tags.dropped(original)
         platform = _compat.platform_of(lowered)
         found = _finish(read, captures, dump, platform, dropped, every_pass=every_pass, name_all=xla_passes)
-        return dataclasses.replace(found, hlo_stage=bool(records), source_root="/")
+        found = dataclasses.replace(found, hlo_stage=bool(records), source_root="/")
+
+    def compile_alone(without: Any) -> HloModule:
+        with _compat.without_disk_cache():
+            return of_executable(_compat.lowered_with(lowered, without).compile())[0]
+
+    return _with_effects(found, read, modules[0], compile_alone if compare else None) if modules else found
 
 
-def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False) -> Audit:
+def audit_module(
+    source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False, compare: bool = True
+) -> Audit:
     """Audits a module without a program: compiles it for JAX's default backend.
 
     Args:
@@ -158,6 +177,7 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
         pipeline: Passes to run first; empty for none.
         xla_passes: Whether to dump the module after all of XLA's passes.
         hlo: Whether to compile with hlotag's HLO stage, as `hlotag.enable()` does.
+        compare: Whether to compile the module without the tags too.
 
     Returns:
         The audit.
@@ -168,10 +188,11 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
     """
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     # Locations may be nested deeper than regions.
-    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, xla_passes=xla_passes, hlo=hlo))
+    options = {"xla_passes": xla_passes, "hlo": hlo, "compare": compare}
+    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, **options))
 
 
-def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool, hlo: bool) -> Audit:
+def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool, hlo: bool, compare: bool) -> Audit:
     from jaxlib.mlir import ir
 
     with _compat.ir_context():
@@ -200,6 +221,13 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
         optimized = _restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read)
         captures = [_capture(Stage.UNOPTIMIZED, first, read), optimized]
         found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
+
+    def compile_alone(without: Any) -> HloModule:
+        with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, without.context:
+            _compat.compile_module(without, _dump_options(folder, every_pass=False))
+            return dumps.read(dumps.largest(dumps.find(Path(folder))).ends[1])
+
+    found = _with_effects(found, read, last, compile_alone if compare else None)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
@@ -208,7 +236,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
     """Options that make XLA dump its module: after each pass, or only around the passes that explain missing tags."""
-    passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, *consumed.PASSES))})$"
+    passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, merged.PASS, *consumed.PASSES))})$"
     return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
 
 
@@ -255,7 +283,7 @@ def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) 
         found = named[i] = capture.named[i]
         # Data flow is no evidence for a nameless move whose only attributes are those that the stage restored.
         joined[i] = tuple([n for n in capture.joined[i] if before or n in found or kind == Kind.HEAVY])
-    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored, compiled=last)
+    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored)
 
 
 def _live(read: program.Program) -> set[int]:
@@ -296,12 +324,59 @@ def _finish(
         tags=tags_found,
         strays=found.strays,
         dropped=dropped,
-        effects=effects.find(tags_found, ops, {**_inlined(captures[-1]), **found.main}, captures[-1].modules, platform),
         platform=platform,
         stages=list(Stage),
         notes=[] if dump else [_NOT_DUMPED],
         instruction_count=len(captures[-1].module),
     )
+
+
+def _with_effects(
+    found: Audit, read: program.Program, module: HloModule, compile_alone: Callable[[Any], HloModule] | None
+) -> Audit:
+    """The audit with the effects of its tags.
+
+    Args:
+        found: The audit.
+        read: The program.
+        module: The compiled module.
+        compile_alone: Compiles a module as the program was compiled, without the HLO stage; None for no comparison.
+    """
+    names = effects.compared_keys(found.tags, module, found.platform) if compile_alone else set()
+    untagged, notes = None, found.notes
+    if names and compile_alone:
+        without = _without(names, read.origins.module)
+        try:
+            with step("compiling without the tags"), interrupts.held():
+                untagged = _schedule(compile_alone(without), read)
+        except RuntimeError as error:
+            notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
+    tagged = _schedule(module, read)
+    effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
+    return dataclasses.replace(
+        found,
+        effects=effects_found,
+        tags=effects.without_lost(found.tags, effects_found),
+        apart=effects.kept_apart(found.tags, tagged, untagged) if untagged else (),
+        notes=notes,
+    )
+
+
+def _without(names: AbstractSet[str], module: Any) -> Any:
+    """A copy of a module without some keys. XLA cannot compile a placement that names no memory."""
+    copy = copy_of(module)
+    run_or_raise(copy, f"hlotag-strip{{keys={','.join(quoted(name) for name in sorted(names))}}}")
+    if _PLACEMENT in names:
+        for operation in [op for op in walk(copy.operation) if op.name == "stablehlo.custom_call"]:
+            if operation.attributes["call_target_name"].value == _PLACE:
+                operation.results[0].replace_all_uses_with(operation.operands[0])
+                operation.erase()
+    return copy
+
+
+def _schedule(module: HloModule, read: program.Program) -> Schedule:
+    capture = _capture(Stage.OPTIMIZED, module, read)
+    return Schedule(module, Matching(read.ops, capture.named, capture.joined).main, _inlined(capture))
 
 
 def _inlined(capture: Capture) -> dict[int, list[Any]]:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from hlotag.audit.matching import is_glue_call
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Computation, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
@@ -13,7 +14,7 @@ from hlotag.hlo.opcodes import Kind, kind_of
 HOST_MEMORY = 5  # XLA's `Layout::kHostMemorySpace`.
 
 # Opcodes that run a called computation once, as part of the instruction.
-_WRAPPERS = {"fusion", "call", "custom-call", "async-start", "async-update", "async-done"}
+_WRAPPERS = {"fusion", "call", "custom-call", "async-start", "async-update"}
 # Opcodes that take no time, and copies that the compiler moves into gaps.
 _PASSIVE = {
     *("add-dependency", "after-all", "bitcast", "constant", "copy-done", "copy-start", "get-tuple-element", "parameter"),
@@ -22,21 +23,30 @@ _PASSIVE = {
 
 
 class Schedule:
-    """The schedule of a compiled module.
+    """The schedule of a compiled module, and the operations that its instructions compute.
 
     Args:
         module: The module. If it has no schedule, the order of its instructions counts as one.
-
-    Attributes:
-        by_name: The instructions by name.
+        computed: By operation, the instructions that compute it.
+        inlined: By call, the instructions that were inlined from it.
     """
 
-    def __init__(self, module: HloModule) -> None:
-        self.by_name: dict[str, Instruction] = {}
+    def __init__(
+        self,
+        module: HloModule,
+        computed: Mapping[int, Sequence[Instruction]],
+        inlined: Mapping[int, Sequence[Instruction]] | None = None,
+    ) -> None:
+        self._instructions = {**(inlined or {}), **computed}
+        self._ops: dict[Instruction, set[int]] = {}
+        for op, instructions in computed.items():
+            for instruction in instructions:
+                self._ops.setdefault(instruction, set()).add(op)
+        self._by_name: dict[str, Instruction] = {}
         self._callers: dict[int, list[Instruction]] = {}
         self._users: dict[Instruction, list[Instruction]] = {}
         for instruction in module.instructions():
-            self.by_name[instruction.name] = instruction
+            self._by_name[instruction.name] = instruction
             for called in instruction.called_ids:
                 self._callers.setdefault(called, []).append(instruction)
             for operand in instruction.operands:
@@ -51,6 +61,42 @@ class Schedule:
             self.sequences = {c.id: c.instructions for c in module.computations.values() if c.id not in fused}
         self._positions = {i: position for sequence in self.sequences.values() for position, i in enumerate(sequence)}
         self._ends = {begin: i for i in self._positions if i.opcode.endswith("-done") for begin in i.operands}
+
+    def instructions(self) -> Iterable[Instruction]:
+        """All instructions of the module."""
+        return self._by_name.values()
+
+    def of(self, *ops: int) -> list[Instruction]:
+        """The instructions of operations."""
+        return [instruction for op in ops for instruction in self._instructions.get(op, ())]
+
+    def inside(self, instruction: Instruction) -> Iterable[Instruction]:
+        """The instruction and those that it runs: in its fusion, call or loop."""
+        return _closure(instruction, lambda outer: (i for computation in outer.called for i in computation.instructions))
+
+    def computes(self, instruction: Instruction) -> bool:
+        """Whether an instruction computes something; not a move, the end of an asynchronous pair, or glue."""
+        if instruction.opcode.endswith("-done"):
+            return False
+        return any(kind_of(i.opcode) >= Kind.POINTWISE and not is_glue_call(i) for i in self.inside(instruction))
+
+    def work(self, instruction: Instruction) -> frozenset[int | str]:
+        """The heaviest operations that an instruction computes; its opcode if it computes none of the program."""
+        inside = list(self.inside(instruction))
+        heaviest = max(kind_of(i.opcode) for i in inside)
+        found = [self._ops.get(i, ()) for i in inside if kind_of(i.opcode) == heaviest]
+        return frozenset(op for ops in found for op in ops) or frozenset({instruction.opcode})
+
+    def beside(self, begin: Instruction) -> list[Instruction]:
+        """What computes between the halves of an asynchronous pair; nothing beside a synchronous instruction."""
+        first, last = self.position(begin), self.position(self.end_of(begin))
+        return [i for i in self.sequence_of(begin)[first + 1 : last] if self.computes(i)]
+
+    def overlapping(self, begin: Instruction) -> list[Instruction]:
+        """As `beside`, with the asynchronous instructions that are under way when this one begins."""
+        first = self.position(begin)
+        earlier = [i for i in self.sequence_of(begin)[:first] if self.position(self.end_of(i)) > first and self.computes(i)]
+        return earlier + self.beside(begin)
 
     def sequence_of(self, instruction: Instruction) -> list[Instruction]:
         """The scheduled instructions of an instruction's computation, in order."""
@@ -101,8 +147,14 @@ class Schedule:
         return []
 
     def end_of(self, begin: Instruction) -> Instruction:
-        """The `-done` of an asynchronous `-start`; other instructions end with themselves."""
-        return self._ends.get(begin, begin) if begin.opcode.endswith("-start") else begin
+        """The `-done` of an asynchronous `-start`; other instructions end with themselves.
+
+        On TPU, the halves may be two fusions with such names.
+        """
+        if begin.opcode.endswith("-start"):
+            return self._ends.get(begin, begin)
+        end = self._by_name.get(begin.name.replace("-start", "-done"), begin)
+        return end if end in self._positions and end.computation is begin.computation else begin
 
     def _complete(self, runs: Sequence[Instruction]) -> list[Instruction]:
         found = [i for i in runs if not is_passive(i)]
@@ -128,7 +180,7 @@ def _closure(start: Instruction, step: Callable[[Instruction], Iterable[Instruct
 
 def is_passive(instruction: Instruction) -> bool:
     """Whether an instruction takes no compute time: glue, or a copy that the compiler starts early."""
-    return instruction.opcode in _PASSIVE
+    return instruction.opcode in _PASSIVE or is_glue_call(instruction)
 
 
 def is_glue(instruction: Instruction) -> bool:
