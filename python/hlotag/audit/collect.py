@@ -348,10 +348,10 @@ def _with_effects(
         without = _without(names, read.origins.module)
         try:
             with step("compiling without the tags"), interrupts.held():
-                untagged = _schedule(compile_alone(without), read)
+                untagged = _schedule(compile_alone(without), read, found.ops)
         except RuntimeError as error:
             notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
-    tagged = _schedule(module, read)
+    tagged = _schedule(module, read, found.ops)
     effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
     return dataclasses.replace(
         found,
@@ -374,9 +374,13 @@ def _without(names: AbstractSet[str], module: Any) -> Any:
     return copy
 
 
-def _schedule(module: HloModule, read: program.Program) -> Schedule:
+def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op]) -> Schedule:
+    """The schedule of a compiled module. Products that XLA merged share an instruction, as in the audit's `ops`."""
     capture = _capture(Stage.OPTIMIZED, module, read)
-    return Schedule(module, Matching(read.ops, capture.named, capture.joined).main, _inlined(capture))
+    main = Matching(read.ops, capture.named, capture.joined).main
+    owner = {name: op.id for op in ops if op.id in main for name in op.instructions}
+    missing = {op.id: owner[name] for op in ops if op.id not in main for name in op.instructions if name in owner}
+    return Schedule(module, main | {op: main[other] for op, other in missing.items()}, _inlined(capture))
 
 
 def _inlined(capture: Capture) -> dict[int, list[Any]]:

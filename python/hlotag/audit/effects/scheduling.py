@@ -98,7 +98,8 @@ def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
         return f"{names(halves)} asynchronous; the module does not name the streams of collectives"
     if outside:
         why = "XLA for gpu needs a call that it does not inline: hlotag.xla_metadata_call(..., inlineable='false')"
-        return Seen(frozenset(facts), f"{names(outside)} not in an asynchronous pair", is_done=False, reason=why)
+        computing = [i for i in outside if schedule.computes(i)] or outside
+        return Seen(frozenset(facts), f"{names(computing)} not in an asynchronous pair", is_done=False, reason=why)
     return Seen(frozenset(facts), f"{'; '.join(_in_words(beside))} on stream {value}", is_done=any(beside.values()))
 
 

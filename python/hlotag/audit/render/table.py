@@ -140,18 +140,21 @@ def problems(problems: Sequence[Problem]) -> list[RenderableType]:
 
 
 def _effects(audit: Reported) -> list[RenderableType]:
-    """A row for each key and value with a verdict, and one for each key without. Refused keys are problems."""
+    """Each key and value with a verdict, and each key without, with what shows it. Refused keys are problems."""
     found = [effect for effect in audit.effects if effect.verdict in (Verdict.CHANGED, Verdict.SAME)]
     found.sort(key=lambda effect: effect.verdict)
-    open_ = Counter((e.verdict, e.key, e.details) for e in audit.effects if e.verdict in (Verdict.UNREAD, Verdict.OPEN))
-    rows = [_effect(e.verdict, f"{e.key}={e.value} ({e.what}): {e.details}") for e in found]
-    rows += [_effect(verdict, f"{key} ({count(number, 'value')}): {why}") for (verdict, key, why), number in open_.items()]
-    lines = rows[:_LISTED]
+    others = Counter((e.verdict, e.key, e.details) for e in audit.effects if e.verdict in (Verdict.UNREAD, Verdict.OPEN))
+    rows = [_effect(e.verdict, f"{e.key}={e.value} ({e.what})", e.details) for e in found]
+    rows += [_effect(verdict, f"{key} ({count(number, 'value')})", why) for (verdict, key, why), number in others.items()]
+    lines = [line for row in rows[:_LISTED] for line in row]
     if len(rows) > _LISTED:
         lines.append(Text(f"  and {len(rows) - _LISTED} more keys and values", style="dim"))
     return [Text("Effects", style="bold"), *lines] if lines else []
 
 
-def _effect(verdict: Verdict, text: str) -> Text:
+def _effect(verdict: Verdict, what: str, details: str) -> list[RenderableType]:
     style = {Verdict.CHANGED: "green", Verdict.SAME: "yellow"}.get(verdict, "dim")
-    return Text.assemble(("  " + verdict.label.ljust(15), style), printable(text))
+    return [
+        Text.assemble(("  " + verdict.label.ljust(15), style), printable(what)),
+        Padding(Text(printable(details)), (0, 0, 0, 6)),
+    ]
