@@ -235,6 +235,11 @@ def test_a_copy_that_comes_back_at_once():
     assert effect.reason.startswith("1 of 1 value (256 B) comes back at once: nothing computes between d and t")
 
 
+def test_a_memory_that_is_not_judged():
+    text = entry(f"ROOT n = {F32} negate(p)" + PINNED.replace("pinned_host", "vmem"))
+    assert effect_of(text, "tpu", text)[2:] == (OPEN, "", "", "", "the compiled module does not show its effect")
+
+
 def test_no_copy():
     text = entry(MADE, f"ROOT b = {F32} copy(n)")
     assert effect_of(text, "tpu", text)[2:5] == (SAME, "memory space", "no move into the host's memory (S(5))")
@@ -379,6 +384,21 @@ def test_a_call_that_is_inlined_anyway():
 def test_an_audit_without_the_comparison():
     (effect,) = audit(compare=False, inlineable="false").effects
     assert (effect.verdict, effect.reason) == (OPEN, "not compared with the program without the tags")
+
+
+def test_a_program_that_does_not_compile_without_its_tags(monkeypatch):
+    replaced = []
+
+    def lowered_with(lowered, module, original=_compat.lowered_with):
+        replaced.append(module)
+        if len(replaced) > 1:
+            raise RuntimeError("no such call\nmore")
+        return original(lowered, module)
+
+    monkeypatch.setattr(_compat, "lowered_with", lowered_with)
+    found = audit(inlineable="false")
+    assert [effect.verdict for effect in found.effects] == [OPEN]
+    assert found.notes == ["XLA cannot compile the program without the tags, so effects are not compared: no such call"]
 
 
 def test_keys_that_nobody_reads_have_no_effects():

@@ -216,7 +216,14 @@ class Stray(NamedTuple):
 
 
 class Verdict(enum.StrEnum):
-    """What a key and value changed. A comparison with the program without the tags decides."""
+    """What a key and value changed, against the program without the tags.
+
+    - CHANGED: the compiler did what the key asks for; without the tags it does something else.
+    - SAME: the compiler does the same without the tags.
+    - REFUSED: the tags changed what the compiler does, and it is not what the key asks for.
+    - UNREAD: this compiler does not read the key, or does not get it.
+    - OPEN: the compiled module does not show the effect, or there is nothing to compare it with.
+    """
 
     CHANGED = "changed"
     SAME = "no-difference"
@@ -228,20 +235,6 @@ class Verdict(enum.StrEnum):
     def label(self) -> str:
         """The verdict in words."""
         return "not read here" if self == Verdict.UNREAD else self.value.replace("-", " ")
-
-    @property
-    def meaning(self) -> str:
-        """The definition of the verdict in one sentence."""
-        return _VERDICTS[self]
-
-
-_VERDICTS = {
-    Verdict.CHANGED: "The compiler did what the key asks for; without the tags it does something else.",
-    Verdict.SAME: "The compiler does the same without the tags.",
-    Verdict.REFUSED: "The tags changed what the compiler does, and it is not what the key asks for.",
-    Verdict.UNREAD: "This compiler does not read the key, or does not get it.",
-    Verdict.OPEN: "The compiled module does not show the effect, or there is nothing to compare it with.",
-}
 
 
 class Effect(NamedTuple):

@@ -122,7 +122,7 @@ def kept_apart(tags: Iterable[Tag], tagged: Schedule, untagged: Schedule) -> tup
 
 def _works(schedule: Schedule) -> Mapping[Instruction, frozenset[int]]:
     """By collective, its operations."""
-    collectives = (i for i in schedule.instructions() if _opcode(i) in _COLLECTIVES and _begins(i))
+    collectives = (i for i in schedule.instructions if _opcode(i) in _COLLECTIVES and _begins(i))
     return {i: frozenset(op for op in schedule.work(i) if isinstance(op, int)) for i in collectives}
 
 

@@ -45,8 +45,7 @@ def compute_type(members: Sequence[Member], schedule: Schedule, value: str) -> S
 
 def _threads(instruction: Instruction) -> set[str]:
     """The threads that an instruction runs on: its own, and those of the computations that it starts."""
-    start = instruction.operands[0] if instruction.opcode == "async-done" else instruction
-    return {thread(instruction.computation), *map(thread, start.called)}
+    return {thread(instruction.computation), *map(thread, instruction.called)}
 
 
 def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
@@ -55,6 +54,8 @@ def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
     A move belongs to a member if it is next to an instruction of the member or of a neighbour. A move that belongs to no member
     counts for any of them.
     """
+    if value == "vmem":
+        return "the compiled module does not show its effect"
     to_host = value in _TO_HOST
     moves = [i for i in schedule.scheduled() if i.opcode in _MOVES and _crosses(i, to_host) and schedule.runners(i) == [i]]
     next_to = {move: schedule.next_to(move, before=to_host) for move in moves}
