@@ -343,7 +343,7 @@ def _with_effects(
         compile_alone: Compiles a module as the program was compiled, without the HLO stage; None for no comparison.
     """
     names = effects.compared_keys(found.tags, module, found.platform) if compile_alone else set()
-    untagged, notes = None, found.notes
+    tagged, untagged, notes = None, None, found.notes
     if names and compile_alone:
         without = _without(names, read.origins.module)
         try:
@@ -351,13 +351,14 @@ def _with_effects(
                 untagged = _schedule(compile_alone(without), read, found.ops)
         except RuntimeError as error:
             notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
-    tagged = _schedule(module, read, found.ops)
+    if names or effects.judged_keys(found.tags, found.platform):
+        tagged = _schedule(module, read, found.ops)
     effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
     return dataclasses.replace(
         found,
         effects=effects_found,
         tags=effects.without_lost(found.tags, effects_found),
-        apart=effects.kept_apart(found.tags, tagged, untagged) if untagged else (),
+        apart=effects.kept_apart(found.tags, tagged, untagged) if tagged and untagged else (),
         notes=notes,
     )
 

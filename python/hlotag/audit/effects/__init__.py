@@ -13,7 +13,7 @@ from hlotag.audit.model import Effect, Op, Tag, TagState, Verdict
 from hlotag.hlo import HloModule
 from hlotag.tagging import keys
 
-__all__ = ["JUDGES", "compared_keys", "find", "kept_apart", "without_lost"]
+__all__ = ["JUDGES", "compared_keys", "find", "judged_keys", "kept_apart", "without_lost"]
 
 # A judge returns what it sees, or text: the reason why there is nothing to judge.
 Judge = Callable[[Sequence[Member], Schedule, str], Seen | str]
@@ -35,6 +35,12 @@ _NOT_SHOWN = "the compiled module does not show its effect"
 _NOT_COMPARED = "not compared with the program without the tags"
 
 
+def judged_keys(tags: Iterable[Tag], platform: str) -> set[str]:
+    """The keys of tags that have a judge, and that the compiler of a platform (JAX's name) reads."""
+    backend = keys.backend_of(platform)
+    return {name for tag in tags if (name := tag.key) in JUDGES and (key := keys.lookup(name)) and not _why_unread(key, backend)}
+
+
 def compared_keys(tags: Iterable[Tag], module: HloModule, platform: str) -> set[str]:
     """Selects the keys whose effect a second compilation can show: the program without them.
 
@@ -46,21 +52,20 @@ def compared_keys(tags: Iterable[Tag], module: HloModule, platform: str) -> set[
     Returns:
         The keys to leave out; empty if the compiler would compile the same program again.
     """
-    found = {tag.key for tag in tags}
-    judged = {name for name in found & JUDGES.keys() if _is_read(keys.lookup(name), keys.backend_of(platform))}
-    own = {name for name in found if collectives.is_peoples(name)}
-    return judged | own if judged or (own and collectives.may_be_apart(module, own, platform)) else set()
+    judged = judged_keys(tags, platform)
+    own = {tag.key for tag in tags if collectives.is_peoples(tag.key)}
+    return judged | own if judged or (own and collectives.may_be_apart(module, platform)) else set()
 
 
 def find(
-    tags: Sequence[Tag], ops: Sequence[Op], tagged: Schedule, untagged: Schedule | None, platform: str
+    tags: Sequence[Tag], ops: Sequence[Op], tagged: Schedule | None, untagged: Schedule | None, platform: str
 ) -> tuple[Effect, ...]:
     """Finds what each key changed that some compiler reads.
 
     Args:
         tags: The tags of an audit.
         ops: The operations of the audit, by id.
-        tagged: The compiled module.
+        tagged: The compiled module; None if there are no `judged_keys`.
         untagged: The compiled module of the program without the tags; None if there is none.
         platform: JAX's name of the platform that the modules were compiled for.
 
@@ -86,7 +91,7 @@ def find(
     def effect(key: keys.Key, value: str, found: Sequence[Op]) -> Effect:
         if why := _why_unread(key, keys.backend_of(platform)):
             return Effect(key.name, value, Verdict.UNREAD, reason=why)
-        if key.name not in JUDGES:
+        if key.name not in JUDGES or tagged is None:
             return Effect(key.name, value, Verdict.OPEN, reason=_NOT_SHOWN)
         with_tags = seen(key.name, value, found, tagged)
         without = seen(key.name, value, found, untagged) if untagged else None
@@ -106,10 +111,6 @@ def _compared(what: str, tagged: Seen | str, untagged: Seen | str | None) -> tup
     verdict = Verdict.CHANGED if tagged.is_done else Verdict.REFUSED
     without = untagged if isinstance(untagged, str) else untagged.evidence
     return verdict, what, tagged.evidence, without, tagged.reason
-
-
-def _is_read(key: keys.Key | None, backend: str) -> bool:
-    return key is not None and not _why_unread(key, backend)
 
 
 def _why_unread(key: keys.Key, backend: str) -> str:

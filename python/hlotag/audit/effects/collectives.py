@@ -77,14 +77,8 @@ def is_peoples(name: str) -> bool:
     return key is None or (key.consumer == "registered" and key.compiler)
 
 
-def may_be_apart(module: HloModule, own: set[str], platform: str) -> bool:
-    """Whether tags of people may keep collectives of a module apart.
-
-    Args:
-        module: The compiled module.
-        own: The keys of people.
-        platform: JAX's name of the platform that the module was compiled for.
-    """
+def may_be_apart(module: HloModule, platform: str) -> bool:
+    """Whether tags may keep collectives of a compiled module apart: there are two of a kind, and the compiler compares tags."""
     if keys.backend_of(platform) not in _COMPARE_TAGS:
         return False
     found = Counter(_opcode(i) for i in module.instructions() if _opcode(i) in _COLLECTIVES and _begins(i))
