@@ -36,6 +36,7 @@ from jax.sharding import PartitionSpec as P
 import hlotag
 from compilers import FOUR, KINDS, ONE, Compiler, block, is_here, mapped
 from hlotag.audit import Audit, Effect, Verdict
+from hlotag.tagging import keys
 
 PLATFORM = os.environ["HLOTAG_COMPILERS"]
 X = np.ones((512, 512), np.float32)
@@ -313,8 +314,11 @@ def test_products_that_the_compiler_merges(compilers):
         ]
 
 
-def test_tags_of_people_keep_collectives_apart(compilers):
+@pytest.mark.parametrize("compiler", [True, False])
+def test_tags_of_people_keep_collectives_apart(compiler, compilers, monkeypatch):
     """TPU's compiler combines collectives only if their tags are equal."""
+    monkeypatch.setattr(keys, "_registered", {})
+    hlotag.register_key("layer", compiler=compiler)
 
     def run(x):
         parts = []
@@ -324,7 +328,7 @@ def test_tags_of_people_keep_collectives_apart(compilers):
         return parts
 
     audit = audited(compilers[FOUR], mapped(run, P("i"), [P()] * 6), X)
-    if PLATFORM == "gpu":
+    if PLATFORM == "gpu" or not compiler:
         assert audit.apart == ()
     else:
         (apart,) = audit.apart

@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,31 +139,15 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = Tru
     module = _compat.read_bytecode(to_bytecode(original))
     with step("reading the module"):
         read = program.read(module)
-    numbered = _compat.lowered_with(lowered, module)
-    every_pass = xla_passes or len(to_bytecode(module)) <= _MAX_DUMPED
     prepared.like(module, original)
-    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-        with step("compiling"), interrupts.held(), _compat.without_disk_cache(), hlo_stage.recorded() as records:
-            unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
-            compiled = numbered.compile(_dump_options(folder, every_pass))
-        modules = of_executable(compiled)[:1]
-        captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
-        for optimized in modules:
-            captures.append(_restored(records[-1], optimized, read) if records else _capture(Stage.OPTIMIZED, optimized, read))
-        try:
-            dump = dumps.largest(dumps.find(Path(folder)))
-        except ParseError:
-            dump = None
-        dropped = tags.dropped(original)
-        platform = _compat.platform_of(lowered)
-        found = _finish(read, captures, dump, platform, dropped, every_pass=every_pass, name_all=xla_passes)
-        found = dataclasses.replace(found, hlo_stage=bool(records), source_root="/")
+    first = HloModule(_compat.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
 
-    def compile_alone(without: Any) -> HloModule:
+    def compiled(module: Any, options: dict[str, Any]) -> Any:
         with _compat.without_disk_cache():
-            return of_executable(_compat.lowered_with(lowered, without).compile())[0]
+            return _compat.lowered_with(lowered, module).compile(options)
 
-    return _with_effects(found, read, modules[0], compile_alone if compare else None) if modules else found
+    found = _audited(read, compiled, first, _compat.platform_of(lowered), xla_passes=xla_passes, compare=compare)
+    return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/")
 
 
 def audit_module(
@@ -193,6 +177,7 @@ def audit_module(
 
 
 def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool, hlo: bool, compare: bool) -> Audit:
+    import jax
     from jaxlib.mlir import ir
 
     with _compat.ir_context():
@@ -209,29 +194,55 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     read = program.read(module, filename)
     if hlo:
         hlo_stage.prepare(module, unique(state.Stage("", VERSION)))
-    every_pass = xla_passes or len(to_bytecode(module)) <= _MAX_DUMPED
-    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
+
+    def compiled(module: Any, options: dict[str, Any]) -> Any:
         try:
-            with interrupts.held(), module.context, hlo_stage.recorded() as records:
-                platform = _compat.compile_module(module, _dump_options(folder, every_pass))
+            with module.context:
+                return _compat.compile_module(module, options)
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
-        dump = dumps.largest(dumps.find(Path(folder)))
-        first, last = map(dumps.read, dump.ends)
-        optimized = _restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read)
-        captures = [_capture(Stage.UNOPTIMIZED, first, read), optimized]
-        found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
 
-    def compile_alone(without: Any) -> HloModule:
-        with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, without.context:
-            _compat.compile_module(without, _dump_options(folder, every_pass=False))
-            return dumps.read(dumps.largest(dumps.find(Path(folder))).ends[1])
-
-    found = _with_effects(found, read, last, compile_alone if compare else None)
+    found = _audited(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
-    return dataclasses.replace(found, notes=[*found.notes, *notes], reports=list(dict.fromkeys(reports)), hlo_stage=bool(records))
+    return dataclasses.replace(found, notes=[*found.notes, *notes], reports=list(dict.fromkeys(reports)))
+
+
+def _audited(
+    read: program.Program,
+    compiled: Callable[[Any, dict[str, Any]], Any],
+    first: HloModule | None,
+    platform: str,
+    *,
+    xla_passes: bool,
+    compare: bool,
+) -> Audit:
+    """Compiles a program, follows its tags, and compares it with the program without them.
+
+    Args:
+        read: The program.
+        compiled: Compiles a module with options of XLA.
+        first: XLA's input module; None for that of XLA's dump.
+        platform: JAX's name of the platform.
+        xla_passes: Whether to dump the module after all of XLA's passes, and to name the passes.
+        compare: Whether to compile the program without its tags too.
+    """
+    every_pass = xla_passes or len(to_bytecode(read.origins.module)) <= _MAX_DUMPED
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+        with step("compiling"), interrupts.held(), hlo_stage.recorded() as records:
+            executable = compiled(read.origins.module, _dump_options(folder, every_pass))
+        dump = None
+        with nullcontext() if first is None else suppress(ParseError):
+            dump = dumps.largest(dumps.find(Path(folder)))
+            first = first or dumps.read(dump.ends[0])
+        captures = [_capture(Stage.UNOPTIMIZED, first, read)] if first else []
+        modules = of_executable(executable)[:1]
+        for last in modules:
+            captures.append(_restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read))
+        found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
+    found = dataclasses.replace(found, hlo_stage=bool(records))
+    return _with_effects(found, read, modules[0], compiled if compare else None) if modules else found
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
@@ -303,7 +314,6 @@ def _finish(
     captures: list[Capture],
     dump: dumps.Dump | None,
     platform: str,
-    dropped: Sequence[tags.Dropped] = (),
     *,
     every_pass: bool = False,
     name_all: bool = False,
@@ -323,7 +333,6 @@ def _finish(
         ops=ops,
         tags=tags_found,
         strays=found.strays,
-        dropped=dropped,
         platform=platform,
         stages=list(Stage),
         notes=[] if dump else [_NOT_DUMPED],
@@ -332,7 +341,7 @@ def _finish(
 
 
 def _with_effects(
-    found: Audit, read: program.Program, module: HloModule, compile_alone: Callable[[Any], HloModule] | None
+    found: Audit, read: program.Program, module: HloModule, compiled: Callable[[Any, dict[str, Any]], Any] | None
 ) -> Audit:
     """The audit with the effects of its tags.
 
@@ -340,16 +349,16 @@ def _with_effects(
         found: The audit.
         read: The program.
         module: The compiled module.
-        compile_alone: Compiles a module as the program was compiled, without the HLO stage; None for no comparison.
+        compiled: Compiles a module as the program was compiled; None for no comparison.
     """
-    names = effects.compared_keys(found.tags, module, found.platform) if compile_alone else set()
+    names = effects.compared_keys(found.tags, module, found.platform) if compiled else set()
     tagged, untagged, notes = None, None, found.notes
-    if names and compile_alone:
-        without = _without(names, read.origins.module)
+    if names and compiled:
         try:
             with step("compiling without the tags"), interrupts.held():
-                untagged = _schedule(compile_alone(without), read, found.ops)
-        except RuntimeError as error:
+                executable = compiled(_without(names, read.origins.module), {})
+            untagged = _schedule(of_executable(executable)[0], read, found.ops)
+        except (RuntimeError, ParseError) as error:
             notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
     if names or effects.judged_keys(found.tags, found.platform):
         tagged = _schedule(module, read, found.ops)

@@ -72,9 +72,9 @@ def _opcode(instruction: Instruction) -> str:
 
 
 def is_peoples(name: str) -> bool:
-    """Whether a key is for people: no compiler reads it, and XLA gets it."""
+    """Whether a key is for people: no compiler reads it."""
     key = keys.lookup(name)
-    return key is None or (key.consumer == "registered" and key.compiler)
+    return key is None or key.consumer == "registered"
 
 
 def may_be_apart(module: HloModule, platform: str) -> bool:
@@ -125,6 +125,6 @@ def _by_op(schedule: Schedule) -> dict[int, Instruction]:
 
 
 def _differing(entries: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """The keys whose values differ."""
-    names_ = dict.fromkeys(name for each in entries for name in each)
+    """The keys whose values differ, without those that compilers do not get."""
+    names_ = dict.fromkeys(name for each in entries for name in each if (key := keys.lookup(name)) is None or key.compiler)
     return tuple([name for name in names_ if len({each.get(name) for each in entries}) > 1])
