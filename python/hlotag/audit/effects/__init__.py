@@ -125,7 +125,7 @@ def _why_unread(key: keys.Key, backend: str) -> str:
 
 
 def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
-    """Calls a tag used that is missing from the compiled module, and whose effect shows that the compiler read it.
+    """Calls a tag used that is missing from the compiled module, if its effect shows that the compiler read and took the key.
 
     Args:
         tags: The tags.
@@ -134,7 +134,7 @@ def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
     Returns:
         The tags, some with another last state.
     """
-    read = {(effect.key, effect.value) for effect in effects if effect.verdict == Verdict.CHANGED}
+    read = {(e.key, e.value) for e in effects if e.verdict == Verdict.CHANGED and keys.is_taken(e.key)}
     return [_used(tag) if tag.state == TagState.LOST and (tag.key, tag.value) in read else tag for tag in tags]
 
 
