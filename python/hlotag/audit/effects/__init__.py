@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hlotag.audit.effects import collectives, fusions, placement, scheduling, structure
 from hlotag.audit.effects.collectives import kept_apart
-from hlotag.audit.effects.schedule import Schedule
+from hlotag.audit.effects.schedule import Schedule, is_passive
 from hlotag.audit.effects.verdict import Member, Seen
 from hlotag.audit.model import Effect, Op, Tag, TagState, Verdict
 from hlotag.hlo import HloModule
@@ -31,6 +31,8 @@ JUDGES: Mapping[str, tuple[str, Judge]] = {
     "combiner_key": ("collectives", collectives.combiner_key),
     "collective_group_key": ("launch", collectives.launch_group),
 }
+# Their judges look at operations too that have no instruction of their own. The others need one that is more than glue.
+_OF_ALL = {"_xla_buffer_placement", "inlineable", "skip-simplify-while-loops_trip-count-one"}
 _NOT_SHOWN = "the compiled module does not show its effect"
 _NOT_COMPARED = "not compared with the program without the tags"
 
@@ -86,7 +88,9 @@ def find(
 
     def seen(name: str, value: str, found: Sequence[Op], schedule: Schedule) -> Seen | str:
         members = [Member(op, schedule.of(op.id), schedule.of(*neighbours[op.id])) for op in found]
-        return JUDGES[name][1](members, schedule, value)
+        if name not in _OF_ALL:
+            members = [member for member in members if not all(map(is_passive, member.instructions))]
+        return JUDGES[name][1](members, schedule, value) if members else "no instruction is left of its operations"
 
     def effect(key: keys.Key, value: str, found: Sequence[Op]) -> Effect:
         if why := _why_unread(key, keys.backend_of(platform)):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlotag.audit.effects.schedule import Schedule
-from hlotag.audit.effects.verdict import Member, Seen, names, present
+from hlotag.audit.effects.verdict import Member, Seen, names
 from hlotag.audit.model import Apart, Tag
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction
@@ -51,7 +51,7 @@ def launch_group(members: Sequence[Member], schedule: Schedule, value: str) -> S
 
 
 def _collectives_of(members: Sequence[Member]) -> list[Instruction]:
-    return list(dict.fromkeys(i for m in present(members) for i in m.instructions if _opcode(i) in _COLLECTIVES and _begins(i)))
+    return list(dict.fromkeys(i for m in members for i in m.instructions if _opcode(i) in _COLLECTIVES and _begins(i)))
 
 
 def is_collective(instruction: Instruction, schedule: Schedule) -> bool:

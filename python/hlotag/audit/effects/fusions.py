@@ -7,25 +7,22 @@ from collections.abc import Sequence
 
 from hlotag._util.text import count
 from hlotag.audit.effects.schedule import Schedule, is_passive
-from hlotag.audit.effects.verdict import Member, Seen, names, present
+from hlotag.audit.effects.verdict import Member, Seen, names
 from hlotag.hlo.module import Instruction
 
 
 def must_fuse(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
     """Done if one fusion computes all members with the id."""
-    left = present(members)
-    if not left:
-        return "no instruction is left of its operations"
     kernels: dict[Instruction, set[int]] = {}
-    for member in left:
+    for member in members:
         for instruction in member.instructions:
             if not is_passive(instruction):
                 kernels.setdefault(_kernel(instruction, schedule), set()).add(member.op.id)
     facts = frozenset((kernel.opcode == "fusion", frozenset(ops)) for kernel, ops in kernels.items())
     if len(kernels) == 1:
-        return Seen(facts, f"{count(len(left), 'operation')} in {names(kernels)}")
+        return Seen(facts, f"{count(len(members), 'operation')} in {names(kernels)}")
     alone = [kernel for kernel in kernels if kernel.opcode != "fusion"]
-    evidence = f"{count(len(left), 'operation')} in {count(len(kernels), 'instruction')}: {names(kernels)}"
+    evidence = f"{count(len(members), 'operation')} in {count(len(kernels), 'instruction')}: {names(kernels)}"
     return Seen(facts, evidence, is_done=False, reason=f"{names(alone)} not fused" if alone else "")
 
 
@@ -36,10 +33,7 @@ def _kernel(instruction: Instruction, schedule: Schedule) -> Instruction:
 
 def limit(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
     """Done if no user of a member is in the member's fusion, unless the user has the key too."""
-    left = present(members)
-    if not left:
-        return "no instruction is left of its operations"
-    inside = dict.fromkeys(i for member in left for i in member.instructions)
+    inside = dict.fromkeys(i for member in members for i in member.instructions)
     crossed = []
     for instruction in inside:
         if _kernel(instruction, schedule) is not instruction:

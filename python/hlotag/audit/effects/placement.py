@@ -10,7 +10,7 @@ from typing import Any
 from hlotag._util.text import count, listed
 from hlotag.audit.cost import in_words
 from hlotag.audit.effects.schedule import HOST_MEMORY, Schedule, destination, is_passive, memory_spaces, thread
-from hlotag.audit.effects.verdict import Member, Seen, names, present
+from hlotag.audit.effects.verdict import Member, Seen, names
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
 
@@ -25,14 +25,11 @@ _THREADS = {"host": "host", "sparse": "sparsecore", "sparseoffload": "sparsecore
 
 def compute_type(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
     """Done if the members run on the thread that the value names: in a computation that the main thread only starts."""
-    left = present(members)
-    if not left:
-        return "no instruction is left of its operations"
     wanted = _THREADS.get(value, value)
-    active = [i for member in left for i in member.instructions if not (is_passive(i) or i.opcode.endswith("-done"))]
+    active = [i for member in members for i in member.instructions if not (is_passive(i) or i.opcode.endswith("-done"))]
     computing = [i for i in active if kind_of(i.opcode) >= Kind.POINTWISE]
     found = {i: _threads(i) for i in computing or active}
-    facts = frozenset((member.op.id, thread) for member in left for i in member.instructions for thread in found.get(i, ()))
+    facts = frozenset((member.op.id, thread) for member in members for i in member.instructions for thread in found.get(i, ()))
     elsewhere = [i for i, threads in found.items() if wanted not in threads]
     if elsewhere:
         return Seen(facts, f"{names(elsewhere)} on the thread {', '.join(sorted(found[elsewhere[0]]))}", is_done=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hlotag.audit.effects.collectives import is_collective
 from hlotag.audit.effects.schedule import Schedule
-from hlotag.audit.effects.verdict import Member, Seen, names, present
+from hlotag.audit.effects.verdict import Member, Seen, names
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import kind_of
 
@@ -19,10 +19,7 @@ def group(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | s
     """Done if nothing else computes between the members, and a member runs beside each collective of the group."""
     if value == "noop":
         return "noop asks for nothing"
-    left = present(members)
-    if not left:
-        return "no instruction is left of its operations"
-    runs_of = schedule.together([_heaviest(member.instructions) for member in left])
+    runs_of = schedule.together([_heaviest(member.instructions) for member in members])
     if not runs_of:
         return Seen("apart", "its members are in computations that no other runs together", is_done=False)
     order = sorted({instruction for found in runs_of for instruction in found}, key=schedule.position)
@@ -33,7 +30,7 @@ def group(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | s
     beside = {begin: schedule.beside(begin) for begin in begins}
     facts = (
         frozenset(
-            frozenset(m.op.id for m, of in zip(left, runs_of, strict=True) if not run.isdisjoint(of)) for run in map(set, runs)
+            frozenset(m.op.id for m, of in zip(members, runs_of, strict=True) if not run.isdisjoint(of)) for run in map(set, runs)
         ),
         frozenset((schedule.work(begin), _work(found, schedule) - schedule.work(begin)) for begin, found in beside.items()),
     )
@@ -44,7 +41,7 @@ def group(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | s
     alone = [begin for begin, found in beside.items() if found and set(found).isdisjoint(order)]
     is_parallel = all(beside.values()) if collectives else any(beside.values()) or not begins
     is_done = len(runs) == 1 and is_parallel and not alone
-    return Seen(facts, "; ".join(texts), is_done, _reason(members, left, alone))
+    return Seen(facts, "; ".join(texts), is_done, _reason(members, alone))
 
 
 def _heaviest(instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -71,11 +68,9 @@ def _in_runs(runs_of: Sequence[Sequence[Instruction]], longest: Sequence[Instruc
     return f"{len(inside)} of {len(runs_of)} in one run ({names(longest)})"
 
 
-def _reason(members: Sequence[Member], left: Sequence[Member], alone: Sequence[Instruction]) -> str:
+def _reason(members: Sequence[Member], alone: Sequence[Instruction]) -> str:
     if len(members) == 1:
         return "a group of one has nothing to run with"
-    if len(left) == 1:
-        return f"1 of {len(members)} operations is left"
     if len({member.op.phase for member in members}) > 1:
         return "forward and backward operations share the id; give derived ones another by grad="
     return f"nothing of the group runs beside {names(alone)}" if alone else ""
@@ -83,12 +78,9 @@ def _reason(members: Sequence[Member], left: Sequence[Member], alone: Sequence[I
 
 def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
     """Done if the members are in asynchronous pairs, and something runs beside them."""
-    left = present(members)
-    if not left:
-        return "no instruction is left of its operations"
     beside: dict[Instruction, list[Instruction]] = {}
     facts, outside = set(), []
-    for member in left:
+    for member in members:
         runners = [r for i in member.instructions for r in schedule.runners(i)]
         begins = {r: schedule.overlapping(r) for r in runners if r.opcode == "async-start"}
         beside |= begins

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from hlotag._util.text import listed
-from hlotag.audit.effects.schedule import is_passive
 from hlotag.audit.model import Op
 from hlotag.hlo.module import Instruction
 
@@ -42,11 +41,6 @@ class Seen(NamedTuple):
     evidence: str
     is_done: bool = True
     reason: str = ""
-
-
-def present(members: Sequence[Member]) -> list[Member]:
-    """The members with an instruction that is more than glue."""
-    return [member for member in members if not all(map(is_passive, member.instructions))]
 
 
 def names(instructions: Iterable[Instruction]) -> str:
