@@ -14,6 +14,7 @@ from hlotag import _compat
 from hlotag.audit import Apart, Audit, Effect, TagState, Verdict, effects
 from hlotag.audit.dumps import of_modules
 from hlotag.audit.effects.schedule import Schedule
+from hlotag.cli import main
 from hlotag.cli.condition import Condition
 from hlotag.hlo import HloModule
 from programs import W, X
@@ -457,3 +458,28 @@ def test_groups_of_one_line_with_one_cause_are_one_problem():
     assert (problem.tag, problem.count) == ("_scheduling_group_id=1, 2", 4)
     assert problem.why.startswith("Of 1: s.1, a.1 in one run; nothing beside s.1; without the tags: 1 of 2 in one run")
     assert problem.effect == "The compiler did not do what the key asks for: Operations to schedule as one group."
+
+
+PROGRAM = """
+import hlotag, jax, jax.numpy as jnp
+inner = hlotag.xla_metadata_call(lambda x: jnp.tanh(x) * x, inlineable="false")
+def step():
+    return lambda x: jnp.sin(inner(x)), (jnp.ones((4, 4)),)
+"""
+
+
+@pytest.mark.parametrize("form", ["program", "module"])
+@pytest.mark.parametrize(
+    ("options", "label"), [([], "changed        inlineable=false (kept call)"), (["--no-effects"], "not judged")]
+)
+def test_the_command_compares(form, options, label, tmp_path, capsys):
+    file = tmp_path / "train.py"
+    file.write_text(PROGRAM)
+    namespace: dict = {}
+    exec(PROGRAM, namespace)
+    if form == "module":
+        function, arguments = namespace["step"]()
+        with hlotag.stage():
+            (tmp_path / "m.mlir").write_text(jax.jit(function).lower(*arguments).as_text())
+    assert main(["audit", f"{file}:step" if form == "program" else str(tmp_path / "m.mlir"), *options]) == 0
+    assert label in capsys.readouterr().out

@@ -184,7 +184,9 @@ def _audit_program(args: argparse.Namespace) -> Audit:
             function, arguments = programs.load(args.file)
         if state.of_process() is not ours and (args.pass_pipeline or args.no_hlo):
             raise HlotagError(f"{args.file} turns hlotag on or off itself: leave out --pass-pipeline and --no-hlo")
-        return programs.called(args.file, lambda: audit(function, *arguments, xla_passes=args.xla_passes))
+        return programs.called(
+            args.file, lambda: audit(function, *arguments, xla_passes=args.xla_passes, effects=not args.no_effects)
+        )
     finally:
         if is_off:
             staging.disable()
