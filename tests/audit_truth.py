@@ -40,6 +40,7 @@ from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
 from hlotag.host.modules import to_bytecode
 from hlotag.lowering import hlo_stage
+from hlotag.tagging import keys
 
 FRONTEND = "mhlo.frontend_attributes"
 NEVER = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh"}
@@ -237,7 +238,8 @@ def unused(module: ir.Module) -> set[int]:
         gone |= more
 
 
-MOVES = "convert-memory-placement-to-internal-annotations"  # Writes a nameless operation for one with the key.
+# These passes read a key, and write other operations for one with the key.
+READERS = {"convert-memory-placement-to-internal-annotations", "async-collective-fusion"}
 
 
 class Truth:
@@ -284,13 +286,14 @@ class Truth:
         return self._case.key in seen.instructions[name].attributes
 
     def _was_taken(self, number: int) -> bool:
-        """Whether a pass removed the tag and left its identity, or took both off the operation that asks for a memory."""
+        """Whether a pass removed the tag and left its identity, or read the key and took both off the operation."""
 
-        def bears(seen: Seen) -> bool:
-            return any(number in borne for borne in seen.borne.values())
+        def bearing(seen: Seen) -> set[str]:
+            return {name for name, borne in seen.borne.items() if number in borne}
 
-        moves = any(after.by == MOVES and bears(before) > bears(after) for before, after in itertools.pairwise(self._seen))
-        return moves or any(
+        steps = itertools.pairwise(self._seen) if keys.is_taken(self._case.key) else ()
+        is_read = any(after.by in READERS and bearing(before) and not bearing(before) & bearing(after) for before, after in steps)
+        return is_read or any(
             number in borne and not self._has_key(seen, name) for seen in self._seen for name, borne in seen.borne.items()
         )
 

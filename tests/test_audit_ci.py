@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hlotag
-from hlotag.audit import Audit, Op, Stage, Step, Tag, TagState, baseline
+from hlotag.audit import Audit, Op, Stage, Step, Tag, TagState, Verdict, baseline
 from hlotag.audit.model import Effect
 from hlotag.audit.render import as_json, sarif
 from hlotag.cli import main
@@ -149,7 +149,7 @@ LOST, KEPT, MOVED = TagState.LOST, TagState.KEPT, TagState.MOVED
         (audit_of(KEPT, value="w"), audit_of(KEPT), [("absent", 1, ())]),
         (audit_of(reports=[Diagnostic("warning", "a gap")]), audit_of(), [("warning", 1, ())]),
         (audit_of(reports=[Diagnostic("warning", "a gap")] * 2), audit_of(reports=[Diagnostic("warning", "a gap")] * 2), []),
-        (audit_of(KEPT, effects=[Effect("k", "v", False, "")]), audit_of(KEPT), [("not obeyed", 1, (0,))]),
+        (audit_of(KEPT, effects=[Effect("k", "v", Verdict.REFUSED)]), audit_of(KEPT), [("refused", 1, (0,))]),
     ],
 )
 def test_only_what_got_worse_counts(now, before, found):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Audit.effects`: whether the compiler did what tags ask for, in scheduled modules as XLA's compilers write them."""
+"""`Audit.effects`: what tags changed, in scheduled modules as XLA's compilers write them, and on this machine's compiler."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,10 @@ import pytest
 
 import hlotag
 from hlotag import _compat
-from hlotag.audit import Effect
+from hlotag.audit import Apart, Audit, Effect, TagState, Verdict, effects
 from hlotag.audit.dumps import of_modules
+from hlotag.audit.effects.schedule import Schedule
+from hlotag.cli import main
 from hlotag.cli.condition import Condition
 from hlotag.hlo import HloModule
 from programs import W, X
@@ -19,12 +23,36 @@ F32 = "f32[8,8]{1,0}"
 SUM = "f {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] add(x, y)\n}\n\n"
 HEAD = "HloModule m, is_scheduled=true\n\n"
 GROUP = ', frontend_attributes={_scheduling_group_id="7"}'
+CHANGED, SAME, REFUSED, UNREAD, OPEN = Verdict.CHANGED, Verdict.SAME, Verdict.REFUSED, Verdict.UNREAD, Verdict.OPEN
 
 
-def effect_of(text: str, platform: str) -> Effect:
-    """The only effect of a module that came as it is."""
-    module = HloModule(_compat.hlo_from_text(HEAD + text))
-    (effect,) = of_modules(module, module, platform=platform).effects
+def read(text: str) -> HloModule:
+    return HloModule(_compat.hlo_from_text(HEAD + text))
+
+
+def audited(tagged: str, platform: str, untagged: str = "") -> Audit:
+    """The audit of a module that came as it is; compared with that of the program without the tags, if there is one.
+
+    Instructions of one name compute the same operation.
+    """
+    module = read(tagged)
+    audit = of_modules(module, module, platform=platform)
+    if not untagged:
+        return audit
+    with_tags, without = (schedule(audit, each) for each in (module, read(untagged)))
+    found = effects.find(audit.tags, audit.ops, with_tags, without, platform)
+    apart = effects.kept_apart(audit.tags, with_tags, without)
+    return dataclasses.replace(audit, effects=found, apart=apart, tags=effects.without_lost(audit.tags, found))
+
+
+def schedule(audit: Audit, module: HloModule) -> Schedule:
+    by_name = {i.name: i for i in module.instructions()}
+    return Schedule(module, {op.id: [by_name[name] for name in op.instructions if name in by_name] for op in audit.ops})
+
+
+def effect_of(tagged: str, platform: str, untagged: str = "") -> Effect:
+    """The only effect of a module."""
+    (effect,) = audited(tagged, platform, untagged).effects
     return effect
 
 
@@ -40,119 +68,132 @@ START = f"s = ({F32}, {F32}) all-gather-start(p), replica_groups={{}}, dimension
 DONE = f"d = {F32} all-gather-done(s){GROUP}"
 RESULT = f"ROOT r = {F32} add(d, a)"
 
-
-def test_a_group_in_one_run():
-    effect = effect_of(entry(START, dot("a", "p", GROUP), DONE, RESULT), "cuda")
-    assert effect == Effect("_scheduling_group_id", "7", True, "s, a, d in one run; a beside s")
+# --- Groups ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_group_that_a_dependence_keeps_apart():
-    gap = f"x = {F32} tanh(a)"
-    effect = effect_of(entry(START, dot("a", "p", GROUP), DONE, gap, dot("b", "x", GROUP), f"ROOT r = {F32} add(d, b)"), "cuda")
-    assert effect.obeyed is False
-    assert effect.evidence == "3 of 4 in one run (s, a, d); b is 2 instructions away"
-    assert effect.reason == "a dependence through x"
+def test_a_product_that_runs_beside_its_gather():
+    tagged = entry(START, dot("a", "p", GROUP), DONE, RESULT)
+    effect = effect_of(tagged, "cuda", entry(START, DONE, dot("a", "p"), RESULT))
+    assert effect[:4] == ("_scheduling_group_id", "7", CHANGED, "schedule")
+    assert (effect.evidence, effect.without) == ("s, a, d in one run; a beside s", "s, d, a in one run; nothing beside s")
+    assert effect_of(tagged, "cuda", tagged) == effect._replace(verdict=SAME, without="")
+    assert effect_of(tagged, "cuda")[2:] == (OPEN, "", effect.evidence, "", "not compared with the program without the tags")
 
 
-def test_a_dependence_is_told_of_the_member_that_it_keeps_apart():
-    """The farthest member, o, could follow the run; y is between o and b, which is no reason for either's distance."""
-    lines = [
-        *(START, dot("a", "p", GROUP), DONE, f"x = {F32} tanh(a)", f"c = {F32} copy(x)", dot("b", "c", GROUP)),
-        *(f"z = {F32} exponential(b)", f"y = {F32} exponential(p)", dot("o", "y", GROUP)),
-        *(f"t = {F32} add(b, o)", f"u = {F32} add(z, t)", f"ROOT r = {F32} add(d, u)"),
-    ]
-    effect = effect_of(entry(*lines), "cuda")
-    assert effect.evidence == "3 of 5 in one run (s, a, d); b is 3 instructions away"
-    assert effect.reason == "a dependence through x"
+def test_the_compiler_makes_the_gather_synchronous():
+    gather = f"s = {F32} all-gather(p), replica_groups={{}}, dimensions={{0}}{GROUP}"
+    tagged = entry(gather, dot("a", "p", GROUP), f"ROOT r = {F32} add(s, a)")
+    effect = effect_of(tagged, "cuda", entry(START, dot("a", "p"), DONE, RESULT))
+    assert effect.verdict == REFUSED
+    assert (effect.evidence, effect.without) == ("s, a in one run; nothing beside s", "s, a, d in one run; a beside s")
 
 
-def test_members_outside_of_the_run_that_depend_on_each_other():
-    lines = [
-        *(dot("b", "p", GROUP), f"x = {F32} tanh(b)", dot("o", "x", GROUP), f"y = {F32} tanh(o)"),
-        *(START, dot("a", "p", GROUP), DONE, f"t = {F32} add(y, a)", f"ROOT r = {F32} add(d, t)"),
-    ]
-    effect = effect_of(entry(*lines), "cuda")
-    assert (effect.evidence, effect.reason) == (
-        "3 of 5 in one run (s, a, d); b is 4 instructions away",
-        "a dependence through x",
+@pytest.mark.parametrize(
+    "glue",
+    [
+        f"c = {F32} copy(p)",
+        f"c = {F32} bitcast(p)",
+        f'c = {F32} custom-call(p, p), custom_call_target="ConcatBitcast"',
+        f"h = (({F32}), {F32}, s32[]) slice-start(p), slice={{[0:8], [0:8]}}\n c = {F32} slice-done(h)",
+        f"h = ({F32}, {F32}, u32[]) copy-start(p)\n c = {F32} copy-done(h)",
+        f"h = ({F32}, {F32}) tuple(p, p)\n c = {F32} get-tuple-element(h), index=0",
+    ],
+)
+def test_glue_between_the_ends_is_no_gap(glue):
+    lines = [START, glue, dot("a", "c", GROUP), DONE, RESULT]
+    assert effect_of(entry(*lines), "tpu").evidence == "s, a, d in one run; a beside s"
+
+
+def test_two_fusions_are_the_ends_of_a_tpus_collective():
+    """A collective's parts are in the fusions of both ends and in the product between them."""
+    part = f"n = {F32} all-gather(q), replica_groups={{}}, dimensions={{0}}{GROUP}"
+    text = (
+        fused(part.replace("n =", "ROOT n.0 ="), name="f")
+        + fused(part.replace("n =", "n.1 ="), dot("ROOT a", "q", GROUP).replace(", p)", ", n.1)"), name="g")
+        + fused(part.replace("n =", "ROOT n.2 ="), name="h")
+        + entry(
+            f"all-start.1 = {F32} fusion(p), kind=kLoop, calls=f",
+            f"k = {F32} fusion(all-start.1), kind=kOutput, calls=g",
+            f"ROOT all-done.1 = {F32} fusion(k), kind=kLoop, calls=h",
+        )
     )
-
-
-def test_a_run_that_depends_on_an_earlier_member():
-    start = START.replace("start(p)", "start(c)")
-    lines = [dot("b", "p", GROUP), f"x = {F32} tanh(b)", f"c = {F32} copy(x)", start, dot("a", "p", GROUP), DONE, RESULT]
-    effect = effect_of(entry(*lines), "cuda")
-    assert (effect.evidence, effect.reason) == (
-        "3 of 4 in one run (s, a, d); b is 3 instructions away",
-        "a dependence through x",
-    )
-
-
-def test_a_copy_between_members_is_no_gap():
-    copied = dot("a", "c", GROUP)
-    lines = [START, f"c = {F32} copy(p)", copied, DONE, RESULT]
-    assert effect_of(entry(*lines), "cuda").evidence == "s, a, d in one run; a beside s"
-
-
-def test_a_group_whose_key_the_compiler_took_off():
-    inner = f"f {{\n q = {F32} parameter(0)\n ROOT n = {F32} negate(q){GROUP}\n}}\n\n"
-    fusion = f"a = {F32} fusion(p), kind=kLoop, calls=f"
-    effect = effect_of(
-        inner + entry(START, DONE, dot("o", "p"), fusion, f"t = {F32} add(d, a)", f"ROOT r = {F32} add(t, o)"), "cuda"
-    )
-    assert effect.obeyed is False
-    assert effect.evidence == "2 of 3 in one run (s, d); a is 2 instructions away"
-    assert effect.reason.startswith("XLA removed the key from a ")
+    assert effect_of(text, "tpu").evidence == "all-start.1, k, all-done.1 in one run; k beside all-start.1"
 
 
 def test_a_group_of_both_passes():
     backward = ', metadata={op_name="jit(f)/transpose(jvp())/mul"}' + GROUP
     lines = [START, dot("a", "p", GROUP), DONE, dot("o", "p"), dot("b", "o", backward), f"ROOT r = {F32} add(d, b)"]
-    effect = effect_of(entry(*lines), "tpu")
-    assert (effect.obeyed, effect.reason) == (
-        False,
-        "forward and backward operations share the id; give derived ones another by grad=",
-    )
-
-
-def test_a_group_that_another_operation_is_put_into():
-    effect = effect_of(entry(START, dot("o", "p"), dot("a", "o", GROUP), DONE, RESULT), "tpu")
-    assert effect.obeyed is False
-    assert effect.reason == "the scheduler put other instructions between them"
+    effect = effect_of(entry(*lines), "tpu", entry(START, DONE, *lines[3:], dot("a", "p")))
+    assert (effect.verdict, effect.evidence) == (REFUSED, "3 of 4 in one run (s, a, d); a beside s")
+    assert effect.reason == "forward and backward operations share the id; give derived ones another by grad="
 
 
 def test_a_group_of_one():
     effect = effect_of(entry(dot("a", "p", GROUP), f"ROOT r = {F32} tanh(a)"), "tpu")
-    assert (effect.obeyed, effect.reason) == (None, "a group of one has nothing to run with")
+    assert (effect.verdict, effect.reason) == (OPEN, "a group of one has nothing to run with")
 
 
-def test_a_group_without_asynchronous_members():
+def test_products_whose_order_is_that_of_the_untagged_program():
     lines = [dot("a", "p", GROUP), dot("o", "p"), dot("b", "p", GROUP), f"t = {F32} add(a, b)", f"ROOT r = {F32} add(t, o)"]
-    assert effect_of(entry(*lines), "tpu").reason == "XLA dissolves groups without an asynchronous operation"
+    effect = effect_of(entry(*lines), "tpu", entry(*lines))
+    assert (effect.verdict, effect.evidence) == (SAME, "1 of 2 in one run (a)")
 
 
 def test_the_end_of_an_asynchronous_call_is_a_member():
     inner = f"f {{\n q = {F32} parameter(0)\n ROOT n = {F32} negate(q){GROUP}\n}}\n\n"
     call = f"c = (({F32}), {F32}) call-start(p), to_apply=f"
     effect = effect_of(inner + entry(START, call, f"a = {F32} call-done(c)", DONE, RESULT), "cuda")
-    assert (effect.obeyed, effect.evidence) == (True, "s, c, a, d in one run; c, a beside s")
+    assert effect.evidence == "s, c, a, d in one run; c beside s"
 
+
+# --- Streams and threads ---------------------------------------------------------------------------------------------------
 
 STREAM = ', frontend_attributes={_xla_stream_annotation="1"}'
 CALLED = f"f {{\n q = {F32} parameter(0)\n ROOT n = {F32} negate(q){STREAM}\n}}\n\n"
+PLAIN = entry(f"n = {F32} negate(p)", dot("a", "p"), f"ROOT r = {F32} add(n, a)")
+
+
+def asynchronous(*between: str) -> str:
+    return CALLED + entry(f"s = (({F32}), {F32}) call-start(p), to_apply=f", *between, f"d = {F32} call-done(s)", RESULT)
 
 
 def test_a_stream():
-    body = entry(
-        f"s = (({F32}), {F32}) call-start(p), to_apply=f",
-        dot("a", "p"),
-        f"d = {F32} call-done(s)",
-        RESULT,
+    effect = effect_of(asynchronous(dot("a", "p")), "cuda", PLAIN)
+    assert (effect.verdict, effect.evidence, effect.without) == (
+        CHANGED,
+        "a beside s on stream 1",
+        "n not in an asynchronous pair",
     )
-    assert effect_of(CALLED + body, "cuda").evidence == "stream 1: s to d, beside a"
-    effect = effect_of(entry(f"a = {F32} negate(p){STREAM}", f"ROOT r = {F32} tanh(a)"), "cuda")
-    assert effect.obeyed is False
+
+
+def test_a_stream_beside_a_gather():
+    start, done = (
+        line.replace(GROUP, "").replace("(s)", "(g)") for line in (START.replace("s =", "g ="), DONE.replace("d =", "e ="))
+    )
+    tagged = asynchronous(f"a = {F32} copy(p)").replace(" s =", f" {start}\n s =").replace(" ROOT r", f" {done}\n ROOT r")
+    effect = effect_of(tagged, "cuda", PLAIN)
+    assert (effect.verdict, effect.evidence) == (CHANGED, "g beside s on stream 1")
+
+
+def test_a_stream_with_nothing_beside_it():
+    effect = effect_of(asynchronous(f"a = {F32} copy(p)"), "cuda", PLAIN)
+    assert (effect.verdict, effect.evidence) == (SAME, "nothing beside s on stream 1")
+
+
+def test_a_stream_of_no_call():
+    tagged = PLAIN.replace("negate(p)", f"negate(p){STREAM}")
+    effect = effect_of(tagged, "cuda", tagged)
+    assert effect.verdict == SAME
     assert "inlineable='false'" in effect.reason
+
+
+def test_a_tag_that_took_effect_is_not_lost():
+    audit = audited(asynchronous(dot("a", "p")), "cuda", PLAIN)
+    (tag,) = audit.tags
+    lost = tag._replace(steps=(tag.steps[-1]._replace(state=TagState.LOST),))
+    assert [found.state for found in effects.without_lost([lost], audit.effects)] == [TagState.USED]
+    refused = [effect._replace(verdict=REFUSED) for effect in audit.effects]
+    assert [found.state for found in effects.without_lost([lost], refused)] == [TagState.LOST]
 
 
 def test_the_host():
@@ -163,91 +204,202 @@ def test_the_host():
         'custom_call_target="HostExecute", called_computations={f}'
     )
     text = body + ', execution_thread="host"\n\n' + entry(start, f"ROOT d = {F32} custom-call-done(s)")
-    effect = effect_of(text, "tpu")
-    assert (effect.obeyed, effect.evidence) == (True, "n on the host, run by s")
-    effect = effect_of(entry(f"ROOT n = {F32} negate(p){key}"), "tpu")
-    assert (effect.obeyed, effect.evidence) == (False, "n on the thread main")
+    plain = entry(f"ROOT n = {F32} negate(p){key}")
+    effect = effect_of(text, "tpu", plain)
+    assert (effect.verdict, effect.evidence, effect.without) == (CHANGED, "n on the host, run by s", "n on the thread main")
+    assert effect_of(plain, "tpu", plain)[2:5] == (SAME, "thread", "n on the thread main")
 
 
-@pytest.mark.parametrize("space", ["", "S(5)"])
-def test_a_copy_into_the_hosts_memory(space):
-    key = ', frontend_attributes={_xla_buffer_placement="pinned_host"}'
-    there = "f32[8,8]{1,0:" + space + "}"
+# --- Memory ----------------------------------------------------------------------------------------------------------------
+
+PINNED = ', frontend_attributes={_xla_buffer_placement="pinned_host"}'
+THERE = "f32[8,8]{1,0:S(5)}"
+OUT = f"s = ({THERE}, {F32}, u32[]) copy-start(n)", f"d = {THERE} copy-done(s)"
+BACK = f"t = ({F32}, {THERE}, u32[]) copy-start(d)", f"b = {F32} copy-done(t)"
+MADE = f"n = {F32} negate(p){PINNED}"
+
+
+def test_a_copy_into_the_hosts_memory():
+    text = entry(MADE, *OUT, dot("a", "p"), *BACK, f"ROOT r = {F32} add(a, b)")
+    effect = effect_of(text, "tpu", entry(MADE, f"ROOT b = {F32} copy(n)"))
+    assert (effect.verdict, effect.what) == (CHANGED, "memory space")
+    assert effect.evidence == "1 move of 256 B into the host's memory (S(5)) for 1 operation: s"
+    assert effect.without == "no move into the host's memory (S(5))"
+    assert effect.reason == "back after 1 to 1 instructions that compute; d to t is the shortest"
+
+
+def test_a_copy_that_comes_back_at_once():
     effect = effect_of(
-        entry(
-            f"n = {F32} negate(p){key}",
-            f"s = ({there}, {F32}, u32[]) copy-start(n)",
-            f"d = {there} copy-done(s)",
-            f"ROOT b = {F32} copy(d)",
-        ),
-        "tpu",
+        entry(MADE, *OUT, *BACK, dot("a", "p"), f"ROOT r = {F32} add(a, b)"), "tpu", entry(MADE, "ROOT b = copy(n)")
     )
-    expected = "1 move into the host's memory (S(5)) for 1 operation: s" if space else "no move into"
-    assert effect.obeyed is bool(space)
-    assert effect.evidence.startswith(expected)
+    assert effect.verdict == CHANGED
+    assert effect.reason.startswith("1 of 1 value (256 B) comes back at once: nothing computes between d and t")
+
+
+def test_a_memory_that_is_not_judged():
+    text = entry(f"ROOT n = {F32} negate(p)" + PINNED.replace("pinned_host", "vmem"))
+    assert effect_of(text, "tpu", text)[2:] == (OPEN, "", "", "", "the compiled module does not show its effect")
+
+
+def test_no_copy():
+    text = entry(MADE, f"ROOT b = {F32} copy(n)")
+    assert effect_of(text, "tpu", text)[2:5] == (SAME, "memory space", "no move into the host's memory (S(5))")
 
 
 def test_an_operation_without_the_copy_that_another_one_has():
-    key = ', frontend_attributes={_xla_buffer_placement="pinned_host"}'
-    there = "f32[8,8]{1,0:S(5)}"
-    copy = f"s = ({there}, {F32}, u32[]) copy-start(n)", f"d = {there} copy-done(s)"
-    effect = effect_of(entry(f"n = {F32} negate(p){key}", f"m = {F32} tanh(p){key}", *copy, f"ROOT b = {F32} copy(m)"), "tpu")
-    assert (effect.obeyed, effect.evidence) == (False, "no move into the host's memory (S(5)) for 1 operation: tanh")
+    text = entry(MADE, f"m = {F32} tanh(p){PINNED}", *OUT, f"ROOT b = {F32} copy(m)")
+    effect = effect_of(text, "tpu", entry(MADE, f"ROOT m = {F32} tanh(p)"))
+    assert (effect.verdict, effect.reason) == (REFUSED, "no move for tanh")
 
 
-def fused(*lines: str) -> str:
-    return "\n".join(["f {", f" q = {F32} parameter(0)", *(f" {line}" for line in lines), "}\n\n"])
+# --- Fusions ---------------------------------------------------------------------------------------------------------------
+
+
+def fused(*lines: str, name: str = "f") -> str:
+    return "\n".join([f"{name} {{", f" q = {F32} parameter(0)", *(f" {line}" for line in lines), "}\n\n"])
+
+
+MUST = ', frontend_attributes={MUST_FUSE="a"}'
+ONE = fused(f"n = {F32} negate(q){MUST}", f"ROOT t = {F32} tanh(n){MUST}") + entry(
+    f"ROOT k = {F32} fusion(p), kind=kLoop, calls=f"
+)
+TWO = entry(f"n = {F32} negate(p){MUST}", f"ROOT t = {F32} tanh(n){MUST}")
 
 
 def test_must_fuse():
-    key = ', frontend_attributes={MUST_FUSE="a"}'
-    text = fused(f"n = {F32} negate(q){key}", f"ROOT t = {F32} tanh(n){key}") + entry(
-        f"ROOT k = {F32} fusion(p), kind=kLoop, calls=f"
+    effect = effect_of(ONE, "tpu", TWO)
+    assert effect[2:6] == (CHANGED, "fusion", "2 operations in k", "2 operations in 2 instructions: n, t")
+    assert effect_of(ONE, "tpu", ONE)[2:5] == (SAME, "fusion", "2 operations in k")
+    assert effect_of(TWO, "tpu", ONE)[2:] == (
+        *(REFUSED, "fusion", "2 operations in 2 instructions: n, t", "2 operations in k"),
+        "n, t not fused",
     )
-    assert effect_of(text, "tpu")[2:4] == (True, "2 operations in k")
-    effect = effect_of(entry(f"n = {F32} negate(p){key}", f"ROOT t = {F32} tanh(n){key}"), "tpu")
-    assert effect[2:] == (False, "2 operations in 2 instructions: n, t", "n, t not fused")
 
 
 def test_a_fusion_limit():
     key = ', frontend_attributes={FUSE_LIMIT="true"}'
     call = entry(f"k = {F32} fusion(p), kind=kLoop, calls=f", f"ROOT e = {F32} tanh(k)")
-    assert effect_of(fused(f"ROOT n = {F32} negate(q){key}") + call, "tpu").evidence == "n at the end of k"
-    effect = effect_of(fused(f"n = {F32} negate(q){key}", f"ROOT t = {F32} tanh(n)") + call, "tpu")
-    assert (effect.obeyed, effect.evidence) == (False, "t fused across it, in k")
+    across = fused(f"n = {F32} negate(q){key}", f"ROOT t = {F32} tanh(n)") + call
+    effect = effect_of(fused(f"ROOT n = {F32} negate(q){key}") + call, "tpu", across)
+    assert effect[2:6] == (CHANGED, "fusion", "n at the end of k", "t fused across it, in k")
+    assert effect_of(across, "tpu", across)[2:5] == (SAME, "fusion", "t fused across it, in k")
+
+
+# --- Collectives -----------------------------------------------------------------------------------------------------------
+
+
+def sums(*tags: str) -> str:
+    """An all-reduce for each tag."""
+    lines = [
+        f"a{n} = {F32} all-reduce(p), replica_groups={{}}, to_apply=f, frontend_attributes={{{tag}}}"
+        for n, tag in enumerate(tags)
+    ]
+    return SUM + entry(*lines, f"ROOT r = ({', '.join([F32] * len(tags))}) tuple({', '.join(f'a{n}' for n in range(len(tags)))})")
+
+
+def apart_of(*tags: str) -> Audit:
+    """The audit of all-reduces that XLA combines to one without their tags."""
+    combined = SUM + entry(f"ROOT a0 = {F32} all-reduce(p), replica_groups={{}}, to_apply=f")
+    audit = audited(sums(*tags), "tpu")
+    with_tags, without = schedule(audit, read(sums(*tags))), read(combined)
+    (whole,) = (i for i in without.instructions() if i.opcode == "all-reduce")
+    reductions = [op.id for op in audit.ops if op.name == "all-reduce"]
+    return dataclasses.replace(
+        audit, apart=effects.kept_apart(audit.tags, with_tags, Schedule(without, {op: [whole] for op in reductions}))
+    )
+
+
+def test_a_key_of_people_that_keeps_collectives_apart():
+    audit = apart_of('layer="0"', 'layer="1"', 'layer="2"')
+    assert audit.apart == (Apart(("layer",), "all-reduce", 3, 1, audit.apart[0].ops),)
+    (problem,) = audit.report.problems
+    assert (problem.kind, problem.tag, problem.count) == ("kept apart", "layer", 3)
+    assert problem.why == "`layer` keeps 3 all-reduces apart that XLA would combine into 1 instruction."
+    assert 'hlotag.register_key("layer", compiler=False)' in problem.advice
+
+
+@pytest.mark.parametrize("tags", [('layer="0"', 'layer="0"'), ('layer="0",combiner_key="a"', 'layer="0",combiner_key="b"')])
+def test_what_a_compilers_key_keeps_apart_is_no_cost(tags):
+    assert apart_of(*tags).apart == ()
+
+
+@pytest.mark.parametrize(
+    ("platform", "tags", "expected"),
+    [
+        ("tpu", ('layer="0"', 'layer="1"'), {"layer"}),
+        ("tpu", ('layer="0"',), set()),
+        ("cuda", ('layer="0"', 'layer="1"'), set()),
+        ("cuda", ('layer="0",combiner_key="a"',), {"layer", "combiner_key"}),
+        ("tpu", ('layer="0",combiner_key="a"',), set()),
+        ("tpu", ('layer="0",scheduler_hint="force_early"',), set()),
+    ],
+)
+def test_the_program_is_compiled_again_if_that_shows_something(platform, tags, expected):
+    module = read(sums(*tags))
+    assert effects.compared_keys(of_modules(module, module, platform=platform).tags, module, platform) == expected
+
+
+# --- Keys that are not read ------------------------------------------------------------------------------------------------
 
 
 def test_what_a_compiler_does_not_read_is_not_judged():
-    effect = effect_of(
-        entry(f"n = {F32} negate(p)" + ', frontend_attributes={FUSE_LIMIT="true"}', f"ROOT t = {F32} tanh(n)"), "cuda"
-    )
-    assert effect.obeyed is None
-    assert effect.reason == "XLA for gpu does not read it; read by tpu"
+    text = entry(f"n = {F32} negate(p)" + ', frontend_attributes={FUSE_LIMIT="true"}', f"ROOT t = {F32} tanh(n)")
+    effect = effect_of(text, "cuda")
+    assert (effect.verdict, effect.reason) == (UNREAD, "XLA for gpu does not read it; read by tpu")
+    assert str(effect) == "FUSE_LIMIT=true: not read here; XLA for gpu does not read it; read by tpu"
 
 
 def test_what_a_compiler_was_not_seen_to_read_is_not_judged():
-    key = ', frontend_attributes={combiner_key="a"}'
-    effect = effect_of(entry(f"ROOT n = {F32} all-reduce(p), to_apply=f{key}").replace("ENTRY", SUM + "ENTRY"), "tpu")
-    assert effect.obeyed is None
-    assert effect.reason == "XLA for tpu was not seen to read it; read by gpu"
+    effect = effect_of(sums('combiner_key="a"'), "tpu")
+    assert (effect.verdict, effect.reason) == (UNREAD, "XLA for tpu was not seen to read it; read by gpu")
+
+
+def test_a_key_whose_effect_a_module_does_not_show():
+    effect = effect_of(entry(f"ROOT n = {F32} negate(p)" + ', frontend_attributes={scheduler_hint="force_early"}'), "tpu")
+    assert (effect.verdict, effect.reason) == (OPEN, "the compiled module does not show its effect")
 
 
 # --- On this machine's compiler --------------------------------------------------------------------------------------------
 
 
-def audit(**attrs) -> hlotag.audit.Audit:
+def audit(compare=True, **attrs) -> Audit:
     @hlotag.xla_metadata_call(**attrs)
     def inner(x, w):
         return jnp.tanh(x @ w)
 
     with hlotag.stage():
-        return hlotag.audit(jax.jit(lambda x, w: jnp.sin(inner(x, w))), X, W)
+        return hlotag.audit(jax.jit(lambda x, w: jnp.sin(inner(x, w))), X, W, effects=compare)
 
 
 def test_a_call_that_stays():
     (effect,) = audit(inlineable="false").effects
-    assert effect.obeyed
+    assert (effect.verdict, effect.what, effect.without) == (CHANGED, "kept call", "no call")
     assert effect.evidence.endswith("is a call")
+
+
+def test_a_call_that_is_inlined_anyway():
+    (effect,) = audit(inlineable="true").effects
+    assert (effect.verdict, effect.evidence) == (SAME, "no call")
+
+
+def test_an_audit_without_the_comparison():
+    (effect,) = audit(compare=False, inlineable="false").effects
+    assert (effect.verdict, effect.reason) == (OPEN, "not compared with the program without the tags")
+
+
+def test_a_program_that_does_not_compile_without_its_tags(monkeypatch):
+    replaced = []
+
+    def lowered_with(lowered, module, original=_compat.lowered_with):
+        replaced.append(module)
+        if len(replaced) > 2:
+            raise RuntimeError("no such call\nmore")
+        return original(lowered, module)
+
+    monkeypatch.setattr(_compat, "lowered_with", lowered_with)
+    found = audit(inlineable="false")
+    assert [effect.verdict for effect in found.effects] == [OPEN]
+    assert found.notes == ["XLA cannot compile the program without the tags, so effects are not compared: no such call"]
 
 
 def test_keys_that_nobody_reads_have_no_effects():
@@ -258,7 +410,7 @@ def test_keys_that_nobody_reads_have_no_effects():
 def test_a_loop_that_runs_once(kept):
     with hlotag.stage():
         found = hlotag.audit(lambda x: once(x, kept), X).effects
-    assert [effect.obeyed for effect in found] == ([True] if kept else [None])
+    assert [(effect.verdict, effect.without) for effect in found] == ([(CHANGED, "no while")] if kept else [(OPEN, "")])
 
 
 def once(x, kept):
@@ -270,29 +422,64 @@ def once(x, kept):
 
 
 def test_a_condition_and_the_summary():
-    key = ', frontend_attributes={MUST_FUSE="a"}'
-    module = HloModule(_compat.hlo_from_text(HEAD + entry(f"n = {F32} negate(p){key}", f"ROOT t = {F32} tanh(n){key}")))
-    found = of_modules(module, module, platform="tpu")
-    line = "MUST_FUSE=a: not obeyed; 2 operations in 2 instructions: n, t; n, t not fused"
+    found = audited(TWO, "tpu", ONE)
+    line = (
+        "MUST_FUSE=a: refused (fusion); 2 operations in 2 instructions: n, t; without the tags: 2 operations in k; n, t not fused"
+    )
     assert Condition.parse("effect:MUST_FUSE").violations(found) == [line]
     assert Condition.parse("effect:FUSE_LIMIT").violations(found) == []
-    assert Condition.parse("effect").violations(of_modules(module, module, platform="cuda")) == []
+    assert Condition.parse("effect").violations(audited(TWO, "cuda")) == []
+    assert Condition.parse("effect").violations(audited(ONE, "tpu", ONE)) == []
+    assert Condition.parse("no-difference").violations(audited(ONE, "tpu", ONE)) == [
+        "MUST_FUSE=a: no difference (fusion); 2 operations in k"
+    ]
     (problem,) = found.report.problems
-    assert (problem.kind, problem.tag, problem.count) == ("not obeyed", "MUST_FUSE=a", 2)
-    assert problem.why == "2 operations in 2 instructions: n, t: n, t not fused."
-    assert "2 x not obeyed  MUST_FUSE=a on negate, tanh" in found.summary(200)
+    assert (problem.kind, problem.tag, problem.count) == ("refused", "MUST_FUSE=a", 2)
+    assert f"MUST_FUSE=a: refused (fusion); {problem.why}" == f"{line}."
+    assert "2 x refused  MUST_FUSE=a on negate, tanh" in found.summary(200)
     assert "Effects" not in found.summary(200)
+    assert audited(ONE, "tpu", TWO).summary(200).splitlines()[-3:] == [
+        *("Effects", "  changed        MUST_FUSE=a (fusion)"),
+        "      2 operations in k; without the tags: 2 operations in 2 instructions: n, t",
+    ]
 
 
 def test_groups_of_one_line_with_one_cause_are_one_problem():
-    def group(number: int, done: str = "p") -> list[str]:
-        own = GROUP.replace("7", str(number))
-        parts = [dot(f"a.{number}", done, own), f"x.{number} = {F32} tanh(a.{number})", dot(f"b.{number}", f"x.{number}", own)]
-        return parts
+    def groups(*between: str) -> str:
+        lines = []
+        for n in (1, 2):
+            key = GROUP.replace("7", str(n))
+            lines += [f"s.{n} = {F32} all-gather(p), replica_groups={{}}, dimensions={{0}}{key}"]
+            lines += [f"{name}.{n} = {F32} tanh(p)" for name in between]
+            lines += [dot(f"a.{n}", "p", key), f"r.{n} = {F32} add(s.{n}, a.{n})"]
+        return entry(*lines, f"ROOT r = {F32} add(r.1, r.2)")
 
-    lines = [*group(1), *group(2, "b.1"), f"ROOT r = {F32} add(b.2, p)"]
-    module = HloModule(_compat.hlo_from_text(HEAD + entry(*lines)))
-    (problem,) = of_modules(module, module, platform="cuda").report.problems
+    (problem,) = audited(groups(), "cuda", groups("t")).report.problems
     assert (problem.tag, problem.count) == ("_scheduling_group_id=1, 2", 4)
-    assert problem.why == "Of 1: 1 of 2 in one run (a.1); b.1 is 2 instructions away: a dependence through x.1."
+    assert problem.why.startswith("Of 1: s.1, a.1 in one run; nothing beside s.1; without the tags: 1 of 2 in one run")
     assert problem.effect == "The compiler did not do what the key asks for: Operations to schedule as one group."
+
+
+PROGRAM = """
+import hlotag, jax, jax.numpy as jnp
+inner = hlotag.xla_metadata_call(lambda x: jnp.tanh(x) * x, inlineable="false")
+def step():
+    return lambda x: jnp.sin(inner(x)), (jnp.ones((4, 4)),)
+"""
+
+
+@pytest.mark.parametrize("form", ["program", "module"])
+@pytest.mark.parametrize(
+    ("options", "label"), [([], "changed        inlineable=false (kept call)"), (["--no-effects"], "not judged")]
+)
+def test_the_command_compares(form, options, label, tmp_path, capsys):
+    file = tmp_path / "train.py"
+    file.write_text(PROGRAM)
+    namespace: dict = {}
+    exec(PROGRAM, namespace)
+    if form == "module":
+        function, arguments = namespace["step"]()
+        with hlotag.stage():
+            (tmp_path / "m.mlir").write_text(jax.jit(function).lower(*arguments).as_text())
+    assert main(["audit", f"{file}:step" if form == "program" else str(tmp_path / "m.mlir"), *options]) == 0
+    assert label in capsys.readouterr().out

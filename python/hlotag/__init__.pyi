@@ -4,11 +4,13 @@
 from . import audit
 from . import xla as xla
 from .audit.collect import audit as audit  # noqa: F811  (the package, which can be called)
+from .audit.model import Apart as Apart
 from .audit.model import Effect as Effect
 from .audit.model import Op as Op
 from .audit.model import Step as Step
 from .audit.model import Tag as Tag
 from .audit.model import TagState as TagState
+from .audit.model import Verdict as Verdict
 from .audit.report import Problem as Problem
 from .audit.report import Report as Report
 from .audit.views import Audit as Audit

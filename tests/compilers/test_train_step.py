@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 from compilers import block, mapped
+from hlotag.audit import Verdict
 from test_effects import NOT_READ, NOT_SEEN, PLATFORM, effects
 
 LAYERS, BATCH, LENGTH, WIDTH, HEADS = 2, 32, 32, 256, 2
@@ -81,14 +82,14 @@ WEIGHTS = [ones(LAYERS, WIDTH, 3 * WIDTH), ones(LAYERS, WIDTH, 4 * WIDTH), ones(
 ARGUMENTS = WEIGHTS, ones(WIDTH, WIDTH), ones(BATCH, LENGTH, WIDTH), ones(BATCH, LENGTH, WIDTH)
 EXPECTED = {
     "gpu": {
-        "combiner_key=weights": (True, "combined with none but its own"),
-        "inlineable=false": (True, "are calls"),
-        "MUST_FUSE=head": (None, NOT_READ),
+        "combiner_key=weights": (Verdict.SAME, "combined with none but its own"),
+        "inlineable=false": (Verdict.CHANGED, "are calls"),
+        "MUST_FUSE=head": (Verdict.UNREAD, NOT_READ),
     },
     "tpu": {
-        "combiner_key=weights": (None, NOT_SEEN),
-        "inlineable=false": (None, NOT_SEEN),
-        "MUST_FUSE=head": (True, "operations in "),
+        "combiner_key=weights": (Verdict.UNREAD, NOT_SEEN),
+        "inlineable=false": (Verdict.UNREAD, NOT_SEEN),
+        "MUST_FUSE=head": (Verdict.CHANGED, "operations in "),
     },
 }
 
@@ -97,11 +98,11 @@ EXPECTED = {
 def test_effects_of_a_train_step(layers, four):
     found = effects(four, partial(train_step, layers=layers), *ARGUMENTS)
     offloaded = {
-        "_xla_buffer_placement=pinned_host": (True, "into the host's memory (S(5))"),
-        "_xla_buffer_placement=device": (True, "out of the host's memory (S(5))"),
+        "_xla_buffer_placement=pinned_host": (Verdict.CHANGED, "into the host's memory (S(5))"),
+        "_xla_buffer_placement=device": (Verdict.CHANGED, "out of the host's memory (S(5))"),
     }
     expected = EXPECTED[PLATFORM] | offloaded
     assert found.keys() == expected.keys()
-    for key, (obeyed, said) in expected.items():
-        assert found[key].obeyed is obeyed, found[key]
+    for key, (verdict, said) in expected.items():
+        assert found[key].verdict == verdict, found[key]
         assert said in str(found[key])

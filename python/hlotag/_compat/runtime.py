@@ -145,7 +145,7 @@ def _shape(module: ir.Module) -> tuple[int, int]:
     return count("mhlo.num_replicas"), count("mhlo.num_partitions")
 
 
-def compile_module(module: Any, options: Mapping[str, Any]) -> str:
+def compile_module(module: Any, options: Mapping[str, Any]) -> Any:
     """Compiles a module without a `Lowered`, by JAX's own function but without its caches. Runs nothing.
 
     Args:
@@ -153,7 +153,7 @@ def compile_module(module: Any, options: Mapping[str, Any]) -> str:
       options: XLA's options, by name.
 
     Returns:
-      The platform that XLA compiled for.
+      XLA's executable for JAX's default backend.
 
     Raises:
       RuntimeError: XLA cannot compile the module, or there are too few devices.
@@ -164,8 +164,7 @@ def compile_module(module: Any, options: Mapping[str, Any]) -> str:
     if len(devices) < math.prod(shape):
         raise RuntimeError(f"the module needs {math.prod(shape)} devices, but there are {len(devices)}")
     built = compiler.get_compile_options(*shape, devices.reshape(shape), dict(options), backend=backend)
-    compiler.backend_compile_and_load(backend, module, _jax.DeviceList(tuple(devices)), built, [])
-    return backend.platform
+    return compiler.backend_compile_and_load(backend, module, _jax.DeviceList(tuple(devices)), built, [])
 
 
 def hlo_from_text(text: str) -> bytes:

@@ -5,13 +5,13 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-from hlotag.audit.model import Effect, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audit.model import Apart, Effect, Op, Stage, Step, Stray, Tag, TagState, Verdict
 from hlotag.audit.views import Audit
 
 if TYPE_CHECKING:
     from hlotag.audit.collect import audit
 
-__all__ = ["Audit", "Effect", "Op", "Stage", "Step", "Stray", "Tag", "TagState", "audit"]
+__all__ = ["Apart", "Audit", "Effect", "Op", "Stage", "Step", "Stray", "Tag", "TagState", "Verdict", "audit"]
 
 
 class _CallablePackage(types.ModuleType):

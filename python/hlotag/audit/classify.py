@@ -44,7 +44,6 @@ class Capture:
         stands_for: By instruction, the operations whose tags the HLO stage gave it, equal operations included.
         restored: By instruction name, the keys that the HLO stage restored.
         fusions: By id of a computation, the fusion that it is part of, whose tags may not be repeated in it.
-        compiled: The module that XLA compiled after the HLO stage; None without the stage.
     """
 
     stage: Stage
@@ -55,12 +54,6 @@ class Capture:
     stands_for: Mapping[Any, Sequence[int]] = field(default_factory=dict)
     restored: Mapping[str, set[str]] = field(default_factory=dict)
     fusions: Mapping[int, Any] = field(default_factory=dict)
-    compiled: Any = None
-
-    @property
-    def modules(self) -> list[Any]:
-        """The compiled module, if there is one, then the module that the HLO stage read."""
-        return [module for module in (self.compiled, self.module) if module is not None]
 
 
 @dataclass
@@ -100,7 +93,9 @@ def classify(
     """
     findings = Findings([], [], {})
     for capture in captures if has_program else captures[1:]:
-        joined = _without_eliminated(capture, evidence) if capture.stage == Stage.OPTIMIZED else capture.joined
+        joined = capture.joined
+        if capture.stage == Stage.OPTIMIZED:
+            joined = _with_merged(_without_eliminated(capture, evidence), ops, tags, evidence)
         view = _View(ops, capture, Matching(ops, capture.named, joined, capture.fusions), tags, evidence)
         for number, steps_of in tags.items():
             for (key, value), steps in steps_of.items():
@@ -134,6 +129,20 @@ def _without_eliminated(capture: Capture, evidence: Evidence) -> Mapping[Any, Se
         i: tuple(dict.fromkeys(found for n in numbers if (found := survivor(i, n)) is not None))
         for i, numbers in capture.joined.items()
     }
+
+
+def _with_merged(
+    joined: Mapping[Any, Sequence[int]], ops: Sequence[Op], tags: Iterable[int], evidence: Evidence
+) -> Mapping[Any, Sequence[int]]:
+    """`joined`, in which a merged product stands for all products that XLA merged into it."""
+    products = {i: numbers for i, numbers in joined.items() if kind_of(i.opcode) == Kind.HEAVY}
+    computed = {number for numbers in products.values() for number in numbers}
+    # Looking at XLA's passes is slow, and few programs lack a product.
+    if not any(opcode_of(ops[n].name) == "dot" and n not in computed and n in evidence.live for n in tags):
+        return joined
+    merged = evidence.merged
+    more = {i: [other for n in numbers for other in sorted(merged.get(n, ()))] for i, numbers in products.items()}
+    return {i: tuple(dict.fromkeys((*numbers, *more.get(i, ())))) for i, numbers in joined.items()} if merged else joined
 
 
 def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = False) -> list[Tag]:

@@ -8,7 +8,8 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
-from hlotag.audit import classify, consumed, cse, dumps, effects, liveness, program
+from hlotag.audit import classify, consumed, cse, dumps, effects, liveness, merged, program
 from hlotag.audit.classify import Capture
+from hlotag.audit.effects.schedule import Schedule
 from hlotag.audit.evidence import Evidence, Passes
 from hlotag.audit.garbage import no_collection
+from hlotag.audit.matching import Matching
 from hlotag.audit.model import Op, Stage
 from hlotag.audit.views import Audit
 from hlotag.errors import ArgumentError, ParseError
@@ -29,11 +32,11 @@ from hlotag.hlo import HloModule, prepared
 from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
-from hlotag.hlo.origins import directly_in
-from hlotag.host.modules import BYTECODE_MAGIC, nesting_depth, parse_module, to_bytecode
+from hlotag.hlo.origins import directly_in, walk
+from hlotag.host.modules import BYTECODE_MAGIC, copy_of, nesting_depth, parse_module, to_bytecode
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
-from hlotag.passes.pipeline import kept_reports, pipeline_text, run_or_raise
+from hlotag.passes.pipeline import kept_reports, pipeline_text, quoted, run_or_raise
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
 
@@ -44,15 +47,19 @@ _MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflo
 # Bytes of a module, constants included, up to which XLA dumps it after every pass by default: about sixty copies.
 _MAX_DUMPED = 4 << 20
 
+# The key of a memory space, and the custom call that has it.
+_PLACEMENT, _PLACE = "_xla_buffer_placement", "annotate_device_placement"
+
 _WITH_STAGE = "The module was compiled with hlotag's HLO stage, as hlotag.enable() does."
 _WITHOUT_STAGE = "The module was compiled without hlotag's HLO stage, as JAX alone does."
 _NOT_IN_TEXT = "StableHLO's text leaves out the tags of what a reduction applies; bytecode has them."
 _SHORT_REDUCTION = re.compile(r"\bapplies stablehlo\.")
 
+_NO_BASELINE = "XLA cannot compile the program without the tags, so effects are not compared: "
 _NOT_DUMPED = "XLA dumped no modules here: operations that CSE removed are counted as folded away."
 
 
-def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, **kwargs: Any) -> Audit:
+def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, effects: bool = True, **kwargs: Any) -> Audit:
     """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's passes.
 
     Lowers the program in the active stage (by JAX alone without one) and compiles it outside JAX's caches, with locations that
@@ -64,6 +71,8 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         *args: The function's arguments: arrays, or `jax.ShapeDtypeStruct`s.
         xla_passes: Whether to name the XLA pass behind every state, for programs of any size. By default, passes are named for
             tags that need attention, if the module has at most 4 MiB. Ignored for a folder, whose dumps are all read.
+        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare. Without the
+            comparison, effects have no verdict. Programs without such tags are compiled once.
         **kwargs: The function's keyword arguments.
 
     Returns:
@@ -86,7 +95,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
         raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
     if isinstance(fun, jax.stages.Lowered):
-        return audit_lowered(fun, xla_passes=xla_passes)
+        return audit_lowered(fun, xla_passes=xla_passes, compare=effects)
     if isinstance(fun, jax.stages.Compiled):
         return audit_compiled(fun)
     if isinstance(fun, (str, os.PathLike)):
@@ -100,7 +109,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     if not isinstance(lowered, jax.stages.Lowered):
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
         raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
-    found = audit_lowered(lowered, xla_passes=xla_passes)
+    found = audit_lowered(lowered, xla_passes=xla_passes, compare=effects)
     return dataclasses.replace(found, reports=list(dict.fromkeys(reports)))
 
 
@@ -115,12 +124,13 @@ def recording() -> AbstractContextManager[Any]:
     return under(stage and dataclasses.replace(stage, debug_origins=True))
 
 
-def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
+def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = True) -> Audit:
     """Audits a lowered program: compiles a copy of it.
 
     Args:
         lowered: A `jax.stages.Lowered`.
         xla_passes: Whether to dump XLA's passes.
+        compare: Whether to compile it without the tags too.
 
     Returns:
         The audit.
@@ -129,27 +139,20 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False) -> Audit:
     module = _compat.read_bytecode(to_bytecode(original))
     with step("reading the module"):
         read = program.read(module)
-    numbered = _compat.lowered_with(lowered, module)
-    every_pass = xla_passes or len(to_bytecode(module)) <= _MAX_DUMPED
     prepared.like(module, original)
-    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-        with step("compiling"), interrupts.held(), _compat.without_disk_cache(), hlo_stage.recorded() as records:
-            unoptimized = HloModule(numbered.compiler_ir("hlo").as_serialized_hlo_module_proto())
-            compiled = numbered.compile(_dump_options(folder, every_pass))
-        captures = [_capture(Stage.UNOPTIMIZED, unoptimized, read)]
-        for optimized in of_executable(compiled)[:1]:
-            captures.append(_restored(records[-1], optimized, read) if records else _capture(Stage.OPTIMIZED, optimized, read))
-        try:
-            dump = dumps.largest(dumps.find(Path(folder)))
-        except ParseError:
-            dump = None
-        dropped = tags.dropped(original)
-        platform = _compat.platform_of(lowered)
-        found = _finish(read, captures, dump, platform, dropped, every_pass=every_pass, name_all=xla_passes)
-        return dataclasses.replace(found, hlo_stage=bool(records), source_root="/")
+    first = HloModule(_compat.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
+
+    def compiled(module: Any, options: dict[str, Any]) -> Any:
+        with _compat.without_disk_cache():
+            return _compat.lowered_with(lowered, module).compile(options)
+
+    found = _audited(read, compiled, first, _compat.platform_of(lowered), xla_passes=xla_passes, compare=compare)
+    return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/")
 
 
-def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False) -> Audit:
+def audit_module(
+    source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False, compare: bool = True
+) -> Audit:
     """Audits a module without a program: compiles it for JAX's default backend.
 
     Args:
@@ -158,6 +161,7 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
         pipeline: Passes to run first; empty for none.
         xla_passes: Whether to dump the module after all of XLA's passes.
         hlo: Whether to compile with hlotag's HLO stage, as `hlotag.enable()` does.
+        compare: Whether to compile the module without the tags too.
 
     Returns:
         The audit.
@@ -168,10 +172,12 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, xla_passes
     """
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     # Locations may be nested deeper than regions.
-    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, xla_passes=xla_passes, hlo=hlo))
+    options = {"xla_passes": xla_passes, "hlo": hlo, "compare": compare}
+    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, **options))
 
 
-def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool, hlo: bool) -> Audit:
+def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool, hlo: bool, compare: bool) -> Audit:
+    import jax
     from jaxlib.mlir import ir
 
     with _compat.ir_context():
@@ -188,27 +194,60 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     read = program.read(module, filename)
     if hlo:
         hlo_stage.prepare(module, unique(state.Stage("", VERSION)))
-    every_pass = xla_passes or len(to_bytecode(module)) <= _MAX_DUMPED
-    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder, step("compiling"):
+
+    def compiled(module: Any, options: dict[str, Any]) -> Any:
         try:
-            with interrupts.held(), module.context, hlo_stage.recorded() as records:
-                platform = _compat.compile_module(module, _dump_options(folder, every_pass))
+            with module.context:
+                return _compat.compile_module(module, options)
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
-        dump = dumps.largest(dumps.find(Path(folder)))
-        first, last = map(dumps.read, dump.ends)
-        optimized = _restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read)
-        captures = [_capture(Stage.UNOPTIMIZED, first, read), optimized]
-        found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
+
+    found = _audited(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
-    return dataclasses.replace(found, notes=[*found.notes, *notes], reports=list(dict.fromkeys(reports)), hlo_stage=bool(records))
+    return dataclasses.replace(found, notes=[*found.notes, *notes], reports=list(dict.fromkeys(reports)))
+
+
+def _audited(
+    read: program.Program,
+    compiled: Callable[[Any, dict[str, Any]], Any],
+    first: HloModule | None,
+    platform: str,
+    *,
+    xla_passes: bool,
+    compare: bool,
+) -> Audit:
+    """Compiles a program, follows its tags, and compares it with the program without them.
+
+    Args:
+        read: The program.
+        compiled: Compiles a module with options of XLA.
+        first: XLA's input module; None for that of XLA's dump.
+        platform: JAX's name of the platform.
+        xla_passes: Whether to dump the module after all of XLA's passes, and to name the passes.
+        compare: Whether to compile the program without its tags too.
+    """
+    every_pass = xla_passes or len(to_bytecode(read.origins.module)) <= _MAX_DUMPED
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+        with step("compiling"), interrupts.held(), hlo_stage.recorded() as records:
+            executable = compiled(read.origins.module, _dump_options(folder, every_pass))
+        dump = None
+        with nullcontext() if first is None else suppress(ParseError):
+            dump = dumps.largest(dumps.find(Path(folder)))
+            first = first or dumps.read(dump.ends[0])
+        captures = [_capture(Stage.UNOPTIMIZED, first, read)] if first else []
+        modules = of_executable(executable)[:1]
+        for last in modules:
+            captures.append(_restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read))
+        found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
+    found = dataclasses.replace(found, hlo_stage=bool(records))
+    return _with_effects(found, read, modules[0], compiled if compare else None) if modules else found
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
     """Options that make XLA dump its module: after each pass, or only around the passes that explain missing tags."""
-    passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, *consumed.PASSES))})$"
+    passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, merged.PASS, *consumed.PASSES))})$"
     return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
 
 
@@ -255,7 +294,7 @@ def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) 
         found = named[i] = capture.named[i]
         # Data flow is no evidence for a nameless move whose only attributes are those that the stage restored.
         joined[i] = tuple([n for n in capture.joined[i] if before or n in found or kind == Kind.HEAVY])
-    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored, compiled=last)
+    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored)
 
 
 def _live(read: program.Program) -> set[int]:
@@ -275,7 +314,6 @@ def _finish(
     captures: list[Capture],
     dump: dumps.Dump | None,
     platform: str,
-    dropped: Sequence[tags.Dropped] = (),
     *,
     every_pass: bool = False,
     name_all: bool = False,
@@ -295,13 +333,64 @@ def _finish(
         ops=ops,
         tags=tags_found,
         strays=found.strays,
-        dropped=dropped,
-        effects=effects.find(tags_found, ops, {**_inlined(captures[-1]), **found.main}, captures[-1].modules, platform),
         platform=platform,
         stages=list(Stage),
         notes=[] if dump else [_NOT_DUMPED],
         instruction_count=len(captures[-1].module),
     )
+
+
+def _with_effects(
+    found: Audit, read: program.Program, module: HloModule, compiled: Callable[[Any, dict[str, Any]], Any] | None
+) -> Audit:
+    """The audit with the effects of its tags.
+
+    Args:
+        found: The audit.
+        read: The program.
+        module: The compiled module.
+        compiled: Compiles a module as the program was compiled; None for no comparison.
+    """
+    names = effects.compared_keys(found.tags, module, found.platform) if compiled else set()
+    tagged, untagged, notes = None, None, found.notes
+    if names and compiled:
+        try:
+            with step("compiling without the tags"), interrupts.held():
+                executable = compiled(_without(names, read.origins.module), {})
+            untagged = _schedule(of_executable(executable)[0], read, found.ops)
+        except (RuntimeError, ParseError) as error:
+            notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
+    if names or effects.judged_keys(found.tags, found.platform):
+        tagged = _schedule(module, read, found.ops)
+    effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
+    return dataclasses.replace(
+        found,
+        effects=effects_found,
+        tags=effects.without_lost(found.tags, effects_found),
+        apart=effects.kept_apart(found.tags, tagged, untagged) if tagged and untagged else (),
+        notes=notes,
+    )
+
+
+def _without(names: AbstractSet[str], module: Any) -> Any:
+    """A copy of a module without some keys. XLA cannot compile a placement that names no memory."""
+    copy = copy_of(module)
+    run_or_raise(copy, f"hlotag-strip{{keys={','.join(quoted(name) for name in sorted(names))}}}")
+    if _PLACEMENT in names:
+        for operation in [op for op in walk(copy.operation) if op.name == "stablehlo.custom_call"]:
+            if operation.attributes["call_target_name"].value == _PLACE:
+                operation.results[0].replace_all_uses_with(operation.operands[0])
+                operation.erase()
+    return copy
+
+
+def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op]) -> Schedule:
+    """The schedule of a compiled module. Products that XLA merged share an instruction, as in the audit's `ops`."""
+    capture = _capture(Stage.OPTIMIZED, module, read)
+    main = Matching(read.ops, capture.named, capture.joined, capture.fusions).main
+    owner = {name: op.id for op in ops if op.id in main for name in op.instructions}
+    missing = {op.id: owner[name] for op in ops if op.id not in main for name in op.instructions if name in owner}
+    return Schedule(module, main | {op: main[other] for op, other in missing.items()}, _inlined(capture))
 
 
 def _inlined(capture: Capture) -> dict[int, list[Any]]:

@@ -9,8 +9,10 @@ from typing import Any
 
 from hlotag.tagging import keys
 
-# These passes schedule groups, run calls on their own streams, and move values between memories. Their output lacks the key.
+# These passes schedule groups, run products inside collectives, run calls on their own streams, and move values between memories.
+# Their output lacks the key.
 PASSES = (
+    "async-collective-fusion",
     "legalize-scheduling-annotations",
     "explicit-stream-annotation-async-wrapper",
     "convert-memory-placement-to-internal-annotations",

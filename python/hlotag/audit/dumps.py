@@ -13,6 +13,7 @@ from typing import Any
 from hlotag._util.progress import step, track
 from hlotag.audit import classify, effects
 from hlotag.audit.classify import Capture
+from hlotag.audit.effects.schedule import Schedule
 from hlotag.audit.evidence import Evidence
 from hlotag.audit.garbage import no_collection
 from hlotag.audit.instructions import Instructions, Lineage, plain
@@ -212,12 +213,13 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         found = classify.classify(program.ops, program.tags, captures, evidence, has_program=False)
         tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
         tags = classify.with_passes(tags, [*between, ("", named)])
+        schedule = Schedule(last, found.main) if effects.judged_keys(tags, platform) else None
     return Audit(
         name=first.name,
         ops=program.ops,
         tags=tags,
         strays=found.strays,
-        effects=effects.find(tags, program.ops, found.main, [last], platform),
+        effects=effects.find(tags, program.ops, schedule, None, platform),
         platform=platform,
         stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
         notes=_notes(first, last, tags),

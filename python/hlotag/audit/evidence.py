@@ -9,6 +9,7 @@ from typing import Any
 
 from hlotag.audit import consumed
 from hlotag.audit.cse import Eliminated
+from hlotag.audit.merged import merged
 from hlotag.audit.model import Op
 
 # Passes of XLA in order, each with the module that it left: by instruction, the operations that the instruction is named after.
@@ -41,6 +42,11 @@ class Evidence:
     def eliminated(self) -> Eliminated:
         """The operations that CSE removed."""
         return Eliminated(self._ops, self.passes)
+
+    @cached_property
+    def merged(self) -> Mapping[int, set[int]]:
+        """By product, the others that XLA merged into it."""
+        return merged(self._ops, self.passes)
 
     @cached_property
     def consumed(self) -> Mapping[tuple[int, str], str]:

@@ -7,10 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hlotag.audit.model import Op
-from hlotag.hlo.opcodes import Kind, kind_of, may_be, opcode_of
+from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, may_be, opcode_of
 
 # By opcode, the opcode that XLA rewrites to it if an operand is constant: `x - 1` becomes `x + -1`.
 _REWRITTEN_FROM = {"add": "subtract", "multiply": "divide"}
+# TPU's custom calls that compute nothing: they join prefetched parts, and start and end a collective within fusions.
+_GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast"}
+
+
+def is_glue_call(instruction: Any) -> bool:
+    """Whether an instruction is a custom call that computes nothing."""
+    return instruction.opcode == "custom-call" and instruction.proto.custom_call_target in _GLUE_CALLS
 
 
 class Matching:
@@ -41,7 +48,7 @@ class Matching:
         self.owners: dict[Any, list[int]] = {}
         self._users: dict[int, list[int]] | None = None
         for instruction, numbers in joined.items():
-            if instruction.opcode == "constant":
+            if instruction.opcode == "constant" or is_glue_call(instruction):
                 continue
             computed = self._computed(numbers, instruction.opcode)
             kind = kind_of(instruction.opcode)
@@ -58,7 +65,7 @@ class Matching:
 
     def _computed(self, numbers: Sequence[int], opcode: str) -> list[int]:
         """The operations that an instruction computes, among those that it came from."""
-        found = [n for n in numbers if may_be(self._ops[n].name, opcode)]
+        found = [n for n in numbers if may_be(self._ops[n].name, opcode) and not _is_part(self._ops[n].name, opcode)]
         if len(found) < 2 or kind_of(opcode) != Kind.POINTWISE:
             return found
         # XLA may merge a negation into a multiply: the instruction then computes the multiply only.
@@ -96,3 +103,8 @@ class Matching:
             ring = [n for o in ring for n in (*self.users(o), *self._ops[o].operands) if n not in seen]
             seen.update(dict.fromkeys(ring))
         return list(seen)[1:]
+
+
+def _is_part(name: str, opcode: str) -> bool:
+    """Whether an instruction takes a part of a value, and the operation only relabels its elements."""
+    return opcode == "slice" and opcode_of(name) in RELABELLING

@@ -215,27 +215,76 @@ class Stray(NamedTuple):
     op: Op | None = None
 
 
+class Verdict(enum.StrEnum):
+    """What a key and value changed, against the program without the tags.
+
+    - CHANGED: the compiler did what the key asks for; without the tags it does something else.
+    - SAME: the compiler does the same without the tags.
+    - REFUSED: the tags changed what the compiler does, and it is not what the key asks for.
+    - UNREAD: this compiler does not read the key, or does not get it.
+    - OPEN: the compiled module does not show the effect, or there is nothing to compare it with.
+    """
+
+    CHANGED = "changed"
+    SAME = "no-difference"
+    REFUSED = "refused"
+    UNREAD = "not-read"
+    OPEN = "not-judged"
+
+    @property
+    def label(self) -> str:
+        """The verdict in words."""
+        return "not read here" if self == Verdict.UNREAD else self.value.replace("-", " ")
+
+
 class Effect(NamedTuple):
-    """Whether the compiler obeyed a key and value.
+    """What a key and value changed.
 
     Attributes:
         key: The key.
         value: The value.
-        obeyed: Whether the compiler did what the key asks for; None if it does not read the key, or its module does not show it.
-        evidence: The instructions that show the effect, with their order or memory.
-        reason: The likeliest reason why the compiler did not obey, or why the audit cannot tell; empty if it obeyed.
+        verdict: The verdict.
+        what: What the key is about: "schedule", "stream", "memory space", "thread", "fusion", "kept call", ...
+        evidence: The instructions that show the effect.
+        without: What the program without the tags has instead; empty if that is the same, or not known.
+        reason: Why the compiler did not do it, or why there is no verdict; also what to know about the effect.
     """
 
     key: str
     value: str
-    obeyed: bool | None
-    evidence: str
+    verdict: Verdict
+    what: str = ""
+    evidence: str = ""
+    without: str = ""
     reason: str = ""
+
+    @property
+    def details(self) -> str:
+        """What shows the effect, and why."""
+        return "; ".join(filter(None, (self.evidence, self.without and f"without the tags: {self.without}", self.reason)))
 
     def __str__(self) -> str:
         """One line."""
-        verdict = {True: "obeyed", False: "not obeyed", None: "not judged"}[self.obeyed]
-        return f"{self.key}={self.value}: " + "; ".join(filter(None, (verdict, self.evidence, self.reason)))
+        what = f" ({self.what})" if self.what and self.verdict != Verdict.UNREAD else ""
+        return f"{self.key}={self.value}: " + "; ".join(filter(None, (f"{self.verdict.label}{what}", self.details)))
+
+
+class Apart(NamedTuple):
+    """Collectives that tags keep apart: XLA combines collectives only if their tags are equal.
+
+    Attributes:
+        keys: The keys whose values differ between the collectives.
+        opcode: The opcode of the collectives.
+        separate: How many there are.
+        combined: How many the program without the tags has instead.
+        ops: The operations.
+    """
+
+    keys: tuple[str, ...]
+    opcode: str
+    separate: int
+    combined: int
+    ops: tuple[int, ...]
 
 
 @dataclass
@@ -249,7 +298,8 @@ class Findings:
         tags: Every tag on every operation, in the order of the operations.
         strays: Tags on wrong instructions.
         dropped: Tags of the program on values that no operation made.
-        effects: By key and value, whether the compiler obeyed.
+        effects: By key and value, what the tags changed.
+        apart: Collectives that tags keep apart.
         stages: The stages that the audit read.
         notes: The limits of this audit, in words.
         instruction_count: How many instructions the last module has, those inside fusions included.
@@ -265,6 +315,7 @@ class Findings:
     strays: Sequence[Stray] = ()
     dropped: Sequence[Dropped] = ()
     effects: Sequence[Effect] = ()
+    apart: Sequence[Apart] = ()
     platform: str = ""
     stages: Sequence[Stage] = ()
     notes: Sequence[str] = ()

@@ -15,7 +15,7 @@ from functools import cached_property
 from hlotag._util.text import count, listed
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
-from hlotag.audit.model import Effect, Findings, Op, Stage, Stray, Tag, TagState
+from hlotag.audit.model import Effect, Findings, Op, Stage, Stray, Tag, TagState, Verdict
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -34,7 +34,8 @@ class Problem:
     """Tags that share a source line, key and cause, or another problem.
 
     Attributes:
-        kind: A state, "not obeyed", "wrong place", "no operation", "unmatched rule", "unread key", or "warning" of a pass.
+        kind: A state, "refused", "kept apart", "wrong place", "no operation", "unmatched rule", "unread key", or
+            "warning" of a pass.
         tag: The key with its values: `block=attention`; empty if the problem concerns no tag.
         on: The operations: `dot_general f32[32,64]`; empty if the problem concerns no operation.
         file: The user's file; empty if unknown.
@@ -104,7 +105,7 @@ def of(audit: Findings) -> Report:
         The report.
     """
     needing = sorted(_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
-    others = [*_disobeyed(audit), *_strays(audit), *_dropped(audit), *_reported(audit), *_unread(audit)]
+    others = [*_refused(audit), *_apart(audit), *_strays(audit), *_dropped(audit), *_reported(audit), *_unread(audit)]
     return Report(_sentence(audit, len(others)), (*needing, *others))
 
 
@@ -224,14 +225,14 @@ def _operations(ops: Sequence[Op]) -> str:
 # --- Other problems --------------------------------------------------------------------------------------------------------
 
 
-def _disobeyed(audit: Findings) -> Iterator[Problem]:
-    """Keys that the compiler reads and did not obey: one problem for each line, key and cause."""
+def _refused(audit: Findings) -> Iterator[Problem]:
+    """Keys that the compiler read and did not follow: one problem for each line, key and cause."""
     tags: dict[tuple[str, str], list[int]] = {}
     for number, tag in enumerate(audit.tags):
         tags.setdefault((tag.key, tag.value), []).append(number)
     found: dict[tuple, list[Effect]] = {}
     for effect in audit.effects:
-        if effect.obeyed is False:
+        if effect.verdict == Verdict.REFUSED:
             first = audit.tags[tags[effect.key, effect.value][0]].op
             cause = re.sub(r"[.\d]+", "", effect.reason)  # Names of instructions differ by their numbers.
             found.setdefault((first.file, first.line, effect.key, cause), []).append(effect)
@@ -239,15 +240,37 @@ def _disobeyed(audit: Findings) -> Iterator[Problem]:
         numbers = [number for effect in effects for number in tags[name, effect.value]]
         example = f"Of {effects[0].value}: " if len(effects) > 1 else ""
         yield Problem(
-            kind="not obeyed",
+            kind="refused",
             tag=_values(name, [effect.value for effect in effects]),
             on=_operations(list({audit.tags[n].op.id: audit.tags[n].op for n in numbers}.values())),
             file=file,
             line=line,
             count=len(numbers),
-            why=f"{example}{': '.join(filter(None, (effects[0].evidence, effects[0].reason)))}.",
+            why=f"{example}{effects[0].details}.",
             effect=f"The compiler did not do what the key asks for: {_asks(keys.lookup(name)) or name}",
-            advice='The page "Did it take effect?" of the documentation says what each compiler obeys.',
+            advice='The page "Did it take effect?" of the documentation says what each compiler does.',
+            tags=tuple(numbers),
+        )
+
+
+def _apart(audit: Findings) -> Iterator[Problem]:
+    """Keys of people that keep collectives apart."""
+    for apart in audit.apart:
+        name = ", ".join(apart.keys)
+        combined = f"{apart.combined} instruction{'s' if apart.combined > 1 else ''}"
+        calls = "; ".join(f'hlotag.register_key("{key}", compiler=False)' for key in apart.keys)
+        numbers = [n for n, tag in enumerate(audit.tags) if tag.op.id in apart.ops and tag.key in apart.keys]
+        first = audit.ops[apart.ops[0]]
+        yield Problem(
+            kind="kept apart",
+            tag=name,
+            on=_operations([audit.ops[op] for op in apart.ops]),
+            file=first.file,
+            line=first.line,
+            count=apart.separate,
+            why=f"`{name}` keeps {apart.separate} {apart.opcode}s apart that XLA would combine into {combined}.",
+            effect="Each collective has a cost of its own.",
+            advice=f"Withhold a key that no compiler reads: {calls}",
             tags=tuple(numbers),
         )
 

@@ -27,7 +27,9 @@ conditions of --fail-if:
   STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention" for lost,moved.
                           KEY and VALUE may hold * and ?. Without KEY, any tag counts.
   dropped[:KEY[=VALUE]]   a tag on a value that no operation made, or on a wrong instruction
-  effect[:KEY[=VALUE]]    the compiler reads the key and did not obey it
+  effect[:KEY[=VALUE]]    the compiler refused what the key asks for
+  no-difference[:KEY[=VALUE]]
+                          the compiler does the same without the tag
   absent:KEY[=VALUE]      no operation has such a tag
   states: kept, duplicated, merged, restored, used, moved, cse, folded, dead, lost, unknown
 
@@ -74,6 +76,7 @@ def add_to(commands: terminal.Commands) -> None:
         default="",
         help="passes to run on the module first (default: none), or on a program (default: those of hlotag.enable())",
     )
+    add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
@@ -156,7 +159,9 @@ def _audit(args: argparse.Namespace) -> Audit:
 
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     name = terminal.STDIN if args.file == "-" else args.file
-    return audit_module(source, name, args.pass_pipeline, xla_passes=args.xla_passes, hlo=not args.no_hlo)
+    return audit_module(
+        source, name, args.pass_pipeline, xla_passes=args.xla_passes, hlo=not args.no_hlo, compare=not args.no_effects
+    )
 
 
 def _audit_program(args: argparse.Namespace) -> Audit:
@@ -179,7 +184,9 @@ def _audit_program(args: argparse.Namespace) -> Audit:
             function, arguments = programs.load(args.file)
         if state.of_process() is not ours and (args.pass_pipeline or args.no_hlo):
             raise HlotagError(f"{args.file} turns hlotag on or off itself: leave out --pass-pipeline and --no-hlo")
-        return programs.called(args.file, lambda: audit(function, *arguments, xla_passes=args.xla_passes))
+        return programs.called(
+            args.file, lambda: audit(function, *arguments, xla_passes=args.xla_passes, effects=not args.no_effects)
+        )
     finally:
         if is_off:
             staging.disable()

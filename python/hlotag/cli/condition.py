@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from hlotag._util.text import printable
-from hlotag.audit.model import Tag, TagState
+from hlotag.audit.model import Tag, TagState, Verdict
 from hlotag.audit.views import Audit
 from hlotag.errors import HlotagError
+
+# By condition, the verdict that it looks for.
+_VERDICTS = {"effect": Verdict.REFUSED, "no-difference": Verdict.SAME}
 
 
 class ConditionError(HlotagError):
@@ -22,7 +25,7 @@ class Condition:
 
     Attributes:
         text: The condition as written.
-        counted: States of tags, or "dropped", "effect" or "absent".
+        counted: States of tags, or "dropped", "effect", "no-difference" or "absent".
         key: A pattern of keys.
         value: A pattern of values.
     """
@@ -50,7 +53,7 @@ class Condition:
         if not states or (colon and not key) or (equals and not value):
             raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
         named = [name.strip() for name in states.split(",")]
-        known = {name: {name} for name in (*TagState, "dropped", "effect", "absent")}
+        known = {name: {name} for name in (*TagState, "dropped", *_VERDICTS, "absent")}
         known["attention"] = {TagState.LOST, TagState.MOVED}
         unknown = [name for name in named if name not in known]
         if unknown:
@@ -80,9 +83,9 @@ class Condition:
                     for key, value in dropped.attrs
                     if self._matches(key, value)
                 ]
-        if "effect" in self.counted:
-            disobeyed = [effect for effect in audit.effects if effect.obeyed is False]
-            lines += [printable(str(effect)) for effect in disobeyed if self._matches(effect.key, effect.value)]
+        verdicts = {_VERDICTS[name] for name in self.counted & _VERDICTS.keys()}
+        found = [effect for effect in audit.effects if effect.verdict in verdicts and self._matches(effect.key, effect.value)]
+        lines += [printable(str(effect)) for effect in found]
         return lines
 
     def _counts(self, tag: Tag) -> bool:

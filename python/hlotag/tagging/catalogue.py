@@ -181,6 +181,7 @@ CATALOGUE: tuple[Key, ...] = (
         "The stream to run on.",
         # execution_stream_assignment.cc, FindAssignedStreamId: CHECK(absl::SimpleAtoi(...)) unless it equals "collective".
         otherwise=_ABORTS,
+        taken_by=("gpu",),
         seen=("gpu",),
     ),
     Key(

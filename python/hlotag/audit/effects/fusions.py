@@ -7,21 +7,23 @@ from collections.abc import Sequence
 
 from hlotag._util.text import count
 from hlotag.audit.effects.schedule import Schedule, is_passive
-from hlotag.audit.effects.verdict import Member, Verdict, gone, names, present
+from hlotag.audit.effects.verdict import Member, Seen, names
 from hlotag.hlo.module import Instruction
 
 
-def must_fuse(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """Obeyed if one fusion computes all members with the id."""
-    left = present(members)
-    if not left:
-        return gone(members)
-    kernels = dict.fromkeys(_kernel(i, schedule) for member in left for i in member.instructions if not is_passive(i))
+def must_fuse(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
+    """Done if one fusion computes all members with the id."""
+    kernels: dict[Instruction, set[int]] = {}
+    for member in members:
+        for instruction in member.instructions:
+            if not is_passive(instruction):
+                kernels.setdefault(_kernel(instruction, schedule), set()).add(member.op.id)
+    facts = frozenset((kernel.opcode == "fusion", frozenset(ops)) for kernel, ops in kernels.items())
     if len(kernels) == 1:
-        return Verdict(True, f"{count(len(left), 'operation')} in {names(kernels)}")
+        return Seen(facts, f"{count(len(members), 'operation')} in {names(kernels)}")
     alone = [kernel for kernel in kernels if kernel.opcode != "fusion"]
-    why = f"{names(alone)} not fused" if alone else "fused with others, or among themselves, for other reasons"
-    return Verdict(False, f"{count(len(left), 'operation')} in {count(len(kernels), 'instruction')}: {names(kernels)}", why)
+    evidence = f"{count(len(members), 'operation')} in {count(len(kernels), 'instruction')}: {names(kernels)}"
+    return Seen(facts, evidence, is_done=False, reason=f"{names(alone)} not fused" if alone else "")
 
 
 def _kernel(instruction: Instruction, schedule: Schedule) -> Instruction:
@@ -29,23 +31,21 @@ def _kernel(instruction: Instruction, schedule: Schedule) -> Instruction:
     return next((i for i in reversed(schedule.runners(instruction)) if i.opcode == "fusion"), instruction)
 
 
-def limit(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """Obeyed if no user of a member is in the member's fusion, unless the user has the key too."""
-    left = present(members)
-    if not left:
-        return gone(members)
-    inside = dict.fromkeys(i for member in left for i in member.instructions)
+def limit(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
+    """Done if no user of a member is in the member's fusion, unless the user has the key too."""
+    inside = dict.fromkeys(i for member in members for i in member.instructions)
     crossed = []
     for instruction in inside:
         if _kernel(instruction, schedule) is not instruction:
             users = [i for i in instruction.computation.instructions if instruction.id in i.operand_ids]
             crossed += [user for user in users if user not in inside and not _is_cast(user)]
+    facts = frozenset(work for user in crossed for work in schedule.work(user))
     if crossed:
         kernels = dict.fromkeys(_kernel(user, schedule) for user in crossed)
-        return Verdict(False, f"{names(crossed)} fused across it, in {names(kernels)}", "XLA expected the fusion to be faster")
+        return Seen(facts, f"{names(crossed)} fused across it, in {names(kernels)}", is_done=False)
     kernels = dict.fromkeys(kernel for i in inside if (kernel := _kernel(i, schedule)) is not i)
     where = f"at the end of {names(kernels)}" if kernels else "in no fusion"
-    return Verdict(True, f"{names(inside)} {where}")
+    return Seen(facts, f"{names(inside)} {where}")
 
 
 def _is_cast(instruction: Instruction) -> bool:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from hlotag.audit.matching import is_glue_call
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Computation, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
@@ -13,7 +14,7 @@ from hlotag.hlo.opcodes import Kind, kind_of
 HOST_MEMORY = 5  # XLA's `Layout::kHostMemorySpace`.
 
 # Opcodes that run a called computation once, as part of the instruction.
-_WRAPPERS = {"fusion", "call", "custom-call", "async-start", "async-update", "async-done"}
+_WRAPPERS = {"fusion", "call", "custom-call", "async-start", "async-update"}
 # Opcodes that take no time, and copies that the compiler moves into gaps.
 _PASSIVE = {
     *("add-dependency", "after-all", "bitcast", "constant", "copy-done", "copy-start", "get-tuple-element", "parameter"),
@@ -22,39 +23,91 @@ _PASSIVE = {
 
 
 class Schedule:
-    """The schedule of a compiled module.
+    """The schedule of a compiled module, and the operations that its instructions compute.
 
     Args:
         module: The module. If it has no schedule, the order of its instructions counts as one.
+        computed: By operation, the instructions that compute it.
+        inlined: By call, the instructions that were inlined from it.
 
     Attributes:
-        by_name: The instructions by name.
+        instructions: All instructions of the module.
     """
 
-    def __init__(self, module: HloModule) -> None:
-        self.by_name: dict[str, Instruction] = {}
+    def __init__(
+        self,
+        module: HloModule,
+        computed: Mapping[int, Sequence[Instruction]],
+        inlined: Mapping[int, Sequence[Instruction]] | None = None,
+    ) -> None:
+        self._instructions = {**(inlined or {}), **computed}
+        self._ops: dict[Instruction, set[int]] = {}
+        for op, instructions in computed.items():
+            for instruction in instructions:
+                self._ops.setdefault(instruction, set()).add(op)
+        by_name: dict[str, Instruction] = {}
         self._callers: dict[int, list[Instruction]] = {}
         self._users: dict[Instruction, list[Instruction]] = {}
         for instruction in module.instructions():
-            self.by_name[instruction.name] = instruction
+            by_name[instruction.name] = instruction
             for called in instruction.called_ids:
                 self._callers.setdefault(called, []).append(instruction)
             for operand in instruction.operands:
                 self._users.setdefault(operand, []).append(instruction)
         # By computation, the instructions in the order in which they start. Instructions inside fusions have no schedule.
-        self.sequences: dict[int, list[Instruction]] = {}
+        self._sequences: dict[int, list[Instruction]] = {}
         for found in module.proto.schedule.sequences:
             by_id = module.computations[found.computation_id].by_id
-            self.sequences[found.computation_id] = [by_id[number] for number in found.sequence.instruction_ids]
-        if not self.sequences:
+            self._sequences[found.computation_id] = [by_id[number] for number in found.sequence.instruction_ids]
+        if not self._sequences:
             fused = {c for i in module.instructions() if i.opcode == "fusion" for c in i.called_ids}
-            self.sequences = {c.id: c.instructions for c in module.computations.values() if c.id not in fused}
-        self._positions = {i: position for sequence in self.sequences.values() for position, i in enumerate(sequence)}
+            self._sequences = {c.id: c.instructions for c in module.computations.values() if c.id not in fused}
+        self._positions = {i: position for sequence in self._sequences.values() for position, i in enumerate(sequence)}
+        # Asynchronous pairs. On TPU, two fusions with such names may be the halves of a collective.
         self._ends = {begin: i for i in self._positions if i.opcode.endswith("-done") for begin in i.operands}
+        for begin in [i for i in self._positions if i.opcode == "fusion" and "-start" in i.name]:
+            end = by_name.get(begin.name.replace("-start", "-done"))
+            if end in self._positions and end.computation is begin.computation:
+                self._ends[begin] = end
+        self.instructions: Iterable[Instruction] = by_name.values()
+        self._computes: dict[Instruction, bool] = {}
+
+    def of(self, *ops: int) -> list[Instruction]:
+        """The instructions of operations."""
+        return [instruction for op in ops for instruction in self._instructions.get(op, ())]
+
+    def _inside(self, instruction: Instruction) -> Iterable[Instruction]:
+        """The instruction and those that it runs: in its fusion, call or loop."""
+        return _closure(instruction, lambda outer: (i for computation in outer.called for i in computation.instructions))
+
+    def computes(self, instruction: Instruction) -> bool:
+        """Whether an instruction computes something; not a move, the end of an asynchronous pair, or glue."""
+        if instruction not in self._computes:
+            found = any(kind_of(i.opcode) >= Kind.POINTWISE and not is_glue_call(i) for i in self._inside(instruction))
+            self._computes[instruction] = found and not instruction.opcode.endswith("-done")
+        return self._computes[instruction]
+
+    def work(self, instruction: Instruction) -> frozenset[int | str]:
+        """The heaviest operations that an instruction computes; its opcode if it computes none of the program."""
+        inside = list(self._inside(instruction))
+        heaviest = max(kind_of(i.opcode) for i in inside)
+        found = [self._ops.get(i, ()) for i in inside if kind_of(i.opcode) == heaviest]
+        return frozenset(op for ops in found for op in ops) or frozenset({instruction.opcode})
+
+    def beside(self, begin: Instruction) -> list[Instruction]:
+        """What computes between the halves of an asynchronous pair; nothing beside a synchronous instruction."""
+        first, last = self.position(begin), self.position(self.end_of(begin))
+        return [i for i in self.sequence_of(begin)[first + 1 : last] if self.computes(i)]
+
+    def overlapping(self, begin: Instruction) -> list[Instruction]:
+        """As `beside`, with the asynchronous instructions that are under way when this one begins."""
+        here = self.position(begin)
+        pairs = [(i, end) for i, end in self._ends.items() if i.computation is begin.computation and self.computes(i)]
+        return [i for i, end in pairs if self.position(i) < here < self.position(end)] + self.beside(begin)
 
     def sequence_of(self, instruction: Instruction) -> list[Instruction]:
         """The scheduled instructions of an instruction's computation, in order."""
-        return self.sequences[instruction.computation.id]
+        return self._sequences[instruction.computation.id]
 
     def scheduled(self) -> Iterable[Instruction]:
         """All scheduled instructions."""
@@ -101,8 +154,8 @@ class Schedule:
         return []
 
     def end_of(self, begin: Instruction) -> Instruction:
-        """The `-done` of an asynchronous `-start`; other instructions end with themselves."""
-        return self._ends.get(begin, begin) if begin.opcode.endswith("-start") else begin
+        """The end of an asynchronous pair; other instructions end with themselves."""
+        return self._ends.get(begin, begin)
 
     def _complete(self, runs: Sequence[Instruction]) -> list[Instruction]:
         found = [i for i in runs if not is_passive(i)]
@@ -128,7 +181,7 @@ def _closure(start: Instruction, step: Callable[[Instruction], Iterable[Instruct
 
 def is_passive(instruction: Instruction) -> bool:
     """Whether an instruction takes no compute time: glue, or a copy that the compiler starts early."""
-    return instruction.opcode in _PASSIVE
+    return instruction.opcode in _PASSIVE or is_glue_call(instruction)
 
 
 def is_glue(instruction: Instruction) -> bool:

@@ -4,41 +4,44 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from hlotag._util.text import count
-from hlotag.audit.effects.schedule import Schedule, is_glue, is_passive
-from hlotag.audit.effects.verdict import Member, Verdict, gone, names, present
-from hlotag.audit.model import TagState
+from hlotag.audit.effects.collectives import is_collective
+from hlotag.audit.effects.schedule import Schedule
+from hlotag.audit.effects.verdict import Member, Seen, names
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import kind_of
 
-_START, _DONE = "-start", "-done"
+_LISTED = 3  # instructions that others run beside
 
 
-def group(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """Obeyed if the members follow each other in the schedule with nothing else between them."""
+def group(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
+    """Done if nothing else computes between the members, and a member runs beside each collective of the group."""
     if value == "noop":
-        return Verdict(None, "", "noop asks for nothing")
-    left = present(members)
-    if not left:
-        return gone(members)
-    runs_of = schedule.together([_heaviest(member.instructions) for member in left])
+        return "noop asks for nothing"
+    runs_of = schedule.together([_heaviest(member.instructions) for member in members])
     if not runs_of:
-        return Verdict(False, "", "its members are in computations that no other runs together")
+        return Seen("apart", "its members are in computations that no other runs together", is_done=False)
     order = sorted({instruction for found in runs_of for instruction in found}, key=schedule.position)
-    if len(left) == 1:
-        why = "a group of one has nothing to run with" if len(members) == 1 else f"1 of {len(members)} operations is left"
-        return Verdict(None, names(order), why)
-    if len(order) == 1:
-        return Verdict(True, f"all {len(left)} operations run in {names(order)}")
     runs = _runs(order, schedule)
-    is_one_run = len(runs) == 1
-    return (
-        Verdict(True, f"{names(order)} in one run{_overlapped(order)}")
-        if is_one_run
-        else _scattered(left, runs_of, runs, schedule)
+    longest = max(runs, key=len)
+    collectives = [i for i in order if is_collective(i, schedule)]
+    begins = collectives or [i for i in order if i.opcode == "async-start"]
+    beside = {begin: schedule.beside(begin) for begin in begins}
+    facts = (
+        frozenset(
+            frozenset(m.op.id for m, of in zip(members, runs_of, strict=True) if not run.isdisjoint(of)) for run in map(set, runs)
+        ),
+        frozenset((schedule.work(begin), _work(found, schedule) - schedule.work(begin)) for begin, found in beside.items()),
     )
+    texts = (
+        [f"{names(order)} in one run" if len(runs) == 1 else _in_runs(runs_of, longest)] if len(order) > 1 or not begins else []
+    )
+    texts += _in_words(beside)
+    alone = [begin for begin, found in beside.items() if found and set(found).isdisjoint(order)]
+    is_parallel = all(beside.values()) if collectives else any(beside.values()) or not begins
+    is_done = len(runs) == 1 and is_parallel and not alone
+    return Seen(facts, "; ".join(texts), is_done, _reason(members, alone))
 
 
 def _heaviest(instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -53,116 +56,52 @@ def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruc
     runs = [[order[0]]]
     for before, after in itertools.pairwise(order):
         between = sequence[schedule.position(before) + 1 : schedule.position(after)]
-        if all(map(is_glue, between)):
-            runs[-1].append(after)
-        else:
+        if any(map(schedule.computes, between)):
             runs.append([after])
+        else:
+            runs[-1].append(after)
     return runs
 
 
-def _scattered(
-    members: Sequence[Member], runs_of: Sequence[Sequence[Instruction]], runs: list[list[Instruction]], schedule: Schedule
-) -> Verdict:
-    """The verdict on a group in several runs: names the longest run, the farthest member, and the reason."""
-    longest = max(runs, key=lambda run: (len({n for n, of in enumerate(runs_of) if not set(run).isdisjoint(of)}), len(run)))
-    inside = [number for number, of in enumerate(runs_of) if set(of) <= set(longest)]
-    first, last = schedule.position(longest[0]), schedule.position(longest[-1])
-
-    def distance(instruction: Instruction) -> int:
-        place = schedule.position(instruction)
-        return max(first - place, place - last)
-
-    outside = sorted((i for run in runs if run is not longest for i in run), key=distance, reverse=True)
-    group = {*longest, *outside}
-    through = _dependences(longest, group, schedule) or _dependences(outside, group, schedule)
-    farthest = next((i for i in outside if i in through), outside[0])
-    evidence = (
-        f"{len(inside)} of {len(runs_of)} in one run ({names(longest)}); "
-        f"{farthest.name} is {count(distance(farthest), 'instruction')} away"
-    )
-    if len({member.tag.op.phase for member in members}) > 1:
-        return Verdict(False, evidence, "forward and backward operations share the id; give derived ones another by grad=")
-    if farthest in through:
-        return Verdict(False, evidence, f"a dependence through {through[farthest].name}")
-    if taken := [i for i in outside if _was_taken(i, members, runs_of)]:
-        return Verdict(False, evidence, f"XLA removed the key from {names(taken)} before it scheduled")
-    if not any(_is_half(i, ending) for found in runs_of for i in found for ending in (_START, _DONE)):
-        return Verdict(False, evidence, "XLA dissolves groups without an asynchronous operation")
-    return Verdict(False, evidence, "the scheduler put other instructions between them")
+def _in_runs(runs_of: Sequence[Sequence[Instruction]], longest: Sequence[Instruction]) -> str:
+    inside = [of for of in runs_of if set(of) <= set(longest)]
+    return f"{len(inside)} of {len(runs_of)} in one run ({names(longest)})"
 
 
-def _was_taken(instruction: Instruction, members: Sequence[Member], runs_of: Sequence[Sequence[Instruction]]) -> bool:
-    """Whether the scheduler saw an instruction without the key. hlotag's HLO stage restores keys after the scheduler."""
-    states = {member.tag.state for member, runs in zip(members, runs_of, strict=True) if instruction in runs}
-    return "_scheduling_group_id" not in instruction.attributes or TagState.RESTORED in states
+def _reason(members: Sequence[Member], alone: Sequence[Instruction]) -> str:
+    if len(members) == 1:
+        return "a group of one has nothing to run with"
+    if len({member.op.phase for member in members}) > 1:
+        return "forward and backward operations share the id; give derived ones another by grad="
+    return f"nothing of the group runs beside {names(alone)}" if alone else ""
 
 
-def _dependences(ends: Sequence[Instruction], group: set[Instruction], schedule: Schedule) -> dict[Instruction, Instruction]:
-    """Finds dataflow paths between members of a group that leave the group.
-
-    Args:
-        ends: Members that the paths start or end at.
-        group: All members.
-        schedule: The schedule of the module.
-
-    Returns:
-        By member at the other end of such a path, the first instruction outside of the group.
-    """
-    sequence = schedule.sequence_of(ends[0])
-    # None for a path within the group. Glue counts as inside: it connects the halves of an asynchronous pair.
-    after: dict[Instruction, Instruction | None] = dict.fromkeys(ends)
-    for instruction in sequence:
-        if found := [after[i] for i in instruction.operands if i in after]:
-            foreign = None if instruction in group or is_glue(instruction) else instruction
-            after[instruction] = next(filter(None, found), foreign)
-    before: dict[Instruction, Instruction | None] = dict.fromkeys(ends)
-    for instruction in reversed(sequence):
-        if instruction in before:
-            foreign = None if instruction in group or is_glue(instruction) else instruction
-            through = foreign or before[instruction]
-            before.update((i, through or before.get(i)) for i in instruction.operands)
-    return {i: through for i in group if (through := after.get(i) or before.get(i))}
-
-
-def _is_half(instruction: Instruction, ending: str) -> bool:
-    """Whether an instruction is that half of an asynchronous pair. On TPU, a half may be a fusion with such a name."""
-    return instruction.opcode.endswith(ending) or ending in instruction.name
-
-
-def _overlapped(order: Sequence[Instruction]) -> str:
-    """Names the members that run between the halves of an asynchronous member; empty if there is none."""
-    if not (_is_half(order[0], _START) and _is_half(order[-1], _DONE)):
-        return ""
-    return f"; {names(order[1:-1]) or 'nothing'} beside {order[0].name}"
-
-
-def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """Obeyed if the members are in an asynchronous pair, which runs in parallel with the instructions between its halves."""
-    left = present(members)
-    if not left:
-        return gone(members)
-    pairs: dict[Instruction, Instruction] = {}
-    outside: list[Instruction] = []
-    for member in left:
+def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
+    """Done if the members are in asynchronous pairs, and something runs beside them."""
+    beside: dict[Instruction, list[Instruction]] = {}
+    facts, outside = set(), []
+    for member in members:
         runners = [r for i in member.instructions for r in schedule.runners(i)]
-        begins = [r for r in runners if r.opcode == "async-start"]
-        if not begins:
-            outside += member.instructions
-        pairs.update((begin, schedule.end_of(begin)) for begin in begins)
+        begins = {r: schedule.overlapping(r) for r in runners if r.opcode == "async-start"}
+        beside |= begins
+        facts |= {(member.op.id, work) for found in begins.values() for work in _work(found, schedule)}
+        outside += [] if begins else member.instructions
+    if halves := [i for i in outside if i.opcode.endswith(("-start", "-done"))]:
+        return f"{names(halves)} asynchronous; the module does not name the streams of collectives"
     if outside:
-        halves = [i for i in outside if i.opcode.endswith((_START, _DONE))]
-        if halves:
-            return Verdict(None, f"{names(halves)} asynchronous", "the module does not name the streams of collectives")
-        return Verdict(
-            False,
-            f"{names(outside)} not in an asynchronous pair",
-            "XLA for gpu needs a call that it does not inline: hlotag.xla_metadata_call(..., inlineable='false')",
-        )
-    texts = [f"{begin.name} to {end.name}, {_beside(begin, end, schedule)}" for begin, end in pairs.items() if begin is not end]
-    return Verdict(True, f"stream {value}: {'; '.join(texts)}")
+        why = "XLA for gpu needs a call that it does not inline: hlotag.xla_metadata_call(..., inlineable='false')"
+        computing = [i for i in outside if schedule.computes(i)] or outside
+        return Seen(frozenset(facts), f"{names(computing)} not in an asynchronous pair", is_done=False, reason=why)
+    return Seen(frozenset(facts), f"{'; '.join(_in_words(beside))} on stream {value}", is_done=any(beside.values()))
 
 
-def _beside(begin: Instruction, end: Instruction, schedule: Schedule) -> str:
-    sequence = schedule.sequence_of(begin)
-    active = [i for i in sequence[schedule.position(begin) + 1 : schedule.position(end)] if not is_passive(i)]
-    return f"beside {names(active) or 'nothing'}"
+def _in_words(beside: Mapping[Instruction, Sequence[Instruction]]) -> list[str]:
+    """What runs beside each instruction, the first few of them; then those with nothing beside them."""
+    busy = [f"{names(found)} beside {begin.name}" for begin, found in beside.items() if found]
+    idle = [begin for begin, found in beside.items() if not found]
+    more = [f"something beside {len(busy) - _LISTED} more"] if len(busy) > _LISTED else []
+    return [*busy[:_LISTED], *more, *([f"nothing beside {names(idle)}"] if idle else [])]
+
+
+def _work(instructions: Iterable[Instruction], schedule: Schedule) -> frozenset[int | str]:
+    return frozenset(work for instruction in instructions for work in schedule.work(instruction))

@@ -6,35 +6,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlotag.audit.effects.schedule import Schedule
-from hlotag.audit.effects.verdict import Member, Verdict, names
-from hlotag.hlo.module import Instruction
+from hlotag.audit.effects.verdict import Member, Seen, names
 
 
-def inlineable(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """Obeyed if a call is inlined ("true") or kept ("false"). "auto" leaves the choice to XLA."""
-    calls = _of(members, "call", ("call", "async-start"))
+def inlineable(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
+    """Done if a call is inlined ("true") or kept ("false"). "auto" leaves the choice to XLA."""
     if value == "auto":
-        return Verdict(None, "", "auto leaves it to XLA")
-    if value == "true":
-        return Verdict(not calls, _are("call", calls) if calls else "inlined", "XLA kept it" if calls else "")
-    if calls:
-        return Verdict(True, _are("call", calls))
-    return Verdict(False, "the call is gone", "XLA inlined it after the pass that reads the key, or nothing used its result")
+        return "auto leaves it to XLA"
+    found = _left(members, "call", ("call", "async-start"))
+    if value != "false":
+        return found._replace(is_done=not found.facts)
+    return found._replace(reason="" if found.is_done else "XLA inlined the call, or nothing used its result")
 
 
-def kept_loop(members: Sequence[Member], schedule: Schedule, value: str) -> Verdict:
-    """Obeyed if a loop that runs once stays a loop."""
-    loops = _of(members, "while", ("while",))
-    if value != "true":
-        return Verdict(None, "", "only true asks for something")
-    return Verdict(True, _are("loop", loops)) if loops else Verdict(False, "no loop is left", "XLA simplified it")
+def kept_loop(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
+    """Done if a loop that runs once stays a loop."""
+    return _left(members, "while", ("while",)) if value == "true" else "only true asks for something"
 
 
-def _are(what: str, instructions: Sequence[Instruction]) -> str:
-    return f"{names(instructions)} {f'is a {what}' if len(instructions) == 1 else f'are {what}s'}"
-
-
-def _of(members: Sequence[Member], op: str, opcodes: Sequence[str]) -> list[Instruction]:
-    return [
-        i for member in members if member.tag.op.name.rpartition(".")[2] == op for i in member.instructions if i.opcode in opcodes
-    ]
+def _left(members: Sequence[Member], op: str, opcodes: Sequence[str]) -> Seen:
+    """Which of the calls or loops are left."""
+    left = {
+        member.op.id: [i for i in member.instructions if i.opcode in opcodes]
+        for member in members
+        if member.op.name.rpartition(".")[2] == op
+    }
+    found = [i for instructions in left.values() for i in instructions]
+    evidence = f"{names(found)} {f'is a {op}' if len(found) == 1 else f'are {op}s'}" if found else f"no {op}"
+    return Seen(frozenset(number for number, instructions in left.items() if instructions), evidence, bool(found))

@@ -3,48 +3,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from hlotag._util.text import listed
-from hlotag.audit.effects.schedule import is_passive
-from hlotag.audit.model import Tag
+from hlotag.audit.model import Op
 from hlotag.hlo.module import Instruction
 
 _LISTED = 4
 
 
 class Member(NamedTuple):
-    """An operation with the tag.
+    """An operation with the tag, in one compiled module.
 
     Attributes:
-        tag: The tag.
+        op: The operation.
         instructions: The instructions of the operation; empty if none is left.
         neighbours: The instructions of the operations that define its operands or use its result.
     """
 
-    tag: Tag
+    op: Op
     instructions: Sequence[Instruction]
     neighbours: Sequence[Instruction]
 
 
-class Verdict(NamedTuple):
-    """The fields of an `Effect`: whether the compiler obeyed, the evidence, and the likeliest reason if not."""
+class Seen(NamedTuple):
+    """What a judge sees in one compiled module.
 
-    obeyed: bool | None
+    Attributes:
+        facts: What the key is about, by operations: equal for two modules that do the same.
+        evidence: The instructions that show it.
+        is_done: Whether the module does what the key asks for.
+        reason: Why not; or what to know about it.
+    """
+
+    facts: Hashable
     evidence: str
+    is_done: bool = True
     reason: str = ""
-
-
-def present(members: Sequence[Member]) -> list[Member]:
-    """The members with an instruction that is more than glue."""
-    return [member for member in members if not all(map(is_passive, member.instructions))]
-
-
-def gone(members: Sequence[Member]) -> Verdict:
-    """The verdict if no member is left."""
-    states = dict.fromkeys(member.tag.state.label for member in members)
-    return Verdict(None, "", f"no instruction is left of its operations ({', '.join(states)})")
 
 
 def names(instructions: Iterable[Instruction]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from hlotag.audit.model import Stray, Tag
 from hlotag.audit.report import Reported
 
-SCHEMA = "hlotag.audit/1"
+SCHEMA = "hlotag.audit/2"
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:
@@ -50,6 +50,7 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "tags": [_tag(tag) for tag in audit.tags],
         "strays": [_stray(stray) for stray in audit.strays],
         "effects": [effect._asdict() for effect in audit.effects],
+        "apart": [apart._asdict() for apart in audit.apart],
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
     }
 

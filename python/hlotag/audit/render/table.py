@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._util.text import count, printable
-from hlotag.audit.model import HOW_IT_CAME, TagState, groups
+from hlotag.audit.model import HOW_IT_CAME, TagState, Verdict, groups
 from hlotag.audit.report import Problem, Reported
 
 # Limit of listed problems.
@@ -140,18 +140,21 @@ def problems(problems: Sequence[Problem]) -> list[RenderableType]:
 
 
 def _effects(audit: Reported) -> list[RenderableType]:
-    """A row for each obeyed key and value, and one for each key without a verdict. Keys that are not obeyed are problems."""
-    obeyed = [effect for effect in audit.effects if effect.obeyed]
-    unjudged = Counter((effect.key, effect.reason) for effect in audit.effects if effect.obeyed is None)
-    rows = [_effect("obeyed", "green", f"{effect.key}={effect.value}: {effect.evidence}") for effect in obeyed]
-    rows += [
-        _effect("not judged", "dim", f"{key} ({count(number, 'value')}): {reason}") for (key, reason), number in unjudged.items()
-    ]
-    lines = rows[:_LISTED]
+    """Each key and value with a verdict, and each key without, with what shows it. Refused keys are problems."""
+    found = [effect for effect in audit.effects if effect.verdict in (Verdict.CHANGED, Verdict.SAME)]
+    found.sort(key=lambda effect: effect.verdict)
+    others = Counter((e.verdict, e.key, e.details) for e in audit.effects if e.verdict in (Verdict.UNREAD, Verdict.OPEN))
+    rows = [_effect(e.verdict, f"{e.key}={e.value} ({e.what})", e.details) for e in found]
+    rows += [_effect(verdict, f"{key} ({count(number, 'value')})", why) for (verdict, key, why), number in others.items()]
+    lines = [line for row in rows[:_LISTED] for line in row]
     if len(rows) > _LISTED:
         lines.append(Text(f"  and {len(rows) - _LISTED} more keys and values", style="dim"))
     return [Text("Effects", style="bold"), *lines] if lines else []
 
 
-def _effect(label: str, style: str, text: str) -> Text:
-    return Text.assemble(("  " + label.ljust(14), style), printable(text))
+def _effect(verdict: Verdict, what: str, details: str) -> list[RenderableType]:
+    style = {Verdict.CHANGED: "green", Verdict.SAME: "yellow"}.get(verdict, "dim")
+    return [
+        Text.assemble(("  " + verdict.label.ljust(15), style), printable(what)),
+        Padding(Text(printable(details)), (0, 0, 0, 6)),
+    ]
