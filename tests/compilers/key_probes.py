@@ -2,6 +2,7 @@
 """Which keys of the catalogue does a compiler read? For each a program of which a reader of the key makes something else.
 
 python tests/compilers/key_probes.py    # the table of docs/effects.md; takes the packages of make test-compilers, and minutes
+python tests/compilers/key_probes.py --late    # the keys that are read after PRE_SCHEDULER, by compiler
 
 The same program is compiled with the key and with one that nobody reads. What differs, or fails with one of them only, shows a
 reader; that nothing differs shows none, not that there is none.
@@ -29,7 +30,9 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 from compilers import FOUR, KINDS, ONE, Compiler, block, mapped
+from hlotag import _compat
 from hlotag.audit.effects import JUDGES
+from hlotag.hlo import HloModule
 from hlotag.tagging import keys
 
 PLATFORM = os.environ.get("HLOTAG_COMPILERS", "")
@@ -333,6 +336,32 @@ def _made(compiler: Compiler, probe: Probe, key: str) -> str:
         return str(error).replace(key, "nobody")
 
 
+def is_read_late(key: str) -> bool:
+    """Whether this process's compiler makes something else of a program if the key is written where PRE_SCHEDULER is called.
+
+    Args:
+        key: The key.
+    """
+    probe, written = PROBES[key], "somebody"
+    compiler = list(KINDS[PLATFORM].values())[probe.devices]()
+
+    def write(serialized: bytes) -> bytes | None:
+        module = HloModule(serialized)
+        tagged = [i for i in module.instructions() if "nobody" in i.attributes]
+        for instruction in tagged:
+            instruction.attributes = {written if k == "nobody" else k: v for k, v in instruction.attributes.items()}
+        return module.to_bytes() if tagged else None
+
+    client = getattr(compiler.devices[0], "client", None)
+    remove = _compat.register_transformation(client, write, name="late", stage=_compat.PipelineStage.PRE_SCHEDULER)
+    try:
+        unread = _made(compiler, probe, "nobody").replace(written, "nobody")
+        written = key
+        return _made(compiler, probe, "nobody").replace(key, "nobody") != unread
+    finally:
+        remove()
+
+
 def table(found: dict[str, dict[str, bool]]) -> str:
     """The table key x backend.
 
@@ -349,16 +378,24 @@ def table(found: dict[str, dict[str, bool]]) -> str:
     return "\n".join(rows)
 
 
-def _all() -> dict[str, dict[str, bool]]:
-    """What each compiler reads: each in a process of its own, for they take environments of their own."""
+def _all(question: str = "is_read") -> dict[str, dict[str, bool]]:
+    """What a function of this file says of each key and compiler.
+
+    Each compiler is asked in a process of its own, for they take environments of their own.
+    """
     found = {}
     here = Path(__file__).parent
     path = os.pathsep.join([str(here.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
-    code = "import conftest, json, key_probes as k; print(json.dumps({key: k.is_read(key) for key in k.PROBES}))"
+    code = "import conftest, json, key_probes as k; print(json.dumps({key: k.QUESTION(key) for key in k.PROBES}))"
     for platform in keys.BACKENDS:
         environment = {**os.environ, "HLOTAG_COMPILERS": platform, "PYTHONPATH": path}
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=here, env=environment, capture_output=True, text=True, check=False
+            [sys.executable, "-c", code.replace("QUESTION", question)],
+            cwd=here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise SystemExit(done.stderr)
@@ -373,4 +410,8 @@ def missing() -> set[str]:
 
 
 if __name__ == "__main__":
-    print(table(_all()))
+    if "--late" in sys.argv:
+        for platform, found in _all("is_read_late").items():
+            print(f"{platform}: {', '.join(key for key, is_late in found.items() if is_late)}")
+    else:
+        print(table(_all()))
