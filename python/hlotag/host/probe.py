@@ -15,8 +15,7 @@ def main(job: dict[str, Any]) -> None:
     """Installs the table and runs the trial; prints `SUCCESS` if every result is right.
 
     Args:
-        job: "library", the path of jaxlib's library, and "offsets" of its functions. If "offsets" is None, the functions that
-            call the Python bindings are tried.
+        job: "library", the path of jaxlib's library, and "offsets" of its functions.
 
     Raises:
         SystemExit: A result was wrong.
@@ -34,9 +33,7 @@ def _try(job: dict[str, Any]) -> None:
     from hlotag import _core
     from hlotag._compat.bindings import dialect_registry
 
-    if job["offsets"] is None:
-        _core.install_bindings()
-    elif missing := _core.install(job["library"], job["offsets"]):
+    if missing := _core.install(job["library"], job["offsets"]):
         raise RuntimeError(f"these functions could not be resolved: {missing}")
     registry = dialect_registry()
     with ir.Context() as context:
