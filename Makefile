@@ -17,7 +17,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-python_sources := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.typed')
+python_sources := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.mlir')
 sources := CMakeLists.txt pyproject.toml $(python_sources) \
   $(shell find cpp -name '*.cpp' -o -name '*.h' -o -name '*.def' -o -name CMakeLists.txt)
 

@@ -22,6 +22,7 @@ from hlotag import _core, errors
 from hlotag.host import connection, probe, trial
 from hlotag.host.cache import cache_directory
 from hlotag.host.library import Host, find_host
+from hlotag.passes.pipeline import DEFAULT_PIPELINE
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -343,6 +344,10 @@ def probe_with(monkeypatch: pytest.MonkeyPatch, host: Host, code: str) -> str:
 
 def test_probe_accepts_this_jaxlib(host: Host) -> None:
     trial.run(host, _core.read_symbols(host.library))
+
+
+def test_probe_runs_the_default_pipeline() -> None:
+    assert f"{DEFAULT_PIPELINE},cse" == probe.PIPELINE
 
 
 def test_probe_notices_a_wrong_function(host: Host) -> None:

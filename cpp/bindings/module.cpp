@@ -9,7 +9,6 @@
 #include "hlotag/analysis/key_values.h"
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
-#include "hlotag/capi/conformance.h"
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/ir/nesting.h"
@@ -177,11 +176,6 @@ void bindLoading(nb::module_ &m) {
   m.def("install", &capi::installFrom, nb::arg("path"), nb::arg("offsets"),
         "Fills the table; returns the names of functions that are missing.");
   m.def("is_installed", &capi::isInstalled);
-  m.attr("CONFORMANCE_MODULE") = capi::conformanceModule;
-  m.def(
-      "find_wrong", [](nb::handle module) { return capi::findWrong(python::operationOf(module)); },
-      nb::arg("module"),
-      "Calls every function of the table on CONFORMANCE_MODULE; names those with a wrong answer.");
   m.def(
       "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },
       "The address of the table, which never changes, for C++ built against hlotag's headers.");
