@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make test    the quick tests on the newest supported Python found (or PYTHON_VERSION=3.11), set-up included: minutes
 # make test-all    everything, for every supported Python found (3.11, 3.12, 3.13): under an hour
-# make test-bindings    all tests again, through jaxlib's Python bindings (HLOTAG_HOST=bindings)
 # make test-compilers    tests inside XLA's compilers for GPU and TPU; no hardware, 2 GB of packages for each of Python 3.11 and 3.12
 # make test-jax VERSION=0.11.1    a short form of the tests with that release; VERSION=all: with each, into docs/compatibility.md
 # make test-python314    the quick tests with Python 3.14, in a root of Debian's; needs root and debootstrap
@@ -18,7 +17,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-python_sources := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.typed')
+python_sources := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.mlir')
 sources := CMakeLists.txt pyproject.toml $(python_sources) \
   $(shell find cpp -name '*.cpp' -o -name '*.h' -o -name '*.def' -o -name CMakeLists.txt)
 
@@ -26,7 +25,7 @@ sources := CMakeLists.txt pyproject.toml $(python_sources) \
 newest := $(shell for v in 3.13 3.12 3.11; do bash tools/find_python.sh $$v >/dev/null && echo $$v && break; done)
 newest_venv := .venv/$(or $(newest),none)
 
-.PHONY: help test test-all test-bindings test-compilers test-jax test-python314 test-aarch64 test-gpu demo docs lint format bench asan hostile fuzz wheel clean
+.PHONY: help test test-all test-compilers test-jax test-python314 test-aarch64 test-gpu demo docs lint format bench asan hostile fuzz wheel clean
 .SECONDARY:
 
 help:
@@ -38,10 +37,6 @@ test:
 
 test-all:
 	@bash tools/test_all.sh
-
-test-bindings: $(newest_venv)/.installed
-	HLOTAG_HOST=bindings HLOTAG_CACHE_DIR=$(CURDIR)/build/cache $(newest_venv)/bin/python -m pytest -q -n auto --maxprocesses=8
-	HLOTAG_HOST=bindings HLOTAG_CACHE_DIR=$(CURDIR)/build/cache $(newest_venv)/bin/lit -q lit_tests
 
 test-compilers:
 	@bash tools/test_compilers.sh

@@ -2,7 +2,7 @@
 """The cost of the passes, beside a floor and beside other ways of doing such work, in one run on one module.
 
     python benchmarks/passes.py [--layers 48] [--repeat 5] [--processes 5]
-    python benchmarks/passes.py --scale [--only outline]   # every pass on 10,000 and on 1,000,000 operations: scale.py
+    python benchmarks/passes.py --scale [--only resolve]   # every pass on 10,000 and on 1,000,000 operations: scale.py
 
 Rows:
   bare walk            one C++ walk through the same table that sets one attribute on every StableHLO operation: the floor
@@ -13,8 +13,6 @@ Rows:
   Python               the walk of the floor through jaxlib's Python bindings
   text                 the floor's work for a pass in another process: print, parse, walk, print, parse
   mlir-opt             the default pipeline in a process of mlir-opt, as its plugin: print, start, parse, run, print, parse
-  bindings host        the default pipeline again, going through jaxlib's Python bindings as it does where jaxlib's own functions
-                       cannot be called
 
 Where a process's memory lies makes any of these up to twice as slow as in the next process: there are several, and figures are
 medians of theirs, of ratios too.
@@ -150,9 +148,6 @@ def rows(layers: int, repeat: int):
         yield "text", measure(through_text, copies(plain), few)
         if command := mlir_opt():
             yield "mlir-opt", measure(lambda module: through_process(command, module), copies(marked), few)
-        _core.install_bindings()
-        yield "bindings host: default pipeline", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(marked), few)
-        yield "bindings host: no tags", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(plain), few)
 
 
 def in_processes(options: argparse.Namespace) -> list[dict[str, float]]:

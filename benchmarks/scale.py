@@ -43,8 +43,6 @@ CASES = {
     "hlotag-propagate-calls": ("hlotag-resolve", "hlotag-propagate-calls"),
     "hlotag-propagate-autodiff": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-propagate-autodiff"),
     "hlotag-apply-policies": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), f"hlotag-apply-policies{{{POLICIES}}}"),
-    "hlotag-outline": ("hlotag-resolve", "hlotag-outline{key=fuse}"),
-    "hlotag-stats": ("hlotag-resolve", "hlotag-stats{output=/dev/null}"),
     "hlotag-strip": ("hlotag-resolve", "hlotag-strip"),
     "hlotag-verify": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-verify"),
     "default pipeline": ("", hlotag.DEFAULT_PIPELINE),

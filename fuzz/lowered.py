@@ -32,10 +32,7 @@ PASSES = (
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff",
     "hlotag-apply-policies{defaults}",
-    "hlotag-outline{on-refusal=warning}",
-    "hlotag-outline{key=k on-refusal=warning}",
     "hlotag-strip{keys=k*}",
-    "hlotag-stats",
     "hlotag-verify",
     "hlotag-resolve,hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,"
     "hlotag-apply-policies{defaults},hlotag-verify",

@@ -56,6 +56,6 @@ config.substitutions += [
 config.environment["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
 # What the tests print must not depend on the machine.
 config.environment.update({"PYTHONHASHSEED": "0", "JAX_PLATFORMS": "cpu"})
-for name in ("HLOTAG_CACHE_DIR", "HLOTAG_HOST", "XDG_CACHE_HOME", "HOME", "PYTHONPATH"):
+for name in ("HLOTAG_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "PYTHONPATH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -156,8 +156,7 @@ NOT_UTF8 = {
 }
 
 
-@pytest.mark.parametrize("host", ["symbols", "bindings"])
-def test_an_audit_of_text_that_is_not_utf8_is_an_error_in_words(host, run_python):
+def test_an_audit_of_text_that_is_not_utf8_is_an_error_in_words(run_python):
     for kind, text in NOT_UTF8.items():
         Path(f"{kind}.mlir").write_text(text)
     code = f"""
@@ -166,7 +165,7 @@ from hlotag.cli import main
 for kind in {list(NOT_UTF8)}:
     print("status", main(["audit", f"{{kind}}.mlir"]), file=sys.stderr, flush=True)
 """
-    done = run_python(code, HLOTAG_HOST=host)
+    done = run_python(code)
     *reports, rest = done.stderr.split("status 2\n")
     assert (len(reports), rest, done.returncode) == (len(NOT_UTF8), "", 0), done.stderr
     assert all(("not UTF-8" in report and "\\FF" in report) or "0xff" in report for report in reports)

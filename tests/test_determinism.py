@@ -24,7 +24,7 @@ PIPELINE = with_rules(
     "hlotag-propagate-calls,hlotag-propagate-autodiff,"
     'hlotag-apply-policies{policies=\'[{key = "g", derived = "retag", offset = 100}, {key = "d", derived = "drop"}]\' '
     "report=true},"
-    "hlotag-outline{key=fuse on-refusal=warning},hlotag-verify",
+    "hlotag-verify",
     [
         Rule({"g": 1, "d": 2}, op="dot_general"),
         Rule({"h": 1, "g": 3}, scope="*", op="t*"),

@@ -163,11 +163,20 @@ def test_a_variable_alone_is_noticed_when_jax_starts(monkeypatch, name, message)
         jax_plugins.hlotag.initialize()
 
 
-def test_a_bad_host_is_a_warning_that_names_it_whatever_else_is_set(run_python):
-    code = "import jax; print(jax.devices())"
-    finished = run_python(code, HLOTAG_ENABLE="1", HLOTAG_PIPELINE="hlotag-resolve", HLOTAG_HOST="nope")
+def test_a_jaxlib_that_cannot_be_used_is_a_warning_and_jax_goes_on(run_python):
+    code = """
+from hlotag.host import library
+library._LIBRARIES = ("libnone.so",)
+import jax
+print(jax.devices())
+import jax.numpy as jnp, hlotag
+print(jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"})).lower(1.0).as_text())
+"""
+    finished = run_python(code, HLOTAG_ENABLE="1", HLOTAG_PIPELINE="hlotag-resolve")
     assert finished.returncode == 0 and finished.stderr.count("RuntimeWarning") == 1
-    assert "RuntimeWarning: HLOTAG_HOST: expected 'symbols' or 'bindings' in HLOTAG_HOST, got 'nope'" in finished.stderr
+    assert "RuntimeWarning: HLOTAG_ENABLE: hlotag cannot work with this jaxlib" in finished.stderr
+    assert "install jaxlib from PyPI" in finished.stderr and "hlotag stays off" in finished.stderr
+    assert 'k = "v"' in finished.stdout
 
 
 @pytest.mark.parametrize(

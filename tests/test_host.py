@@ -22,6 +22,7 @@ from hlotag import _core, errors
 from hlotag.host import connection, probe, trial
 from hlotag.host.cache import cache_directory
 from hlotag.host.library import Host, find_host
+from hlotag.passes.pipeline import DEFAULT_PIPELINE
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -44,7 +45,7 @@ print(json.dumps({"calls": calls, "installed": _core.is_installed()}))
 def good_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cache file that a first use writes."""
     directory = tmp_path_factory.mktemp("cache") / "made" / "by" / "hlotag"
-    environment = {**os.environ, "HLOTAG_CACHE_DIR": str(directory), "HLOTAG_HOST": "symbols"}
+    environment = {**os.environ, "HLOTAG_CACHE_DIR": str(directory)}
     subprocess.run([sys.executable, "-c", CONNECT], env=environment, check=True)
     (file,) = directory.iterdir()
     return file
@@ -68,7 +69,7 @@ def host() -> Host:
 
 def connect(run_python: RunPython, directory: Path | str, code: str = CONNECT) -> list[str]:
     """Connects in a new process; returns what it had to do beyond reading the cache."""
-    done = run_python(code, HLOTAG_CACHE_DIR=str(directory), HLOTAG_HOST="symbols")
+    done = run_python(code, HLOTAG_CACHE_DIR=str(directory))
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["installed"]
@@ -270,7 +271,7 @@ except errors.IncompatibleJaxlibError as error:
     assert all(name in str(error) for name in gone)
     print(error)
 """
-    done = run_python(code, HLOTAG_CACHE_DIR=str(tmp_path / "cache"), HLOTAG_HOST="symbols")
+    done = run_python(code, HLOTAG_CACHE_DIR=str(tmp_path / "cache"))
     assert done.returncode == 0, done.stderr
     for text in ("3 functions", "found: jaxlib", "supported:", "what to do:"):
         assert text in done.stdout
@@ -343,6 +344,10 @@ def probe_with(monkeypatch: pytest.MonkeyPatch, host: Host, code: str) -> str:
 
 def test_probe_accepts_this_jaxlib(host: Host) -> None:
     trial.run(host, _core.read_symbols(host.library))
+
+
+def test_probe_runs_the_default_pipeline() -> None:
+    assert f"{DEFAULT_PIPELINE},cse" == probe.PIPELINE
 
 
 def test_probe_notices_a_wrong_function(host: Host) -> None:

@@ -31,14 +31,6 @@ def test_a_constant_is_not_copied():
     assert "crash" not in outcome and outcome["bytes"] < 1 << 26
 
 
-@pytest.mark.parametrize(("name", "size"), [("nesting", 4_000), ("location: callsites", 20_000)])
-def test_deep_modules_through_the_bindings(name, size, monkeypatch):
-    """These print the module, which recurses; in a process of its own, since what is tested for is its end."""
-    monkeypatch.setenv("HLOTAG_HOST", "bindings")
-    outcome = hostile._in_child(name, size)
-    assert outcome.get("crash", "") == outcome["wrong"] == ""
-
-
 def audit_in_child(tmp_path, text: str) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "deep.mlir"
     path.write_text(text)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The quick checks, on the newest supported Python found (or PYTHON_VERSION=3.11): the tests that are not marked slow, the
-# passes' lit tests through both hosts, and the demo.
+# passes' lit tests, and the demo.
 set -u
 cd "$(dirname "$0")/.."
 source tools/steps.sh
@@ -20,6 +20,5 @@ bin=.venv/$newest/bin
 step "Python $newest: install" make --no-print-directory ".venv/$newest/.installed" || { summary; exit 1; }
 step "Python $newest: pytest, but for slow tests" "$bin/python" -m pytest -q -n auto --maxprocesses=8 -m "not slow"
 step "Python $newest: lit" "$bin/lit" -q lit_tests
-step "Python $newest: lit through jaxlib's bindings" env HLOTAG_HOST=bindings "$bin/lit" -q lit_tests
 step "demo" "$bin/python" examples/train_step.py
 summary

@@ -35,14 +35,13 @@ for command in lit hlotag-opt; do
 done
 
 inside() { # runs a command in the root, where this folder is /source; its mounts go when it ends
-  # HLOTAG_HOST: without the functions in jaxlib's file, or with a wrong one, there is no test that passes.
   unshare --mount bash -euc '
     mkdir -p "$1/source"
     mount --bind "$2" "$1/source"
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"
     exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/usr/bin:/bin \
-      PYTHONPATH=/source/build/aarch64-site JAX_PLATFORMS=cpu HLOTAG_HOST=symbols HLOTAG_CACHE_DIR=/tmp/cache \
+      PYTHONPATH=/source/build/aarch64-site JAX_PLATFORMS=cpu HLOTAG_CACHE_DIR=/tmp/cache \
       PYTHONDONTWRITEBYTECODE=1 bash -euc "cd /source && \"\$@\"" - "${@:3}"' - "$root" "$PWD" "$@"
 }
 

@@ -23,13 +23,10 @@ for version in 3.11 3.12 3.13; do
   [[ $version == 3.13 ]] && selection=(-m "not slow") || selection=()
   step "Python $version: pytest" ".venv/$version/bin/python" -m pytest -q -n auto --maxprocesses=8 "${selection[@]}"
   step "Python $version: lit" ".venv/$version/bin/lit" -q lit_tests
-  step "Python $version: lit through jaxlib's bindings" env HLOTAG_HOST=bindings ".venv/$version/bin/lit" -q lit_tests
 done
 
 if [[ -n $newest ]]; then
   export PATH="$PWD/.venv/$newest/bin:$PATH"
-  step "pytest through jaxlib's bindings, a short form" env HLOTAG_HOST=bindings ".venv/$newest/bin/python" -m pytest -q -n auto \
-    --maxprocesses=8 tests/test_stage.py tests/test_pipeline.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_cli.py
   # pip may choose any version between the two that are tested whole.
   between=0.11.2
   if [[ $newest == 3.11 ]]; then

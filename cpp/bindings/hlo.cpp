@@ -4,8 +4,6 @@
 // entries of instructions.
 #include "hlo.h"
 
-#include "host/host.h"
-
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/restore.h"
 #include "hlotag/ir/ir.h"
@@ -108,16 +106,13 @@ template <class Run> auto withModule(const nb::bytes &module, Run run) {
 
 bool anyEntries(nb::handle capsule, const nb::callable &accepts) {
   ir::Operation module(operationOf(capsule));
-  bindings::Scope scope(module.raw());
   return hlo::anyEntries(module, [&](const hlo::Entries &entries) {
     return nb::cast<bool>(accepts(toDict(entries)));
   });
 }
 
 Program numberOperations(nb::handle capsule, std::string_view token, bool every) {
-  MlirOperation module = operationOf(capsule);
-  bindings::Scope scope(module);
-  return Program::ofOperations(module, token, every);
+  return Program::ofOperations(operationOf(capsule), token, every);
 }
 
 Program programOfInstructions(const nb::bytes &data, nb::handle opcodes, const hlo::Ids &numbers) {

@@ -2,14 +2,13 @@
 //
 // Which functions of the C++ side does Python see? The module hlotag._core: conversions only.
 #include "hlo.h"
-#include "host/host.h"
 #include "python_pass.h"
+#include "text_guard.h"
 #include "trace_groups.h"
 
 #include "hlotag/analysis/key_values.h"
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
-#include "hlotag/capi/conformance.h"
 #include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/ir/nesting.h"
@@ -37,32 +36,10 @@ nb::list toList(const std::vector<std::string_view> &names) {
   return list;
 }
 
-std::string notUtf8(const std::string &where) {
-  return "the module has text that is not UTF-8 (" + where +
-         "), which cannot be read through jaxlib's Python bindings";
-}
-
-/// As `run`, with the interpreter's lock held, because each function of MLIR goes through Python.
-pass::RunResult runThroughBindings(MlirOperation module, std::string_view text,
-                                   const pass::RunOptions &options) {
-  bindings::Scope scope(module);
-  pass::Pipeline pipeline = pass::Pipeline::parse(text);
-  auto undecodable = bindings::findUndecodable(module);
-  if (!undecodable)
-    return pass::run(module, pipeline, options);
-  pass::RunResult result;
-  result.ok = false;
-  result.diagnostics.push_back(ir::makeDiagnostic(
-      ir::Severity::Error, ir::Operation(module).location(), notUtf8(*undecodable)));
-  return result;
-}
-
 pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOptions &options,
                     nb::handle pythonRun) {
   MlirOperation module = python::operationOf(capsule);
   python::RunScope scope(pythonRun);
-  if (bindings::isInstalled())
-    return runThroughBindings(module, text, options);
   // The caller holds a reference to the operation, and C++ passes need no Python.
   nb::gil_scoped_release release;
   return pass::run(module, pass::Pipeline::parse(text), options);
@@ -72,10 +49,10 @@ pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOp
 /// text.
 nb::list provenance(nb::handle capsule) {
   ir::Operation module(python::operationOf(capsule));
-  bindings::Scope scope(module.raw());
-  // The caller reads the module through the bindings next.
-  if (auto undecodable = bindings::findUndecodable(module.raw()))
-    throw std::invalid_argument(notUtf8(*undecodable));
+  // The caller reads the module through jaxlib's Python bindings next.
+  if (auto undecodable = python::findUndecodable(capsule))
+    throw std::invalid_argument("the module has text that is not UTF-8 (" + *undecodable +
+                                "), which cannot be read through jaxlib's Python bindings");
   ir::OpList operations(module);
   analysis::Provenance provenance(operations);
   nb::list result;
@@ -198,19 +175,7 @@ void bindLoading(nb::module_ &m) {
   m.def("build_id", &capi::buildId);
   m.def("install", &capi::installFrom, nb::arg("path"), nb::arg("offsets"),
         "Fills the table; returns the names of functions that are missing.");
-  m.def("install_bindings", &bindings::install,
-        "Fills the table with functions that go through jaxlib's Python bindings.");
-  m.def("uses_bindings", &bindings::isInstalled);
   m.def("is_installed", &capi::isInstalled);
-  m.attr("CONFORMANCE_MODULE") = capi::conformanceModule;
-  m.def(
-      "find_wrong",
-      [](nb::handle module) {
-        bindings::Scope scope(python::operationOf(module));
-        return capi::findWrong(python::operationOf(module));
-      },
-      nb::arg("module"),
-      "Calls every function of the table on CONFORMANCE_MODULE; names those with a wrong answer.");
   m.def(
       "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },
       "The address of the table, which never changes, for C++ built against hlotag's headers.");

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python_pass.h"
 
-#include "host/host.h"
-
 #include "hlotag/pass/guest.h"
 
 #include <nanobind/stl/string.h>
@@ -45,7 +43,6 @@ pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass
     for (const pass::OptionBase *option : pass.options())
       values.append(valueOf(*option));
     nb::object failure = function(currentRun, values);
-    bindings::forgetStructure();
     if (failure.is_none())
       return pass::success();
     return ctx.emitError(ctx.module(), nb::cast<std::string>(failure));

@@ -23,7 +23,6 @@ from .errors import ParseError as ParseError
 from .errors import PassError as PassError
 from .errors import PassFailed as PassFailed
 from .errors import ScopeError as ScopeError
-from .errors import SlowHost as SlowHost
 from .errors import TagDropped as TagDropped
 from .errors import TagError as TagError
 from .errors import TagIgnored as TagIgnored

@@ -16,7 +16,7 @@ class IncompatibleJaxlibError(HlotagError):
     """The installed jaxlib cannot run hlotag's passes.
 
     Raised before any module changes. Either jaxlib's library lacks C functions of MLIR that hlotag calls, or a trial of them in a
-    child process failed; and jaxlib's Python bindings cannot be used either.
+    child process failed.
 
     Attributes:
         missing: The names of the missing C functions; empty if the reason is another one.
@@ -32,10 +32,6 @@ class IncompatibleJaxlibError(HlotagError):
     def __str__(self) -> str:
         """The message."""
         return self.args[0]
-
-
-class SlowHost(UserWarning):
-    """The passes use jaxlib's Python bindings, because its C functions cannot be called; the message says why."""
 
 
 class ArgumentError(HlotagError, TypeError, ValueError):

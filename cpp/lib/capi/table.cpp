@@ -76,14 +76,11 @@ std::vector<std::string> install(const Resolver &resolve) {
     if (!address)
       missing.emplace_back(entry.name);
   }
-  if (missing.empty())
-    install(filled);
-  return missing;
-}
-
-void install(const Table &filled) {
+  if (!missing.empty())
+    return missing;
   functions = filled;
   installed.store(true, std::memory_order_release);
+  return missing;
 }
 
 } // namespace hlotag::capi

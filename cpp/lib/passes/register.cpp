@@ -8,12 +8,10 @@ void registerAllPasses() {
   pass::registerPass(createApplyPoliciesPass);
   pass::registerPass(createAttachPass);
   pass::registerPass(createCompleteLoweringPass);
-  pass::registerPass(createOutlinePass);
   pass::registerPass(createPropagateAutodiffPass);
   pass::registerPass(createPropagateCallsPass);
   pass::registerPass(createPropagateRegionsPass);
   pass::registerPass(createResolvePass);
-  pass::registerPass(createStatsPass);
   pass::registerPass(createStripPass);
   pass::registerPass(createVerifyPass);
 }

@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import os
 import stat
-from typing import Any, Literal
+from typing import Any
 
 from hlotag._util.files import replace
 from hlotag.host.library import Host
 
-_SCHEMA = 3
+_SCHEMA = 4
 _MAX_CACHE_FILE = 1 << 20
 
 
@@ -33,9 +33,8 @@ class Cache:
     a timeout), so the next process tries again.
     """
 
-    def __init__(self, host: Host, kind: Literal["symbols", "bindings"]) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self._kind = kind
         directory = cache_directory()
         self._path: str | None = None
         if directory is None:
@@ -56,7 +55,7 @@ class Cache:
             content = document["content"]
             if document["sha256"] != _digest(content) or content["identity"] != self._identity():
                 return None
-            return _checked_offsets(content["offsets"]) if self._kind == "symbols" else {}
+            return _checked_offsets(content["offsets"])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, RecursionError):
             return None
 
@@ -78,12 +77,11 @@ class Cache:
         host = self._host
         return {
             "schema": _SCHEMA,
-            "host": self._kind,
             "jaxlib": host.version,
             "library": host.library,
             "size": host.size,
             "mtime_ns": host.mtime_ns,
-            "build_id": _core.build_id(host.library) if self._kind == "symbols" else "",
+            "build_id": _core.build_id(host.library),
             "functions": _fingerprint(),
         }
 

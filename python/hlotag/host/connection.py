@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How do hlotag's C++ passes call the MLIR inside the running jaxlib?
 
-The passes call functions of MLIR's C API through a table. There are two ways to fill the table, called *hosts*:
-
-- `symbols`: functions that jaxlib's library contains but does not export. The library's symbol table gives their addresses.
-- `bindings`: functions that call jaxlib's public Python bindings. The same results, slower.
-
-A child process tries each host once per build of jaxlib; the user's cache directory stores the result. If `symbols` fails,
-hlotag uses `bindings`. The environment variable `HLOTAG_HOST` selects one.
+The passes call functions of MLIR's C API through a table. jaxlib's library contains the functions and does not export them: the
+library's symbol table gives their addresses. A child process tries the functions once per build of jaxlib; the user's cache
+directory stores the addresses.
 """
 
 from __future__ import annotations
 
-import os
 import threading
-import warnings
 
 from hlotag._util.text import count
-from hlotag.errors import HlotagError, IncompatibleJaxlibError, SlowHost
 from hlotag.host import library, trial
 from hlotag.host.cache import Cache
 from hlotag.host.library import Host, incompatible
@@ -32,12 +25,10 @@ def ensure() -> None:
     """Makes the C++ passes ready for use. Later calls do nothing.
 
     The first call in a process loads jaxlib's MLIR and reads the offsets from the cache, in a few milliseconds. The first call
-    for a build of jaxlib also reads its symbol table and runs a trial in a child process, in about a second. If the trial fails,
-    the passes use jaxlib's Python bindings, and a `SlowHost` warning says so.
+    for a build of jaxlib also reads its symbol table and runs a trial in a child process, in about a second.
 
     Raises:
-        IncompatibleJaxlibError: jaxlib is missing, or neither host works, or the host in `HLOTAG_HOST` does not work.
-        HlotagError: `HLOTAG_HOST` is neither `symbols` nor `bindings`.
+        IncompatibleJaxlibError: jaxlib is missing or cannot be used. The message says why, and what to install.
     """
     global _ready  # noqa: PLW0603
     if _ready:
@@ -53,24 +44,8 @@ def _connect() -> None:
 
     if _core.is_installed():
         return
-    chosen = os.environ.get("HLOTAG_HOST", "")
-    if chosen not in ("", "symbols", "bindings"):
-        raise HlotagError(f"expected 'symbols' or 'bindings' in HLOTAG_HOST, got {chosen!r}")
-    if chosen == "bindings":
-        _connect_bindings()
-        return
-    try:
-        _connect_symbols()
-    except IncompatibleJaxlibError as error:
-        if chosen == "symbols":
-            raise
-        _connect_bindings(error)
-        warnings.warn(_slow_host_text(error), SlowHost, stacklevel=4)
-
-
-def _connect_symbols() -> None:
     host = library.find_host()
-    cache = Cache(host, "symbols")
+    cache = Cache(host)
     offsets = cache.load()
     if offsets is not None and _install(host, offsets) is None:
         return
@@ -80,48 +55,6 @@ def _connect_symbols() -> None:
     if problem is not None:
         raise incompatible(host, problem)
     cache.store(offsets)
-
-
-def _connect_bindings(instead_of: IncompatibleJaxlibError | None = None) -> None:
-    """Fills the table with functions that call the bindings.
-
-    Args:
-        instead_of: The failure of the host `symbols`, if it was tried.
-
-    Raises:
-        IncompatibleJaxlibError: The bindings do not work either.
-    """
-    from hlotag import _core
-
-    try:
-        host = library.find_bindings()
-        cache = Cache(host, "bindings")
-        if cache.load() is None:
-            _try_bindings(host, cache)
-        try:
-            _core.install_bindings()
-        except (AttributeError, ImportError) as error:
-            raise incompatible(host, f"its Python bindings of MLIR are not those that hlotag knows: {error}") from error
-    except IncompatibleJaxlibError as error:
-        if instead_of is None:
-            raise
-        raise IncompatibleJaxlibError(f"{error}\n  tried first: {instead_of.reason}", instead_of.missing) from instead_of
-
-
-def _try_bindings(host: Host, cache: Cache) -> None:
-    try:
-        trial.run(host, None)
-    except trial.NoTrialError:
-        return  # A public API, unlike a call to an address, cannot crash and needs no trial.
-    cache.store({})
-
-
-def _slow_host_text(why: IncompatibleJaxlibError) -> str:
-    return (
-        f"hlotag cannot call the MLIR inside jaxlib directly and goes through its Python bindings: the same results, slower.\n"
-        f"  reason: {why.reason}\n"
-        "  HLOTAG_HOST=bindings selects them without this warning; HLOTAG_HOST=symbols raises an error that says what to do"
-    )
 
 
 def _install(host: Host, offsets: dict[str, int]) -> str | None:

@@ -16,7 +16,7 @@ _LIBRARIES = ("libjax_common.so", "libjax_common.dylib")
 
 @dataclass(frozen=True)
 class Host:
-    """The library that holds jaxlib's MLIR, or the extension with its Python bindings.
+    """The library that holds jaxlib's MLIR.
 
     Attributes:
         version: jaxlib's version.
@@ -44,45 +44,29 @@ def find_host() -> Host:
     Raises:
         IncompatibleJaxlibError: There is no jaxlib, or it is built without the one library that holds its MLIR.
     """
-    bindings = find_bindings()
-    directory = os.path.dirname(os.path.dirname(os.path.dirname(bindings.library)))
+    try:
+        import jaxlib  # noqa: F401
+        from jaxlib.version import __version__ as version
+
+        directory = os.path.dirname(os.path.dirname(os.path.dirname(extension_path())))
+    except ImportError as error:
+        raise incompatible("none that can be imported", str(error)) from error
     for name in _LIBRARIES:
         path = os.path.join(directory, name)
         try:
             status = os.stat(path)
         except OSError:
             continue
-        return Host(bindings.version, path, status.st_size, status.st_mtime_ns)
-    raise incompatible(f"{bindings.version} in {directory}", f"it has no {' or '.join(_LIBRARIES)}")
+        return Host(version, path, status.st_size, status.st_mtime_ns)
+    raise incompatible(f"{version} in {directory}", f"it has no {' or '.join(_LIBRARIES)}")
 
 
-def find_bindings() -> Host:
-    """Finds and loads the extension with the MLIR bindings of the installed jaxlib.
-
-    Returns:
-        The extension.
-
-    Raises:
-        IncompatibleJaxlibError: There is no jaxlib, or it has no such bindings.
-    """
-    try:
-        import jaxlib  # noqa: F401
-        from jaxlib.version import __version__ as version
-
-        path = extension_path()
-        status = os.stat(path)
-    except (ImportError, OSError) as error:
-        raise incompatible("none that can be imported", str(error)) from error
-    return Host(version, path, status.st_size, status.st_mtime_ns)
-
-
-def incompatible(
-    found: Host | str, reason: str, missing: Sequence[str] = (), kind: type[IncompatibleJaxlibError] = IncompatibleJaxlibError
-) -> IncompatibleJaxlibError:
+def incompatible(found: Host | str, reason: str, missing: Sequence[str] = ()) -> IncompatibleJaxlibError:
     """Makes the error for a jaxlib that cannot be used, with the reason and what to install."""
     message = (
         f"hlotag cannot work with this jaxlib.\n  found: jaxlib {found}\n  reason: {reason}\n"
-        f"  supported: the official Linux wheels of jaxlib {SUPPORTED_JAXLIB}\n"
-        "  what to do: install a supported one (pip install 'jax>=0.10.2,<0.13'), or, if yours is newer, a newer hlotag"
+        f"  supported: the official wheels of jaxlib {SUPPORTED_JAXLIB} for Linux\n"
+        "  what to do: install jaxlib from PyPI (pip install --force-reinstall 'jax>=0.10.2,<0.13'), or, if yours is newer, "
+        "a newer hlotag"
     )
-    return kind(message, missing, reason)
+    return IncompatibleJaxlibError(message, missing, reason)

@@ -1,60 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does each function of an unknown jaxlib return the right result? Runs in a child process, which may crash."""
+"""Do hlotag's passes give the right result on an unknown jaxlib? Runs in a child process, which may crash."""
 
 from __future__ import annotations
 
 import sys
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from hlotag._compat.bindings import capsule
+from hlotag.host.modules import new_context, parse_module
 
 SUCCESS = "hlotag probe: ok"
 
+# The default pipeline of `hlotag.passes`, and a pass of MLIR's.
+PIPELINE = (
+    "hlotag-resolve,hlotag-attach,hlotag-complete-lowering{seeds=attached},hlotag-propagate-regions,hlotag-propagate-calls,"
+    "hlotag-propagate-autodiff{seeds=attached},hlotag-verify{on-mistake=warning},cse"
+)
+
+_MODULE = Path(__file__).with_name("trial.mlir")
+_EXPECTED = Path(__file__).with_name("trial_expected.mlir")
+
 
 def main(job: dict[str, Any]) -> None:
-    """Installs the table and runs the trial; prints `SUCCESS` if every result is right.
+    """Installs the table and runs the trial; prints `SUCCESS` if the result is right.
 
     Args:
-        job: "library", the path of jaxlib's library, and "offsets" of its functions. If "offsets" is None, the functions that
-            call the Python bindings are tried.
+        job: "library", the path of jaxlib's library, and "offsets" of its functions.
 
     Raises:
-        SystemExit: A result was wrong.
+        SystemExit: The result was wrong.
     """
+    from jaxlib.mlir import ir  # noqa: F401  (loads the library)
+
+    from hlotag import _core
+
     try:
-        _try(job)
+        if missing := _core.install(job["library"], job["offsets"]):
+            raise RuntimeError(f"these functions could not be resolved: {missing}")
+        check_result()
     except RuntimeError as error:
         sys.exit(str(error))
     print(SUCCESS, flush=True)
 
 
-def _try(job: dict[str, Any]) -> None:
-    from jaxlib.mlir import ir
-
-    from hlotag import _core
-    from hlotag._compat.bindings import dialect_registry
-
-    if job["offsets"] is None:
-        _core.install_bindings()
-    elif missing := _core.install(job["library"], job["offsets"]):
-        raise RuntimeError(f"these functions could not be resolved: {missing}")
-    registry = dialect_registry()
-    with ir.Context() as context:
-        context.append_dialect_registry(registry)
-        context.allow_unregistered_dialects = True
-        check_functions(_core, ir)
-
-
-def check_functions(core: Any, ir: Any) -> None:
-    """Calls every function of the table on a module with known results. The current context must have all dialects.
-
-    Args:
-        core: `hlotag._core`.
-        ir: `jaxlib.mlir.ir`.
+def check_result() -> None:
+    """Runs the pipeline and compares its result with the expected one.
 
     Raises:
-        RuntimeError: A result was wrong.
+        RuntimeError: They differ; the message has the first line that does.
     """
-    module = ir.Module.parse(core.CONFORMANCE_MODULE)
-    if wrong := core.find_wrong(capsule(module)):
-        raise RuntimeError(f"these functions gave wrong answers: {', '.join(wrong)}")
+    found, expected = result().splitlines(), _EXPECTED.read_text().splitlines()
+    for line, right in zip_longest(found, expected, fillvalue="the end"):
+        if line != right:
+            raise RuntimeError(f"the passes gave a wrong result\n  found: {line.strip()}\n  expected: {right.strip()}")
+
+
+def result() -> str:
+    """Runs the pipeline on the module of the trial.
+
+    Returns:
+        The place and severity of each diagnostic, one a line, and the text of the module with its locations.
+    """
+    from hlotag import _core
+
+    with new_context():
+        module = parse_module(_MODULE.read_text())
+        run = _core.run(capsule(module), PIPELINE, _core.RunOptions(), None)
+        text = module.operation.get_asm(enable_debug_info=True, use_local_scope=True)
+    return "".join([*(f"// {d.file}:{d.line}:{d.column}: {d.severity}\n" for d in run.diagnostics), text.strip(), "\n"])

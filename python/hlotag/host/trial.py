@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 
-from hlotag.errors import IncompatibleJaxlibError
 from hlotag.host.library import Host, incompatible
 from hlotag.host.probe import SUCCESS
 
@@ -20,23 +19,19 @@ _TIMEOUT_S = 120
 _CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.host.probe import main; main(job)"
 
 
-class NoTrialError(IncompatibleJaxlibError):
-    """The trial could not run, so its result says nothing about this jaxlib."""
-
-
-def run(host: Host, offsets: dict[str, int] | None) -> None:
+def run(host: Host, offsets: dict[str, int]) -> None:
     """Tries the functions in a child process, where a crash does no harm.
 
     Args:
         host: The library of the functions.
-        offsets: The offsets of jaxlib's functions; None for functions that call the bindings.
+        offsets: The offsets of the functions.
 
     Raises:
         IncompatibleJaxlibError: The trial crashed, hung, gave a wrong result, or could not run.
     """
     if not sys.executable:
         reason = "it has not been tried on this machine, and there is no Python interpreter to try it: run `hlotag passes` once"
-        raise incompatible(host, reason, kind=NoTrialError)
+        raise incompatible(host, reason)
     job = json.dumps({"path": [os.path.abspath(entry) for entry in sys.path], "library": host.library, "offsets": offsets})
     try:
         child = subprocess.run(
@@ -51,8 +46,7 @@ def run(host: Host, offsets: dict[str, int] | None) -> None:
     except subprocess.TimeoutExpired as error:
         raise incompatible(host, f"a trial of its MLIR in a child process did not finish within {_TIMEOUT_S} s") from error
     except OSError as error:
-        reason = f"a trial in a child process could not be started: {error}"
-        raise incompatible(host, reason, kind=NoTrialError) from error
+        raise incompatible(host, f"a trial in a child process could not be started: {error}") from error
     problem = _problem(child)
     if problem is not None:
         raise incompatible(host, f"a trial of its MLIR in a child process {problem}")

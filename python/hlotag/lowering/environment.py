@@ -33,7 +33,6 @@ _KNOWN = {
     "HLOTAG_OP_NAMES": True,
     "HLOTAG_ON_ERROR": True,
     "HLOTAG_DUMP_TO": False,
-    "HLOTAG_HOST": False,
     "HLOTAG_CACHE_DIR": False,
     "HLOTAG_REPRODUCER_DIR": False,
 }
@@ -85,7 +84,7 @@ def _enable(given: Mapping[str, str]) -> None:
 
         connection.ensure()
     except HlotagError as error:
-        _warn("HLOTAG_HOST" if "HLOTAG_HOST" in given else "HLOTAG_ENABLE", f"{error}; hlotag stays off")
+        _warn("HLOTAG_ENABLE", f"{error}; hlotag stays off")
         return
     try:
         rules = load_rules(given["HLOTAG_RULES"]) if "HLOTAG_RULES" in given else ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._compat.bindings import capsule
 from hlotag._util.arguments import check_flag, check_text, shown
-from hlotag._util.deep import MAX_DEPTH, with_room
+from hlotag._util.deep import with_room
 from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
 from hlotag.host import connection
@@ -239,10 +239,8 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     run_options = _core.RunOptions()
     for name, value in options.items():
         setattr(run_options, name, value)
-    # The bindings host prints the module, which recurses; the depth of the module is unknown.
-    depth = MAX_DEPTH if _core.uses_bindings() else 0
     try:
-        result = with_room(depth, lambda: _core.run(capsule(run.module), pipeline, run_options, run))
+        result = _core.run(capsule(run.module), pipeline, run_options, run)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
     if run.exception is not None and not isinstance(run.exception, Exception):

@@ -17,8 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hlotag._compat.bindings import extension_path
 from hlotag._util import files
-from hlotag.host import cache, library
+from hlotag.host import cache
 
 _SCRIPT = Path(__file__).with_name("_trial_child.py")
 _REMEMBERED = 5_000
@@ -37,7 +38,7 @@ def why_not(task: str, **payload: Any) -> str:
     Returns:
         XLA's message if the process aborted; empty if it did not, or if there is no interpreter for a child.
     """
-    verdict = hashlib.sha256(pickle.dumps((task, payload, library.find_bindings(), os.environ.get("XLA_FLAGS")))).hexdigest()
+    verdict = hashlib.sha256(pickle.dumps((task, payload, _jaxlib(), os.environ.get("XLA_FLAGS")))).hexdigest()
     if verdict in _passed or verdict in _remembered() or not sys.executable:
         return ""
     job = {"task": task, "path": [os.path.abspath(entry) for entry in sys.path], **payload}
@@ -51,6 +52,13 @@ def why_not(task: str, **payload: Any) -> str:
     if child.returncode == 0:
         _remember(verdict)
     return ""
+
+
+def _jaxlib() -> tuple[str, int, int]:
+    """Identifies the build of jaxlib."""
+    path = extension_path()
+    status = os.stat(path)
+    return path, status.st_size, status.st_mtime_ns
 
 
 def _last_words(stderr: str) -> str:

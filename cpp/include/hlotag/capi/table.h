@@ -41,7 +41,4 @@ using Resolver = std::function<void *(std::string_view name)>;
 /// May be called again, but not while a function of the table runs.
 std::vector<std::string> install(const Resolver &resolve);
 
-/// Replaces the table.
-void install(const Table &filled);
-
 } // namespace hlotag::capi

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "session.h"
+#include "text_guard.h"
 
 #include <algorithm>
+#include <string_view>
 
-namespace hlotag::bindings {
+namespace nb = nanobind;
+
+namespace hlotag::python {
 
 namespace {
 
@@ -45,8 +48,9 @@ bool isName(std::string_view before, std::string_view after) {
 
 } // namespace
 
-std::optional<std::string> findUndecodable(MlirOperation module) {
-  nb::object printed = view(module).attr("get_asm")(
+std::optional<std::string> findUndecodable(nb::handle capsule) {
+  nb::object cls = nb::module_::import_("jaxlib.mlir.ir").attr("Operation");
+  nb::object printed = cls.attr("_CAPICreate")(capsule).attr("get_asm")(
       nb::arg("binary") = true, nb::arg("large_elements_limit") = 16,
       nb::arg("large_resource_limit") = 16, nb::arg("enable_debug_info") = true,
       nb::arg("print_generic_op_form") = true, nb::arg("assume_verified") = true);
@@ -65,4 +69,4 @@ std::optional<std::string> findUndecodable(MlirOperation module) {
   return std::nullopt;
 }
 
-} // namespace hlotag::bindings
+} // namespace hlotag::python
