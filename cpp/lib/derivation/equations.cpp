@@ -73,11 +73,11 @@ ValueId Equations::numberOf(const std::vector<uint64_t> &key, ir::Value value) {
 bool Equations::isFloat(ir::Value value) {
   auto [known, isNew] = floats_.insert(value.type().ptr);
   if (isNew) {
-    std::string text = Attribute(capi::fn().mlirTypeAttrGet(value.type())).str();
-    size_t element = text.find_last_of("x<");
-    element = element == std::string::npos ? 0 : element + 1;
-    *known = text.find("complex") != std::string::npos || text[element] == 'f' ||
-             text.compare(element, 2, "bf") == 0;
+    const capi::Table &mlir = capi::fn();
+    MlirType type = value.type();
+    if (mlir.mlirTypeIsAShaped(type))
+      type = mlir.mlirShapedTypeGetElementType(type);
+    *known = mlir.mlirTypeIsAFloat(type) || mlir.mlirTypeIsAComplex(type);
   }
   return *known;
 }

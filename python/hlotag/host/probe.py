@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +51,9 @@ def check_result() -> None:
         RuntimeError: They differ; the message has the first line that does.
     """
     found, expected = result().splitlines(), _EXPECTED.read_text().splitlines()
-    for line, right in zip_longest(found, expected, fillvalue="the end"):
+    for line, right in zip([*found, "the end"], [*expected, "the end"], strict=False):
         if line != right:
-            raise RuntimeError(f"the passes gave a wrong result\n  found: {line.strip()}\n  expected: {right.strip()}")
+            raise RuntimeError(f"the passes gave a wrong result\n  found: {line}\n  expected: {right}")
 
 
 def result() -> str:
