@@ -2,7 +2,7 @@
 """The cost of the passes, beside a floor and beside other ways of doing such work, in one run on one module.
 
     python benchmarks/passes.py [--layers 48] [--repeat 5] [--processes 5]
-    python benchmarks/passes.py --scale [--only outline]   # every pass on 10,000 and on 1,000,000 operations: scale.py
+    python benchmarks/passes.py --scale [--only resolve]   # every pass on 10,000 and on 1,000,000 operations: scale.py
 
 Rows:
   bare walk            one C++ walk through the same table that sets one attribute on every StableHLO operation: the floor

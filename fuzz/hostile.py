@@ -30,7 +30,7 @@ TAG = '{mhlo.frontend_attributes = {k = "v"}}'
 RULES = 'hlotag-attach{rules=\'[{op = "sine", attrs = {k = "v"}}, {scope = "a", attrs = {l = "w"}}]\'}'
 EVERYTHING = (
     f"hlotag-resolve,{RULES},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,"
-    "hlotag-propagate-autodiff,hlotag-stats,hlotag-verify"
+    "hlotag-propagate-autodiff,hlotag-verify"
 )
 QUADRATIC = 10.0
 """Four times the size may take this many times as long: 4 is linear, 16 the square."""

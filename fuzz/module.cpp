@@ -28,16 +28,11 @@ constexpr const char *kPipelines[] = {
     "hlotag-propagate-calls{max-clones=3}",
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff",
-    "hlotag-apply-policies{defaults}",
-    "hlotag-apply-policies{policies='[{key = \"k\", derived = \"retag\", offset = 3}]'}",
-    "hlotag-outline{on-refusal=warning}",
-    "hlotag-outline{key=k min-ops=2}",
     "hlotag-attach{rules='[{op = \"add\", attrs = {k = \"v\"}}, {scope = \"a/*\", phase = "
     "\"backward\", attrs = {l = "
     "\"w\"}, grad = {}}, {function = \"f1\", source = \"m.py:3\", attrs = {m = \"x\"}}]'}",
     "hlotag-strip",
     "hlotag-strip{keys=k*,MUST_FUSE}",
-    "hlotag-stats",
     "hlotag-verify",
     "hlotag-resolve,hlotag-attach{rules='[{op = \"*\", scope = \"a\", attrs = {k = "
     "\"v\"}}]'},hlotag-complete-lowering{"

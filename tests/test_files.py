@@ -51,15 +51,6 @@ def by_python(path: Path, content: str) -> str:
     return ""
 
 
-def by_stats(path: Path, content: str) -> str:
-    """The writer in C++; its content is the statistics."""
-    try:
-        hlotag.run_passes(MODULE, f"hlotag-stats{{output='{path}'}}")
-    except PassError as error:
-        return str(error)
-    return ""
-
-
 def by_command(path: Path, content: str) -> str:
     source = path.parent.parent / "source.mlir"
     if not source.exists():
@@ -67,10 +58,10 @@ def by_command(path: Path, content: str) -> str:
     return "failed" if opt_main([str(source), "-o", str(path)]) else ""
 
 
-WRITERS = pytest.mark.parametrize("write", [by_python, by_stats, by_command])
+WRITERS = pytest.mark.parametrize("write", [by_python, by_command])
 
 
-@pytest.mark.parametrize("write", [by_python, by_command])
+@WRITERS
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(write, tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -16,10 +16,8 @@ PASSES = [
     "hlotag-propagate-calls",
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff{seeds=attached}",
-    "hlotag-apply-policies{defaults=true}",
     "hlotag-verify",
     "hlotag-strip",
-    "hlotag-stats",
 ]
 NAMES = ["hlotag.attached", "hlotag.derived", "hlotag.tags", "hlotag.origins", "mhlo.frontend_attributes"]
 VALUES = ["3 : i32", '["a"]', "{}", "{k = 3 : i32}", '{k = ["hlotag.unset"]}', '{hlotag.x = "v"}']

@@ -6,7 +6,7 @@
 // RUN: not hlotag-opt %s --cse --pass-pipeline=cse 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not hlotag-opt %t.missing 2>&1 | FileCheck %s --check-prefix=FILE
 
-// PASS: error: at offset 0: unknown pass 'hlotag-srtip'; did you mean hlotag-strip or hlotag-stats?
+// PASS: error: at offset 0: unknown pass 'hlotag-srtip'; did you mean hlotag-strip?
 // PASS-NEXT: hlotag-srtip
 // PASS-NEXT: ^
 // OPTION: unknown option 'key' of hlotag-strip; its options: keys (list of strings)

@@ -5,15 +5,12 @@
 namespace hlotag::passes {
 
 void registerAllPasses() {
-  pass::registerPass(createApplyPoliciesPass);
   pass::registerPass(createAttachPass);
   pass::registerPass(createCompleteLoweringPass);
-  pass::registerPass(createOutlinePass);
   pass::registerPass(createPropagateAutodiffPass);
   pass::registerPass(createPropagateCallsPass);
   pass::registerPass(createPropagateRegionsPass);
   pass::registerPass(createResolvePass);
-  pass::registerPass(createStatsPass);
   pass::registerPass(createStripPass);
   pass::registerPass(createVerifyPass);
 }

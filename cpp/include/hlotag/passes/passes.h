@@ -9,15 +9,12 @@
 
 namespace hlotag::passes {
 
-std::unique_ptr<pass::Pass> createApplyPoliciesPass();
 std::unique_ptr<pass::Pass> createAttachPass();
 std::unique_ptr<pass::Pass> createCompleteLoweringPass();
-std::unique_ptr<pass::Pass> createOutlinePass();
 std::unique_ptr<pass::Pass> createPropagateAutodiffPass();
 std::unique_ptr<pass::Pass> createPropagateCallsPass();
 std::unique_ptr<pass::Pass> createPropagateRegionsPass();
 std::unique_ptr<pass::Pass> createResolvePass();
-std::unique_ptr<pass::Pass> createStatsPass();
 std::unique_ptr<pass::Pass> createStripPass();
 std::unique_ptr<pass::Pass> createVerifyPass();
 
