@@ -24,15 +24,11 @@ from hlotag.passes.pipeline import run_and_report
 from hlotag.passes.rules import Rule, with_rules
 
 LAYERS = 22  # about 10,000 operations
-FRONTEND = "mhlo.frontend_attributes"
 RULES = [
     Rule({"g": 40}, op="dot_general", scope="layer_*", grad={"g": 50}),
     Rule({"h": 1}, op="exponential", source="train_module.py"),
     Rule({"b": 1}, phase="backward", op="multiply"),
 ]
-POLICIES = (
-    'policies="[{key = \\"g\\", derived = \\"retag\\", offset = 100}, {key = \\"block\\", derived = \\"drop\\"}]" defaults=true'
-)
 
 # Pass, the passes that make its input from a module with marks, and the pass with options that give it something to do.
 CASES = {
@@ -42,7 +38,6 @@ CASES = {
     "hlotag-propagate-regions": ("hlotag-resolve", "hlotag-propagate-regions"),
     "hlotag-propagate-calls": ("hlotag-resolve", "hlotag-propagate-calls"),
     "hlotag-propagate-autodiff": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-propagate-autodiff"),
-    "hlotag-apply-policies": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), f"hlotag-apply-policies{{{POLICIES}}}"),
     "hlotag-strip": ("hlotag-resolve", "hlotag-strip"),
     "hlotag-verify": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-verify"),
     "default pipeline": ("", hlotag.DEFAULT_PIPELINE),
@@ -57,8 +52,6 @@ def _lowered(layers: int) -> tuple[bytes, int]:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal count
-        if op.name == "stablehlo.dot_general":
-            op.attributes[FRONTEND] = ir.DictAttr.get({"fuse": ir.StringAttr.get(str(count))})
         count += 1
         return ir.WalkResult.ADVANCE
 
@@ -70,8 +63,7 @@ def _lowered(layers: int) -> tuple[bytes, int]:
 def module(layers: int) -> tuple[bytes, int]:
     """The training step with that many layers, as bytecode with marks; and how many operations that is.
 
-    Each matrix product is in a group of its own, for the pass that looks at groups. It is lowered in another process, which takes
-    JAX's memory for it along.
+    It is lowered in another process, which takes JAX's memory for it along.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(_lowered, layers).result()

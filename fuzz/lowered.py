@@ -31,11 +31,10 @@ PASSES = (
     "hlotag-propagate-calls",
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff",
-    "hlotag-apply-policies{defaults}",
     "hlotag-strip{keys=k*}",
     "hlotag-verify",
     "hlotag-resolve,hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,"
-    "hlotag-apply-policies{defaults},hlotag-verify",
+    "hlotag-verify",
 )
 KEYS = ("k", "l", "MUST_FUSE", "_scheduling_group_id", "inlineable", "hlotag.grad.k", "xla.sdy.sharding", "")
 VALUES = ('"v"', '"w"', '"1"', '""', '["hlotag.unset"]', "true", "7 : i32")

@@ -28,8 +28,6 @@ constexpr const char *kPipelines[] = {
     "hlotag-propagate-calls{max-clones=3}",
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff",
-    "hlotag-apply-policies{defaults}",
-    "hlotag-apply-policies{policies='[{key = \"k\", derived = \"retag\", offset = 3}]'}",
     "hlotag-attach{rules='[{op = \"add\", attrs = {k = \"v\"}}, {scope = \"a/*\", phase = "
     "\"backward\", attrs = {l = "
     "\"w\"}, grad = {}}, {function = \"f1\", source = \"m.py:3\", attrs = {m = \"x\"}}]'}",

@@ -21,10 +21,7 @@ PROCESSES = 20
 # All passes that change something. The rules tag by what has an order: kinds, scopes, phases, keys.
 PIPELINE = with_rules(
     "hlotag-resolve,hlotag-attach,hlotag-complete-lowering,hlotag-propagate-regions,"
-    "hlotag-propagate-calls,hlotag-propagate-autodiff,"
-    'hlotag-apply-policies{policies=\'[{key = "g", derived = "retag", offset = 100}, {key = "d", derived = "drop"}]\' '
-    "report=true},"
-    "hlotag-verify",
+    "hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify",
     [
         Rule({"g": 1, "d": 2}, op="dot_general"),
         Rule({"h": 1, "g": 3}, scope="*", op="t*"),

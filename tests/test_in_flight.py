@@ -16,7 +16,6 @@ PASSES = [
     "hlotag-propagate-calls",
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff{seeds=attached}",
-    "hlotag-apply-policies{defaults=true}",
     "hlotag-verify",
     "hlotag-strip",
 ]

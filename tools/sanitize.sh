@@ -27,7 +27,6 @@ tests=(tests/test_pipeline.py tests/test_fuzz.py tests/test_python_passes.py)
 if [[ ${1:-} != short ]]; then
   lit=(lit_tests)
   tests+=(tests/test_files.py tests/test_stage.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_contract.py tests/test_calls.py
-    tests/test_policies.py
     tests/test_keys.py tests/test_failure.py tests/test_hostile.py)
 fi
 # Leaks are looked for below, in one process: at the end of each of many the report would take longer than the tests.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where entries come from, for each pass that adds some. Without --debug-origins nobody says so.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-apply-policies{policies="[{key = \"g\", derived = \"retag\", offset = 100}, {key = \"d\", derived = \"drop\"}]"},hlotag-verify' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-apply-policies{policies="[{key = \"g\", derived = \"retag\", offset = 100}, {key = \"d\", derived = \"drop\"}]"},hlotag-verify,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-apply-policies{policies="[{key = \"g\", derived = \"retag\", offset = 100}, {key = \"d\", derived = \"drop\"}]"},hlotag-verify' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
 // RUN: hlotag-opt %s --split-input-file --hlotag-resolve --hlotag-complete-lowering --hlotag-propagate-regions --hlotag-propagate-calls --hlotag-propagate-autodiff --hlotag-verify | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
 // Records go with their entries, also when nothing is recorded.
 // RUN: hlotag-opt %s --split-input-file --debug-origins --hlotag-resolve --hlotag-propagate-calls -o %t
@@ -102,20 +102,6 @@ module @regions_and_calls {
 
 // CHECK-LABEL: module @autodiff
 module @autodiff {
-  func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
-    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {d = "1", g = "40"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("jit(f)/jvp(layer)/dot_general"("f"("model.py":3:11 to :16)))
-    // Dropped entries have no record; the new id has one of its own.
-    // CHECK: stablehlo.dot_general %arg2, {{.*}} {hlotag.origins = {g = {pass = "hlotag-apply-policies", step = "retagged 'g' = \2240\22 to \22140\22"}}, mhlo.frontend_attributes = {g = "140"}}
-    %1 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc("jit(f)/transpose(jvp(layer))/dot_general"("f"("model.py":3:11 to :16)))
-    %2 = stablehlo.dot_general %g, %w, contracting_dims = [1] x [1] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("jit(f)/transpose(jvp(layer))/dot_general"("f"("model.py":3:11 to :16)))
-    return %0, %1 : tensor<4x8xf32>, tensor<8x8xf32>
-  }
-}
-
-// -----
-
-// CHECK-LABEL: module @confidence
-module @confidence {
   func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc("jit(f)/jvp(layer)/dot_general"("f"("model.py":3:11 to :16)))
     // CHECK: stablehlo.dot_general %arg2, {{.*}} {hlotag.origins = {k = {confidence = "1.00", from = "stablehlo.dot_general at model.py:3:11", pass = "hlotag-propagate-autodiff", step = "derived by autodiff"}}, mhlo.frontend_attributes = {k = "v"}}

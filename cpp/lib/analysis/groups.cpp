@@ -15,6 +15,7 @@ using Place = InlinedBlock::Place;
 namespace {
 
 constexpr size_t kMaxInlined = 1'000'000;
+constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
 
 /// Returns whether XLA groups the operation by `collective_group_key`; it ignores the key on
 /// others.
@@ -30,11 +31,13 @@ std::string quotedAt(Operation op) {
   return ir::concat({quoted(op), " at ", ir::render(op.location())});
 }
 
-} // namespace
-
+/// Returns the group that a value of `_scheduling_group_id` names: `4` for `4:1`. Empty for values
+/// without a group, `noop` and `:1`.
 std::string_view groupOf(std::string_view value) {
   return value == "noop" ? std::string_view() : value.substr(0, value.find(':'));
 }
+
+} // namespace
 
 void Groups::add(Operation op, ir::DictionaryAttr entries) {
   auto textOf = [&](std::string_view key) {

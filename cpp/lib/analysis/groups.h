@@ -13,11 +13,6 @@ namespace hlotag::analysis {
 
 inline constexpr std::string_view kSchedulingGroup = "_scheduling_group_id";
 inline constexpr std::string_view kCollectiveGroup = "collective_group_key";
-inline constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
-
-/// Returns the group that a value of `_scheduling_group_id` names: `4` for `4:1`. Empty for values
-/// without a group, `noop` and `:1`.
-std::string_view groupOf(std::string_view value);
 
 /// Finds groups that XLA refuses to compile. Like XLA, checks one computation at a time, calls
 /// inlined. Linear in the inlined operations between the first and the last member in each block.
@@ -38,7 +33,8 @@ public:
   /// - A gap: an operation outside a scheduling group depends on one member, and another member
   ///   depends on the operation. In a collective group: one member depends on another.
   /// - A cycle: groups depend on each other, directly or through other operations.
-  /// - An order: only some members of a scheduling group have `kGroupOrder`.
+  /// - An order: only some members of a scheduling group have
+  ///   `keep_original_sequence_order_in_group`.
   std::vector<Conflict> conflicts(const CallGraph &graph, const ir::OpIds &ids,
                                   const ir::TagWriter &tags) const;
 

@@ -9,9 +9,8 @@ namespace hlotag::ir {
 
 namespace {
 
-// The journal has untyped pointers; these functions restore their types.
+// The journal has untyped pointers.
 MlirOperation asOperation(const void *pointer) { return {const_cast<void *>(pointer)}; }
-MlirBlock asBlock(const void *pointer) { return {const_cast<void *>(pointer)}; }
 
 void writeAttr(MlirOperation op, MlirIdentifier name, MlirAttribute value) {
   const capi::Table &fn = capi::fn();
@@ -31,7 +30,7 @@ bool Rewriter::setAttr(Operation op, Identifier name, Attribute value) {
   Attribute present = op.attr(name.str());
   if (present == value)
     return false;
-  record(Kind::Attr, op.opaque(), name.opaque(), present.opaque());
+  journal_.push_back({Kind::Attr, op.opaque(), present.opaque(), name.opaque()});
   writeAttr(op.raw(), name.raw(), value.raw());
   return true;
 }
@@ -40,7 +39,7 @@ bool Rewriter::setLocation(Operation op, Location location) {
   Location present = op.location();
   if (present == location)
     return false;
-  record(Kind::Location, op.opaque(), nullptr, present.opaque());
+  journal_.push_back({Kind::Location, op.opaque(), present.opaque(), nullptr});
   capi::fn().mlirOperationSetLocation(op.raw(), location.raw());
   return true;
 }
@@ -49,39 +48,24 @@ bool Rewriter::setLocation(Value blockArgument, Location location) {
   Location former = blockArgument.location();
   if (former == location)
     return false;
-  record(Kind::ArgLocation, blockArgument.opaque(), nullptr, former.opaque());
+  journal_.push_back({Kind::ArgLocation, blockArgument.opaque(), former.opaque(), nullptr});
   capi::fn().mlirBlockArgumentSetLocation(blockArgument.raw(), location.raw());
   return true;
 }
 
-bool Rewriter::setOperand(Operation op, intptr_t index, Value value) {
-  Value former = op.operands()[index];
-  if (former == value)
-    return false;
-  record(Kind::Operand, op.opaque(), nullptr, former.opaque(), unsigned(index));
-  capi::fn().mlirOperationSetOperand(op.raw(), index, value.raw());
-  return true;
-}
-
 Operation Rewriter::insert(OwnedOperation op, Block block, Operation before) {
-  record(Kind::Insert, op.get().opaque(), nullptr, nullptr);
+  ++numInsertions_;
+  journal_.push_back({Kind::Insert, op.get().opaque(), nullptr, nullptr});
   Operation inserted = op.release();
   capi::fn().mlirBlockInsertOwnedOperationBefore(block.raw(), before.raw(), inserted.raw());
   return inserted;
 }
 
-void Rewriter::move(Operation op, Block block, Operation before) {
-  record(Kind::Move, op.opaque(), op.block().opaque(), op.nextInBlock().opaque());
-  capi::fn().mlirOperationRemoveFromParent(op.raw());
-  capi::fn().mlirBlockInsertOwnedOperationBefore(block.raw(), before.raw(), op.raw());
-}
-
 void Rewriter::undo(const Change &change) {
-  numMoves_ += change.kind >= Kind::Insert;
   const capi::Table &fn = capi::fn();
   switch (change.kind) {
   case Kind::Attr:
-    writeAttr(asOperation(change.subject), {change.where}, {change.former});
+    writeAttr(asOperation(change.subject), {change.name}, {change.former});
     return;
   case Kind::Location:
     fn.mlirOperationSetLocation(asOperation(change.subject), {change.former});
@@ -89,17 +73,10 @@ void Rewriter::undo(const Change &change) {
   case Kind::ArgLocation:
     fn.mlirBlockArgumentSetLocation({change.subject}, {change.former});
     return;
-  case Kind::Operand:
-    fn.mlirOperationSetOperand(asOperation(change.subject), change.index, {change.former});
-    return;
   case Kind::Insert:
+    ++numInsertions_;
     fn.mlirOperationRemoveFromParent(asOperation(change.subject));
     fn.mlirOperationDestroy(asOperation(change.subject));
-    return;
-  case Kind::Move:
-    fn.mlirOperationRemoveFromParent(asOperation(change.subject));
-    fn.mlirBlockInsertOwnedOperationBefore(asBlock(change.where), asOperation(change.former),
-                                           asOperation(change.subject));
     return;
   }
 }
@@ -109,7 +86,7 @@ bool Rewriter::mayInvalidate(const Change &change) const {
     return false;
   if (change.kind != Kind::Attr)
     return true;
-  Identifier name(MlirIdentifier{change.where});
+  Identifier name(MlirIdentifier{change.name});
   if (name == frontendAttributes_)
     return false;
   bool isPresent = Operation(asOperation(change.subject)).hasAttr(name.str());

@@ -8,9 +8,9 @@ PassContext::PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics)
       ids_(module.context()) {}
 
 const ir::OpList &PassContext::operations() {
-  if (!operations_ || movesAtList_ != rewriter_.numMoves()) {
+  if (!operations_ || insertionsAtList_ != rewriter_.numInsertions()) {
     operations_.emplace(module_);
-    movesAtList_ = rewriter_.numMoves();
+    insertionsAtList_ = rewriter_.numInsertions();
   }
   return *operations_;
 }

@@ -5,7 +5,6 @@
 namespace hlotag::passes {
 
 void registerAllPasses() {
-  pass::registerPass(createApplyPoliciesPass);
   pass::registerPass(createAttachPass);
   pass::registerPass(createCompleteLoweringPass);
   pass::registerPass(createPropagateAutodiffPass);

@@ -10,10 +10,6 @@ SymbolNames::SymbolNames(ir::Operation module, const ir::OpIds &ids) {
         names_.emplace(name.value());
 }
 
-std::string SymbolNames::fresh(const std::string &name) {
-  return names_.insert(name).second ? name : numbered(name);
-}
-
 std::string SymbolNames::numbered(const std::string &base) {
   for (size_t &next = nextNumber_[base];;) {
     std::string name = base + "_" + std::to_string(next++);

@@ -16,8 +16,6 @@ class SymbolNames {
 public:
   explicit SymbolNames(ir::Operation module, const ir::OpIds &ids);
 
-  /// Returns `name`, or `numbered(name)` if it is taken.
-  std::string fresh(const std::string &name);
   /// Returns the first free name of `base_0`, `base_1`, ...
   std::string numbered(const std::string &base);
 

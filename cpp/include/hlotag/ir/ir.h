@@ -4,7 +4,6 @@
 #pragma once
 
 #include "hlotag/ir/attributes.h"
-#include "hlotag/ir/builder.h"
 #include "hlotag/ir/diagnostics.h"
 #include "hlotag/ir/flat_map.h"
 #include "hlotag/ir/keys.h"

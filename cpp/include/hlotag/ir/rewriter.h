@@ -26,18 +26,15 @@ public:
   bool removeAttr(Operation op, Identifier name) { return setAttr(op, name, Attribute()); }
   bool setLocation(Operation op, Location location);
   bool setLocation(Value blockArgument, Location location);
-  bool setOperand(Operation op, intptr_t index, Value value);
 
   /// Inserts `op` into `block` before `before`; at the end if `before` is null.
   Operation insert(OwnedOperation op, Block block, Operation before);
-  /// Moves `op` into `block` before `before`; at the end if `before` is null.
-  void move(Operation op, Block block, Operation before);
 
   /// The number of changes since the last commit.
   size_t numChanges() const { return journal_.size(); }
-  /// The number of insertions and moves ever made: a list of the module's operations is valid while
+  /// The number of insertions ever made or undone: a list of the module's operations is valid while
   /// this number stays the same.
-  size_t numMoves() const { return numMoves_; }
+  size_t numInsertions() const { return numInsertions_; }
 
   /// Verifies `root` unless none of the changes since `mark` can make an operation invalid: changes
   /// of locations and frontend attributes, and removals of in-flight attributes.
@@ -49,27 +46,14 @@ public:
   void commit() { journal_.clear(); }
 
 private:
-  enum class Kind : unsigned char {
-    Attr,
-    Location,
-    ArgLocation,
-    Operand,
-    Insert, // this kind and the next change the list of operations
-    Move
-  };
+  enum class Kind : unsigned char { Attr, Location, ArgLocation, Insert };
   struct Change {
     Kind kind;
-    unsigned index;      // Operand
     const void *subject; // MlirOperation, or MlirValue for ArgLocation
-    const void *where;   // Attr: the name; Move: the block
-    const void *former;  // value, location, operand; Move: the operation that came next
+    const void *former;  // value or location
+    const void *name;    // Attr
   };
 
-  void record(Kind kind, const void *subject, const void *where, const void *former,
-              unsigned index = 0) {
-    numMoves_ += kind >= Kind::Insert;
-    journal_.push_back({kind, index, subject, where, former});
-  }
   /// Whether an operation may have become invalid by the change. MLIR's verifiers ignore frontend
   /// attributes; `hlotag-verify` checks them.
   bool mayInvalidate(const Change &change) const;
@@ -78,7 +62,7 @@ private:
   MlirContext context_;
   Identifier frontendAttributes_;
   std::vector<Change> journal_;
-  size_t numMoves_ = 0;
+  size_t numInsertions_ = 0;
 };
 
 } // namespace hlotag::ir

@@ -77,7 +77,7 @@ private:
   ir::TagWriter tags_;
   ir::OpIds ids_;
   std::optional<ir::OpList> operations_;
-  size_t movesAtList_ = 0; // the rewriter's count when `operations_` was made
+  size_t insertionsAtList_ = 0; // the rewriter's count when `operations_` was made
   size_t numErrors_ = 0;
 };
 

@@ -9,7 +9,6 @@
 
 namespace hlotag::passes {
 
-std::unique_ptr<pass::Pass> createApplyPoliciesPass();
 std::unique_ptr<pass::Pass> createAttachPass();
 std::unique_ptr<pass::Pass> createCompleteLoweringPass();
 std::unique_ptr<pass::Pass> createPropagateAutodiffPass();
