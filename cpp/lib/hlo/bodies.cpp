@@ -66,8 +66,8 @@ std::vector<size_t> findHeaviest(const Module &module) {
     const Kinds::Kind &kind = module.kind(*i);
     bool isDone = kind.isDone && !instruction.operands.empty();
     heaviest[*i] = isDone ? heaviest[instruction.operands[0]] : *i;
-    if ((kind.isFusion || kind.isAsyncStart) && inBody[instruction.called.at(0)])
-      heaviest[*i] = *inBody[instruction.called[0]];
+    if (kind.isFusion || kind.isAsyncStart)
+      heaviest[*i] = inBody[instruction.called.at(0)].value_or(*i);
     if (!module.kind(heaviest[*i]).isHeavy)
       continue;
     std::optional<size_t> &found = inBody[instruction.computation];

@@ -67,5 +67,5 @@ def result() -> str:
     with new_context():
         module = parse_module(_MODULE.read_text())
         run = _core.run(capsule(module), PIPELINE, _core.RunOptions(), None)
-        text = module.operation.get_asm(enable_debug_info=True, use_local_scope=True)
+        text = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
     return "".join([*(f"// {d.file}:{d.line}:{d.column}: {d.severity}\n" for d in run.diagnostics), text.strip(), "\n"])
