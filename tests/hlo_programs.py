@@ -165,13 +165,13 @@ def compiled_instructions(lowered: Any) -> list[Instruction]:
     return [i for module in modules for i in module.instructions()]
 
 
-def entries_with_fusion(executable: Any, opcode: str) -> list[dict[str, str]]:
+def entries_with_fusion(executable: Any, opcode: str = "") -> list[dict[str, str]]:
     """The entries of an executable's instructions, with those that their fusions have for them."""
     return [
         {**(fusion.attributes if (fusion := module.fusions.get(i.computation.id)) else {}), **i.attributes}
         for module in of_executable(executable)
         for i in module.instructions()
-        if i.opcode == opcode
+        if opcode in ("", i.opcode)
     ]
 
 
