@@ -120,7 +120,7 @@ def test_mutated_hlo_modules(monkeypatch):
         if choose.random() < 0.3:
             data[choose.randrange(len(data))] = choose.randrange(256)
         try:
-            restored(bytes(data), program, rules, keeps_frames=choose.random() < 0.5)
+            restored(bytes(data), program, rules, keeps_numbers=choose.random() < 0.5)
             said.append("sound")
         except hlotag.HlotagError as error:
             said.append(type(error).__name__)

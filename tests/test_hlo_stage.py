@@ -19,6 +19,7 @@ from hlo_programs import entries_with_fusion as entries
 from hlotag import _core
 from hlotag._compat.bindings import capsule
 from hlotag.hlo.module import of_executable
+from hlotag.hlo.transformation import LAST
 from hlotag.host import connection
 from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import hlo_stage
@@ -448,7 +449,7 @@ def test_an_interrupt_is_not_kept_for_a_later_compilation():
 
     def compile_and_fail():
         with transformations.running("a", interrupted):
-            transformations._on_module(b"\x01a:0\x01")
+            transformations._on_module(LAST, b"\x01a:0\x01")
             raise RuntimeError("XLA does not compile it")
 
     with pytest.raises(KeyboardInterrupt):

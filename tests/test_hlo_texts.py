@@ -236,3 +236,43 @@ def test_what_is_named_after_a_call_is_not_what_the_call_takes(by):
     found = joined(lambda x, w: jax.jit(jnp.sin)(x @ w), CALLED, X, W, by=by)
     assert found["product"] == ["dot_general"]
     assert found["expanded"] == []
+
+
+PIECES = """
+HloModule pieces
+start {
+  w1 = f32[2,8] parameter(0)
+  ROOT begun = f32[8,8] all-gather(w1), channel_id=CHANNEL, dimensions={0}, replica_groups={}
+}
+beside {
+  x = f32[4,8] parameter(0)
+  v = f32[8,8] parameter(1)
+  w2 = f32[2,8] parameter(2)
+  first = f32[4,8] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}, {dot_general}
+  running = f32[8,8] all-gather(w2), channel_id=7, dimensions={0}, replica_groups={}
+  ROOT both = (f32[4,8], f32[8,8]) tuple(first, running)
+}
+done {
+  begun1 = f32[8,8] parameter(0)
+  w3 = f32[2,8] parameter(1)
+  ended = f32[8,8] all-gather(w3), channel_id=7, dimensions={0}, replica_groups={}
+  ROOT gathered = f32[8,8] custom-call(begun1, ended), custom_call_target="AsyncCollectiveDone"
+}
+ENTRY main {
+  x1 = f32[4,8] parameter(0)
+  v1 = f32[8,8] parameter(1)
+  w = f32[2,8] parameter(2)
+  started = f32[8,8] fusion(w), kind=kLoop, calls=start
+  between = (f32[4,8], f32[8,8]) fusion(x1, v1, w), kind=kOutput, calls=beside
+  hidden = f32[4,8] get-tuple-element(between), index=0
+  weights = f32[8,8] fusion(started, w), kind=kLoop, calls=done
+  ROOT second = f32[4,8] dot(hidden, weights), lhs_contracting_dims={1}, rhs_contracting_dims={0}, {dot_general1}
+}
+"""
+
+
+def test_the_pieces_of_a_collective_are_of_what_takes_its_value():
+    """TPU's compiler puts a piece into the fusion of the product that runs meanwhile; a channel tells what belongs together."""
+    found = joined(lambda x, v, w: x @ v @ w, PIECES.replace("CHANNEL", "7"), X, W, W)
+    assert found["begun"] == found["running"] == found["ended"] == ["dot_general1"]
+    assert found["first"] == ["dot_general"]

@@ -28,6 +28,8 @@ key that looks like one below (`group`, `_scheduling_group`) warns once at the l
 - **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
   the compiler reads the key, and the compiled program was the same. [What each compiler
   reads](effects.md#what-each-compiler-reads) has the evidence.
+- **Given back**: the compilers that read the key after their optimizations. Where these drop the tag, the
+  [HLO stage](hlo.md) gives it back before it is read.
 - **Derived**: what operations that autodiff derives get when `grad=` is not given: the `same` entry, or none (`drop`).
 - **How to**: [scheduling groups](scheduling_groups.md), [offload](offload.md), [must-fuse](must_fuse.md).
 
@@ -52,6 +54,8 @@ def render(keys: Sequence[Key]) -> str:
 def _section(key: Key) -> str:
     _, values, ops, consumer, derived = cells(key)
     facts = {"Values": values, "Operations": ops, "Read by": consumer, "Derived": derived}
+    if key.late:
+        facts["Given back"] = ", ".join(key.late)
     listed = " · ".join(f"**{name}**: {text}" for name, text in facts.items())
     return f"### `{key.name}`\n\n{_wrapped(described(key))}\n{_wrapped(listed)}\n"
 

@@ -144,13 +144,18 @@ nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes,
 }
 
 nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle opcodes,
-                  nb::handle rules, bool keepsFrames) {
+                  nb::handle rules, bool keepsNumbers) {
   std::string restored = withModule(data, [&](std::string_view bytes) {
     Opcodes asked(opcodes);
     Rules said(rules);
-    return hlo::restore(bytes, program, asked, said, keepsFrames);
+    return hlo::restore(bytes, program, asked, said, keepsNumbers);
   });
   return nb::bytes(restored.data(), restored.size());
+}
+
+nb::bytes chainFrames(const nb::bytes &data) {
+  std::string chained = withModule(data, hlo::chainFrames);
+  return nb::bytes(chained.data(), chained.size());
 }
 
 nb::tuple readName(const Program &program, std::string_view name) {
@@ -211,8 +216,10 @@ void python::bindHlo(nb::module_ &m) {
           "The numbers of each instruction's operations, in the module's order. With `named`, uses "
           "these instead of names, and ignores operations that only have equal values.")
       .def("restore", &restore, nb::arg("module"), nb::arg("opcodes"), nb::arg("rules"),
-           nb::kw_only(), nb::arg("keeps_frames"),
-           "The module with the entries from `rules`, and without numbers.");
+           nb::kw_only(), nb::arg("keeps_numbers"),
+           "The module with the entries from `rules`; without numbers, unless it keeps them.");
+  m.def("chain_frames", &chainFrames, nb::arg("module"),
+        "The module with stack frames that keep their ids when XLA reads it.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),
         nb::arg("every"), "Numbers the names of operations.");
   m.def("program_of_instructions", &programOfInstructions, nb::arg("module"), nb::arg("opcodes"),

@@ -35,6 +35,13 @@ def test_a_key_is_read_by_the_compilers_that_the_catalogue_names(key):
     assert key_probes.is_read(key) is read
 
 
+@pytest.mark.parametrize(
+    "key", [key.name for key in keys.catalogue() if key_probes.PLATFORM in key.late and key_probes.PLATFORM in key.seen]
+)
+def test_a_key_that_is_given_back_is_read_after_that(key):
+    assert key_probes.is_read_late(key) is ((key_probes.PLATFORM, key) not in _NOT_READ[jax.__version__[:4]])
+
+
 def test_a_key_that_nobody_reads_is_not_seen_to_be_read():
     assert not key_probes.is_read("mine", key_probes.PROBES["_xla_disable_loop_instr_hoisting"])
 

@@ -13,7 +13,8 @@ inline constexpr int kInstructions = 2, kId = 5, kRootId = 6;
 }
 namespace instruction { // HloInstructionProto
 inline constexpr int kOpcode = 2, kShape = 3, kMetadata = 7, kParameterNumber = 9, kTupleIndex = 13,
-                     kId = 35, kOperandIds = 36, kCalledIds = 38, kFrontendAttributes = 68;
+                     kChannelId = 26, kId = 35, kOperandIds = 36, kCalledIds = 38,
+                     kFrontendAttributes = 68;
 }
 namespace metadata { // OpMetadata
 inline constexpr int kOpName = 2;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 namespace hlotag::hlo {
@@ -106,6 +107,21 @@ void joinByFlow(Facts &facts, Uses &uses, size_t i) {
   findPart(facts, i);
 }
 
+/// By opcode and channel, the operations of a nameless collective.
+using Channels = std::map<std::pair<size_t, int64_t>, Ids>;
+
+/// TPU's compiler splits a collective into pieces in several fusions, with one channel. All come
+/// from the operations of the last piece, whose users take the value.
+void joinPiece(Facts &facts, Channels &channels, size_t i) {
+  const Module::Instruction &instruction = facts.module.instructions[i];
+  if (instruction.channel == 0 || !facts.names[i].numbers.empty() || !facts.kind(i).isCombinable)
+    return;
+  auto [last, isNew] =
+      channels.try_emplace({instruction.opcode, instruction.channel}, facts[i].ids);
+  if (!isNew)
+    facts[i].ids = last->second;
+}
+
 } // namespace
 
 void setCallsApart(NumberedName &named, const Program &program) {
@@ -133,9 +149,12 @@ std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program
   Facts facts(module, kinds, program, names);
   readOperations(facts);
   Uses uses(facts);
+  Channels channels;
   for (size_t i : facts.order)
-    if (facts[i].isUnsure)
+    if (facts[i].isUnsure) {
       joinByFlow(facts, uses, i);
+      joinPiece(facts, channels, i);
+    }
   fillWrappers(facts);
   fillRegions(facts);
   adoptNameless(facts);

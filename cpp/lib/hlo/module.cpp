@@ -48,7 +48,7 @@ void Module::readComputation(std::string_view data) {
 }
 
 void Module::readInstruction(std::string_view data, ById &byId) {
-  Instruction made{{}, {}, {}, 0, computations.size(), {}, {}, 0};
+  Instruction made{{}, {}, {}, 0, computations.size(), {}, {}, 0, 0};
   Unresolved read;
   for (wire::Message message(data); message.next();)
     readField(message, made, read);
@@ -82,6 +82,9 @@ void Module::readField(const wire::Message &message, Instruction &made, Unresolv
   case fields::instruction::kParameterNumber:
   case fields::instruction::kTupleIndex:
     made.index = size_t(message.number());
+    break;
+  case fields::instruction::kChannelId:
+    made.channel = message.number();
     break;
   case fields::instruction::kId:
     read.id = message.number();

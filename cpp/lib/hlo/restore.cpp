@@ -52,10 +52,12 @@ std::vector<int64_t> findFusions(const Module &module) {
 
 class Restorer {
 public:
-  Restorer(const Module &module, const Program &program, Kinds &kinds, Rules &rules)
+  Restorer(const Module &module, const Program &program, Kinds &kinds, Rules &rules,
+           bool keepsNumbers)
       : module_(module), program_(program), kinds_(kinds), rules_(rules),
-        names_(readNames(module, program)), ids_(join(module, kinds, program, names_)),
-        heaviest_(findHeaviest(module)), fusions_(findFusions(module)) {
+        keepsNumbers_(keepsNumbers), names_(readNames(module, program)),
+        ids_(join(module, kinds, program, names_)), heaviest_(findHeaviest(module)),
+        fusions_(findFusions(module)) {
     addEqual(ids_, program);
   }
 
@@ -63,13 +65,15 @@ public:
     const NumberedName &named = names_[i];
     std::string_view opName = module_.instructions[i].opName;
     const Decision &decision = decide(i);
+    Change change;
+    if (decision.attributes)
+      change.attributes = &*decision.attributes;
+    if (keepsNumbers_)
+      return change;
     std::string name =
         withoutNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
     if (!decision.label.empty() && !name.empty())
       name.insert(name.rfind('/') + 1, decision.label + '/');
-    Change change;
-    if (decision.attributes)
-      change.attributes = &*decision.attributes;
     if (name != opName)
       change.opName = std::move(name);
     return change;
@@ -145,6 +149,7 @@ private:
   const Program &program_;
   Kinds &kinds_;
   Rules &rules_;
+  bool keepsNumbers_;
   std::vector<NumberedName> names_;
   std::vector<Ids> ids_;
   std::vector<size_t> heaviest_;
@@ -175,8 +180,7 @@ std::string chained(std::string_view frames) {
 /// the outer one.
 class Writer {
 public:
-  Writer(const std::vector<Change> &changes, bool keepsFrames)
-      : next_(changes.begin()), keepsFrames_(keepsFrames) {}
+  explicit Writer(const std::vector<Change> &changes) : next_(changes.begin()) {}
 
   std::string write(std::string_view module) {
     std::string result;
@@ -184,8 +188,6 @@ public:
     for (wire::Message field(module); field.next();) {
       if (field.field() == fields::module::kComputations)
         wire::append(result, fields::module::kComputations, computation(field.bytes()));
-      else if (field.field() == fields::module::kStackFrames && keepsFrames_)
-        wire::append(result, fields::module::kStackFrames, chained(field.bytes()));
       else
         result += field.raw();
     }
@@ -231,22 +233,32 @@ private:
   }
 
   std::vector<Change>::const_iterator next_;
-  bool keepsFrames_;
   std::string computation_, instruction_, metadata_;
 };
 
 } // namespace
 
 std::string restore(std::string_view data, const Program &program, Opcodes &opcodes, Rules &rules,
-                    bool keepsFrames) {
+                    bool keepsNumbers) {
   Kinds kinds(opcodes);
   Module module(data, kinds);
-  Restorer restorer(module, program, kinds, rules);
+  Restorer restorer(module, program, kinds, rules, keepsNumbers);
   std::vector<Change> changes;
   changes.reserve(module.instructions.size());
   for (size_t i = 0; i < module.instructions.size(); ++i)
     changes.push_back(restorer.change(i));
-  return Writer(changes, keepsFrames).write(data);
+  return Writer(changes).write(data);
+}
+
+std::string chainFrames(std::string_view module) {
+  std::string result;
+  result.reserve(module.size());
+  for (wire::Message field(module); field.next();)
+    if (field.field() == fields::module::kStackFrames)
+      wire::append(result, fields::module::kStackFrames, chained(field.bytes()));
+    else
+      result += field.raw();
+  return result;
 }
 
 } // namespace hlotag::hlo

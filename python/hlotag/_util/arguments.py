@@ -34,10 +34,10 @@ def check_text(what: str, text: str, error: Error = ArgumentError) -> None:
         raise error(f"{what}: {shown(text)} cannot be encoded as UTF-8: {reason.reason}") from None
 
 
-def check_flag(what: str, value: Any) -> None:
+def check_flag(what: str, value: Any, error: Error = ArgumentError) -> None:
     """Raises unless `value` is True or False: text such as "false" would be true."""
     if not isinstance(value, bool):
-        raise ArgumentError(f"{what} must be True or False, got {shown(value)}")
+        raise error(f"{what} must be True or False, got {shown(value)}")
 
 
 def check_choice(what: str, value: Any, choices: Collection[str], error: Error = ArgumentError, *, besides: str = "") -> None:

@@ -7,7 +7,8 @@ import dataclasses
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from hlotag._util import interrupts
 from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
+from hlotag._util.text import listed
 from hlotag._util.version import VERSION
 from hlotag.audit import classify, consumed, cse, dumps, effects, liveness, merged, program
 from hlotag.audit.classify import Capture
@@ -29,6 +31,7 @@ from hlotag.audit.model import Op, Stage
 from hlotag.audit.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule, prepared
+from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
@@ -242,7 +245,8 @@ def _audited(
             captures.append(_restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read))
         found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
     found = dataclasses.replace(found, hlo_stage=bool(records))
-    return _with_effects(found, read, modules[0], compiled if compare else None) if modules else found
+    rules = records[-1].inserted if records else InsertedRules({})
+    return _with_effects(found, read, modules[0], compiled if compare else None, rules) if modules else found
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
@@ -341,7 +345,11 @@ def _finish(
 
 
 def _with_effects(
-    found: Audit, read: program.Program, module: HloModule, compiled: Callable[[Any, dict[str, Any]], Any] | None
+    found: Audit,
+    read: program.Program,
+    module: HloModule,
+    compiled: Callable[[Any, dict[str, Any]], Any] | None,
+    rules: InsertedRules,
 ) -> Audit:
     """The audit with the effects of its tags.
 
@@ -350,19 +358,25 @@ def _with_effects(
         read: The program.
         module: The compiled module.
         compiled: Compiles a module as the program was compiled; None for no comparison.
+        rules: The rules for collectives that XLA inserted.
     """
-    names = effects.compared_keys(found.tags, module, found.platform) if compiled else set()
-    tagged, untagged, notes = None, None, found.notes
+    present = {tag.key for tag in found.tags} | rules.keys()
+    names = effects.compared_keys(present, module, found.platform) if compiled else set()
+    tagged, untagged, notes, inserted = None, None, found.notes, ()
     if names and compiled:
         try:
             with step("compiling without the tags"), interrupts.held():
                 executable = compiled(_without(names, read.origins.module), {})
-            untagged = _schedule(of_executable(executable)[0], read, found.ops)
+            last = of_executable(executable)[0]
+            untagged = _schedule(last, read, found.ops, _inserted(last, read, rules))
         except (RuntimeError, ParseError) as error:
             notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
-    if names or effects.judged_keys(found.tags, found.platform):
-        tagged = _schedule(module, read, found.ops)
-    effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
+    if names or effects.judged_keys(present, found.platform):
+        collectives = _inserted(module, read, rules)
+        inserted = tuple(dict.fromkeys((key, value, op) for op, _, entries in collectives for key, value in entries.items()))
+        tagged = _schedule(module, read, found.ops, collectives)
+        notes = [*notes, *_of_inserted(inserted)]
+    effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform, inserted=inserted)
     return dataclasses.replace(
         found,
         effects=effects_found,
@@ -384,13 +398,38 @@ def _without(names: AbstractSet[str], module: Any) -> Any:
     return copy
 
 
-def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op]) -> Schedule:
+# Collectives that XLA inserted: each as an operation, its instruction, and what rules give it.
+_Inserted = list[tuple[Op, Instruction, dict[str, str]]]
+
+
+def _inserted(module: HloModule, read: program.Program, rules: InsertedRules) -> _Inserted:
+    """The collectives that XLA inserted and that rules match. Those of one place are one operation, in each module the same."""
+    collectives = []
+    for found, entries in rules.matches_in(module, read.origins):
+        place = zlib.crc32(f"{found.opcode} {found.scope} {found.phase}".encode())
+        collectives.append((Op(-1 - place, found.opcode, found.scope, phase=found.phase), found.instruction, entries))
+    return collectives
+
+
+def _of_inserted(inserted: Sequence[tuple[str, str, Op]]) -> Iterator[str]:
+    """Says which tags rules gave to collectives that XLA inserted."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for key, value, op in inserted:
+        places.setdefault((key, value), []).append(f"{op.name} of {op.scope}, {op.phase}" if op.scope else op.name)
+    for (key, value), found in places.items():
+        yield f"A rule gives {key}={value} to collectives that XLA inserted: {listed(found)}"
+
+
+def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inserted: _Inserted) -> Schedule:
     """The schedule of a compiled module. Products that XLA merged share an instruction, as in the audit's `ops`."""
     capture = _capture(Stage.OPTIMIZED, module, read)
     main = Matching(read.ops, capture.named, capture.joined, capture.fusions).main
     owner = {name: op.id for op in ops if op.id in main for name in op.instructions}
     missing = {op.id: owner[name] for op in ops if op.id not in main for name in op.instructions if name in owner}
-    return Schedule(module, main | {op: main[other] for op, other in missing.items()}, _inlined(capture))
+    computed = main | {op: main[other] for op, other in missing.items()}
+    for op, instruction, _ in inserted:
+        computed.setdefault(op.id, []).append(instruction)
+    return Schedule(module, computed, _inlined(capture))
 
 
 def _inlined(capture: Capture) -> dict[int, list[Any]]:

@@ -213,7 +213,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         found = classify.classify(program.ops, program.tags, captures, evidence, has_program=False)
         tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
         tags = classify.with_passes(tags, [*between, ("", named)])
-        schedule = Schedule(last, found.main) if effects.judged_keys(tags, platform) else None
+        schedule = Schedule(last, found.main) if effects.judged_keys({tag.key for tag in tags}, platform) else None
     return Audit(
         name=first.name,
         ops=program.ops,

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import enum
 import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlotag.hlo.module import Instruction
 
 
 class Kind(enum.IntEnum):
@@ -57,6 +61,10 @@ _HEAVY = {
     "topk": "sort",
     "triangular-solve": "linear-algebra",
     "while": "while",
+}
+COLLECTIVES = {
+    *("all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all"),
+    "reduce-scatter",
 }
 # From StableHLO's names to HLO's, where they differ by more than dashes.
 _RENAMED = {
@@ -121,7 +129,7 @@ def kind_of(opcode: str) -> Kind:
         return Kind.GLUE
     if opcode in _LAYOUT:
         return Kind.LAYOUT
-    return Kind.HEAVY if _base(opcode) in _HEAVY else Kind.POINTWISE
+    return Kind.HEAVY if base(opcode) in _HEAVY else Kind.POINTWISE
 
 
 @functools.cache
@@ -160,12 +168,23 @@ def may_be(name: str, opcode: str) -> bool:
         return kind != Kind.GLUE and opcode not in _CONTROL
     if kind == Kind.HEAVY:
         group = _HEAVY.get(own, "")
-        return _HEAVY[_base(opcode)] in _REWRITTEN.get(group, {group})
+        return _HEAVY[base(opcode)] in _REWRITTEN.get(group, {group})
     if kind == Kind.LAYOUT:
         # Among operations that move elements, only a broadcast may become an iota with its own name.
         is_moved = kind_of(own) == Kind.LAYOUT and (opcode != "iota" or own == "broadcast")
         return is_moved or opcode == _OF_ONE_PLACE.get(own)
     return kind_of(own) >= Kind.POINTWISE
+
+
+def collective_of(instruction: Instruction) -> str:
+    """The opcode of a collective, or of the one that an asynchronous pair runs; "" for other instructions.
+
+    Args:
+        instruction: Of an HLO module.
+    """
+    wrapped = [called.root.opcode for called in instruction.called] if instruction.opcode.startswith("async-") else []
+    opcode = base(wrapped[0] if wrapped else instruction.opcode)
+    return opcode if opcode in COLLECTIVES else ""
 
 
 @functools.cache
@@ -179,8 +198,9 @@ def traits(name: str) -> tuple[str, bool, bool, bool, str]:
         (opcode, whether it only moves values, whether it relabels elements, whether it is XLA's own if nameless, heavy kind).
     """
     opcode = opcode_of(name)
-    return opcode, opcode in MOVES, opcode in RELABELLING, opcode in _XLAS_OWN, _HEAVY.get(_base(opcode), "")
+    return opcode, opcode in MOVES, opcode in RELABELLING, opcode in _XLAS_OWN, _HEAVY.get(base(opcode), "")
 
 
-def _base(opcode: str) -> str:
+def base(opcode: str) -> str:
+    """The opcode of an asynchronous pair: "all-gather" of "all-gather-start" and "all-gather-done"."""
     return opcode.removesuffix("-start").removesuffix("-done")

@@ -12,6 +12,7 @@ from hlotag._util.identity import ByIdentity
 from hlotag.hlo.restore import restorable
 
 if TYPE_CHECKING:
+    from hlotag.tagging.rules import Rule
     from hlotag.tagging.state import Stage
 
 # Keys that JAX writes on the custom calls of kernels (LAPACK, Pallas). XLA keeps them, so they need no restoring.
@@ -22,13 +23,20 @@ stages: ByIdentity[Stage] = ByIdentity()
 
 
 def has_work(module: Any, stage: Stage) -> bool:
-    """Whether `module` has tags that the HLO stage of `stage` restores."""
+    """Whether the HLO stage of `stage` has something to do: tags to restore, or rules for collectives that XLA inserts."""
     patterns = stage.hlo + stage.op_names
 
     def has_tags(entries: Mapping[str, str]) -> bool:
         return not _OF_KERNELS.issuperset(restorable(entries, patterns))
 
-    return bool(patterns) and _core.any_entries(capsule(module), has_tags)
+    return bool(patterns) and (bool(inserted_in(module, stage)) or _core.any_entries(capsule(module), has_tags))
+
+
+def inserted_in(module: Any, stage: Stage) -> Mapping[str, Rule]:
+    """The rules for collectives that XLA inserts, by name. None for a program of one device."""
+    if stage.rules is None or not stage.rules.inserted or "mhlo.num_partitions" not in module.operation.attributes:
+        return {}
+    return stage.rules.inserted if module.operation.attributes["mhlo.num_partitions"].value > 1 else {}
 
 
 def like(module: Any, original: Any) -> None:

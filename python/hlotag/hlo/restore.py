@@ -41,14 +41,14 @@ def withheld_keys(entries: Iterable[Entries], patterns: tuple[str, ...], fingerp
     return {key for found in entries for key in restorable(found, patterns) if key in withheld}
 
 
-def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frames: bool) -> bytes:
-    """Gives every instruction the tags of the operations that it came from, and removes the numbers from names.
+def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_numbers: bool = False) -> bytes:
+    """Gives every instruction the tags of the operations that it came from.
 
     Args:
       module: a serialized `HloModuleProto`, after XLA's passes.
       program: the numbered operations.
       rules: decide about the entries of instructions; called once for equal arguments.
-      keeps_frames: makes XLA keep the ids of stack frames when it merges the module back.
+      keeps_numbers: whether names keep their numbers, for a later call.
 
     Returns:
       The module, unchanged except for tags and names.
@@ -57,7 +57,7 @@ def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_frame
       ParseError: the bytes are not a valid HLO module.
     """
     try:
-        return program.restore(module, opcodes, rules, keeps_frames=keeps_frames)
+        return program.restore(module, opcodes, rules, keeps_numbers=keeps_numbers)
     except ValueError as error:
         raise ParseError(f"{len(module)} bytes are not a valid HLO module: {error}") from None
 
@@ -118,6 +118,10 @@ class Rules:
             if not is_xlas and not is_taken and (is_operation or key not in self._of_one_place):
                 after[key] = value
         return after
+
+    def is_restored(self, key: str) -> bool:
+        """Whether the program has a tag with this key, and the key is restored."""
+        return any(key in tags for tags in self._tags)
 
     def is_repeated(self, key: str) -> bool:
         """Whether instructions in a fusion have a tag that the fusion has, too.

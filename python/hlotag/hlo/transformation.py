@@ -11,12 +11,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hlotag import _compat
 from hlotag.hlo.module import HloModule, of_executable
 
 _NAME = "hlotag"
+
+# Reading a module back changes the order of users, which decides ties in a scheduler. So tags are restored after scheduling, and
+# only what the compiler reads later is given back before. On GPU, the earlier stage is also before fusion.
+LAST = _compat.PipelineStage.POST_SCHEDULER
+BEFORE_SCHEDULER = _compat.PipelineStage.PRE_SCHEDULER
 
 Transform = Callable[[bytes], bytes | None]
 # Compiles a module with the backend and options of the current compilation.
@@ -28,14 +34,15 @@ class Transformations:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Equal modules have equal tokens. If they are compiled at the same time, any of their transformations will do.
-        self._running: dict[str, list[Transform]] = {}
+        # By stage and token. Equal modules have equal tokens. If they are compiled at the same time, any of their transformations
+        # will do.
+        self._running: dict[tuple[Any, str], list[Transform]] = {}
         self._interrupted = False
         # Guards the fields below. Held while a small program is compiled, whose callback takes the other lock.
         self._platforms_lock = threading.Lock()
         self._known: dict[str, Platform] = {}
-        # By platform, the function that unregisters the callback.
-        self._registered: dict[str, Callable[[], Any]] = {}
+        # By platform and stage, the function that unregisters the callback.
+        self._registered: dict[tuple[str, Any], Callable[[], Any]] = {}
         # The platforms and options with which XLA did not call the callback.
         self._silent: set[tuple[str, bytes]] = set()
 
@@ -52,7 +59,7 @@ class Transformations:
         """
         platform = backend.platform
         with self._platforms_lock:
-            if platform not in self._registered and not self._register(backend):
+            if not self._register(backend, LAST):
                 return None
             if platform not in self._known and (platform, options) not in self._silent:
                 self._try(platform, options, compile_module)
@@ -70,18 +77,23 @@ class Transformations:
             self._try(backend.platform, options, compile_module)
             return (backend.platform, options) not in self._silent
 
+    def is_called_before_scheduler(self, backend: Any) -> bool:
+        """Registers the callback before the scheduler of a platform. False if its compiler does not support that."""
+        with self._platforms_lock:
+            return self._register(backend, BEFORE_SCHEDULER)
+
     @contextmanager
-    def running(self, token: str, transform: Transform) -> Iterator[None]:
-        """A block that compiles a module with `token` in its names. `transform(module)` replaces the module in XLA."""
+    def running(self, token: str, transform: Transform, stage: Any = LAST) -> Iterator[None]:
+        """A block that compiles a module with `token` in its names. `transform(module)` replaces the module in XLA at a stage."""
         with self._lock:
-            self._running.setdefault(token, []).append(transform)
+            self._running.setdefault((stage, token), []).append(transform)
         try:
             yield
         finally:
             with self._lock:
-                self._running[token].remove(transform)
-                if not self._running[token]:
-                    del self._running[token]
+                self._running[stage, token].remove(transform)
+                if not self._running[stage, token]:
+                    del self._running[stage, token]
             if self._interrupted and threading.current_thread() is threading.main_thread():
                 self._interrupted = False
                 raise KeyboardInterrupt
@@ -93,24 +105,24 @@ class Transformations:
                 remove()
             self._registered.clear()
 
-    def _on_module(self, serialized: bytes) -> bytes | None:
+    def _on_module(self, stage: Any, serialized: bytes) -> bytes | None:
         try:
             with self._lock:
-                transform = next((all_[0] for token, all_ in self._running.items() if is_numbered(serialized, token)), None)
+                of_stage = ((token, all_[0]) for (at, token), all_ in self._running.items() if at == stage)
+                transform = next((first for token, first in of_stage if is_numbered(serialized, token)), None)
             return None if transform is None else transform(serialized)
         except KeyboardInterrupt:  # XLA would turn it into an ordinary error.
             self._interrupted = True
             return None
 
-    def _register(self, backend: Any) -> bool:
-        # Reading a module back changes the order of users, which decides ties in a scheduler. So transform after scheduling. On
-        # GPU, the earlier stage would also be before fusion.
-        stage = _compat.PipelineStage.POST_SCHEDULER
+    def _register(self, backend: Any, stage: Any) -> bool:
+        if (backend.platform, stage) in self._registered:
+            return True
         try:
-            remove = _compat.register_transformation(backend, self._on_module, name=_NAME, stage=stage)
+            remove = _compat.register_transformation(backend, partial(self._on_module, stage), name=_NAME, stage=stage)
         except Exception:
             return False
-        self._registered[backend.platform] = remove
+        self._registered[backend.platform, stage] = remove
         return True
 
     def _try(self, platform: str, options: bytes, compile_module: Compile) -> None:

@@ -15,19 +15,22 @@ import functools
 import hashlib
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from hlotag import _compat
+from hlotag import _compat, _core
 from hlotag._util.hooks import Hooks
 from hlotag._util.kept import Kept
-from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped
+from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped, TagError
 from hlotag.hlo import prepared
+from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.join import join
+from hlotag.hlo.late import Late
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
-from hlotag.hlo.restore import Rules, restored, withheld_keys
-from hlotag.hlo.transformation import Platform, Transformations, is_named, is_numbered
+from hlotag.hlo.restore import Rules, restorable, restored, withheld_keys
+from hlotag.hlo.transformation import BEFORE_SCHEDULER, Platform, Transformations, is_named, is_numbered
 from hlotag.host.modules import copy_of
 from hlotag.passes.pipeline import quoted, run_passes
 from hlotag.tagging import keys
@@ -44,12 +47,14 @@ class Record:
       before: the HLO module after XLA's passes, with numbers in its names.
       ids: by instruction name, the numbers of the operations that the instruction came from.
       after: the module with restored tags, in fusions too. Instructions have the same names in `before` and in the executable.
+      inserted: the rules for collectives that XLA inserted.
     """
 
     origins: Origins
     before: HloModule
     ids: dict[str, tuple[int, ...]]
     after: HloModule
+    inserted: InsertedRules
 
 
 recorded: Kept[Record] = Kept("hlotag_records")
@@ -103,30 +108,80 @@ class _Restoration:
         self._backend = backend
         self._platform = platform
         self._name = _name_in_xla(module.operation.attributes["sym_name"].value)
+        self.inserted = InsertedRules(prepared.inserted_in(module, stage))
+        self.late = self._late()
         self._records = recorded.innermost()
 
+    def before_scheduler(self, module: bytes) -> bytes | None:
+        """XLA calls it before it schedules."""
+        assert self.late is not None
+        return self._called(module, self.late.add_tags)
+
     def __call__(self, module: bytes) -> bytes | None:
+        """XLA calls it after it has scheduled."""
+        self.was_called = self.was_called or is_named(module, self._name)
+        return self._called(module, self._restored)
+
+    def _called(self, module: bytes, change: Callable[[bytes], bytes | None]) -> bytes | None:
         # For autotuning, the GPU compiler also compiles single fusions of the program.
         if not is_named(module, self._name):
             return None
-        self.was_called = True
         try:
-            return self._restored(module)
+            changed = change(module)
         except Exception as error:
             self.error = error
             return module
+        return _core.chain_frames(changed) if changed is not None and self._platform.renumbers_frames else changed
+
+    def report(self) -> None:
+        """Notes and warns of what became of rules and groups."""
+        if self.inserted and self.was_called and self.error is None:
+            self._stage.rules.note_inserted(self.inserted.matched)
+        for group in sorted(self.late.gaps if self.late else ()):
+            warn(
+                f"hlotag: in {self._name}, scheduling group {group!r} would have a gap after XLA's optimizations, and XLA would "
+                "refuse it: a member depends on another one through an instruction that is no member. It got no further member",
+                TagDropped,
+            )
+
+    def _late(self) -> Late | None:
+        """What the compiler is given before it schedules, if the program has any of it."""
+        entries, stage = self.origins.program.entries(), self._stage
+        present = {key for found in entries for key in restorable(found, stage.hlo)}
+        late = tuple(sorted(key for key in present if keys.is_read_late(key, self._backend.platform)))
+        rules = Rules(entries, late, (), stage.keys) if late else None
+        return Late(self.origins, rules, self.inserted) if rules or self.inserted else None
 
     def _restored(self, module: bytes) -> bytes:
         if self._records is not None:
             before = HloModule(module)
             ids = {instruction.name: numbers for instruction, numbers in join(before, self.origins).items()}
-            self._records.append(Record(self.origins, before, ids, HloModule(self._with_tags(module, repeats=True))))
+            after = HloModule(self._with_tags(module, repeats=True))
+            self._records.append(Record(self.origins, before, ids, after, self.inserted))
         return self._with_tags(module, repeats=keys.backend_of(self._backend.platform) not in _REUSE_KERNELS)
 
     def _with_tags(self, module: bytes, *, repeats: bool) -> bytes:
         program, stage = self.origins.program, self._stage
         rules = Rules(program.entries(), stage.hlo, stage.op_names, stage.keys, self._backend.platform, repeats=repeats)
-        return restored(module, program, rules, keeps_frames=self._platform.renumbers_frames)
+        return self._with_inserted(module, restored(module, program, rules))
+
+    def _with_inserted(self, module: bytes, after: bytes) -> bytes:
+        """Adds the tags of inserted collectives, found in `module`, to `after`, but for those that the compiler has taken."""
+        if not self.inserted:
+            return after
+        before = HloModule(module)
+        entries = self.inserted.entries_in(before, self.origins)
+        changed = HloModule(after)
+        for instruction, own in zip(before.instructions(), changed.instructions(), strict=True):
+            left = instruction.attributes
+            given = {
+                key: left.get(key, value)  # XLA joins the values of collectives that it combines.
+                for key, value in entries.get(instruction, {}).items()
+                if key in left or not keys.is_taken(key, self._backend.platform)
+            }
+            if given:
+                own.attributes = {**own.attributes, **given}
+        return changed.to_bytes()
 
 
 # The platforms whose compilers make one kernel of equal fusions.
@@ -163,8 +218,9 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
         )
         return compile_like(module)
     restoration = _Restoration(module, stage, backend, platform)
-    with _transformations.running(restoration.origins.token, restoration):
+    with _transformations.running(restoration.origins.token, restoration), _running_early(restoration, backend):
         executable = compile_like(restoration.origins.module)
+    restoration.report()
     if restoration.was_called and restoration.error is None:
         return executable
     # Without a call, XLA folded the program into constants or arguments, or the transformation of an equal program, compiled at
@@ -176,6 +232,18 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
     else:
         _report(restoration.error, stage)
     return compile_like(module)
+
+
+def _running_early(restoration: _Restoration, backend: Any) -> AbstractContextManager[None]:
+    if restoration.late is None:
+        return nullcontext()
+    if not _transformations.is_called_before_scheduler(backend):
+        _warn_once(
+            f"XLA for {backend.platform!r} does not support transformations before it schedules, so keys that it reads "
+            "later do not reach collectives that it inserts, nor operations that lost them"
+        )
+        return nullcontext()
+    return _transformations.running(restoration.origins.token, restoration.before_scheduler, BEFORE_SCHEDULER)
 
 
 def _warn_untransformed(backend: Any) -> None:
@@ -197,6 +265,8 @@ def _report(error: Exception | None, stage: Stage) -> None:
         "The program itself is valid; `hlotag.enable(hlo=False)` compiles it without this stage. Please report the failure.",
     )
     if stage.on_error == "raise":
+        if isinstance(error, TagError):  # It names a rule, which is the user's.
+            raise error
         raise failure from error
     warn(f"hlotag: {failure}", PassFailed)
 
@@ -224,7 +294,8 @@ def _donates(module: Any) -> bool:
 
 def _salt(stage: Stage) -> str:
     """A digest of all settings that affect the HLO stage."""
-    parts = stage.version, stage.keys, stage.hlo, stage.op_names
+    inserted = () if stage.rules is None else tuple(rule.text for rule in stage.rules.inserted.values())
+    parts = stage.version, stage.keys, stage.hlo, stage.op_names, inserted
     return hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hlotag import _compat
-from hlotag.tagging import marks, matching
+from hlotag.tagging import marks, rule_hooks
 from hlotag.tagging.matching import Primal
 
 _logger = logging.getLogger("hlotag")
@@ -48,7 +48,7 @@ def kinds_of(primals: Iterable[Primal], lower: Callable[..., Any], options: Mapp
     primals = tuple(primals)
     found = {primal: _known[primal, platforms] for primal in primals if (primal, platforms) in _known}
     missing = [primal for primal in primals if primal not in found]
-    with matching.lowering(), marks.marking(None):
+    with rule_hooks.lowering(), marks.marking(None):
         found.update(zip(missing, _lowered(missing, lower, options), strict=True))
     _known.update({(primal, platforms): found[primal] for primal in missing})
     while len(_known) > _MOST:

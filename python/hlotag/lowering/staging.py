@@ -22,7 +22,7 @@ from hlotag.lowering.reproducer import with_reproducer
 from hlotag.passes import python_passes
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
 from hlotag.passes.rules import checked
-from hlotag.tagging import keys, marks, matching, scopes, state, tracing
+from hlotag.tagging import keys, marks, matching, rule_hooks, scopes, state, tracing
 from hlotag.tagging.calls import call_of_jax
 from hlotag.tagging.decorated import around
 from hlotag.tagging.keys import as_text
@@ -207,6 +207,9 @@ def _make(
         raise ArgumentError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
     check_choice("on_error", on_error, get_args(OnError))
     check_flag("debug_origins", debug_origins)
+    rules = checked(rules)
+    if not (hlo is True or _hlo_patterns(hlo)) and (inserted := [rule for rule in rules if rule.inserted]):
+        raise ArgumentError(f"hlo=False leaves XLA as it is, so a rule for what it inserts has no effect: {inserted[0].text}")
     connection.ensure()
     text = _complete(pipeline_text(pipeline))
     # Only MLIR knows the passes of others. Fail here rather than in the middle of a program.
@@ -221,7 +224,7 @@ def _make(
         op_names=_patterns("op_names", op_names, "a list of keys"),
         passes=python_passes.fingerprint(),
         on_error=on_error,
-        rules=matching.rule_set(checked(rules)),
+        rules=matching.rule_set(rules),
     )
     return unique(new)
 
@@ -268,7 +271,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
 def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
     def lower(marker: marks.Marker) -> Any:
         # Lowering rules may trace equations. These have the mark of the lowered equation.
-        with matching.lowering(), marks.marking(marker):
+        with rule_hooks.lowering(), marks.marking(marker):
             result = original(module_name, jaxpr, *args, **kwargs)
         marks.attach_table(result.module, marker, kinds.kinds_of(marker.primals(), original, kwargs))
         return result
@@ -359,4 +362,4 @@ def _release(stage: Stage | None) -> None:
 
 
 def _hooks_of(stage: Stage | None) -> tuple[Hooks, ...]:
-    return (_hooks, *matching.hooks_for(stage and stage.rules))
+    return (_hooks, *rule_hooks.hooks_for(stage and stage.rules))

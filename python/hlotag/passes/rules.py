@@ -47,6 +47,7 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
     rules = checked(rules)
     if not rules:
         return pipeline
+    _must_be_of_the_program(rules)
     from hlotag import _core
 
     check_text("pipeline", pipeline)
@@ -129,15 +130,23 @@ def with_rules_of_file(name: str, element: str) -> str:
     (options,) = _core.string_options(element)
     if "rules-file" not in options:
         return element
-    rules = [rule.as_attribute() for rule in load_rules(options["rules-file"])]
+    found = load_rules(options["rules-file"])
+    _must_be_of_the_program(found)
+    rules = [rule.as_attribute() for rule in found]
     own = options.get("rules", "").strip().removeprefix("[").removesuffix("]")
     text = "[" + ", ".join([*rules, *filter(None, [own])]) + "]"
     return f"{_ATTACH}{{rules={_core.print_option(text)}}}"
 
 
+def _must_be_of_the_program(rules: Iterable[Rule]) -> None:
+    for index, rule in enumerate(rules):
+        if rule.inserted:
+            raise TagError(f"{rule.name(index)} is for collectives that XLA inserts, so it works in a stage only: {rule.text}")
+
+
 def _fields(table: Any) -> dict[str, Any]:
     """The fields of a rule in a file."""
-    known = (*PATTERNS, "phase", "attrs", "grad", "remat", "unless")
+    known = (*PATTERNS, "phase", "attrs", "grad", "remat", "unless", "inserted")
     if not isinstance(table, dict):
         raise TagError(f"a rule must be a table, got {shown(table)}")
     if unknown := [name for name in table if name not in known]:

@@ -69,6 +69,7 @@ class Key:
       otherwise: what XLA does with an illegal value.
       taken_by: the backends whose compilers remove the key after they read it.
       seen: the backends whose compilers were seen to read the key, with a supported jax.
+      late: the backends whose compilers read the key after JAX's PRE_SCHEDULER, where the HLO stage gives a lost one back.
       compiler: whether compilers get the key; False only for a registered key that is for people's eyes.
       restored: whether the HLO stage gives the key back where XLA's passes drop it. False for entries that a library writes for
         one operation.
@@ -84,6 +85,7 @@ class Key:
     otherwise: str = ""
     taken_by: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
     compiler: bool = True
     restored: bool = True
 
@@ -139,6 +141,7 @@ CATALOGUE: tuple[Key, ...] = (
         "Operations to schedule as one group. Each group needs an id of its own: give the backward pass another one by grad=.",
         taken_by=("gpu", "tpu"),
         seen=("gpu", "tpu"),
+        late=("gpu", "tpu"),
     ),
     Key(
         "keep_original_sequence_order_in_group",
@@ -149,6 +152,7 @@ CATALOGUE: tuple[Key, ...] = (
         "drop",
         "Keeps the order of a scheduling group. All members need it, or the scheduler aborts; follows its group's policy.",
         otherwise="the scheduler would take it for false",
+        late=("gpu", "tpu"),
     ),
     Key(
         "scheduler_hint",
@@ -159,6 +163,7 @@ CATALOGUE: tuple[Key, ...] = (
         "Asks the latency-hiding scheduler for an early or a late place.",
         otherwise="the scheduler would ignore it",
         seen=("gpu", "tpu"),
+        late=("gpu", "tpu"),
     ),
     Key(
         "scheduler_delay_priority",
@@ -170,8 +175,18 @@ CATALOGUE: tuple[Key, ...] = (
         # latency_hiding_scheduler.cc, GetCustomCallForceDelayPriority: CHECK(absl::SimpleAtoi(...)).
         otherwise="the latency-hiding scheduler would abort the process",
         seen=("gpu", "tpu"),
+        late=("gpu", "tpu"),
     ),
-    Key("latency_metadata", Values(integer_bits=64), ("any",), "gpu", "drop", "A latency, for the scheduler.", seen=("gpu",)),
+    Key(
+        "latency_metadata",
+        Values(integer_bits=64),
+        ("any",),
+        "gpu",
+        "drop",
+        "A latency, for the scheduler.",
+        seen=("gpu",),
+        late=("gpu",),
+    ),
     Key(
         "_xla_stream_annotation",
         Values(("collective",), integer_bits=32, ignore_case=True),
@@ -183,6 +198,7 @@ CATALOGUE: tuple[Key, ...] = (
         otherwise=_ABORTS,
         taken_by=("gpu",),
         seen=("gpu",),
+        late=("gpu",),
     ),
     Key(
         "inlineable",
@@ -227,6 +243,7 @@ CATALOGUE: tuple[Key, ...] = (
             "drop",
             f"Marks a backward gemm, for the gemm rewriter: the gradient of {of}. JAX never sets it.",
             seen=("gpu",),
+            late=("gpu",),
         )
         for name, of in (("grad_x", "x"), ("grad_y", "y"))
     ),
@@ -249,6 +266,7 @@ CATALOGUE: tuple[Key, ...] = (
         "Independent collectives to launch as one group; the key is to be unique within the module.",
         otherwise="XLA would form no group",
         seen=("gpu",),
+        late=("gpu",),
     ),
     Key(
         "combiner_key",
@@ -258,6 +276,7 @@ CATALOGUE: tuple[Key, ...] = (
         "drop",
         "Only collectives with the same key are combined.",
         seen=("gpu",),
+        late=("gpu",),
     ),
     Key(
         "collective_communication_domain",
@@ -267,6 +286,7 @@ CATALOGUE: tuple[Key, ...] = (
         "drop",
         "The interconnect that a collective stays within.",
         seen=("gpu",),
+        late=("gpu",),
     ),
     Key(
         "is_pipelineable",

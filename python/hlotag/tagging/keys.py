@@ -274,6 +274,16 @@ def is_read(name: str, platform: str) -> bool:
     return name in _known and backend_of(platform) in _known[name].readers
 
 
+def is_read_late(name: str, platform: str) -> bool:
+    """Whether a compiler reads a key after its optimizations.
+
+    Args:
+      name: the key.
+      platform: JAX's or XLA's name of the compiler's platform.
+    """
+    return name in _known and backend_of(platform) in _known[name].late
+
+
 def is_left(name: str) -> bool:
     """Whether the HLO stage leaves a key to XLA, because a library writes it for one operation."""
     known = lookup(name)

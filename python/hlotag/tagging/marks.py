@@ -307,8 +307,8 @@ def attach_table(module: Any, marker: Marker, kinds: Mapping[Primal, frozenset[s
     with module.context:
         attributes["hlotag.tags"] = _attribute([_as_attribute(row, kinds) for row in marker.table])
         if marker.rules is not None:
-            rules = enumerate(marker.rules.rules)
-            attributes["hlotag.rules"] = _attribute([{"name": rule.name(i), "text": rule.text} for i, rule in rules])
+            rules = zip(marker.rules.names, marker.rules.rules, strict=True)
+            attributes["hlotag.rules"] = _attribute([{"name": name, "text": rule.text} for name, rule in rules])
 
 
 def _as_attribute(row: Row, kinds: Mapping[Primal, frozenset[str]]) -> dict[str, Any]:

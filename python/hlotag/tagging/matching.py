@@ -17,17 +17,13 @@ import difflib
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hlotag import _compat
-from hlotag._util.hooks import Hooks
-from hlotag.errors import TagError, TagIgnored
-from hlotag.tagging import keys
-from hlotag.tagging.rules import PATTERNS, Rule
-from hlotag.tagging.scope_patterns import Bindings, ScopePattern, Thread, matches, matches_source, substitute
-from hlotag.tagging.state import active
+from hlotag.errors import TagIgnored
+from hlotag.tagging.rules import PATTERNS, Rule, bound
+from hlotag.tagging.scope_patterns import Bindings, ScopePattern, Thread, matches, matches_source
 from hlotag.tagging.warning import warn_at
 
 # Entries of an equation context, besides those of `marks`. `RULE + index` has a `Match`, PRIMAL a `Primal`, SCOPES a `Progress`.
@@ -38,8 +34,6 @@ SCOPES = "hlotag.scopes"
 OF_LOWERING = "hlotag.lowering"
 
 T = TypeVar("T")
-# Names of scopes that JAX opens itself.
-_OF_JAX = ("checkpoint", "rematted_computation")
 
 
 class OwnValue:
@@ -121,14 +115,24 @@ class RuleSet:
 
     Args:
       rules: the rules, in the order in which later ones win.
+
+    Attributes:
+      rules: those for the operations of the program.
+      names: their names in messages.
+      inserted: those for collectives that XLA inserts, by name.
     """
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
-        self.rules = rules
+        named = [(rule, rule.name(index)) for index, rule in enumerate(rules)]
+        self.inserted = {name: rule for rule, name in named if rule.inserted}
+        self.rules = rules = tuple(rule for rule, _ in named if not rule.inserted)
+        self.names = tuple(name for rule, name in named if not rule.inserted)
         self.seen: dict[str, None] = {}
         """Paths of scopes that were entered, for messages; at most a few thousand."""
         self._programs = 0
-        self._unmatched = dict(enumerate(rules))
+        self._partitioned = 0
+        self._unmatched = dict(zip(self.names, rules, strict=True))
+        self._unmatched_inserted = dict(self.inserted)
         self._clauses = [rule.clauses() for rule in rules]
         self._needs = [frozenset(name for name in PATTERNS[1:] if getattr(rule, name) is not None) for rule in rules]
         # By pattern: the rule, the clause of `unless` or None, and the automaton.
@@ -155,21 +159,35 @@ class RuleSet:
         """
         self._programs += 1
         remarks = tuple(remarks)
-        for index, rule in tuple(self._unmatched.items()):
-            if not any(remark.startswith(f"{rule.name(index)} matched nothing") for remark in remarks):
-                self._unmatched.pop(index, None)
+        for name in tuple(self._unmatched):
+            if not any(remark.startswith(f"{name} matched nothing") for remark in remarks):
+                self._unmatched.pop(name, None)
+
+    def note_inserted(self, matched: Iterable[str]) -> None:
+        """Notes which rules matched a collective that XLA inserted into a program.
+
+        Args:
+          matched: names of rules.
+        """
+        self._partitioned += 1
+        for name in matched:
+            self._unmatched_inserted.pop(name, None)
 
     def report(self) -> None:
-        """Warns, once, of each rule that matched no operation of the programs that were lowered so far."""
-        if not self._programs:
+        """Warns, once, of each rule that matched nothing in the programs that were lowered and compiled so far."""
+        self._report(self._unmatched, "matched no operation of", self._programs)
+        self._report(self._unmatched_inserted, "matched no collective that XLA inserted in", self._partitioned)
+
+    def _report(self, unmatched: dict[str, Rule], what: str, programs: int) -> None:
+        if not programs:
             return
-        for index in tuple(self._unmatched):
-            if (rule := self._unmatched.pop(index, None)) is None:
+        for name in tuple(unmatched):
+            if (rule := unmatched.pop(name, None)) is None:
                 continue
             near = difflib.get_close_matches(rule.scope, self._scopes_seen(), 1, 0.3) if rule.scope else ()
             nearest = f"; the nearest scope is {near[0]!r}" if near else ""
-            programs = "the program" if self._programs == 1 else f"{self._programs} programs"
-            text = f"hlotag: {rule.name(index)} matched no operation of {programs}: {rule.text}{nearest}"
+            where = "the program" if programs == 1 else f"{programs} programs"
+            text = f"hlotag: {name} {what} {where}: {rule.text}{nearest}"
             file, line = rule.place()
             warn_at(text, TagIgnored, file, line)
 
@@ -351,23 +369,12 @@ class RuleSet:
         if any("op" not in clause for clause in met):
             return None
         rule = self.rules[index]
-        forward, derived, rematted = (_bound(rule, index, entries, match.bindings) for entries in rule.entries())
+        name = self.names[index]
+        forward, derived, rematted = (bound(name, entries, match.bindings) for entries in rule.entries())
         if match.is_of_backward_rule:
-            derived = rematted = _bound(rule, index, rule.texts(), match.bindings) if rule.phase != "forward" else {}
+            derived = rematted = bound(name, rule.texts(), match.bindings) if rule.phase != "forward" else {}
+        forward = {key: text for key, text in forward.items() if text is not None}
         return Applied(index, rule.op, tuple(clause["op"] for clause in met), forward, derived, rematted)
-
-
-def _bound(rule: Rule, index: int, entries: Mapping[str, str | None], bindings: Bindings) -> dict[str, Any]:
-    bound: dict[str, str | None] = {}
-    for key, text in entries.items():
-        bound[key] = new = None if text is None else substitute(text, bindings)
-        if new is not None and new != text:
-            try:
-                keys.check(key, new)
-            except TagError as error:
-                named = ", ".join(f"{name} is {value!r}" for name, value in bindings)
-                raise TagError(f"{rule.name(index)}, where {named}: {error}") from None
-    return bound
 
 
 _sets: weakref.WeakValueDictionary[tuple[str, ...], RuleSet] = weakref.WeakValueDictionary()
@@ -380,79 +387,6 @@ def rule_set(rules: tuple[Rule, ...]) -> RuleSet | None:
         return None
     with _lock:
         return _sets.setdefault(tuple(rule.as_attribute() for rule in rules), RuleSet(rules))
-
-
-class _Thread(threading.local):
-    """What one thread does.
-
-    Attributes:
-      is_lowering: whether it lowers a program. What is traced meanwhile belongs to the lowered equation.
-      scopes: the scopes that it entered under rules, and the metadata outside of them.
-    """
-
-    is_lowering = False
-
-    def __init__(self) -> None:
-        self.scopes: list[tuple[Any, Any]] = []
-
-
-_thread = _Thread()
-
-
-_OF_LOWERING = OwnValue()
-
-
-@contextmanager
-def lowering() -> Iterator[None]:
-    """A block in which this thread lowers a program, without the metadata of open blocks."""
-    outer, _thread.is_lowering = _thread.is_lowering, True
-    try:
-        with _compat.ambient_metadata_is({OF_LOWERING: _OF_LOWERING}):
-            yield
-    finally:
-        _thread.is_lowering = outer
-
-
-def _current() -> RuleSet | None:
-    """The rules for what this thread traces."""
-    stage = active()
-    return None if stage is None or _thread.is_lowering else stage.rules
-
-
-def _enter(original: Callable, scope: Any) -> Any:
-    names = original(scope)
-    if (rules := _current()) is not None and rules.has_scopes and scope.name not in _OF_JAX:
-        ambient = _compat.ambient()
-        within = rules.entering(ambient, scope.name)
-        if len(rules.seen) < 4096:
-            rules.seen[_compat.scope_path()] = None
-        if within is not ambient:
-            _compat.restore_ambient_metadata(within)
-            _thread.scopes.append((scope, ambient))
-    return names
-
-
-def _leave(original: Callable, scope: Any, *exc_info: Any) -> Any:
-    entered = _thread.scopes
-    for place in reversed(range(len(entered))):
-        if entered[place][0] is scope:
-            _compat.restore_ambient_metadata(entered[place][1])
-            del entered[place:]
-            break
-    return original(scope, *exc_info)
-
-
-def _call(original: Callable, fun: Any, *args: Any) -> Any:
-    rules = _current()
-    if rules is None or not rules.has_calls:
-        return original(fun, *args)
-    ambient = _compat.ambient()
-    within = rules.calling(ambient, getattr(fun, "__name__", ""), not _compat.is_recording())
-    _compat.restore_ambient_metadata(within)
-    try:
-        return original(fun, *args)
-    finally:
-        _compat.restore_ambient_metadata(ambient)
 
 
 _primals: weakref.WeakValueDictionary[Any, Primal] = weakref.WeakValueDictionary()
@@ -475,26 +409,3 @@ def primal_of(primitive: Any, avals: Iterable[Any], params: Mapping[str, Any]) -
         return known or _primals.setdefault(key, Primal(primitive, params, avals))
     except TypeError:  # A parameter has no hash.
         return Primal(primitive, params, avals)
-
-
-def _bind(ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-    rules = _current()
-    return ambient if rules is None else rules.binding(ambient, primitive, args, params)
-
-
-def _record(ambient: Any, traceback: Any) -> Any:
-    rules = _current()
-    return ambient if rules is None or not rules.has_sources else rules.recording(ambient, traceback)
-
-
-_HOOKS = {
-    "has_scopes": Hooks(*_compat.name_stack_patches(_enter, _leave)),
-    "has_calls": Hooks(_compat.jit_patch(_call)),
-    "has_ops": Hooks(_compat.primal_patch(_bind)),
-    "has_sources": Hooks(*_compat.recording_patches(_record)),
-}
-
-
-def hooks_for(rules: RuleSet | None) -> tuple[Hooks, ...]:
-    """What must be installed while a stage with these rules is on."""
-    return () if rules is None else tuple(hooks for need, hooks in _HOOKS.items() if getattr(rules, need))

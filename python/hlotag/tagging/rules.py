@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hlotag._util.arguments import check_choice, check_text, shown
+from hlotag._util.arguments import check_choice, check_flag, check_text, shown
 from hlotag.errors import TagError
 from hlotag.tagging import keys
-from hlotag.tagging.scope_patterns import captures_in, check_pattern
+from hlotag.tagging.scope_patterns import Bindings, captures_in, check_pattern, substitute
 
 PATTERNS = ("op", "scope", "source", "function")
 _PHASES = ("forward", "backward", "both")
+# What a rule for inserted collectives has no use for.
+_OF_THE_PROGRAM = ("function", "grad", "remat")
 Entries = Mapping[str, str | None]
 
 
@@ -35,6 +37,9 @@ class Rule:
       remat: what operations that `jax.checkpoint` recomputes get; by default what `grad` says.
       unless: patterns that exclude: a mapping of `op`, `scope`, `source` and `function`, which excludes what matches all of them,
         or a list of such mappings.
+      inserted: whether the rule is for collectives that XLA's partitioner inserts, and not for operations of the program. `op` is
+        then HLO's opcode, "all-gather", without "-start"; scope, source and phase are those of the operation that takes the
+        gathered value or makes the summed one. They get the tags before the compiler schedules them.
 
     Raises:
       TagError: no pattern is given, a field has the wrong type or value, a key is reserved, or a value is not legal for its key.
@@ -57,6 +62,7 @@ class Rule:
     grad: keys.Grad = keys.BY_KEY
     remat: keys.Grad | None = None
     unless: Mapping[str, str] | Sequence[Mapping[str, str]] = ()
+    inserted: bool = False
     # Compared: equal values may have different texts.
     _text: str = field(init=False)
     # The file and line of the rule, for messages.
@@ -71,16 +77,34 @@ class Rule:
             raise TagError(f"rule field 'attrs' must be a mapping of keys to values, got {shown(self.attrs)}")
         if not self.attrs:
             raise TagError("a rule needs attrs: the keys and values to attach")
+        check_flag("rule field 'inserted'", self.inserted, TagError)
+        if self.inserted:
+            self._check_inserted(patterns)
         forward, derived, rematted = self.entries()
         texts = [f"{name} = {_quote(pattern)}" for name, pattern in patterns.items()]
         texts += [f'phase = "{self.phase}"', f"attrs = {_dictionary(self.texts())}"]
-        if derived != (forward or derived):
+        if derived != (forward or derived) and not self.inserted:
             texts.append(f"grad = {_dictionary(derived)}")
-        if rematted != derived:
+        if rematted != derived and not self.inserted:
             texts.append(f"remat = {_dictionary(rematted)}")
         if clauses := self.clauses():
             texts.append(f"unless = [{', '.join(_clause(clause) for clause in clauses)}]")
+        if self.inserted:
+            texts.append("inserted = true")
         object.__setattr__(self, "_text", "{" + ", ".join(texts) + "}")
+
+    def _check_inserted(self, patterns: Mapping[str, str]) -> None:
+        defaults = {each.name: each.default for each in fields(self)}
+        for name in _OF_THE_PROGRAM:
+            if getattr(self, name) != defaults[name] or any(name in clause for clause in self.clauses()):
+                raise TagError(
+                    f"rule field {name!r} has no meaning for collectives that XLA inserts; use op, scope, source and phase"
+                )
+        for pattern in (patterns.get("op", ""), *(clause.get("op", "") for clause in self.clauses())):
+            if "_" in pattern or "." in pattern:
+                raise TagError(
+                    f"rule field 'op': {pattern!r} is for operations; an inserted collective has an opcode, 'all-gather'"
+                )
 
     def texts(self) -> dict[str, str]:
         """The entries of `attrs` as text."""
@@ -129,7 +153,7 @@ class Rule:
 
     def __repr__(self) -> str:
         """The call that makes an equal rule."""
-        given = [f"{f.name}={value!r}" for f in fields(self)[1:9] if (value := getattr(self, f.name)) != f.default]
+        given = [f"{f.name}={value!r}" for f in fields(self)[1:10] if (value := getattr(self, f.name)) != f.default]
         return f"Rule({', '.join([repr(self.attrs), *given])})"
 
     def name(self, index: int) -> str:
@@ -153,6 +177,29 @@ class Rule:
     def as_attribute(self) -> str:
         """The rule as an MLIR dictionary attribute, which is how `hlotag-attach` takes it."""
         return f"{{at = {_quote(self._at)}, {self._text[1:]}" if self._at else self._text
+
+
+def bound(rule: str, entries: Entries, bindings: Bindings) -> dict[str, str | None]:
+    """Entries with the texts of the names in braces.
+
+    Args:
+      rule: its name, for messages.
+      entries: as text.
+      bindings: the texts.
+
+    Raises:
+      TagError: a value is not legal for its key.
+    """
+    made: dict[str, str | None] = {}
+    for key, text in entries.items():
+        made[key] = new = None if text is None else substitute(text, bindings)
+        if new is not None and new != text:
+            try:
+                keys.check(key, new)
+            except TagError as error:
+                named = ", ".join(f"{name} is {value!r}" for name, value in bindings)
+                raise TagError(f"{rule}, where {named}: {error}") from None
+    return made
 
 
 def _patterns(rule: Rule, where: str) -> dict[str, str]:

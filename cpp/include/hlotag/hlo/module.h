@@ -29,7 +29,8 @@ public:
     std::string_view opName, shape, attributes; // `shape` and `attributes` are messages.
     size_t opcode, computation;
     std::vector<size_t> operands, called;
-    size_t index; // Of a parameter or a tuple element.
+    size_t index;    // Of a parameter or a tuple element.
+    int64_t channel; // Of a collective; 0 for none.
   };
   struct Computation {
     size_t begin, end, root;

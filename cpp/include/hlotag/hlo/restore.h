@@ -33,15 +33,19 @@ protected:
   ~Rules() = default;
 };
 
-/// Gives each instruction the entries that `rules` decide, and removes the numbers from names. All
-/// other bytes stay the same. Rules are asked once for equal instructions.
+/// Gives each instruction the entries that `rules` decide, and removes the numbers from names
+/// unless `keepsNumbers`. All other bytes stay the same. Rules are asked once for equal
+/// instructions.
 ///
-/// `keepsFrames` chains all stack frames, so that their ids survive when XLA reads the module. XLA
+/// Throws `std::out_of_range` if `module` is not a valid `HloModuleProto`.
+std::string restore(std::string_view module, const Program &program, Opcodes &opcodes, Rules &rules,
+                    bool keepsNumbers);
+
+/// Makes all stack frames of a module one chain, so that their ids survive when XLA reads it. XLA
 /// renumbers frames in the order of their first use, parents first, but keeps its former table. In
 /// one chain each frame comes after all frames with lower ids, so no id changes.
 ///
 /// Throws `std::out_of_range` if `module` is not a valid `HloModuleProto`.
-std::string restore(std::string_view module, const Program &program, Opcodes &opcodes, Rules &rules,
-                    bool keepsFrames);
+std::string chainFrames(std::string_view module);
 
 } // namespace hlotag::hlo

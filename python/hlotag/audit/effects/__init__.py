@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from hlotag.audit.effects import collectives, fusions, placement, scheduling, structure
 from hlotag.audit.effects.collectives import kept_apart
@@ -37,30 +38,36 @@ _NOT_SHOWN = "the compiled module does not show its effect"
 _NOT_COMPARED = "not compared with the program without the tags"
 
 
-def judged_keys(tags: Iterable[Tag], platform: str) -> set[str]:
-    """The keys of tags that have a judge, and that the compiler of a platform (JAX's name) reads."""
+def judged_keys(names: Iterable[str], platform: str) -> set[str]:
+    """Of some keys, those that have a judge, and that the compiler of a platform (JAX's name) reads."""
     backend = keys.backend_of(platform)
-    return {name for tag in tags if (name := tag.key) in JUDGES and (key := keys.lookup(name)) and not _why_unread(key, backend)}
+    return {name for name in names if name in JUDGES and (key := keys.lookup(name)) and not _why_unread(key, backend)}
 
 
-def compared_keys(tags: Iterable[Tag], module: HloModule, platform: str) -> set[str]:
+def compared_keys(names: AbstractSet[str], module: HloModule, platform: str) -> set[str]:
     """Selects the keys whose effect a second compilation can show: the program without them.
 
     Args:
-        tags: The tags of an audit.
+        names: The keys of an audit's tags.
         module: The compiled module.
         platform: JAX's name of the platform that the module was compiled for.
 
     Returns:
         The keys to leave out; empty if the compiler would compile the same program again.
     """
-    judged = judged_keys(tags, platform)
-    own = {tag.key for tag in tags if collectives.is_peoples(tag.key)}
+    judged = judged_keys(names, platform)
+    own = set(filter(collectives.is_peoples, names))
     return judged | own if judged or (own and collectives.may_be_apart(module, platform)) else set()
 
 
 def find(
-    tags: Sequence[Tag], ops: Sequence[Op], tagged: Schedule | None, untagged: Schedule | None, platform: str
+    tags: Sequence[Tag],
+    ops: Sequence[Op],
+    tagged: Schedule | None,
+    untagged: Schedule | None,
+    platform: str,
+    *,
+    inserted: Iterable[tuple[str, str, Op]] = (),
 ) -> tuple[Effect, ...]:
     """Finds what each key changed that some compiler reads.
 
@@ -70,15 +77,16 @@ def find(
         tagged: The compiled module; None if there are no `judged_keys`.
         untagged: The compiled module of the program without the tags; None if there is none.
         platform: JAX's name of the platform that the modules were compiled for.
+        inserted: Keys and values that rules give to collectives that XLA inserted, each with the collective as an operation.
 
     Returns:
         One effect for each value of each key of the catalogue, and of keys that compilers do not get, in program order.
     """
     by_tag: dict[tuple[keys.Key, str], list[Op]] = {}
-    for tag in tags:
-        key = keys.lookup(tag.key)
+    for name, value, op in [*((tag.key, tag.value, tag.op) for tag in tags), *inserted]:
+        key = keys.lookup(name)
         if key is not None and not key.reserved and (key.consumer != "registered" or not key.compiler):
-            by_tag.setdefault((key, tag.value), []).append(tag.op)
+            by_tag.setdefault((key, value), []).append(op)
     if not by_tag:
         return ()
     neighbours = {op.id: list(op.operands) for found in by_tag.values() for op in found}

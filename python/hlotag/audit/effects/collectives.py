@@ -14,12 +14,9 @@ from hlotag.audit.effects.verdict import Member, Seen, names
 from hlotag.audit.model import Apart, Tag
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction
+from hlotag.hlo.opcodes import COLLECTIVES, base
 from hlotag.tagging import keys
 
-_COLLECTIVES = {
-    *("all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all"),
-    "reduce-scatter",
-}
 # The backends whose compilers combine collectives only if their tags are equal.
 _COMPARE_TAGS = {"tpu"}
 
@@ -51,21 +48,17 @@ def launch_group(members: Sequence[Member], schedule: Schedule, value: str) -> S
 
 
 def _collectives_of(members: Sequence[Member]) -> list[Instruction]:
-    return list(dict.fromkeys(i for m in members for i in m.instructions if _opcode(i) in _COLLECTIVES and _begins(i)))
+    return list(dict.fromkeys(i for m in members for i in m.instructions if base(i.opcode) in COLLECTIVES and _begins(i)))
 
 
 def is_collective(instruction: Instruction, schedule: Schedule) -> bool:
     """Whether a scheduled instruction is or begins a collective. On TPU, it may be the first of two fusions."""
     is_half = instruction.opcode == "fusion" and schedule.end_of(instruction) is not instruction
-    return is_half or (_opcode(instruction) in _COLLECTIVES and _begins(instruction))
+    return is_half or (base(instruction.opcode) in COLLECTIVES and _begins(instruction))
 
 
 def _begins(instruction: Instruction) -> bool:
     return not instruction.opcode.endswith("-done")
-
-
-def _opcode(instruction: Instruction) -> str:
-    return instruction.opcode.removesuffix("-start").removesuffix("-done")
 
 
 # --- Collectives that tags keep apart --------------------------------------------------------------------------------------
@@ -81,7 +74,7 @@ def may_be_apart(module: HloModule, platform: str) -> bool:
     """Whether tags may keep collectives of a compiled module apart: there are two of a kind, and the compiler compares tags."""
     if keys.backend_of(platform) not in _COMPARE_TAGS:
         return False
-    found = Counter(_opcode(i) for i in module.instructions() if _opcode(i) in _COLLECTIVES and _begins(i))
+    found = Counter(base(i.opcode) for i in module.instructions() if base(i.opcode) in COLLECTIVES and _begins(i))
     return any(number > 1 for number in found.values())
 
 
@@ -102,10 +95,10 @@ def kept_apart(tags: Iterable[Tag], tagged: Schedule, untagged: Schedule) -> tup
     before = _by_op(tagged)
     found: dict[tuple[tuple[str, ...], str], list[tuple[set[Instruction], set[int]]]] = {}
     for instruction, ops in _works(untagged).items():
-        apart = {before[op]: op for op in ops if op in before and _opcode(before[op]) == _opcode(instruction)}
+        apart = {before[op]: op for op in ops if op in before and base(before[op].opcode) == base(instruction.opcode)}
         differing = _differing([entries.get(op, {}) for op in apart.values()])
         if len(apart) > 1 and differing and all(map(is_peoples, differing)):
-            found.setdefault((differing, _opcode(instruction)), []).append((set(apart), set(apart.values())))
+            found.setdefault((differing, base(instruction.opcode)), []).append((set(apart), set(apart.values())))
     return tuple(
         Apart(
             names_, opcode, sum(len(a) for a, _ in groups), len(groups), tuple(sorted(set().union(*(ops for _, ops in groups))))
@@ -116,7 +109,7 @@ def kept_apart(tags: Iterable[Tag], tagged: Schedule, untagged: Schedule) -> tup
 
 def _works(schedule: Schedule) -> Mapping[Instruction, frozenset[int]]:
     """By collective, its operations."""
-    collectives = (i for i in schedule.instructions if _opcode(i) in _COLLECTIVES and _begins(i))
+    collectives = (i for i in schedule.instructions if base(i.opcode) in COLLECTIVES and _begins(i))
     return {i: frozenset(op for op in schedule.work(i) if isinstance(op, int)) for i in collectives}
 
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the compiler is given before it schedules: lost tags that it reads later, and tags of the collectives that it inserted."""
+
+from __future__ import annotations
+
+from hlotag.hlo import opcodes
+from hlotag.hlo.inserted import InsertedRules
+from hlotag.hlo.module import Computation, HloModule, Instruction
+from hlotag.hlo.origins import Origins
+from hlotag.hlo.restore import Rules, restored
+
+GROUP = "_scheduling_group_id"
+# All members of a group need it, or the scheduler ends the process.
+_OF_GROUP = "keep_original_sequence_order_in_group"
+
+Added = dict[Instruction, dict[str, str]]
+
+
+class Late:
+    """The tags that a compilation gets before the scheduler.
+
+    Args:
+      origins: the numbered operations.
+      rules: decide about the keys that the compiler reads later; None if the program has none of them.
+      inserted: the rules for collectives that XLA inserts.
+
+    Attributes:
+      gaps: the groups that got no member, because XLA would refuse the group for a gap.
+    """
+
+    def __init__(self, origins: Origins, rules: Rules | None, inserted: InsertedRules) -> None:
+        self._origins = origins
+        self._rules = rules
+        self._inserted = inserted
+        self.gaps: set[str] = set()
+
+    def add_tags(self, data: bytes) -> bytes | None:
+        """Adds tags to a serialized module. Removes none, and leaves the numbers in names.
+
+        Returns:
+          The module, or None if it needs no tag.
+
+        Raises:
+          ParseError: the bytes are not a valid HLO module.
+          TagError: a rule makes a value that is not legal.
+        """
+        back = data
+        if self._rules is not None:
+            back = restored(data, self._origins.program, self._rules, keeps_numbers=True)
+        if back == data and not self._inserted:
+            return None
+        module = HloModule(data)
+        added = self._given_back(module, HloModule(back)) if back != data else {}
+        for instruction, entries in self._inserted.entries_in(module, self._origins).items():
+            added.setdefault(instruction, {}).update(entries)
+        for computation in module.computations.values():
+            self._leave_groups(computation, added)
+        is_changed = False
+        for instruction, entries in added.items():
+            if not entries.items() <= instruction.attributes.items():
+                instruction.attributes = {**instruction.attributes, **entries}
+                is_changed = True
+        return module.to_bytes() if is_changed else None
+
+    def _given_back(self, module: HloModule, back: HloModule) -> Added:
+        """The entries that instructions lack. Instructions in fusions are not scheduled."""
+        assert self._rules is not None
+        lacking: Added = {}
+        for before, after in zip(module.instructions(), back.instructions(), strict=True):
+            if before.computation.id not in module.fusions:
+                own = {k: v for k, v in after.attributes.items() if self._rules.is_restored(k) and k not in before.attributes}
+                if own:
+                    lacking[before] = own
+        return lacking
+
+    def _leave_groups(self, computation: Computation, added: Added) -> None:
+        """Takes back new members of groups that XLA would refuse for a gap, or that have nothing to overlap with."""
+        groups: dict[str, list[Instruction]] = {}
+        for instruction in computation.instructions:
+            value = added.get(instruction, {}).get(GROUP) or instruction.attributes.get(GROUP, "noop")
+            if (group := value.partition(":")[0]) not in ("", "noop"):
+                groups.setdefault(group, []).append(instruction)
+        for group, members in groups.items():
+            new = [member for member in members if GROUP in added.get(member, {})]
+            if not new:
+                continue
+            if is_gap := _has_gap(computation, members):
+                self.gaps.add(group)
+            if is_gap or not any(_is_asynchronous(member) for member in members):
+                for member in new:
+                    for key in (GROUP, _OF_GROUP):
+                        added[member].pop(key, None)
+
+
+def _has_gap(computation: Computation, members: list[Instruction]) -> bool:
+    """Whether a member depends on another one through an instruction that is no member."""
+    own = {member.id for member in members}
+    between: set[int] = set()  # Not members, but dependent on one.
+    for instruction in computation.instructions:
+        depends = not between.isdisjoint(instruction.operand_ids)
+        if instruction.id in own:
+            if depends:
+                return True
+        elif depends or not own.isdisjoint(instruction.operand_ids):
+            between.add(instruction.id)
+    return False
+
+
+def _is_asynchronous(instruction: Instruction) -> bool:
+    return instruction.opcode.endswith("-start") or opcodes.collective_of(instruction) != ""

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks in JAX that tell the rules of a stage what this thread traces: scopes, functions, operations and lines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from hlotag import _compat
+from hlotag._util.hooks import Hooks
+from hlotag.tagging.matching import OF_LOWERING, OwnValue, RuleSet
+from hlotag.tagging.state import active
+
+# Names of scopes that JAX opens itself.
+_OF_JAX = ("checkpoint", "rematted_computation")
+
+
+class _Thread(threading.local):
+    """What one thread does.
+
+    Attributes:
+      is_lowering: whether it lowers a program. What is traced meanwhile belongs to the lowered equation.
+      scopes: the scopes that it entered under rules, and the metadata outside of them.
+    """
+
+    is_lowering = False
+
+    def __init__(self) -> None:
+        self.scopes: list[tuple[Any, Any]] = []
+
+
+_thread = _Thread()
+
+
+_OF_LOWERING = OwnValue()
+
+
+@contextmanager
+def lowering() -> Iterator[None]:
+    """A block in which this thread lowers a program, without the metadata of open blocks."""
+    outer, _thread.is_lowering = _thread.is_lowering, True
+    try:
+        with _compat.ambient_metadata_is({OF_LOWERING: _OF_LOWERING}):
+            yield
+    finally:
+        _thread.is_lowering = outer
+
+
+def _current() -> RuleSet | None:
+    """The rules for what this thread traces."""
+    stage = active()
+    return None if stage is None or _thread.is_lowering else stage.rules
+
+
+def _enter(original: Callable, scope: Any) -> Any:
+    names = original(scope)
+    if (rules := _current()) is not None and rules.has_scopes and scope.name not in _OF_JAX:
+        ambient = _compat.ambient()
+        within = rules.entering(ambient, scope.name)
+        if len(rules.seen) < 4096:
+            rules.seen[_compat.scope_path()] = None
+        if within is not ambient:
+            _compat.restore_ambient_metadata(within)
+            _thread.scopes.append((scope, ambient))
+    return names
+
+
+def _leave(original: Callable, scope: Any, *exc_info: Any) -> Any:
+    entered = _thread.scopes
+    for place in reversed(range(len(entered))):
+        if entered[place][0] is scope:
+            _compat.restore_ambient_metadata(entered[place][1])
+            del entered[place:]
+            break
+    return original(scope, *exc_info)
+
+
+def _call(original: Callable, fun: Any, *args: Any) -> Any:
+    rules = _current()
+    if rules is None or not rules.has_calls:
+        return original(fun, *args)
+    ambient = _compat.ambient()
+    within = rules.calling(ambient, getattr(fun, "__name__", ""), not _compat.is_recording())
+    _compat.restore_ambient_metadata(within)
+    try:
+        return original(fun, *args)
+    finally:
+        _compat.restore_ambient_metadata(ambient)
+
+
+def _bind(ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    rules = _current()
+    return ambient if rules is None else rules.binding(ambient, primitive, args, params)
+
+
+def _record(ambient: Any, traceback: Any) -> Any:
+    rules = _current()
+    return ambient if rules is None or not rules.has_sources else rules.recording(ambient, traceback)
+
+
+_HOOKS = {
+    "has_scopes": Hooks(*_compat.name_stack_patches(_enter, _leave)),
+    "has_calls": Hooks(_compat.jit_patch(_call)),
+    "has_ops": Hooks(_compat.primal_patch(_bind)),
+    "has_sources": Hooks(*_compat.recording_patches(_record)),
+}
+
+
+def hooks_for(rules: RuleSet | None) -> tuple[Hooks, ...]:
+    """What must be installed while a stage with these rules is on."""
+    return () if rules is None else tuple(hooks for need, hooks in _HOOKS.items() if getattr(rules, need))

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for collectives that XLA's partitioner inserts."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import hlotag
+from hlotag.errors import ArgumentError, TagError, TagIgnored
+from hlotag.hlo.module import of_executable
+from hlotag.passes.rules import with_rules
+
+LAYERS = 3
+
+
+def loss(weights, x):
+    for number, w in enumerate(weights):
+        with jax.named_scope(f"layer_{number}"):
+            x = jnp.tanh(x @ w)
+    return jnp.square(x).mean()
+
+
+def arguments():
+    """Weights and examples, sharded by rows: XLA gathers the weights, and sums their gradients."""
+    mesh = jax.make_mesh((4,), ("i",))
+    sharded = jax.ShapeDtypeStruct((64, 64), np.float32, sharding=NamedSharding(mesh, P("i")))
+    return [sharded] * LAYERS, sharded
+
+
+def compiled(*rules, function=loss, **options):
+    with hlotag.stage(rules=rules, **options):
+        return jax.jit(jax.value_and_grad(function)).lower(*arguments()).compile()
+
+
+def tags_of(*rules, **options):
+    """By opcode, the tags `k` of the collectives, in the order of the module."""
+    found: dict[str, list[str | None]] = {}
+    for instruction in of_executable(compiled(*rules, **options))[0].instructions():
+        if instruction.opcode.startswith(("all-", "reduce-scatter")):
+            found.setdefault(instruction.opcode, []).append(instruction.attributes.get("k"))
+    return found
+
+
+def rule(value="v", **patterns):
+    return hlotag.Rule({"k": value}, inserted=True, **patterns)
+
+
+GATHERS = {"op": "all-gather"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "gathers"),
+    [
+        ([rule(**GATHERS)], ["v", "v", "v"]),
+        ([rule(**GATHERS, scope="layer_1")], [None, "v", None]),
+        ([rule("{n}", **GATHERS, scope="layer_{n}")], ["0", "1", "2"]),
+        ([rule(**GATHERS, unless={"scope": "layer_0"})], [None, "v", "v"]),
+        ([rule(source="test_inserted.py", phase="forward")], ["v", "v", "v"]),
+        ([rule("all", op="*"), rule("later", **GATHERS, scope="layer_2")], ["all", "all", "later"]),
+    ],
+)
+def test_a_gather_is_named_by_what_takes_its_value(rules, gathers):
+    assert tags_of(*rules)["all-gather"] == gathers
+
+
+def test_a_combined_sum_has_the_values_of_all():
+    rules = [rule("{n}", op="all-reduce", scope="layer_{n}", phase="backward")]
+    assert "0,1,2" in tags_of(*rules)["all-reduce"]
+
+
+def test_a_key_of_one_place_is_not_joined():
+    rules = [hlotag.Rule({"_scheduling_group_id": "{n}"}, op="all-reduce", scope="layer_{n}", inserted=True)]
+    found = {i.attributes.get("_scheduling_group_id") for i in of_executable(compiled(*rules))[0].instructions()}
+    assert found == {None, "0"}
+
+
+def test_the_collectives_of_the_program_are_left_to_other_rules():
+    def own(weights, x):
+        mesh = jax.make_mesh((4,), ("i",))
+        return jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())(x).sum()
+
+    with pytest.warns(TagIgnored, match="rule 1 matched no collective"):
+        found = tags_of(rule(op="*"), function=own)
+    assert not any(tag for tags in found.values() for tag in tags)
+
+
+def test_a_rule_that_matches_nothing_warns_once():
+    with pytest.warns(TagIgnored, match="rule 2 matched no collective that XLA inserted") as said:
+        compiled(rule(**GATHERS), rule(op="all-to-all"))
+    assert len(said) == 1
+
+
+def test_a_program_of_one_device_is_left_alone():
+    with hlotag.stage(rules=[rule(op="*")]):
+        executable = jax.jit(jnp.sin).lower(np.ones(4)).compile()
+    assert "frontend_attributes" not in executable.as_text()
+
+
+def test_a_stage_without_the_part_in_xla_refuses_such_rules():
+    with pytest.raises(ArgumentError, match="hlo=False"):
+        hlotag.stage(rules=[rule(op="*")], hlo=False)
+
+
+def test_a_module_without_a_compiler_refuses_such_rules():
+    with pytest.raises(TagError, match="rule 1 is for collectives"):
+        with_rules("hlotag-attach", [rule(op="*")])
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"function": "f"}, "'function' has no meaning"),
+        ({"op": "*", "grad": "drop"}, "'grad' has no meaning"),
+        ({"op": "*", "unless": {"function": "f"}}, "'function' has no meaning"),
+        ({"op": "all_gather"}, "'all-gather'"),
+        ({"op": "stablehlo.all_gather"}, "'all-gather'"),
+    ],
+)
+def test_fields_without_a_meaning_are_errors(fields, said):
+    with pytest.raises(TagError, match=said):
+        rule(**fields)
+
+
+def test_the_flag_is_a_flag():
+    with pytest.raises(TagError, match="'inserted' must be True or False"):
+        hlotag.Rule({"k": "v"}, op="*", inserted="yes")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_text_that_makes_an_illegal_value_names_the_rule():
+    group = hlotag.Rule({"_scheduling_group_id": "{n}"}, scope="{n}", op="all-gather", inserted=True)
+    with pytest.raises(TagError, match=r"rule 1, where n is 'layer_"):
+        compiled(group)
+
+
+def test_a_file_of_rules_may_have_one(tmp_path):
+    file = tmp_path / "rules.toml"
+    file.write_text('[[rule]]\nattrs = { k = "v" }\nop = "all-gather"\ninserted = true\n')
+    assert hlotag.load_rules(file) == (rule(**GATHERS),)
+
+
+def test_results_stay_the_same():
+    mesh = jax.make_mesh((4,), ("i",))
+    weights, x = jax.tree.map(lambda a: jax.device_put(np.full(a.shape, 0.5, a.dtype), a.sharding), arguments())
+    assert mesh.size == 4
+    plain = jax.jit(jax.value_and_grad(loss))(weights, x)
+    with hlotag.stage(rules=[rule("{n}", op="*", scope="layer_{n}")]):
+        tagged = jax.jit(jax.value_and_grad(loss))(weights, x)
+    assert jax.tree.all(jax.tree.map(np.array_equal, plain, tagged))
