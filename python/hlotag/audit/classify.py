@@ -210,7 +210,7 @@ def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag
         for number in numbers:
             for tag in tags.get(number, ()):
                 if may_be(tag.op.name, instruction.opcode):
-                    count = found if instruction.attributes.get(tag.key) == tag.value else missing
+                    count = found if instruction.entries.get(tag.key) == tag.value else missing
                     count[number, tag.key] += 1
     return found, missing
 
@@ -231,14 +231,14 @@ class _View:
     ) -> None:
         self._ops, self._capture, self._tags, self._evidence = ops, capture, tags, evidence
         self.matching = matching
-        self._attributes = {i: self._as_written(i) for i in capture.module.instructions() if i.attributes}
+        self._attributes = {i: self._as_written(i) for i in capture.module.instructions() if i.entries}
         self._strays = self._find_strays()
         self._moved = self._find_moved()
         self._by_name = {n for n, main in matching.main.items() if any(n in capture.named[i] for i in main)}
 
     def _as_written(self, instruction: Any) -> Mapping[str, str]:
         """The attributes, with the program's values for keys that XLA set at a call and copied when it inlined the call."""
-        attributes, calls = instruction.attributes, self._capture.callers.get(instruction, ())
+        attributes, calls = instruction.entries, self._capture.callers.get(instruction, ())
         given = {entry for call in calls for entry in self._tags.get(call, ()) if keys.is_of_xla(entry[0])}
         if not given:
             return attributes
@@ -254,7 +254,7 @@ class _View:
     def _of_fusion(self, instruction: Any) -> Mapping[str, str]:
         """The attributes that an instruction in a fusion may share with it, where the HLO stage does not repeat them."""
         fusion = self._capture.fusions.get(instruction.computation.id)
-        return fusion.attributes if fusion is not None else {}
+        return fusion.entries if fusion is not None else {}
 
     def is_back(self, number: int, key: str, value: str) -> bool:
         """Whether this module has a tag that was gone before, or an instruction named after the operation."""

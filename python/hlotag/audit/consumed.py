@@ -32,11 +32,11 @@ def consumed(passes: Sequence[tuple[str, Mapping[Any, Sequence[int]]]]) -> dict[
     for (_, before), (name, after) in pairwise(passes):
         if name not in PASSES:
             continue
-        tagged = {(n, i.opcode, key) for i, numbers in before.items() for key in i.attributes for n in numbers}
+        tagged = {(n, i.opcode, key) for i, numbers in before.items() for key in i.entries for n in numbers}
         left: dict[tuple[int, str], list[Mapping[str, str]]] = {}
         for instruction, numbers in after.items():
             for number in numbers:
-                left.setdefault((number, instruction.opcode), []).append(instruction.attributes)
+                left.setdefault((number, instruction.opcode), []).append(instruction.entries)
         for number, opcode, key in tagged:
             if keys.is_taken(key) and any(key not in entries for entries in left.get((number, opcode), [{}])):
                 found[number, key] = name

@@ -51,7 +51,7 @@ class Instructions:
         path = next(iter(self.paths[computation.id]))
         numbers: dict[int, int] = {}  # By the instruction's id.
         for instruction in computation.instructions:
-            tags = tags_of(instruction.attributes)
+            tags = tags_of(instruction.entries)
             if not tags and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
             name = plain(path + instruction.op_name)

@@ -54,7 +54,7 @@ class Matching:
             kind = kind_of(instruction.opcode)
             for number in numbers:
                 # XLA makes nameless constants and moves for operations that it folded. These do not count.
-                is_tagged = instruction.attributes or instruction.computation.id in fusions
+                is_tagged = instruction.entries or instruction.computation.id in fusions
                 if number not in named[instruction] and kind != Kind.HEAVY and not is_tagged:
                     continue
                 # A computing instruction of another operation means that this operation was merged into that one.
