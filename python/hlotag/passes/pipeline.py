@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -40,6 +41,7 @@ ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 kept_reports: Kept[Diagnostic] = Kept("hlotag_reports")
 """Keeps the warnings and remarks of passes, such as those about rules that match nothing."""
 
+_STRING_OR_LOCATION = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w$.@-])(loc\()')
 _logger = logging.getLogger("hlotag")
 
 
@@ -280,4 +282,4 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[A
 
 
 def _has_locations(text: str) -> bool:
-    return "loc(" in text or "#loc" in text
+    return "loc(" in text and any(found[1] for found in _STRING_OR_LOCATION.finditer(text))
