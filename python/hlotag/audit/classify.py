@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from hlotag._util.text import listed
+from hlotag._text import listed
 from hlotag.audit import cost
 from hlotag.audit.evidence import Evidence, Passes
 from hlotag.audit.matching import Matching

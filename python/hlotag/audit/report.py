@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotag._util.text import count, listed
+from hlotag._text import count, listed
 from hlotag.audit import cost
 from hlotag.audit.classify import CONVERSION
 from hlotag.audit.model import Effect, Findings, Op, Stage, Stray, Tag, TagState, Verdict

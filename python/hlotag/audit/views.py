@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.jupyter import JupyterMixin
 
-from hlotag._util.text import printable
+from hlotag._text import printable
 from hlotag.audit.model import RANK
 from hlotag.audit.render import as_json, figure, model_explorer, page, table
 from hlotag.audit.report import Reported

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hlotag._util.text import printable
+from hlotag._text import printable
 from hlotag.audit.model import RANK, Findings, Group, TagState, groups
 from hlotag.errors import HlotagError
 

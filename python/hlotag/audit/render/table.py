@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotag._util.text import count, printable
+from hlotag._text import count, printable
 from hlotag.audit.model import HOW_IT_CAME, TagState, Verdict, groups
 from hlotag.audit.report import Problem, Reported
 
