@@ -48,9 +48,9 @@ MISTAKES = {
     "keys of several types": (lambda: a_rule(attrs={"k": "v", 2: "w"}), "a key must be a non-empty string, got 2"),
     "a call's metadata": (
         lambda: hlotag.xla_metadata_call2(jnp.sin, X),
-        "attrs must be a mapping of keys to values, got ndarray",
+        "metadata must be a mapping of keys to values, got ndarray",
     ),
-    "a call's empty metadata": (lambda: hlotag.xla_metadata_call2(jnp.sin, []), "attrs must be a mapping .* got list"),
+    "a call's empty metadata": (lambda: hlotag.xla_metadata_call2(jnp.sin, []), "metadata must be a mapping .* got list"),
     "what derived operations get": (lambda: hlotag.tag(X, {"k": "v"}, grad=X), r"grad must be 'same', .*, got array\("),
     "a policy that is an array": (lambda: hlotag.stage(on_error=X), r"on_error must be 'raise' or 'warn', got array\("),
     "a phase that is an array": (lambda: a_rule(phase=X), r"'phase' must be 'forward', 'backward' or 'both', got array\("),

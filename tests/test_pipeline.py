@@ -44,6 +44,30 @@ def test_text_in_text_out():
     assert "loc(" not in result
 
 
+def test_text_that_only_looks_like_locations_gets_none():
+    text = """
+    func.func private @alloc(tensor<f32>)
+    func.func @loc(%x: tensor<f32>) attributes {a = "loc(1)"} {
+      %a = memref.alloc() : memref<4xi32>
+      call @alloc(%x) : (tensor<f32>) -> ()
+      return
+    }"""
+    assert "#loc" not in run_passes(text, "hlotag-strip")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'func.func private @f(!mpmd.mesh_tensor<"m", tensor<4xf32>>)',
+        "%0 = affine.apply affine_map<() -> (3)>()",
+        "%0 = complex.constant [1.0 : f32, 2.0 : f32] : complex<f32>",
+        "%0 = ub.poison : i32",
+    ],
+)
+def test_dialects_of_jax_are_known(text):
+    assert "module" in run_passes(text, "hlotag-strip")
+
+
 def test_text_with_locations_keeps_them():
     result = run_passes(MODULE, "hlotag-strip")
     assert 'loc("f.py":3:4)' in result

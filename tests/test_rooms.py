@@ -27,6 +27,7 @@ ROOMS = [
     "_compat",
     "_util",
     "errors",
+    "_text",
     "_core",
 ]
 """From the top floor down. The second is the package itself, whose `__init__` exports from all rooms."""

@@ -108,3 +108,27 @@ def test_a_key_of_hlotags_own_is_refused_in_jaxs_spelling_too(staged):
         jax.jit(value).lower(1.0)
     with pytest.raises(hlotag.PassError, match=r"'hlotag\.grad\.k'.*the prefix 'hlotag\.' is reserved"):
         jax.jit(block).lower(1.0)
+
+
+ESCAPES = r"""func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "\1B[31m"}} : tensor<f32> loc("FILE":1:1)
+  return %0 : tensor<f32>
+}"""
+
+
+def test_a_warning_shows_no_line_of_a_file_that_a_module_names(tmp_path):
+    (tmp_path / "secret").write_text("the secret")
+    with pytest.warns(hlotag.TagDropped, match="secret:1:1: 'stablehlo.sine'") as caught:
+        hlotag.run_passes(ESCAPES.replace("FILE", str(tmp_path / "secret")))
+    assert caught[0].filename == __file__
+
+
+def test_escape_sequences_of_a_module_reach_no_terminal():
+    text = ESCAPES.replace("FILE", r"\1B[2J")
+    with pytest.warns(hlotag.TagDropped, match=r"\\x1b\[2J.*\\1B\[31m") as caught:
+        hlotag.run_passes(text)
+    with pytest.raises(hlotag.PassError) as failed:
+        hlotag.run_passes(text, "hlotag-verify")
+    with pytest.raises(hlotag.ParseError) as refused:
+        hlotag.run_passes("func.func @f() attributes {a = \x1b}")
+    assert not any("\x1b" in str(said) for said in (caught[0].message, failed.value, refused.value))

@@ -253,3 +253,25 @@ func.func @captures(%i: tensor<i32>, %x: tensor<f32>) -> tensor<4xf32> {
   }) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<4xf32> loc("jit(f)/switch")
   return %2 : tensor<4xf32>
 }
+
+// A constant that only regions of tagged operations capture gets what `hlotag-propagate-regions` gives its users.
+// CHECK-LABEL: func.func @captured_constants
+func.func @captured_constants(%x: tensor<f32>, %i: tensor<i32>) -> tensor<f32> {
+  // CHECK-NEXT: stablehlo.constant {mhlo.frontend_attributes = {k = "v"}} dense<1.0
+  %0 = stablehlo.constant dense<1.0> : tensor<f32>
+  // CHECK-NEXT: stablehlo.constant dense<2.0
+  %1 = stablehlo.constant dense<2.0> : tensor<f32>
+  // CHECK-NEXT: stablehlo.constant {mhlo.frontend_attributes = {j = "w"}} dense<3.0
+  %2 = stablehlo.constant dense<3.0> : tensor<f32>
+  %3 = "stablehlo.case"(%i) ({
+    %4 = "stablehlo.case"(%i) ({
+      %5 = stablehlo.add %x, %0 : tensor<f32>
+      %6 = stablehlo.add %5, %1 : tensor<f32>
+      %7 = stablehlo.add %6, %2 {mhlo.frontend_attributes = {j = "w", k = ["hlotag.unset"]}} : tensor<f32>
+      stablehlo.return %7 : tensor<f32>
+    }) : (tensor<i32>) -> tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<f32>
+  %8 = stablehlo.add %3, %1 : tensor<f32>
+  return %8 : tensor<f32>
+}

@@ -104,3 +104,17 @@ module @unset {
     return %0 : tensor<f32>
   }
 }
+
+// -----
+
+// A terminator of any dialect gets none.
+// CHECK-LABEL: func.func @terminator
+func.func @terminator(%a: memref<4xi32>, %v: i32, %lo: index, %hi: index) {
+  scf.parallel (%i) = (%lo) to (%hi) step (%hi) {
+    // CHECK: memref.store {{.*}}k = "v"
+    memref.store %v, %a[%i] : memref<4xi32>
+    // CHECK-NEXT: scf.reduce{{ *$}}
+    scf.reduce
+  } {mhlo.frontend_attributes = {k = "v"}}
+  return
+}

@@ -7,9 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hlotag._text import printable
+
 
 class HlotagError(Exception):
     """Base class of all errors that hlotag raises on purpose."""
+
+    def __str__(self) -> str:
+        """The message, safe for a terminal: it may quote a module of someone else."""
+        return printable(super().__str__(), keep="\n\t")
 
 
 class IncompatibleJaxlibError(HlotagError):
@@ -31,7 +37,7 @@ class IncompatibleJaxlibError(HlotagError):
 
     def __str__(self) -> str:
         """The message."""
-        return self.args[0]
+        return printable(self.args[0], keep="\n\t")
 
 
 class ArgumentError(HlotagError, TypeError, ValueError):
@@ -148,4 +154,4 @@ class PassError(HlotagError):
         if not self.diagnostics:
             lines.append("  it gave no reason")
         lines.append(self.next_step)
-        return "\n".join(lines)
+        return printable("\n".join(lines), keep="\n\t")

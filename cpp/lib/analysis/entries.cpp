@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 
 namespace hlotag::analysis {
 
@@ -11,14 +10,10 @@ using ir::DictionaryAttr;
 using ir::Identifier;
 using ir::Operation;
 
-bool EntryCarrier::isTaggable(Identifier opName) {
-  auto [known, isNew] = taggable_.insert(opName.opaque());
-  if (isNew) {
-    // Terminators of other dialects.
-    std::string_view text = opName.str();
-    *known = !ids_.isNeverTagged(opName) && !ir::endsWith(text, ".return") &&
-             !ir::endsWith(text, ".yield");
-  }
+bool EntryCarrier::isTaggable(Operation op, Identifier name) {
+  auto [known, isNew] = taggable_.insert(name.opaque());
+  if (isNew)
+    *known = !ids_.isNeverTagged(name) && op.block().terminator() != op;
   return *known;
 }
 
@@ -47,26 +42,6 @@ bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &
   if (DictionaryAttr derived = derivedOf({present, attached, own}, entries))
     setDerived(op, derived);
   return true;
-}
-
-bool EntryCarrier::giveWhatUsersShare(Operation op) {
-  std::optional<Entries> shared;
-  Operation previous;
-  for (ir::Value result : op.results())
-    for (ir::OpOperand use : result.uses()) {
-      Operation user = use.owner();
-      if (user == previous)
-        continue;
-      previous = user;
-      Entries entries = entriesOf(user);
-      if (shared)
-        entries = {common(shared->all, entries.all), common(shared->attached, entries.attached),
-                   shared->derived == entries.derived ? shared->derived : DictionaryAttr()};
-      if (!entries)
-        return false;
-      shared = entries;
-    }
-  return shared && give(op, *shared, {"all its users have it", previous});
 }
 
 DictionaryAttr EntryCarrier::derivedOf(const Entries &own, const Entries &entries) {

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace hlotag::hlo {
@@ -125,8 +127,14 @@ void joinPiece(Facts &facts, Channels &channels, size_t i) {
 } // namespace
 
 void setCallsApart(NumberedName &named, const Program &program) {
+  for (const Ids *numbers : {&named.numbers, &named.callers})
+    for (int64_t number : *numbers)
+      if (size_t(number) >= program.operations.size())
+        throw std::invalid_argument("the module names operation " + std::to_string(number) +
+                                    ", but the program has " +
+                                    std::to_string(program.operations.size()) + " operations");
   auto isCall = [&](int64_t number) {
-    return program.names[program.operations.at(size_t(number)).name] == "func.call";
+    return program.names[program.operations[size_t(number)].name] == "func.call";
   };
   std::copy_if(named.numbers.begin(), named.numbers.end(), std::back_inserter(named.callers),
                isCall);

@@ -136,7 +136,7 @@ private:
       ir::Operation op = operations[i].op;
       ir::Identifier name = operations[i].name;
       // Most rules name an operation; compute the origin of possible matches only.
-      if (!mayMatch(name) || analysis::isInBody(op, ctx_.ids()))
+      if (!mayMatch(op, name) || analysis::isInBody(op, ctx_.ids()))
         continue;
       const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
       Key key{name.opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
@@ -148,12 +148,12 @@ private:
     }
   }
 
-  bool mayMatch(ir::Identifier opName) {
-    auto [known, isNew] = mayMatch_.insert(opName.opaque());
+  bool mayMatch(ir::Operation op, ir::Identifier name) {
+    auto [known, isNew] = mayMatch_.insert(name.opaque());
     if (isNew)
-      *known = carrier_.isTaggable(opName) &&
+      *known = carrier_.isTaggable(op, name) &&
                std::any_of(rules_.begin(), rules_.end(),
-                           [&](const Rule &rule) { return rule.mayMatch(opName.str()); });
+                           [&](const Rule &rule) { return rule.mayMatch(name.str()); });
     return *known;
   }
 
@@ -212,7 +212,7 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
 }
 
 bool Attacher::dependsOnPhase(ir::Operation op) {
-  if (!mayMatch(op.name()) || !provenance_)
+  if (!mayMatch(op, op.name()) || !provenance_)
     return false;
   const analysis::Origin &origin = provenance_->of(op);
   ir::Operation function = op;

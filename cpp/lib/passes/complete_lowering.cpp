@@ -5,6 +5,8 @@
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
+#include <optional>
+
 namespace hlotag::passes {
 
 namespace {
@@ -35,7 +37,8 @@ This pass gives the entries to the others, too:
 
 - *Helpers*: operations in the same block and with the same location that the tagged one is computed from, and others
   that are computed from those.
-- *Constants* whose users all have an entry, and broadcasts of such constants.
+- *Constants* whose users all have an entry, or are in regions of an operation that has it; and broadcasts of such
+  constants.
 - With `seeds=all`, operations that JAX wraps around tagged ones: calls of functions that JAX made for one primitive
   (not for a `jit`) and `while` loops, if all operations inside have an entry, and the barrier of a `jax.checkpoint`,
   if all its users have it.
@@ -90,7 +93,7 @@ public:
       completeEnclosing();
     // Users follow their operands, so in reverse a broadcast is done before its constant.
     for (auto op = feeders_.rbegin(); op != feeders_.rend(); ++op)
-      carrier_.giveWhatUsersShare(*op);
+      giveWhatUsersShare(*op);
   }
 
 private:
@@ -103,6 +106,9 @@ private:
     return op.name() == ctx_.ids().funcCall ||
            (op.name() == seed.name() && analysis::isResultOfItsPrimitive(seed));
   }
+  void giveWhatUsersShare(ir::Operation op);
+  /// The entries of `op` and, through regions, of the operations around it.
+  Entries entriesWithRegions(ir::Operation op);
   bool isSplatOfConstant(ir::Operation op);
   bool isOfCheckpoint(ir::Operation op);
   /// The entries that all operations in the regions of `root` share, constants apart.
@@ -118,6 +124,7 @@ private:
   std::vector<Seed> seeds_;
   std::vector<ir::Operation> feeders_; // get the entries that their users share
   std::vector<ir::Operation> loops_;
+  ir::PointerMap<Entries> withRegions_;
   bool anyCalls_ = false;
 };
 
@@ -136,7 +143,7 @@ void Completer::collect() {
     else if (name == ids.funcCall)
       anyCalls_ = true;
     // Without seeds, it is enough to find one tagged operation.
-    if ((!wantsSeeds && anyEntries_) || !carrier_.isTaggable(name))
+    if ((!wantsSeeds && anyEntries_) || !carrier_.isTaggable(entry))
       continue;
     Entries entries = carrier_.entriesOf(op);
     anyEntries_ |= bool(entries);
@@ -181,6 +188,50 @@ void Completer::completeHelpers(const Seed &seed) {
       for (ir::OpOperand use : result.uses())
         visit(use.owner());
   }
+}
+
+Entries Completer::entriesWithRegions(ir::Operation op) {
+  // Outwards to an operation whose entries are known, and back: nesting may be deep.
+  std::vector<ir::Operation> chain;
+  Entries entries;
+  for (; op && carrier_.isTaggable(op); op = op.parent()) {
+    if (const Entries *known = withRegions_.find(op.opaque())) {
+      entries = *known;
+      break;
+    }
+    chain.push_back(op);
+  }
+  for (auto inner = chain.rbegin(); inner != chain.rend(); ++inner) {
+    ir::DictionaryAttr present = ctx_.tags().get(*inner);
+    entries.all = carrier_.without(entries.all, present);
+    entries.attached = carrier_.without(entries.attached, present);
+    entries = carrier_.merge(carrier_.entriesOf(*inner), entries);
+    if (!(*inner).regions().empty())
+      *withRegions_.insert((*inner).opaque()).first = entries;
+  }
+  return entries;
+}
+
+void Completer::giveWhatUsersShare(ir::Operation op) {
+  std::optional<Entries> shared;
+  ir::Operation previous;
+  for (ir::Value result : op.results())
+    for (ir::OpOperand use : result.uses()) {
+      ir::Operation user = use.owner();
+      if (user == previous)
+        continue;
+      previous = user;
+      Entries entries = entriesWithRegions(user);
+      if (shared)
+        entries = {carrier_.common(shared->all, entries.all),
+                   carrier_.common(shared->attached, entries.attached),
+                   shared->derived == entries.derived ? shared->derived : ir::DictionaryAttr()};
+      if (!entries)
+        return;
+      shared = entries;
+    }
+  if (shared)
+    carrier_.give(op, *shared, {"all its users have it", previous});
 }
 
 bool Completer::isSplatOfConstant(ir::Operation op) {

@@ -141,7 +141,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   // Skip the expensive search if no operation has an entry.
   const ir::OpList &operations = ctx.operations();
   auto isSeed = [&](const ir::OpList::Entry &entry) {
-    return carrier.isTaggable(entry.name) && bool(entriesFor(carrier, entry.op));
+    return carrier.isTaggable(entry) && bool(entriesFor(carrier, entry.op));
   };
   if (std::none_of(operations.begin(), operations.end(), isSeed))
     return success();

@@ -57,13 +57,13 @@ LogicalResult PropagateRegions::run(PassContext &ctx) {
   const ir::OpList &operations = ctx.operations();
   for (size_t p = 0; p < operations.size(); ++p) {
     const ir::OpList::Entry &parent = operations[p];
-    if (!parent.hasRegions || !carrier.isTaggable(parent.name))
+    if (!parent.hasRegions || !carrier.isTaggable(parent))
       continue;
     Entries entries = carrier.entriesOf(parent.op);
     if (!entries)
       continue;
     for (size_t i = p + 1; i < operations.after(p); i = operations.after(i))
-      if (carrier.isTaggable(operations[i].name))
+      if (carrier.isTaggable(operations[i]))
         carrier.give(operations[i].op, entries, {"in its region", parent.op});
   }
   return success();

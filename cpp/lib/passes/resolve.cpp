@@ -220,7 +220,7 @@ private:
     ir::Location location = entry.op.location();
     const Resolved &resolved = locations_.resolve(location);
     if (resolved.stripped != location) {
-      if (carrier_.isTaggable(entry.name))
+      if (carrier_.isTaggable(entry))
         addEntries(entry.op, entry.name, resolved);
       ctx_.rewriter().setLocation(entry.op, resolved.stripped);
     }

@@ -2,7 +2,7 @@
 """Which private parts of JAX and jaxlib are used, and why?
 
 Nothing outside this package imports `jax._src`. JAX 0.10.2 and 0.11 to 0.12.x are supported. Functions here say where these
-differ; the rest of hlotag uses one interface, `_compat.name`. `bindings` and `xla_alone` do not import JAX.
+differ; the rest of hlotag uses one interface, `_compat.name`. `bindings` does not import JAX.
 
 MLIR is imported from jaxlib rather than from `jax.extend.mlir`, because `jax.extend` imports Pallas, which takes longer than
 the rest of hlotag.

@@ -37,9 +37,10 @@ def dialect_registry() -> Any:
 
 
 def load_dialects(context: Any) -> None:
-    """Loads the dialects whose operations JAX makes. The public `register_dialect` functions would import JAX."""
-    from jaxlib.mlir._mlir_libs import _chlo, _mlirHlo, _sdy, _stablehlo
+    """Loads the dialects that JAX's contexts take. The public `register_dialect` functions would import JAX."""
+    from jaxlib.mlir._mlir_libs import _chlo, _mlirHlo, _sdy, _sdyMpmd, _stablehlo
 
-    for extension in (_stablehlo, _chlo, _sdy):
+    context.load_all_available_dialects()
+    for extension in (_stablehlo, _chlo, _sdy, _sdyMpmd):
         extension.register_dialect(context)
     _mlirHlo.register_mhlo_dialect(context)

@@ -28,7 +28,6 @@ from jax._src import (
 from jax._src.interpreters import ad, batching
 from jax._src.interpreters import partial_eval as pe
 from jax._src.lax import lax, parallel
-from jax.experimental import xla_metadata as _public
 
 from hlotag._core import is_made_later
 
@@ -354,13 +353,14 @@ _functions: weakref.WeakKeyDictionary[Any, dict[Hashable, Callable[..., list[Any
 def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:
     """Wraps `f` into JAX's own call with metadata; None if this JAX has no such call.
 
-    0.12: `jax.experimental.xla_metadata.xla_metadata_call2`, public. 0.10.2: `jax.experimental.scheduling_groups`, without
+    0.12: `xla_metadata_call2`, public in `jax.experimental.xla_metadata`. 0.10.2: `jax.experimental.scheduling_groups`, without
     `ad_metadata`; its primitive has the keys as parameters, so `jaxpr` cannot be a key.
     """
-    newer: Any = getattr(_public, "xla_metadata_call2", None)
-    if newer is not None:
-        return newer(f, entries, ad_metadata=ad_metadata)
-    if ad_metadata != "same" or "jaxpr" in entries:
-        return None
-    older: Any = import_module("jax.experimental.scheduling_groups")
-    return older.xla_metadata_call(f, **entries)
+    if _newer_call is not None:
+        return _newer_call(f, entries, ad_metadata=ad_metadata)
+    return None if ad_metadata != "same" or "jaxpr" in entries else _older_call(f, **entries)
+
+
+# Kept from the start: a program may replace JAX's public functions by hlotag's.
+_newer_call: Any = getattr(xla_metadata, "xla_metadata_call2", None)
+_older_call: Any = getattr(import_module("jax.experimental.scheduling_groups"), "xla_metadata_call", None)

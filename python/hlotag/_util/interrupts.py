@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is Ctrl-C held back? An interrupted compilation continues in XLA's threads, and would write to removed folders."""
+"""How is Ctrl-C held back while XLA compiles, and while several changes are made that belong together?"""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from contextlib import contextmanager
 def held() -> Iterator[None]:
     """Holds Ctrl-C back until the block ends. Does nothing in threads other than the main one, which get no Ctrl-C.
 
+    Does nothing either if a signal runs no Python code, because it then raises nothing.
+
     Yields:
         Nothing.
 
     Raises:
         KeyboardInterrupt: At the end, if one was held back.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
         yield
         return
     came = []
@@ -27,7 +29,6 @@ def held() -> Iterator[None]:
     try:
         yield
     finally:
-        # None: the handler is not Python's, and cannot be restored.
-        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+        signal.signal(signal.SIGINT, before)
         if came:
             signal.raise_signal(signal.SIGINT)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from hlotag._text import printable
+
 _PATIENCE = 1.0  # seconds before the line appears
 _BIG = 4 << 20  # bytes that MLIR reads in about a second
 _ItemT = TypeVar("_ItemT")
@@ -25,7 +27,7 @@ class _Line:
     def __rich__(self) -> Any:
         from rich.text import Text
 
-        return Text(f"hlotag: {self.text}")
+        return Text(f"hlotag: {printable(self.text)}")
 
 
 _line: ContextVar[_Line | None] = ContextVar("hlotag_progress", default=None)

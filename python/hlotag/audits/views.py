@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.jupyter import JupyterMixin
 
-from hlotag._util.text import printable
+from hlotag._text import printable
 from hlotag.audits.model import RANK
 from hlotag.audits.render import as_json, model_explorer, page, table
 from hlotag.audits.report import Reported

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from hlotag._util.text import printable
+from hlotag._text import printable
 from hlotag.audits.model import Tag, TagState, Verdict
 from hlotag.audits.views import Audit
 from hlotag.errors import HlotagError

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from hlotag._text import printable
 from hlotag._util.files import write_atomically
-from hlotag._util.text import printable
 from hlotag.errors import HlotagError
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

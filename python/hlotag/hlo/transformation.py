@@ -37,7 +37,6 @@ class Transformations:
         # By stage and token. Equal modules have equal tokens. If they are compiled at the same time, any of their transformations
         # will do.
         self._running: dict[tuple[Any, str], list[Transform]] = {}
-        self._interrupted = False
         # Guards the fields below. Held while a small program is compiled, whose callback takes the other lock.
         self._platforms_lock = threading.Lock()
         self._known: dict[str, Platform] = {}
@@ -94,9 +93,6 @@ class Transformations:
                 self._running[stage, token].remove(transform)
                 if not self._running[stage, token]:
                     del self._running[stage, token]
-            if self._interrupted and threading.current_thread() is threading.main_thread():
-                self._interrupted = False
-                raise KeyboardInterrupt
 
     def clear(self) -> None:
         """Unregisters the callback from XLA; it is registered again on demand."""
@@ -106,14 +102,10 @@ class Transformations:
             self._registered.clear()
 
     def _on_module(self, stage: Any, serialized: bytes) -> bytes | None:
-        try:
-            with self._lock:
-                of_stage = ((token, all_[0]) for (at, token), all_ in self._running.items() if at == stage)
-                transform = next((first for token, first in of_stage if is_numbered(serialized, token)), None)
-            return None if transform is None else transform(serialized)
-        except KeyboardInterrupt:  # XLA would turn it into an ordinary error.
-            self._interrupted = True
-            return None
+        with self._lock:
+            of_stage = ((token, all_[0]) for (at, token), all_ in self._running.items() if at == stage)
+            transform = next((first for token, first in of_stage if is_numbered(serialized, token)), None)
+        return None if transform is None else transform(serialized)
 
     def _register(self, backend: Any, stage: Any) -> bool:
         if (backend.platform, stage) in self._registered:
@@ -139,10 +131,12 @@ class Transformations:
             self._silent.add((platform, options))
             return
         after = {i.name: i.source for module in of_executable(executable) for i in module.instructions()}
-        self._known[platform] = Platform(
+        # The first answer stands: XLA numbers the frames of a program that it compiles again otherwise.
+        known = Platform(
             keeps_aliases=any("input_output_alias" in module.to_string() for module in executable.hlo_modules()),
             renumbers_frames=any(after.get(name, source) != source for name, source in sources.items()),
         )
+        self._known.setdefault(platform, known)
 
 
 def is_numbered(serialized: bytes, token: str) -> bool:
@@ -152,10 +146,11 @@ def is_numbered(serialized: bytes, token: str) -> bool:
 
 def is_named(serialized: bytes, name: str) -> bool:
     """Whether a serialized HLO module has this name. The name is the first field, because XLA writes fields in order."""
-    written = name.encode()
+    written, length = name.encode(), b""
     size = len(written)
-    length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
-    return serialized.startswith(b"\n" + length + written)
+    while size > 127:  # A varint: seven bits in each byte.
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return serialized.startswith(b"\n" + length + bytes([size]) + written)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat, _core
+from hlotag._util import interrupts
 from hlotag._util.hooks import Hooks
 from hlotag._util.kept import Kept
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped, TagError
@@ -197,6 +198,7 @@ def _withhold(origins: Origins, stage: Stage) -> None:
         run_passes(origins.module, f"hlotag-strip{{keys={','.join(quoted(key) for key in sorted(withheld))}}}", verify=False)
 
 
+@interrupts.held()  # XLA would turn an interrupt in its callback into an ordinary error.
 def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
     """Compiles `module` by JAX's own function, and restores its tags if a stage has prepared it."""
     stage = _stage_of(module)

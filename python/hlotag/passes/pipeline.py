@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._compat.bindings import capsule
+from hlotag._text import printable
 from hlotag._util.arguments import check_flag, check_text, shown
 from hlotag._util.deep import with_room
 from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
 from hlotag.host import connection
-from hlotag.host.modules import SOURCE_NAME, artifact_version, nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.host.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
 from hlotag.passes import jax_artifacts
 from hlotag.passes.python_passes import PythonRun
-from hlotag.tagging.warning import warn_at
+from hlotag.tagging.warning import file_of_program, warn_at
 
 if TYPE_CHECKING:
     from jax.export import Exported
@@ -40,6 +42,7 @@ ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 kept_reports: Kept[Diagnostic] = Kept("hlotag_reports")
 """Keeps the warnings and remarks of passes, such as those about rules that match nothing."""
 
+_STRING_OR_LOCATION = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w$.@-])(loc\()')
 _logger = logging.getLogger("hlotag")
 
 
@@ -273,11 +276,11 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[A
         if (kept := kept_reports.innermost()) is not None:
             kept.append(Diagnostic.of(diagnostic))
         if diagnostic.severity == "warning":
-            warn_at(text, TagDropped, diagnostic.file if diagnostic.file != SOURCE_NAME else None, diagnostic.line)
+            warn_at(text, TagDropped, file_of_program(diagnostic.file), diagnostic.line)
         else:
-            _logger.info("%s", text)
+            _logger.info("%s", printable(text, keep="\n\t"))
     return result.diagnostics
 
 
 def _has_locations(text: str) -> bool:
-    return "loc(" in text or "#loc" in text
+    return "loc(" in text and any(found[1] for found in _STRING_OR_LOCATION.finditer(text))

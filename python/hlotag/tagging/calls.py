@@ -112,7 +112,7 @@ def xla_metadata_call2(
     """
     if isinstance(f, Mapping) and metadata is None:
         f, metadata = None, f
-    entries = as_metadata({} if metadata is None else metadata)
+    entries = as_metadata({} if metadata is None else metadata, name="metadata")
     grad = as_grad(ad_metadata, "ad_metadata")
     if f is None:
         return lambda g: _tagged_call(g, entries, grad)

@@ -285,10 +285,16 @@ def _drop(metadata: Mapping[str, Any], reason: str) -> None:
     warn_at(text, TagDropped, frame and frame.file_name, frame.start_line if frame else 0)
 
 
-def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False) -> dict[str, Any]:
-    """Converts values to text. JAX compares contexts with `==`, by which True, 1 and 1.0 would be equal."""
+def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False, name: str = "attrs") -> dict[str, Any]:
+    """Converts values to text, since JAX compares contexts with `==`, by which True, 1 and 1.0 would be equal.
+
+    Args:
+      attrs: keys and values.
+      removable: whether a value may be None.
+      name: the parameter's name, for errors.
+    """
     if not isinstance(attrs, Mapping):
-        raise TagError(f"attrs must be a mapping of keys to values, got {type(attrs).__name__}")
+        raise TagError(f"{name} must be a mapping of keys to values, got {type(attrs).__name__}")
     metadata: dict[str, str | None] = {}
     for key, value in attrs.items():
         if not isinstance(key, str) or not key:

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
+from hlotag._text import printable
 from hlotag.errors import IncompatibleJaxlibError
 
 # By file, the registry in which `warnings` records the places it has warned about.
@@ -32,13 +37,30 @@ def warn_at(text: str, category: type[Warning], file: str | None, line: int) -> 
     Args:
       text: the message.
       category: the class of the warning.
-      file: the file; None or empty for the caller of the caller.
+      file: the file; None or empty for the innermost caller outside of hlotag.
       line: the line in the file.
     """
+    text = printable(text, keep="\n\t")
     if file:
         warnings.warn_explicit(text, category, file, line, registry=_registries.setdefault(file, {}))
     else:
-        warnings.warn(text, category, stacklevel=3)
+        callers = traceback.walk_stack(sys._getframe(1))
+        level = next((i for i, (frame, _) in enumerate(callers, 2) if not _is_ours(frame)), 1)
+        warnings.warn(text, category, stacklevel=level)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").startswith("hlotag.")
+
+
+def file_of_program(file: str) -> str | None:
+    """Returns the file of a module's location for `warn_at`; None for files that Python has not read as code.
+
+    `warnings` prints the line, and a module of someone else may name any file.
+    """
+    is_known = file in _registries or file in linecache.cache or (file.startswith("<") and file.endswith(">"))
+    is_code = is_known or any(vars(module).get("__file__") == file for module in list(sys.modules.values()) if module)
+    return file if is_code else None
 
 
 def warn(text: str, category: type[Warning]) -> None:

@@ -259,7 +259,6 @@ class Client:
         used.compile_portable_executable = False
         placed = self._placed(devices, used)
         inputs.check_replica_groups(program.module, used.num_replicas * used.num_partitions)
-        inputs.try_to_compile(program, used.SerializeAsString(), self._raw.platform == "cpu")
         return program, placed, used
 
     def _load(self, program: inputs.Program, devices: Any, used: CompileOptions, host_callbacks: Sequence[Any]) -> Any:

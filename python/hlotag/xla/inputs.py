@@ -19,8 +19,8 @@ from hlotag import _compat
 from hlotag.errors import Diagnostic, ParseError
 from hlotag.host.modules import BYTECODE_MAGIC, parse_module, to_bytecode, try_parse, type_in_hlo
 from hlotag.passes.pipeline import run_passes
-from hlotag.xla import _errors, _trial, _wire
-from hlotag.xla._errors import ArgumentError, XlaError
+from hlotag.xla import _errors, _wire
+from hlotag.xla._errors import ArgumentError
 from hlotag.xla._refusals import reason_of
 from hlotag.xla._stamp import looks_serialized
 
@@ -29,17 +29,16 @@ ACCEPTED = (
     "a jax.stages.Lowered, a jax.export.Exported, or the result of xla_computation"
 )
 
-_HOW_TO_FIND = "Correct the instruction that the message names; if it names none, leave instructions out to find it."
-
 PYTHON_CALLBACK = re.compile(r"xla_(?:ffi_)?(?:partitioned_)?python_\w+_callback")
 """The targets of custom calls into Python."""
 
 _PORTABLE = b"StableHLO_v"  # in artifacts of `jax.export`
 _COMMENTS = r"(?:\s|//[^\n]*\n|/\*.*?\*/)*"
-_HLO_TEXT = re.compile(_COMMENTS + r"(?:HloModule|ENTRY)\b", re.DOTALL)
 _HLO_HEADER = re.compile(r"HloModule\b[^\n]*")
-_MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"%]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
+_MLIR_TEXT = re.compile(_COMMENTS + r"(?:[#!\"]|module\b|builtin\.|func\.func\b|sdy\.)", re.DOTALL)
 _MODULE_NAME, _COMPUTATIONS = 1, 3  # fields of xla.HloModuleProto (xla/service/hlo.proto)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ELIDED = re.compile(r"constant\(\{\.\.\.\}\)")
 _NAME_TAG = _MODULE_NAME << 3 | 2  # the first byte of an HloModuleProto
 _ALIASES = "mhlo.input_output_alias"
 _HLO_MODULE = 1  # field of xla.HloProto, the file that XLA dumps
@@ -71,7 +70,6 @@ class Program:
         host_callbacks: jaxlib's objects for callbacks into Python, which some platforms need.
         keepalive: An object that must live as long as the executable.
         calls_python: Whether the program needs host callbacks that are unknown.
-        is_foreign: Whether the program came as text or bytes, rather than from JAX.
     """
 
     module: ir.Module
@@ -80,7 +78,6 @@ class Program:
     host_callbacks: tuple = field(default=())
     keepalive: Any = None
     calls_python: bool = False
-    is_foreign: bool = False
 
 
 def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Program:
@@ -112,9 +109,9 @@ def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Progr
 
 def _read(computation: Any) -> Program:
     if isinstance(computation, str):
-        return replace(_read_text(computation), is_foreign=True)
+        return _read_text(computation)
     if isinstance(computation, bytes | bytearray | memoryview):
-        return replace(_read_bytes(bytes(computation)), is_foreign=True)
+        return _read_bytes(bytes(computation))
     for kind, reader in _READERS.items():
         if isinstance(computation, kind):
             return reader(computation)
@@ -178,28 +175,25 @@ def check_replica_groups(module: ir.Module, count: int) -> None:
 
 
 def _read_text(text: str) -> Program:
-    if _HLO_TEXT.match(text):
-        return _read_hlo_text(text)
     if _MLIR_TEXT.match(text):
         with _compat.ir_context():
             return _of_module(parse_module(text, "<StableHLO text>"))
     if not text.strip():
         raise ParseError(f"the text is empty; pass {ACCEPTED}")
-    for pattern, advice in _OTHER_TEXT.items():
-        if re.match(rf"\s*(?:{pattern})", text):
-            raise ParseError(f"this text is neither HLO nor MLIR: it looks like {advice}")
-    begins = text.strip()[:40]
-    raise ParseError(f"this text is neither HLO nor MLIR: HLO begins with HloModule, but this with {begins!r}; pass {ACCEPTED}")
+    return _read_hlo_text(text)
 
 
 def _read_hlo_text(text: str) -> Program:
-    _try_to_read("HLO text", text)
+    # XLA reads an elided constant as zeros.
+    if elided := _ELIDED.search(_STRING.sub("", text)):
+        raise ParseError(
+            f"the HLO text has a constant without its numbers: {elided[0]}; print it with "
+            "as_hlo_text(print_large_constants=True), or dump it under XLA_FLAGS=--xla_dump_large_constants"
+        )
     try:
         serialized = _compat.parse_hlo(text).as_serialized_hlo_module_proto()
     except JaxRuntimeError as error:
-        # XLA's message has the line number, the column, the line and a caret.
-        message = reason_of(error).removeprefix("Syntax error when trying to parse the text as a HloModule:").strip()
-        raise ParseError(f"the HLO text has a syntax error: {message or 'XLA does not say where'}") from None
+        raise ParseError(_why_not_hlo(text, reason_of(error))) from None
     program = _read_hlo_proto(serialized, text)
     header = _HLO_HEADER.search(text)
     counts = re.findall(r"\b(replica_count|num_partitions)=(-?\d+)", header[0] if header else "")
@@ -210,9 +204,21 @@ def _read_hlo_text(text: str) -> Program:
     return replace(program, num_replicas=count.get("replica_count", 1), num_partitions=count.get("num_partitions", 1))
 
 
+def _why_not_hlo(text: str, reason: str) -> str:
+    """Explains why XLA cannot parse a text. XLA's reason has the line number, the column, the line and a caret."""
+    for pattern, advice in _OTHER_TEXT.items():
+        if re.match(rf"\s*(?:{pattern})", text):
+            return f"this text is neither HLO nor MLIR: it looks like {advice}"
+    read_as, colon, message = reason.partition(":")
+    if "HloInstruction" in read_as:
+        begins = text.strip()[:40]
+        return f"this text is neither HLO nor MLIR: HLO begins with HloModule, but this with {begins!r}; pass {ACCEPTED}"
+    where = message.strip() if colon and "HloModule" in read_as else reason
+    return f"the HLO text has a syntax error: {where or 'XLA does not say where'}"
+
+
 def _read_bytes(data: bytes) -> Program:
     if data.startswith(BYTECODE_MAGIC):
-        _try_to_read("MLIR bytecode", data)
         with _compat.ir_context():
             return _of_module(parse_module(data, "<MLIR bytecode>"))
     text = _as_text(data)
@@ -225,31 +231,7 @@ def _read_bytes(data: bytes) -> Program:
             raise ParseError(f"these bytes look like {advice}")
     if _PORTABLE in data and not _parts(data):
         raise ParseError("these bytes look like a serialized jax.export.Exported; pass jax.export.deserialize(...) of them")
-    module = _hlo_module_in(data)
-    _try_to_read("HloModuleProto", module)
-    return _read_hlo_proto(module)
-
-
-def _try_to_read(kind: str, program: str | bytes) -> None:
-    if reason := _trial.why_not("read", program=program):
-        raise ParseError(f"this {kind} would end the process when XLA reads it: {reason}\n{_HOW_TO_FIND}")
-
-
-def try_to_compile(program: Program, options: bytes, on_cpu: bool) -> None:
-    """Compiles a foreign program in a child process first, because XLA may abort.
-
-    Args:
-        program: The program. JAX's own programs are trusted.
-        options: The serialized compile options.
-        on_cpu: Whether the platform is CPU.
-
-    Raises:
-        XlaError: XLA aborted the child process.
-    """
-    if not program.is_foreign:
-        return
-    if reason := _trial.why_not("compile", bytecode=to_bytecode(program.module), options=options, on_cpu=on_cpu):
-        raise XlaError(f"this program would end the process when XLA compiles it: {reason}\n{_HOW_TO_FIND}")
+    return _read_hlo_proto(_hlo_module_in(data))
 
 
 def _as_text(data: bytes) -> str | None:
@@ -287,8 +269,8 @@ def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
         bytecode = _compat.hlo_to_stablehlo(serialized)
     except (JaxRuntimeError, ValueError, MemoryError) as error:
         raise ParseError(
-            f"the HLO cannot be read: {reason_of(error)}\nPass complete HLO from before optimization: as_hlo_text() or "
-            "as_serialized_hlo_module_proto()."
+            f"the HLO cannot be read: {reason_of(error)}\nPass complete HLO from before optimization: "
+            "as_hlo_text(print_large_constants=True) or as_serialized_hlo_module_proto()."
         ) from None
     with _compat.ir_context():
         module, diagnostics = try_parse(bytecode)
@@ -451,10 +433,7 @@ def _read_exported(exported: Any) -> Program:
 
 
 def _read_computation(computation: Any) -> Program:
-    serialized, is_foreign = computation.as_serialized_hlo_module_proto(), not hasattr(computation, "num_replicas")
-    if is_foreign:
-        _try_to_read(type(computation).__name__, serialized)
-    program = _read_hlo_proto(serialized)
+    program = _read_hlo_proto(computation.as_serialized_hlo_module_proto())
     callbacks = getattr(computation, "host_callbacks", ())
     return replace(
         program,
@@ -463,7 +442,6 @@ def _read_computation(computation: Any) -> Program:
         host_callbacks=callbacks,
         keepalive=computation,
         calls_python=program.calls_python and not callbacks,
-        is_foreign=is_foreign,
     )
 
 

@@ -37,17 +37,15 @@ public:
         derived_(ir::Identifier::get(context_, kDerived)) {}
 
   /// Whether `op` may have entries. False for modules, functions and terminators.
-  bool isTaggable(ir::Operation op) { return isTaggable(op.name()); }
-  bool isTaggable(ir::Identifier opName);
+  bool isTaggable(ir::Operation op) { return isTaggable(op, op.name()); }
+  bool isTaggable(ir::Operation op, ir::Identifier name);
+  bool isTaggable(const ir::OpList::Entry &entry) { return isTaggable(entry.op, entry.name); }
 
   /// Returns the entries that `op` passes on now.
   Entries entriesOf(ir::Operation op);
 
   /// Adds to `op` the entries whose key it does not have. Returns whether `op` changed.
   bool give(ir::Operation op, const Entries &entries, const ir::Reason &reason = {});
-
-  /// Adds to `op` the entries that all its users have. Returns whether `op` changed.
-  bool giveWhatUsersShare(ir::Operation op);
 
   /// Records the entries that operations derived from `op` get instead of its attached ones.
   bool setDerived(ir::Operation op, ir::DictionaryAttr entries) {

@@ -17,12 +17,12 @@ namespace hlotag::hlo {
 std::vector<NumberedName> readNames(const Module &module, const Program &program);
 
 /// Moves the numbers of calls from `numbers` to `callers`. XLA inlines all calls: an instruction
-/// named after a call is in its callee, and has no number of its own.
+/// named after a call is in its callee, and has no number of its own. Throws
+/// `std::invalid_argument` if the program has no operation of a number.
 void setCallsApart(NumberedName &named, const Program &program);
 
 /// Returns the numbers of each instruction's operations: its own first, then those that XLA merged
-/// into it. Empty for instructions without an operation: parameters, tuples, copies. Throws
-/// `std::out_of_range` if the program has no operation of a number.
+/// into it. Empty for instructions without an operation: parameters, tuples, copies.
 std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program,
                       const std::vector<NumberedName> &names);
 

@@ -22,10 +22,9 @@ struct OpIds {
   Identifier symName, callee, decomposition, calledComputations;
   Identifier frontendAttributes, attached, tags;
 
-  /// Returns true for operations that cannot have tags: modules, functions, meshes, terminators.
+  /// Returns true for modules, functions and meshes, which cannot have tags.
   bool isNeverTagged(Identifier name) const {
-    return name == stablehloReturn || name == funcReturn || name == func || name == module ||
-           name == sdyReturn || name == sdyMesh;
+    return name == func || name == module || name == sdyMesh;
   }
   /// Returns the attribute in which operations called `name` keep their callees, or null.
   Identifier calleesOf(Identifier name) const {
