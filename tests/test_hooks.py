@@ -54,13 +54,13 @@ class Other:
 @pytest.fixture(params=PLACES)
 def other(request):
     hlotag.disable()
-    hlo_stage._hooks.remove()
+    hlotag.disable()
     owner, name = PLACES[request.param]
     at_first = vars(owner)[name]
     other = Other(owner, name)
     yield other
     hlotag.disable()
-    hlo_stage._hooks.remove()
+    hlotag.disable()
     assert vars(owner)[name] is at_first
 
 
@@ -88,7 +88,7 @@ def patch_over_ours(other):
     tags()
     other.patch()
     hlotag.disable()
-    hlo_stage._hooks.remove()
+    hlotag.disable()
 
 
 def test_a_patch_made_after_ours_outlives_it(other):
@@ -123,7 +123,7 @@ def test_a_patch_made_before_ours_may_go_first(other):
     tags()
     other.restore()
     hlotag.disable()
-    hlo_stage._hooks.remove()
+    hlotag.disable()
     hlotag.enable()
     assert tags() == on
 
