@@ -98,9 +98,9 @@ class Transformations:
     def clear(self) -> None:
         """Unregisters the callback from XLA; it is registered again on demand."""
         with self._platforms_lock:
-            for remove in self._registered.values():
+            while self._registered:
+                _, remove = self._registered.popitem()  # First: what is unregistered must not count as registered.
                 remove()
-            self._registered.clear()
 
     def _on_module(self, stage: Any, serialized: bytes) -> bytes | None:
         with self._lock:
@@ -113,7 +113,7 @@ class Transformations:
             return True
         try:
             remove = _compat.register_transformation(backend, partial(self._on_module, stage), name=_NAME, stage=stage)
-        except Exception:
+        except RuntimeError:
             return False
         self._registered[backend.platform, stage] = remove
         return True
