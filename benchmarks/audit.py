@@ -23,7 +23,7 @@ import hlotag
 from audits import made_up
 from browser import browser
 from hlotag import _compat
-from hlotag.audit import dumps
+from hlotag.audits import dumps
 from hlotag.hlo import HloModule
 
 

@@ -28,7 +28,7 @@ import train_module
 import compilers
 import hlo_programs
 import hlotag
-from hlotag.audit import TagState
+from hlotag.audits import TagState
 
 SIGN = "benchmark-gpu-tpu-sign-operations"
 STATES = (

@@ -35,7 +35,7 @@ import hlotag
 from audit_opcodes import GLUE, MOVERS, RELABELLED, computes, rewritten
 from audit_programs import programs
 from hlotag import _compat
-from hlotag.audit import TagState, collect, dumps
+from hlotag.audits import TagState, collect, dumps
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
 from hlotag.host.modules import to_bytecode

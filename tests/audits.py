@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-from hlotag.audit import Audit, Op, Stage, Step, Tag, TagState
+from hlotag.audits import Audit, Op, Stage, Step, Tag, TagState
 
 NAMES = ("add", "multiply", "dot_general", "reshape", "broadcast_in_dim", "tanh", "reduce", "transpose")
 ENDS = (TagState.KEPT, TagState.KEPT, TagState.KEPT, TagState.FOLDED, TagState.DUPLICATED, TagState.RESTORED)

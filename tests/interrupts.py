@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -90,10 +91,8 @@ def wrong(make: Callable[[], Callable[[], Any]], expected: tuple[str, str]) -> t
                 raise KeyboardInterrupt
 
         work = make()
-        try:
+        with suppress(BaseException):  # In a callback of XLA's it is XLA's error.
             traced(work, interrupt)
-        except BaseException:  # In a callback of XLA's it is XLA's error.
-            pass
         try:
             result = "" if texts() == expected else "another module"
         except Exception as error:

@@ -20,9 +20,9 @@ from rich.console import Console
 import hlotag
 from hlo_programs import entries_with_fusion
 from hlotag import _compat
-from hlotag.audit import Audit, Stage, TagState, collect, program
-from hlotag.audit.collect import audit_module
-from hlotag.audit.dumps import of_modules
+from hlotag.audits import Audit, Stage, TagState, collect, program
+from hlotag.audits.collect import audit_module
+from hlotag.audits.dumps import of_modules
 from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -358,10 +358,10 @@ def sample() -> Audit:
 
 
 def test_json_is_as_described(sample):
-    schema = json.loads(resources.files("hlotag.audit").joinpath("schema.json").read_text())
+    schema = json.loads(resources.files("hlotag.audits").joinpath("schema.json").read_text())
     document = json.loads(sample.to_json())
     jsonschema.validate(document, schema)
-    assert document["schema"] == "hlotag.audit/2"
+    assert document["schema"] == "hlotag.audit/3"
     assert len(document["tags"]) == len(sample.tags)
     assert document["counts"] == {str(state): count for state, count in sample.counts.items()}
     assert [op["id"] for op in document["ops"]] == list(range(len(sample.ops)))

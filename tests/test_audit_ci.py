@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import hlotag
-from hlotag.audit import Audit, Op, Stage, Step, Tag, TagState, Verdict, baseline
-from hlotag.audit.model import Effect
-from hlotag.audit.render import as_json, sarif
+from hlotag.audits import Audit, Op, Stage, Step, Tag, TagState, Verdict, baseline
+from hlotag.audits.model import Effect
+from hlotag.audits.render import as_json, sarif
 from hlotag.cli import main
 from hlotag.errors import Diagnostic
 
@@ -117,6 +117,19 @@ def test_an_error_of_hlotags_own_names_the_users_line(program, capsys):
     assert capsys.readouterr().err.startswith(f"hlotag audit: error: {program}:{line}: key '_xla_compute_type': the value 'hst'")
 
 
+def test_lists_of_tags_and_of_what_is_in_a_fusion(program, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["audit", f"{program}:pair", "--tags"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if " kept " in line]
+    assert rows and all(row[1] in ("forward", "backward") for row in rows)
+    assert main(["audit", f"{program}:pair", "--json", "-"]) == 0
+    name = json.loads(capsys.readouterr().out)["instructions"][0]["name"]
+    assert main(["audit", f"{program}:pair", "--instruction", name]) == 0
+    assert " forward " in capsys.readouterr().out.split("tags\n")[-1]
+    assert main(["audit", f"{program}:pair", "--instruction", "nothing"]) == 2
+    assert "no instruction 'nothing'" in capsys.readouterr().err
+
+
 # --- Against a baseline ----------------------------------------------------------------------------------------------------
 
 
@@ -146,7 +159,10 @@ LOST, KEPT, MOVED = TagState.LOST, TagState.KEPT, TagState.MOVED
         (audit_of(LOST, LOST, LOST), audit_of(LOST, KEPT, LOST), [("lost", 1, (1,))]),
         (audit_of(KEPT, LOST), audit_of(LOST, KEPT), [("lost", 1, (1,))]),
         (audit_of(MOVED), audit_of(LOST), [("moved", 1, (0,))]),
-        (audit_of(KEPT, value="w"), audit_of(KEPT), [("absent", 1, ())]),
+        (audit_of(KEPT, value="w"), audit_of(KEPT), [("fewer", 1, ())]),
+        (audit_of(KEPT), audit_of(KEPT, KEPT, KEPT), [("fewer", 2, ())]),
+        (audit_of(KEPT, TagState.FOLDED), audit_of(KEPT, KEPT), [("fewer", 1, ())]),
+        (audit_of(KEPT, KEPT), audit_of(KEPT), []),
         (audit_of(reports=[Diagnostic("warning", "a gap")]), audit_of(), [("warning", 1, ())]),
         (audit_of(reports=[Diagnostic("warning", "a gap")] * 2), audit_of(reports=[Diagnostic("warning", "a gap")] * 2), []),
         (audit_of(KEPT, effects=[Effect("k", "v", Verdict.REFUSED)]), audit_of(KEPT), [("refused", 1, (0,))]),
@@ -168,10 +184,10 @@ def test_the_command_says_what_got_worse_and_fails(program, tmp_path, capsys):
     output = tmp_path / "audit.sarif"
     assert main(["audit", f"{program}:pair", "--baseline", str(file), "--sarif", str(output)]) == 1
     said = capsys.readouterr().err
-    assert f"worse than {file}: 1 problem\n" in said and f"{len(document['tags'])} x absent  k=old" in said
+    assert f"worse than {file}: 1 problem\n" in said and f"{len(document['tags'])} x fewer  k=old" in said
     (result,) = json.loads(output.read_text())["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]  # GitHub refuses a file with a result without a place.
-    assert result["ruleId"] == "absent" and place["artifactLocation"]["uri"].endswith(Path(program).name)
+    assert result["ruleId"] == "fewer" and place["artifactLocation"]["uri"].endswith(Path(program).name)
     assert place["region"]["startLine"] == 1
 
 

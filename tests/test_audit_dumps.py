@@ -17,8 +17,8 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from hlotag import _compat
-from hlotag.audit import Op, Stage, Step, Tag, TagState, classify, dumps, program
-from hlotag.audit.collect import _named
+from hlotag.audits import Op, Stage, Step, Tag, TagState, classify, dumps, program
+from hlotag.audits.collect import _named
 from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule

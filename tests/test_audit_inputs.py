@@ -15,7 +15,7 @@ import pytest
 import hlotag
 import requires
 from hlotag import _compat
-from hlotag.audit import collect
+from hlotag.audits import collect
 from hlotag.cli import main
 from programs import B, W, X, mlp
 

@@ -13,8 +13,8 @@ import pytest
 import requires
 from audits import made_up
 from browser import browser
-from hlotag.audit import TagState
-from hlotag.audit.render import page
+from hlotag.audits import TagState
+from hlotag.audits.render import page
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ def test_says_what_the_report_says(chromium, tmp_path):
             text in found for text in (problem.tag, problem.on, problem.source, problem.why, problem.effect, problem.advice)
         )
     assert text_of(chromium, "#count") == f"100 of {len(audit.tags)} tags shown; {len(audit.tags) - 100} more below"
-    assert listed(chromium)[0] == audit.report.problems[0].tags[0]
+    assert audit.tags[listed(chromium)[0]].state == TagState.KEPT
 
 
 def test_finds(chromium, tmp_path):
@@ -197,17 +197,3 @@ def test_many_tags(chromium, tmp_path):
     assert len(listed(chromium)) == 100
     lost = sum(tag.state == "lost" for tag in audit.tags)
     assert look_for(chromium, "lost").startswith(f"{lost} of {len(audit.tags):,} tags shown; ")
-
-
-@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
-def test_figure(tmp_path, ending):
-    path = tmp_path / f"a{ending}"
-    made_up(200, texts=("a$x^2$", "b", "c" * 80)).to_png(path)
-    assert path.stat().st_size > 5000
-    if ending == ".svg":
-        assert "block=b" in path.read_text()
-
-
-def test_figure_in_a_format_that_there_is_not(tmp_path):
-    with pytest.raises(Exception, match=r"must end in one of \.png, \.svg, \.pdf"):
-        made_up(20).to_png(tmp_path / "a.jpg")

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import pytest
 
 import hlotag
 from audits import made_up
-from hlotag.audit import Audit, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audits import Audit, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audits.model import kernels
 from hlotag.cli import audit as command
 from hlotag.cli.condition import Condition
 from hlotag.errors import Diagnostic
 from hlotag.tagging.tags import Dropped
+from programs import W as X  # Square.
 
 LAYERS = 4
 
@@ -172,3 +176,39 @@ def test_what_the_hlo_stage_cannot_put_right_says_why(platform, advice):
     (problem,) = [p for p in audit_of([lost], platform=platform, hlo_stage=True).report.problems if p.kind == "lost"]
     assert advice in problem.advice
     assert ("XLA does not see _scheduling_group_id" in problem.effect) == (platform == "cuda")
+
+
+def test_each_instruction_names_the_operations_that_it_came_from():
+    with hlotag.stage():
+        audit = hlotag.audit(lambda x: (jnp.sin(hlotag.tag(x @ x, {"k": "v"})) + 1).sum(), X)
+    by_opcode = {i.opcode: [audit.ops[n].name for n in i.ops] for i in audit.instructions}
+    assert by_opcode["dot"] == ["stablehlo.dot_general"] and by_opcode["sine"] == ["stablehlo.sine"]
+    heaviest = kernels(audit)[0]
+    assert [op.name for op in heaviest.ops][:1] == ["stablehlo.dot_general"]
+    assert heaviest.work == (heaviest.ops[0].flops, sum(op.bytes for op in heaviest.ops))
+
+
+def test_restored_is_what_is_lost_without_the_stage():
+    def f(x):
+        with hlotag.tagged({"k": "v"}):
+            return jnp.square(jnp.sort(x) @ x).sum()
+
+    found = []
+    for hlo in (True, False):
+        with hlotag.stage(hlo=hlo):
+            found.append({(t.op.id, t.key): t.state for t in hlotag.audit(jax.grad(f), X).tags})
+    differing = {(found[0][tag], found[1][tag]) for tag in found[0] if found[0][tag] != found[1][tag]}
+    assert differing == {(TagState.RESTORED, TagState.LOST)}
+
+
+def test_an_audit_without_the_stage_says_so_first():
+    def f(x):
+        return jnp.sin(hlotag.tag(x @ x, {"k": "v"}, grad={"k": "g"})).sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        off = hlotag.audit(jax.grad(f), X)
+    with hlotag.stage():
+        on = hlotag.audit(jax.grad(f), X)
+    assert off.summary(200).splitlines()[1].startswith("hlotag is off:") and off.is_off
+    assert not on.is_off and "is off" not in on.report.sentence

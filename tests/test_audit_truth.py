@@ -7,7 +7,7 @@ import pytest
 
 import audit_programs
 import audit_truth
-from hlotag.audit import TagState, collect
+from hlotag.audits import TagState, collect
 from programs import B, W, X
 
 

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from hlotag.audit.garbage import no_collection
+from hlotag.audits.garbage import no_collection
 
 
 @pytest.fixture(autouse=True)

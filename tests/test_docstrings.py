@@ -12,7 +12,6 @@ import hlotag
 from hlotag.tagging import keys
 
 PUBLIC = {name: getattr(hlotag, name) for name in hlotag.__all__}
-PUBLIC["audit"] = hlotag.audit.audit  # The package stands for its function.
 EXPLAINED = [name for name, value in PUBLIC.items() if inspect.isfunction(value)] + ["Rule"]
 
 

@@ -47,7 +47,7 @@ def test_turning_the_stage_on_imports_nothing_that_it_may_not_need(run_python):
     assert finished.returncode == 0, finished.stderr
     imported = {name.split(".")[0] for name in finished.stdout.split()} | set(finished.stdout.split())
     assert "hlotag" in imported
-    assert imported & {"google", "rich", "tomllib", "matplotlib", "jax.extend", "hlotag.audit", "hlotag.xla"} == set()
+    assert imported & {"google", "rich", "tomllib", "matplotlib", "jax.extend", "hlotag.audits", "hlotag.xla"} == set()
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,6 @@ from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
 
 import hlotag
-from hlotag.lowering import hlo_stage
 from programs import X
 
 PLACES = {

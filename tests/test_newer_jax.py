@@ -66,7 +66,7 @@ def passes_and_dumps_work(hlotag):
 
     rules = with_rules(hlotag.DEFAULT_PIPELINE, [hlotag.Rule({"k": "v"}, op="sine")])
     assert 'k = "v"' in str(hlotag.run_passes(MODULE, rules))
-    from hlotag.audit.dumps import audit_dumps
+    from hlotag.audits.dumps import audit_dumps
 
     assert [tag.value for tag in audit_dumps(Path(".")).tags] == ["v"]
 

@@ -18,7 +18,7 @@ ROOMS = [
     "",
     "xla",
     "cli",
-    "audit",
+    "audits",
     "lowering",
     "passes",
     "hlo",

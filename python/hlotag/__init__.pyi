@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # The public names, and where they are defined. `__init__.py` reads this file too.
 
-from . import audit
+from . import audits as audits
 from . import xla as xla
-from .audit.collect import audit as audit  # noqa: F811  (the package, which can be called)
-from .audit.model import Apart as Apart
-from .audit.model import Effect as Effect
-from .audit.model import Op as Op
-from .audit.model import Step as Step
-from .audit.model import Tag as Tag
-from .audit.model import TagState as TagState
-from .audit.model import Verdict as Verdict
-from .audit.report import Problem as Problem
-from .audit.report import Report as Report
-from .audit.views import Audit as Audit
+from .audits.collect import audit as audit
+from .audits.model import Apart as Apart
+from .audits.model import Effect as Effect
+from .audits.model import Op as Op
+from .audits.model import Step as Step
+from .audits.model import Tag as Tag
+from .audits.model import TagState as TagState
+from .audits.model import Verdict as Verdict
+from .audits.report import Problem as Problem
+from .audits.report import Report as Report
+from .audits.views import Audit as Audit
 from .errors import ArgumentError as ArgumentError
 from .errors import Diagnostic as Diagnostic
 from .errors import HlotagError as HlotagError

@@ -31,7 +31,7 @@ from jax.sharding import PartitionSpec as P
 import hlotag
 from compilers import FOUR, KINDS, ONE, Compiler, block, mapped
 from hlotag import _compat
-from hlotag.audit.effects import JUDGES
+from hlotag.audits.effects import JUDGES
 from hlotag.hlo import HloModule
 from hlotag.tagging import keys
 

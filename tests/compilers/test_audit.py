@@ -13,7 +13,7 @@ import audit_truth
 import hlo_programs
 import hlotag
 from compilers import Compiler
-from hlotag.audit import Audit, TagState
+from hlotag.audits import Audit, TagState
 
 
 def audited(compiler: Compiler, name: str, **options) -> Audit:

@@ -35,7 +35,7 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 from compilers import FOUR, KINDS, ONE, Compiler, block, is_here, mapped
-from hlotag.audit import Audit, Effect, Verdict
+from hlotag.audits import Audit, Effect, Verdict
 from hlotag.tagging import keys
 
 PLATFORM = os.environ["HLOTAG_COMPILERS"]

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 from compilers import Compiler
-from hlotag.audit import Effect, Verdict
+from hlotag.audits import Effect, Verdict
 
 PLATFORM = os.environ["HLOTAG_COMPILERS"]
 SIZE = 2048

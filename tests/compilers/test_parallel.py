@@ -17,7 +17,7 @@ import hlo_programs
 import hlotag
 from compilers import Compiler
 from conftest import PLATFORM
-from hlotag.audit import TagState
+from hlotag.audits import TagState
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.origins import walk
 

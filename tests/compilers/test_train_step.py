@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 from compilers import block, mapped
-from hlotag.audit import Verdict
+from hlotag.audits import Verdict
 from test_effects import NOT_READ, NOT_SEEN, PLATFORM, effects
 
 LAYERS, BATCH, LENGTH, WIDTH, HEADS = 2, 32, 32, 256, 2

@@ -10,32 +10,6 @@ using ir::DictionaryAttr;
 using ir::Identifier;
 using ir::Operation;
 
-namespace {
-
-/// Keys with a meaning for one operation only, besides the reserved ones.
-constexpr std::string_view kKeptKeys[] = {"_xla_buffer_placement",
-                                          "_xla_compute_type",
-                                          "_xla_enable_full_hbm_sort",
-                                          "_xla_max_ids_per_partition",
-                                          "_xla_tpu_high_accuracy",
-                                          "allow_excess_precision",
-                                          "async_collective_config",
-                                          "backend_config",
-                                          "inlineable",
-                                          "kernel_metadata",
-                                          "num_batch_dims",
-                                          "operands_memory_spaces",
-                                          "ragged_dot_tiling",
-                                          "results_memory_spaces",
-                                          "xla_metadata_payload"};
-
-} // namespace
-
-bool isCarriedKey(std::string_view key) {
-  return !ir::isReservedKey(key) &&
-         std::find(std::begin(kKeptKeys), std::end(kKeptKeys), key) == std::end(kKeptKeys);
-}
-
 bool EntryCarrier::isTaggable(Operation op, Identifier name) {
   auto [known, isNew] = taggable_.insert(name.opaque());
   if (isNew)
@@ -110,7 +84,7 @@ DictionaryAttr EntryCarrier::filter(Filter kind, DictionaryAttr a, DictionaryAtt
   std::vector<ir::NamedAttribute> kept;
   for (ir::NamedAttribute entry : a) {
     std::string_view key = entry.name.str();
-    bool keep = kind == Filter::Carried      ? isCarriedKey(key) && !ir::isUnset(entry.value)
+    bool keep = kind == Filter::Carried      ? ir::isCarriedKey(key) && !ir::isUnset(entry.value)
                 : kind == Filter::Common     ? b.lookup(key) == entry.value
                 : kind == Filter::SharedKeys ? bool(b.lookup(key))
                                              : !b.lookup(key);

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/keys.h"
 
+#include "hlotag/ir/key_names.h"
+
 #include <algorithm>
 #include <iterator>
 
 namespace hlotag::ir {
 
 bool isReservedKey(std::string_view key) {
-  static constexpr std::string_view prefixes[] = {kReservedPrefix, "xla.sdy.", "composite."};
-  static constexpr std::string_view keys[] = {
-      "fingerprint_before_lhs", "arg_layout_modes",           "out_layout_modes",
-      "arg_memory_spaces",      "out_memory_spaces",          "is_spmd_generated",
-      "original_sharding",      "_xla_cse_safe_zero_operand", "xla.pdl_launch"};
-  return std::any_of(std::begin(prefixes), std::end(prefixes),
+  return std::any_of(std::begin(kReservedPrefixes), std::end(kReservedPrefixes),
                      [&](std::string_view prefix) { return startsWith(key, prefix); }) ||
-         std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+         std::find(std::begin(kReservedKeys), std::end(kReservedKeys), key) !=
+             std::end(kReservedKeys);
+}
+
+bool isCarriedKey(std::string_view key) {
+  return !isReservedKey(key) &&
+         std::find(std::begin(kKeptKeys), std::end(kKeptKeys), key) == std::end(kKeptKeys);
 }
 
 bool isUnset(Attribute value) {

@@ -53,7 +53,7 @@ After:
 
 bool Strip::isRemoved(std::string_view key) const {
   if (keys_->empty())
-    return analysis::isCarriedKey(key);
+    return ir::isCarriedKey(key);
   auto matches = [&](std::string_view pattern) { return ir::globMatch(pattern, key); };
   return std::any_of(keys_->begin(), keys_->end(), matches);
 }

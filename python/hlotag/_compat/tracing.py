@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -341,19 +341,26 @@ def metadata_call_primitive() -> Any:
     return found or getattr(import_module("jax.experimental.scheduling_groups"), "xla_metadata_call_p", None)
 
 
-def jaxpr_function(jaxpr: Any) -> Callable[..., list[Any]]:
-    """A function that evaluates a jaxpr; the same object for the same jaxpr."""
-    if jaxpr not in _functions:
+def jaxpr_function(jaxpr: Any, key: Hashable, wrap: Callable[[Callable], Callable]) -> Callable[..., list[Any]]:
+    """A function that evaluates a jaxpr; the same object for the same jaxpr and key.
+
+    Args:
+      jaxpr: the jaxpr.
+      key: what `wrap` depends on.
+      wrap: decorates the function that JAX traces.
+    """
+    functions = _functions.setdefault(jaxpr, {})
+    if key not in functions:
         evaluate = core.jaxpr_as_fun(jaxpr)
 
         def xla_metadata_call(*args: Any) -> list[Any]:
             return evaluate(*args)
 
-        _functions[jaxpr] = jax.jit(xla_metadata_call)
-    return _functions[jaxpr]
+        functions[key] = jax.jit(wrap(xla_metadata_call))
+    return functions[key]
 
 
-_functions: weakref.WeakKeyDictionary[Any, Callable[..., list[Any]]] = weakref.WeakKeyDictionary()
+_functions: weakref.WeakKeyDictionary[Any, dict[Hashable, Callable[..., list[Any]]]] = weakref.WeakKeyDictionary()
 
 
 def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:

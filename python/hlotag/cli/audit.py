@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotag._text import count
 from hlotag._util.progress import step
+from hlotag._util.text import count
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:  # An audit imports JAX, which takes a second. Other commands do not need JAX.
-    from hlotag.audit.report import Problem
-    from hlotag.audit.views import Audit
+    from hlotag.audits.report import Problem
+    from hlotag.audits.views import Audit
     from hlotag.cli.condition import Condition
 
 _GRAMMAR = """\
@@ -37,6 +37,7 @@ examples:
   hlotag audit train.py:step --fail-if lost:_scheduling_group_id --json audit.json
   hlotag audit train.py:step --baseline audit.json --sarif audit.sarif
   hlotag audit module.mlir --html audit.html
+  hlotag audit train.py:step --tags
   hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-verify' --xla-passes
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
   hlotag audit module.mlir --json - | jq '.tags[].state'
@@ -76,6 +77,8 @@ def add_to(commands: terminal.Commands) -> None:
         default="",
         help="passes to run on the module first (default: none), or on a program (default: those of hlotag.enable())",
     )
+    add("--tags", action="store_true", help="list every tag: phase, operation, line, state, instruction and work")
+    add("--instruction", metavar="NAME", help="list what a fusion or an instruction computes: operations, lines, work and tags")
     add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
@@ -86,14 +89,13 @@ def add_to(commands: terminal.Commands) -> None:
     add("--sarif", metavar="FILE", help="write the problems, or the worse ones, as SARIF, which code hosts show at source lines")
     add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
     add("--explore", action="store_true", help="open the graph in Model Explorer, which hlotag[explore] installs")
-    add("--png", metavar="FILE", help="write a figure: .png, .svg or .pdf")
 
 
 def _run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from hlotag.audit import baseline
-    from hlotag.audit.render import model_explorer, table
+    from hlotag.audits import baseline
+    from hlotag.audits.render import model_explorer, table
     from hlotag.cli.condition import Condition
 
     conditions = [Condition.parse(text) for text in args.fail_if]
@@ -111,6 +113,10 @@ def _run(args: argparse.Namespace) -> int:
     _write_outputs(args, audit, worse)
     if "-" not in (args.json, args.sarif):
         Console().print(audit)
+        if args.tags:
+            Console().print(table.tags_table(audit))
+        if args.instruction:
+            Console().print(table.kernel_table(audit, args.instruction))
     status = _report(audit, conditions)
     if worse:
         status = 1
@@ -123,14 +129,13 @@ def _run(args: argparse.Namespace) -> int:
 
 def _write_outputs(args: argparse.Namespace, audit: Audit, worse: Sequence[Problem] | None) -> None:
     """Writes the files that the flags name; `worse` are the problems that the baseline does not have."""
-    from hlotag.audit.render import sarif
+    from hlotag.audits.render import sarif
     from hlotag.cli import programs
 
     audited = Path(args.dump_dir or programs.file_of(args.file))
     problems = audit.report.problems if worse is None else worse
     outputs: dict[str, Callable[[str], None]] = {
         "html": audit.to_html,
-        "png": audit.to_png,
         "json": lambda path: terminal.write_output(path, audit.to_json(indent=1) + "\n"),
         "sarif": lambda path: terminal.write_output(path, sarif.dumps(problems, Path.cwd(), audited) + "\n"),
     }
@@ -148,14 +153,14 @@ def _audit(args: argparse.Namespace) -> Audit:
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
     if args.dump_dir is not None:
-        from hlotag.audit.dumps import audit_dumps
+        from hlotag.audits.dumps import audit_dumps
 
         return audit_dumps(Path(args.dump_dir), args.module)
     from hlotag.cli import programs
 
     if programs.is_named(args.file):
         return _audit_program(args)
-    from hlotag.audit.collect import audit_module
+    from hlotag.audits.collect import audit_module
 
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     name = terminal.STDIN if args.file == "-" else args.file
@@ -167,7 +172,7 @@ def _audit(args: argparse.Namespace) -> Audit:
 def _audit_program(args: argparse.Namespace) -> Audit:
     """Audits a program in its own stage, or else in the stage of `hlotag.enable()`."""
     from hlotag import _compat
-    from hlotag.audit.collect import audit
+    from hlotag.audits.collect import audit
     from hlotag.cli import programs
     from hlotag.lowering import staging
     from hlotag.passes.pipeline import DEFAULT_PIPELINE

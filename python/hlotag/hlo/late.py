@@ -84,9 +84,11 @@ class Late:
             new = [member for member in members if GROUP in added.get(member, {})]
             if not new:
                 continue
-            if is_gap := _has_gap(computation, members):
+            overlaps = any(_is_asynchronous(member) for member in members)
+            is_gap = overlaps and _has_gap(computation, members)
+            if is_gap:
                 self.gaps.add(group)
-            if is_gap or not any(_is_asynchronous(member) for member in members):
+            if is_gap or not overlaps:
                 for member in new:
                     for key in (GROUP, _OF_GROUP):
                         added[member].pop(key, None)

@@ -57,6 +57,16 @@ class Instruction:
         set_attributes(self.proto, entries)
 
     @property
+    def entries(self) -> Mapping[str, str]:
+        """The frontend attributes, with those that XLA has moved to fields of their own."""
+        moved = {}
+        if self.proto.metadata.HasField("metadata_payload"):
+            moved["xla_metadata_payload"] = self.computation.module.payload_of(self.proto.metadata.metadata_payload)
+        if self.opcode == "call" and self.proto.backend_config:
+            moved["backend_config"] = self.proto.backend_config.decode(errors="replace")
+        return {**self.attributes, **moved} if moved else self.attributes
+
+    @property
     def operands(self) -> list[Instruction]:
         """The operands, in order."""
         return [self.computation.by_id[i] for i in self.operand_ids]
@@ -181,6 +191,11 @@ class HloModule:
     def to_bytes(self) -> bytes:
         """The serialized module, with unknown fields unchanged."""
         return _proto().write(self.proto)
+
+    def payload_of(self, payload: Any) -> str:
+        """The text of a `MetadataPayload`. The module has each text once; "" if it lacks the payload's."""
+        texts = self.proto.metadata_payloads
+        return payload.text or (texts[payload.index] if 0 <= payload.index < len(texts) else "")
 
     def source_of(self, metadata: Any) -> tuple[str, int] | None:
         """(file, line) that an `OpMetadata` names, directly or by a stack frame."""

@@ -17,12 +17,14 @@ from hlotag.errors import ParseError
 _CLASSES = protobuf.classes(
     {
         "FrontendAttributes": {"map": (1, "map")},
+        "MetadataPayload": {"text": (1, "string"), "index": (2, "int64")},
         "OpMetadata": {
             "op_type": (1, "string"),
             "op_name": (2, "string"),
             "source_file": (3, "string"),
             "source_line": (4, "int32"),
             "stack_frame_id": (15, "int32"),
+            "metadata_payload": (20, "MetadataPayload"),
         },
         "LayoutProto": {"memory_space": (8, "int64")},
         "ShapeProto": {
@@ -42,6 +44,7 @@ _CLASSES = protobuf.classes(
             "custom_call_target": (28, "string"),
             "id": (35, "int64"),
             "operand_ids": (36, "int64[]"),
+            "backend_config": (43, "bytes"),
             "called_computation_ids": (38, "int64[]"),
             "frontend_attributes": (68, "FrontendAttributes"),
         },
@@ -75,6 +78,7 @@ _CLASSES = protobuf.classes(
             "schedule": (7, "HloScheduleProto"),
             "stack_frame_index": (17, "StackFrameIndexProto"),
             "frontend_attributes": (19, "FrontendAttributes"),
+            "metadata_payloads": (22, "string[]"),
         },
         "HloProto": {"hlo_module": (1, "HloModuleProto")},
     }

@@ -139,8 +139,20 @@ def call_of_jax(
     """
     if active() is None:
         return original()
-    with tagged(as_metadata(metadata), grad=ad_metadata):
-        return list(_compat.jaxpr_function(jaxpr)(*args))
+    entries = as_metadata(metadata)
+    call = _compat.jaxpr_function(jaxpr, tuple(_kept(entries)), lambda body: _without(_kept(entries), body))
+    with tagged(entries, grad=ad_metadata):
+        return list(call(*args))
+
+
+def _kept(entries: Mapping[str, Any]) -> list[str]:
+    """The keys that mean the call and not what is in it."""
+    return sorted(key for key in entries if keys.is_kept(key))
+
+
+def _without(names: list[str], body: Callable) -> Callable:
+    """The body of a call, without some of the call's keys."""
+    return tagged(dict.fromkeys(names))(body) if names else body
 
 
 class _Call(Decorated):
@@ -168,7 +180,7 @@ def _staged_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
     def xla_metadata_call(*args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
 
-    staged = jax.jit(xla_metadata_call)
+    staged = jax.jit(_without(_kept(entries), xla_metadata_call))
 
     def tagged_call(*args: Any, **kwargs: Any) -> Any:
         # JAX's own call has no gradient under `jax.checkpoint`.

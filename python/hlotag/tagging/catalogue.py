@@ -73,6 +73,7 @@ class Key:
       compiler: whether compilers get the key; False only for a registered key that is for people's eyes.
       restored: whether the HLO stage gives the key back where XLA's passes drop it. False for entries that a library writes for
         one operation.
+      kept: whether the key means its own operation only, so that passes hand it on to no body, call or helper.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Key:
     late: tuple[str, ...] = ()
     compiler: bool = True
     restored: bool = True
+    kept: bool = False
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -120,6 +122,7 @@ CATALOGUE: tuple[Key, ...] = (
         "drop",
         "Where to compute: on the host, or on one of the cores of a TPU.",
         seen=("gpu", "tpu"),
+        kept=True,
     ),
     Key(
         "_xla_buffer_placement",
@@ -131,6 +134,7 @@ CATALOGUE: tuple[Key, ...] = (
         otherwise="compilation would fail: invalid external annotation",
         taken_by=("gpu", "tpu"),
         seen=("gpu", "tpu"),
+        kept=True,
     ),
     Key(
         "_scheduling_group_id",
@@ -208,6 +212,7 @@ CATALOGUE: tuple[Key, ...] = (
         "same",
         "Whether and when XLA may inline a call.",
         seen=("cpu", "gpu"),
+        kept=True,
     ),
     *(
         Key(
@@ -368,8 +373,9 @@ CATALOGUE: tuple[Key, ...] = (
         "drop",
         "Leading batch dimensions of a custom call.",
         seen=("cpu", "gpu", "tpu"),
+        kept=True,
     ),
-    Key("kernel_metadata", None, ("custom_call",), "gpu, tpu", "drop", "Text for a kernel's own compiler."),
+    Key("kernel_metadata", None, ("custom_call",), "gpu, tpu", "drop", "Text for a kernel's own compiler.", kept=True),
     Key(
         "xla_allow_dce_side_effecting_op",
         None,
@@ -389,9 +395,10 @@ CATALOGUE: tuple[Key, ...] = (
         "The tiles of a ragged product, as MaxText writes them.",
         seen=("tpu",),
         restored=False,
+        kept=True,
     ),
     *(
-        Key(name, None, ops, consumer, "drop", doc, restored=False)
+        Key(name, None, ops, consumer, "drop", doc, restored=False, kept=True)
         for name, ops, consumer, doc in (
             ("backend_config", ("call", "custom_call"), "all", "Options of a computation, as JAX's compute_on writes them."),
             ("allow_excess_precision", ("any",), "all", "Whether an operation may keep more precision than its type."),
@@ -399,9 +406,25 @@ CATALOGUE: tuple[Key, ...] = (
             ("async_collective_config", ("collectives",), "gpu, tpu", "How to run a collective asynchronously."),
             ("operands_memory_spaces", ("custom_call",), "gpu, tpu", "Memory spaces of operands."),
             ("results_memory_spaces", ("custom_call",), "gpu, tpu", "Memory spaces of results."),
-            ("_xla_max_ids_per_partition", ("custom_call",), "tpu", "A bound for SparseCore's embeddings."),
             ("_xla_tpu_high_accuracy", ("any",), "tpu", "Asks for a more accurate form of an operation."),
+            ("_xla_tpu_quantize_allreduce_dtype", ("all_reduce",), "tpu", "The type that a sum sends instead of its own."),
+            ("_xla_tpu_quantize_allreduce_stage", ("all_reduce",), "tpu", "Which stages of a sum send that type."),
+            ("_xla_tpu_reduce_force_single_iteration_window", ("reduce",), "tpu", "A window of one iteration for a reduction."),
             ("_xla_enable_full_hbm_sort", ("sort",), "tpu", "Sorts in the memory of the chip."),
+            *(
+                (name, ("custom_call",), "tpu", "An option of SparseCore's embeddings.")
+                for name in (
+                    *(
+                        "_xla_feature_width",
+                        "_xla_max_ids_per_partition",
+                        "_xla_max_unique_ids_per_partition",
+                        "_xla_max_valency",
+                    ),
+                    *("_xla_pad_value", "_xla_quantization_high_value", "_xla_quantization_low_value"),
+                    *("_xla_quantization_num_buckets_value", "_xla_sample_count", "_xla_sharding_strategy", "_xla_table_id"),
+                    "_xla_table_name",
+                )
+            ),
         )
     ),
     # Debugging.
@@ -426,7 +449,12 @@ CATALOGUE: tuple[Key, ...] = (
     _reserved("_xla_cse_safe_zero_operand", "XLA"),
     _reserved("xla.pdl_launch", "XLA's GPU compiler"),
     _reserved("xla.no_invariant_operands", "XLA"),
+    _reserved("_xla_disjoint_read_write_regions", "XLA"),
     _reserved("xla_disjoint_read_write_regions", "XLA"),
+    _reserved("_xla_multi_module_call", "XLA"),
+    _reserved("_xla_megascale_*", "XLA, for transfers between slices"),
+    _reserved("trivially_pipelineable", "XLA's collective pipeliner"),
+    _reserved("is_constant", "XLA"),
     _reserved("xla_cpu_small_call", "XLA's CPU compiler"),
     _reserved("xla_call_marked_*", "XLA"),
     _reserved("_collectives_group", "XLA's GPU compiler"),

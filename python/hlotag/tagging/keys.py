@@ -285,6 +285,15 @@ def is_read_late(name: str, platform: str) -> bool:
     return name in _known and backend_of(platform) in _known[name].late
 
 
+def is_kept(name: str) -> bool:
+    """Whether a key means its own operation only: a call, and not what is in it.
+
+    Args:
+      name: the key.
+    """
+    return name in _known and _known[name].kept
+
+
 def is_left(name: str) -> bool:
     """Whether the HLO stage leaves a key to XLA, because a library writes it for one operation."""
     known = lookup(name)

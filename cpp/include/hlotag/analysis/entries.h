@@ -10,11 +10,6 @@
 
 namespace hlotag::analysis {
 
-/// Returns whether passes may copy an entry with this key to other operations. False for keys that
-/// JAX, Shardy and XLA write for one operation only: `num_batch_dims` of a LAPACK call,
-/// `inlineable` of a call, placements, shardings.
-bool isCarriedKey(std::string_view key);
-
 /// In-flight record: the entries that derived operations get instead of the attached ones.
 /// `hlotag-verify` removes it.
 inline constexpr std::string_view kDerived = "hlotag.derived";

@@ -21,6 +21,11 @@ inline constexpr std::string_view kReservedPrefix = "hlotag.";
 /// exporter. Rules neither set nor change them.
 bool isReservedKey(std::string_view key);
 
+/// Returns whether passes may copy an entry with this key to other operations. False for keys that
+/// JAX, Shardy and XLA write for one operation only: `num_batch_dims` of a LAPACK call,
+/// `inlineable` of a call, placements, shardings.
+bool isCarriedKey(std::string_view key);
+
 /// The sentinel `["hlotag.unset"]`, in flight only: the key was removed from this operation, and
 /// callers, regions and outer scopes must not restore it.
 Attribute unsetValue(MlirContext context);

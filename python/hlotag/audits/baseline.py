@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which problems are new since a baseline, the JSON of an earlier audit?"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hlotag._util.text import listed
+from hlotag.audits.model import TagState
+from hlotag.audits.render.as_json import SCHEMA, as_dict
+from hlotag.audits.report import Problem, Reported
+from hlotag.errors import ParseError
+
+# The states of a tag whose operation has no instruction.
+_GONE = (TagState.CSED, TagState.FOLDED, TagState.DEAD)
+
+
+def read(text: str, filename: str) -> dict[str, Any]:
+    """Reads the JSON of `Audit.to_json`.
+
+    Args:
+        text: The JSON.
+        filename: The name in messages.
+
+    Returns:
+        The document.
+
+    Raises:
+        ParseError: `text` is not a complete audit, or has another schema.
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ParseError(f"{filename}: not JSON: {error}") from None
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != SCHEMA:
+        raise ParseError(f"{filename}: expected an audit with schema {SCHEMA!r}, found {found!r}; write it with --json")
+    try:
+        hash((*_known(document), *(_identity(tag, document["ops"]) for tag in document["tags"])))
+    except (LookupError, TypeError) as error:
+        raise ParseError(f"{filename}: the audit is incomplete ({error!r}); write it again with --json") from None
+    return document
+
+
+def worse(audit: Reported, before: dict[str, Any]) -> list[Problem]:
+    """Finds the problems that are new or more frequent than in the baseline, each with its new tags only.
+
+    Key, value, operation, scope and phase identify a tag. Lines do not, because code moves.
+
+    Args:
+        audit: The new audit.
+        before: The document of the baseline.
+
+    Returns:
+        Problems of the report, and one for each key and value that covers less than in the baseline.
+    """
+    left = Counter(_known(before))
+    return [*_grown(audit, left), *_fewer(audit, before)]
+
+
+def _grown(audit: Reported, left: Counter[Hashable]) -> Iterator[Problem]:
+    document = as_dict(audit)
+    for problem, written in zip(audit.report.problems, document["problems"], strict=True):
+        new = []
+        for number, known in enumerate(_identities(written, document)):
+            if left[known]:
+                left[known] -= 1
+            else:
+                new.append(number)
+        if new:
+            yield replace(problem, count=len(new), tags=tuple([problem.tags[n] for n in new]) if problem.tags else ())
+
+
+def _known(document: dict[str, Any]) -> Iterator[Hashable]:
+    for problem in document["problems"]:
+        yield from _identities(problem, document)
+
+
+def _identities(problem: dict[str, Any], document: dict[str, Any]) -> list[Hashable]:
+    """Returns the identity of each tag of a problem; without tags, one identity for each that it counts."""
+    kind = problem["kind"]
+    if not problem["tags"]:
+        return [(kind, problem["tag"] or problem["why"])] * problem["count"]
+    tags, ops = document["tags"], document["ops"]
+    return [(kind, *_identity(tags[number], ops)) for number in problem["tags"]]
+
+
+def _identity(tag: dict[str, Any], ops: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    op = ops[tag["op"]]
+    return tag["key"], tag["value"], op["name"], op["scope"], op["phase"]
+
+
+def _fewer(audit: Reported, before: dict[str, Any]) -> Iterator[Problem]:
+    """Keys and values with fewer operations in a scope and phase, or fewer whose operation has an instruction."""
+    had = _counted((tag["key"], tag["value"], before["ops"][tag["op"]], tag["state"]) for tag in before["tags"])
+    now = _counted((tag.key, tag.value, tag.op._asdict(), tag.state) for tag in audit.tags)
+    missing: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for place, (tagged, there) in had.items():
+        tagged_now, there_now = now.get(place, (0, 0))
+        if tagged_now < tagged or there_now < there:
+            key, value, phase, scope = place
+            where = f"{scope}, {phase}" if scope else phase
+            was = f"{where}: {tagged} tagged, {there} with an instruction; now {tagged_now} and {there_now}"
+            missing.setdefault((key, value), []).append((max(tagged - tagged_now, there - there_now), was))
+    for (key, value), found in missing.items():
+        why = f"Fewer than in the baseline: {listed([was for _, was in found])}."
+        effect = f"{key}={value} covers less than before."
+        advice = "Write a new baseline if the program is meant to be so."
+        yield Problem("fewer", f"{key}={value}", "", "", 0, sum(number for number, _ in found), why, effect, advice)
+
+
+def _counted(tags: Iterable[tuple[str, str, Mapping[str, Any], str]]) -> dict[tuple[str, ...], tuple[int, int]]:
+    """By key, value, phase and scope: how many operations are tagged, and how many of them have an instruction."""
+    counts: dict[tuple[str, ...], tuple[int, int]] = {}
+    for key, value, op, state in tags:
+        place = key, value, op["phase"], op["scope"]
+        tagged, there = counts.get(place, (0, 0))
+        counts[place] = tagged + 1, there + (state not in _GONE)
+    return counts

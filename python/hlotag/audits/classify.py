@@ -1,0 +1,445 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of each tag? Compares the instructions of each operation with its tags, at each stage."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from hlotag._util.text import listed
+from hlotag.audits import cost
+from hlotag.audits.evidence import Evidence, Passes
+from hlotag.audits.matching import Matching
+from hlotag.audits.model import Instruction, Op, Stage, Step, Stray, Tag, TagState, TagSteps
+from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, may_be, opcode_of
+from hlotag.tagging import keys
+
+_GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
+_MISSING = (*_GONE, TagState.LOST, TagState.MOVED)
+# Glue whose tags are no evidence. A fusion has the tags of its root, which counts itself.
+_NO_EVIDENCE = {"constant", "fusion", "parameter"}
+# Operations whose tags cannot have moved: constants lose theirs before HLO, and inlined instructions copy those of calls.
+_NEVER_MOVED_FROM = {"stablehlo.constant", "func.call"}
+# The `by` of tags that are missing in XLA's first module already.
+CONVERSION = "conversion to HLO"
+# Limit of dataflow steps from a stray tag to the operation that lacks it.
+_MAX_DISTANCE = 3
+
+
+@dataclass
+class Capture:
+    """A module at one stage.
+
+    Attributes:
+        stage: The stage.
+        module: An `HloModule`.
+        named: By instruction, the operations that it is named after.
+        joined: By instruction, the operations that it came from.
+        callers: By instruction, the calls that it was inlined from.
+        stands_for: By instruction, the operations whose tags the HLO stage gave it, equal operations included.
+        restored: By instruction name, the keys that the HLO stage restored.
+        fusions: By id of a computation, the fusion that it is part of, whose tags may not be repeated in it.
+    """
+
+    stage: Stage
+    module: Any
+    named: Mapping[Any, Sequence[int]]
+    joined: Mapping[Any, Sequence[int]]
+    callers: Mapping[Any, Sequence[int]] = field(default_factory=dict)
+    stands_for: Mapping[Any, Sequence[int]] = field(default_factory=dict)
+    restored: Mapping[str, set[str]] = field(default_factory=dict)
+    fusions: Mapping[int, Any] = field(default_factory=dict)
+
+    def origins(self) -> list[Instruction]:
+        """The instructions that came from operations, fusions apart: what is in a fusion says what it computes."""
+        fusions = self.module.fusions
+        return [
+            Instruction(i.name, i.opcode, fusions[i.computation.id].name if i.computation.id in fusions else "", ops)
+            for i, joined in self.joined.items()
+            if i.opcode not in ("fusion", "parameter") and (ops := tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))))
+        ]
+
+
+@dataclass
+class Classified:
+    """The result of `classify`.
+
+    Attributes:
+        tags: Every tag with all of its steps.
+        strays: Tags of the last module that are on a wrong instruction.
+        main: By operation, the instructions of the last module that compute it.
+    """
+
+    tags: list[Tag]
+    strays: list[Stray]
+    main: Mapping[int, Sequence[Any]]
+
+
+def classify(
+    ops: Sequence[Op],
+    tags: Mapping[int, TagSteps],
+    captures: Sequence[Capture],
+    evidence: Evidence,
+    *,
+    has_program: bool = True,
+) -> Classified:
+    """Follows every tag through the captures.
+
+    Args:
+        ops: The operations.
+        tags: By operation, its tags with the steps so far. New steps are appended.
+        captures: The HLO modules in XLA's order.
+        evidence: Explains missing tags.
+        has_program: Whether the tags are those of a program. If not, they are those of the first capture.
+
+    Returns:
+        The tags with their new steps, and the strays.
+    """
+    found = Classified([], [], {})
+    for capture in captures if has_program else captures[1:]:
+        joined = capture.joined
+        if capture.stage == Stage.OPTIMIZED:
+            joined = _with_merged(_without_eliminated(capture, evidence), ops, tags, evidence)
+        view = _View(ops, capture, Matching(ops, capture.named, joined, capture.fusions), tags, evidence)
+        for number, steps_of in tags.items():
+            for (key, value), steps in steps_of.items():
+                # An operation that was part of another in XLA's first module may be an instruction in the last one.
+                if steps[-1].state not in _GONE or view.is_back(number, key, value):
+                    steps.append(view.step(number, key, value))
+        found.strays, found.main = view.strays(), view.matching.main
+    found.tags = [
+        Tag(key, value, ops[number], tuple(steps))
+        for number, steps_of in tags.items()
+        for (key, value), steps in steps_of.items()
+    ]
+    return found
+
+
+def _without_eliminated(capture: Capture, evidence: Evidence) -> Mapping[Any, Sequence[int]]:
+    """The capture's `joined`, in which the survivor stands for each operation that CSE removed.
+
+    Data flow alone cannot tell equal operations apart.
+    """
+    present = {number for numbers in capture.named.values() for number in numbers}
+
+    def survivor(instruction: Any, number: int) -> int | None:
+        if number in present or number not in evidence.eliminated:
+            return number
+        # Other instructions without the operation's name are parts of its expansion.
+        computes = kind_of(instruction.opcode) == Kind.HEAVY or instruction.opcode in MOVES
+        return evidence.eliminated.survivor_of(number) if computes else None
+
+    return {
+        i: tuple(dict.fromkeys(found for n in numbers if (found := survivor(i, n)) is not None))
+        for i, numbers in capture.joined.items()
+    }
+
+
+def _with_merged(
+    joined: Mapping[Any, Sequence[int]], ops: Sequence[Op], tags: Iterable[int], evidence: Evidence
+) -> Mapping[Any, Sequence[int]]:
+    """`joined`, in which a merged product stands for all products that XLA merged into it."""
+    products = {i: numbers for i, numbers in joined.items() if kind_of(i.opcode) == Kind.HEAVY}
+    computed = {number for numbers in products.values() for number in numbers}
+    # Looking at XLA's passes is slow, and few programs lack a product.
+    if not any(opcode_of(ops[n].name) == "dot" and n not in computed and n in evidence.live for n in tags):
+        return joined
+    merged = evidence.merged
+    more = {i: [other for n in numbers for other in sorted(merged.get(n, ()))] for i, numbers in products.items()}
+    return {i: tuple(dict.fromkeys((*numbers, *more.get(i, ())))) for i, numbers in joined.items()} if merged else joined
+
+
+def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = False) -> list[Tag]:
+    """Names the pass that gave each tag its last state.
+
+    Args:
+        tags: The tags with all of their steps.
+        passes: Passes in order, each with the module that it left: by instruction, the operations that it is named after.
+        only_attention: Whether to name the passes only of tags that need attention.
+
+    Returns:
+        The tags. The last step of a tag that a pass changed has the pass as `by`.
+    """
+    if len(passes) < 2:
+        return list(tags)
+    unchanged = (TagState.KEPT, TagState.RESTORED, TagState.USED)
+    names = [name for name, _ in passes]
+    wanted = [i for i, t in enumerate(tags) if (t.state.needs_attention if only_attention else t.state not in unchanged)]
+    by_op: dict[int, list[Tag]] = {}
+    for i in wanted:
+        by_op.setdefault(tags[i].op.id, []).append(tags[i])
+    counts = [_counted(named, by_op) for _, named in passes]
+    result = list(tags)
+    for i in wanted:
+        tag = tags[i]
+        entry = tag.op.id, tag.key
+        if by := _pass_of(tag, names, [(found[entry], missing[entry]) for found, missing in counts]):
+            result[i] = tag._replace(steps=(*tag.steps[:-1], tag.steps[-1]._replace(by=by)))
+    return result
+
+
+def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) -> str:
+    """The pass that gave a tag its last state; empty if none of the passes did.
+
+    Args:
+        tag: The tag.
+        names: The passes.
+        counts: After each pass, how many instructions of the operation have the tag, and how many lack it.
+    """
+    if any(step.stage == Stage.UNOPTIMIZED and step.state in _MISSING for step in tag.steps):
+        return CONVERSION
+    totals = [sum(pair) for pair in counts]
+    if tag.state in (TagState.DUPLICATED, TagState.MERGED):
+        changes = (name for name, (before, after) in zip(names[1:], pairwise(totals), strict=True) if before != after)
+        return next(changes, "")
+    if tag.state != TagState.LOST:  # The operation is gone, with the tag or without it.
+        holds = totals
+    elif tag.steps[-1].instructions:  # The tag is left on some instructions.
+        holds = [found and not missing for found, missing in counts]
+    else:
+        holds = [found for found, _ in counts]
+    last = max((place for place, held in enumerate(holds) if held), default=len(names))
+    return names[last + 1] if last + 1 < len(names) else ""
+
+
+def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag]]) -> tuple[Counter, Counter]:
+    """By operation and key, how many instructions that may compute the operation have the tag, and how many lack it.
+
+    Args:
+        named: By instruction of a module, the operations that it is named after.
+        tags: By operation, the tags to count.
+    """
+    found, missing = Counter(), Counter()
+    for instruction, numbers in named.items():
+        for number in numbers:
+            for tag in tags.get(number, ()):
+                if may_be(tag.op.name, instruction.opcode):
+                    count = found if instruction.entries.get(tag.key) == tag.value else missing
+                    count[number, tag.key] += 1
+    return found, missing
+
+
+class _View:
+    """The tags and instructions of one capture.
+
+    Args:
+        ops: The operations.
+        capture: The capture.
+        matching: Its instructions by operation.
+        tags: By operation, its tags.
+        evidence: Explains missing tags.
+    """
+
+    def __init__(
+        self, ops: Sequence[Op], capture: Capture, matching: Matching, tags: Mapping[int, TagSteps], evidence: Evidence
+    ) -> None:
+        self._ops, self._capture, self._tags, self._evidence = ops, capture, tags, evidence
+        self.matching = matching
+        self._attributes = {i: self._as_written(i) for i in capture.module.instructions() if i.entries}
+        self._strays = self._find_strays()
+        self._moved = self._find_moved()
+        self._by_name = {n for n, main in matching.main.items() if any(n in capture.named[i] for i in main)}
+
+    def _as_written(self, instruction: Any) -> Mapping[str, str]:
+        """The attributes, with the program's values for keys that XLA set at a call and copied when it inlined the call."""
+        attributes, calls = instruction.entries, self._capture.callers.get(instruction, ())
+        given = {entry for call in calls for entry in self._tags.get(call, ()) if keys.is_of_xla(entry[0])}
+        if not given:
+            return attributes
+        own = {entry for number in self._capture.joined.get(instruction, ()) for entry in self._tags.get(number, ())}
+        new = {key: value for key, value in given if key in attributes and (key, attributes[key]) not in own}
+        return {**attributes, **new}
+
+    def _has(self, instruction: Any, key: str, value: str) -> bool:
+        """Whether an instruction has a tag. XLA joins the values of combined instructions with commas."""
+        found = self._attributes.get(instruction, {}).get(key, self._of_fusion(instruction).get(key))
+        return found is not None and (found == value or value in found.split(","))
+
+    def _of_fusion(self, instruction: Any) -> Mapping[str, str]:
+        """The attributes that an instruction in a fusion may share with it, where the HLO stage does not repeat them."""
+        fusion = self._capture.fusions.get(instruction.computation.id)
+        return fusion.entries if fusion is not None else {}
+
+    def is_back(self, number: int, key: str, value: str) -> bool:
+        """Whether this module has a tag that was gone before, or an instruction named after the operation."""
+        return number in self._by_name or (number, key, value) in self._moved
+
+    def step(self, number: int, key: str, value: str) -> Step:
+        """What became of an operation's tag at this stage."""
+        step = self._step(number, key, value)
+        may_be_used = step.state in (TagState.LOST, TagState.FOLDED) and keys.is_taken(key)
+        by = self._evidence.consumed.get((number, key)) if may_be_used else None
+        return Step(step.stage, TagState.USED, by) if by else step
+
+    def _step(self, number: int, key: str, value: str) -> Step:
+        main = self.matching.main.get(number, [])
+        tagged = [i for i in main if self._has(i, key, value) and not self._is_borrowed(i, number, key, value)]
+        if tagged:
+            return self._tagged(number, key, main, tagged)
+        if main := [i for i in main if not self._is_named_after_another(i, number)]:
+            return Step(self._capture.stage, TagState.LOST, detail=self._why_lost(main, key))
+        glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self._has(i, key, value)]
+        if glue:
+            return Step(self._capture.stage, TagState.KEPT, detail="on glue that carries its result", instructions=_each(glue))
+        if stray := self._moved.get((number, key, value)):
+            detail = f"on {stray.opcode} {stray.name}, which is another operation's"
+            return Step(self._capture.stage, TagState.MOVED, detail=detail, instructions=(stray.name,))
+        return self._gone(number)
+
+    def _tagged(self, number: int, key: str, main: list[Any], tagged: list[Any]) -> Step:
+        """The state of a tag that at least one instruction of the operation has."""
+        state, by, detail = TagState.KEPT, "", ""
+        restored = self._capture.restored
+        left = [i for i in tagged if key not in restored.get(i.name, ())] if restored else tagged
+        if not left or (len(left) < len(tagged) and self._are_too_few(number, left, main)):
+            state, by = TagState.RESTORED, "hlotag's HLO stage"
+        elif self._are_too_few(number, tagged, main):
+            state, detail = TagState.LOST, f"on {len(tagged)} of {len(main)} instructions"
+        elif shared := {owner for i in tagged for owner in self._sharing(i, number)}:
+            state, detail = TagState.MERGED, f"with {len(shared)} more"
+        elif len(tagged) > 1 and (copies := self._copies(number, tagged, main)) > 1:
+            state, detail = TagState.DUPLICATED, f"{copies} times"
+        return Step(self._capture.stage, state, by, detail, instructions=_each(tagged))
+
+    def _are_too_few(self, number: int, tagged: list[Any], main: list[Any]) -> bool:
+        """Whether an operation is lost although some of its instructions have the tag: it is computed more often."""
+        return len(tagged) < len(main) and self._copies(number, tagged, main) < self._copies(number, main, main)
+
+    def _sharing(self, instruction: Any, number: int) -> list[int]:
+        """The other operations that an instruction computes. Data flow alone is no proof: it may be a helper of several."""
+        return [
+            owner
+            for owner in self.matching.owners.get(instruction, ())
+            if owner != number
+            and instruction in self.matching.main.get(owner, ())
+            and (owner in self._capture.named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY)
+        ]
+
+    def _why_lost(self, main: Sequence[Any], key: str) -> str:
+        """What the instructions have for the key: nothing, or the value of another operation."""
+        values = {self._attributes.get(i, {}).get(key) for i in main}
+        instead = f"{key}={values.pop()} instead" if len(values) == 1 and None not in values else f"no {key}"
+        names = listed([f"{i.opcode} {i.name}" for i in main])
+        return f"{names} {'has' if len(main) == 1 else 'have'} {instead}"
+
+    def _is_named_after_another(self, instruction: Any, number: int) -> bool:
+        """Whether an instruction moves a value and is named after another operation. It may belong to either."""
+        named = self._capture.named[instruction]
+        return instruction.opcode in ("bitcast", "broadcast", "copy") and bool(named) and number not in named
+
+    def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
+        """Whether an instruction moves a value, and has the name and the tag of another operation.
+
+        An instruction of the operation's shape may still be this operation, unless it is a broadcast.
+        """
+        if not self._is_named_after_another(instruction, number):
+            return False
+        shape = cost.shape_of(self._ops[number])  # None in an audit of dumps.
+        if instruction.opcode != "broadcast" and shape in (None, instruction.dimensions):
+            return False
+        return any((key, value) in self._tags.get(n, ()) for n in self._capture.named[instruction])
+
+    def _copies(self, number: int, instructions: list[Any], main: list[Any]) -> int:
+        """How many times an operation is computed: the number of instructions with equal opcode and shape.
+
+        Counts the largest group among instructions with the operation's own opcode. If the operation became other opcodes, it
+        needs one instruction of each group, so the smallest group counts. An instruction smaller than the rest is a helper,
+        such as the reciprocal in a division by a broadcast.
+
+        Args:
+            number: The operation.
+            instructions: The instructions to count, from `main`.
+            main: All instructions that compute the operation.
+        """
+        own = opcode_of(self._ops[number].name)
+        largest = max((math.prod(i.dimensions) for i in main), default=0)
+        has_own = any(i.opcode == own and math.prod(i.dimensions) == largest for i in main)
+        groups = Counter(
+            (i.opcode, i.dimensions) for i in instructions if i.opcode != "fusion" and (i.opcode == own or not has_own)
+        )
+        return (max if has_own else min)(groups.values(), default=0)
+
+    def _gone(self, number: int) -> Step:
+        """Why no instruction is left of an operation."""
+        stage = self._capture.stage
+        if number not in self._evidence.live:
+            return Step(stage, TagState.DEAD)
+        if number not in self._evidence.eliminated:
+            return Step(stage, TagState.FOLDED)
+        instead = self._evidence.eliminated.instead_of(number)
+        return Step(stage, TagState.CSED, detail=f"equal to {instead.opcode} {instead.name}" if instead else "")
+
+    def _find_strays(self) -> list[tuple[Any, str, str]]:
+        """Instructions with a tag that none of their operations has, each with key and value."""
+        tagged = {entry for steps_of in self._tags.values() for entry in steps_of}
+        relations = [found for found in (self.matching.owners, self._capture.callers, self._capture.stands_for) if found]
+        strays = []
+        for instruction, attributes in self._attributes.items():
+            if kind_of(instruction.opcode) == Kind.GLUE or instruction.opcode in RELABELLING:
+                continue
+            owners = [owner for related in relations for owner in related.get(instruction, ())]
+            own = {entry for owner in owners for entry in self._tags.get(owner, ())}
+            if owners:
+                strays += [(instruction, *entry) for entry in attributes.items() if entry in tagged and entry not in own]
+        return strays
+
+    def _find_moved(self) -> dict[tuple[int, str, str], Any]:
+        """By operation and tag that the operation lacks, the instruction that the tag strayed to."""
+        moved: dict[tuple[int, str, str], Any] = {}
+        for instruction, key, value in self._strays:
+            if (source := self._source_of(instruction, (key, value))) is not None:
+                moved.setdefault((source, key, value), instruction)
+        return moved
+
+    def _source_of(self, instruction: Any, entry: tuple[str, str]) -> int | None:
+        """The operation that a stray tag was taken from, None if no nearby operation lacks the tag."""
+        named = self._capture.named.get(instruction, ())
+        distance = functools.partial(self._unlikeliness, instruction, entry)
+        number = min((n for n in self._candidates(named, entry) if self._lacks(n, entry)), key=distance, default=None)
+        source = number
+        # If XLA folded operations one into the next, the instruction has the tag of the last one.
+        while number is not None:
+            source = number
+            users = self.matching.users(number) if number not in named else ()
+            number = next((user for user in users if self._lacks(user, entry) and distance(user) <= distance(source)), None)
+        return source
+
+    def _candidates(self, named: Sequence[int], entry: tuple[str, str]) -> Iterable[int]:
+        """The operations that a stray tag may come from, likeliest first.
+
+        The instruction is usually named after that operation, or after its operand, because XLA folds operations into operands.
+        """
+        if named and entry in self._tags.get(named[0], ()):
+            return named[:1]
+        users = [user for number in named for user in self.matching.users(number)]
+        users += [further for user in users if user not in self.matching.main for further in self.matching.users(user)]
+        return *named[:1], *users, *named[1:], *(n for number in named for n in self.matching.near(number, _MAX_DISTANCE))
+
+    def _lacks(self, number: int, entry: tuple[str, str]) -> bool:
+        """Whether an operation should have a tag, and has neither an instruction nor an equal operation that survived CSE."""
+        if entry not in self._tags.get(number, ()) or number in self.matching.main:
+            return False
+        if self._ops[number].name in _NEVER_MOVED_FROM:
+            return False
+        return self._capture.stage != Stage.OPTIMIZED or number not in self._evidence.eliminated
+
+    def _unlikeliness(self, instruction: Any, entry: tuple[str, str], number: int) -> tuple[bool, bool, bool]:
+        """How unlikely an instruction replaced an operation: another shape, another size, no such move at an earlier stage."""
+        shape = cost.shape_of(self._ops[number])  # None in an audit of dumps.
+        same_size = shape is None or math.prod(shape) == math.prod(instruction.dimensions)
+        was_moved = self._tags[number][entry][-1].state == TagState.MOVED
+        return shape not in (None, instruction.dimensions), not same_size, not was_moved
+
+    def strays(self) -> list[Stray]:
+        """The strays, each with the operation that it was taken from."""
+        source = {(instruction, key, value): self._ops[n] for (n, key, value), instruction in self._moved.items()}
+        return [Stray(key, value, i.name, i.opcode, source.get((i, key, value))) for i, key, value in self._strays]
+
+
+def _each(instructions: Sequence[Any]) -> tuple[str, ...]:
+    return tuple([i.name for i in instructions])

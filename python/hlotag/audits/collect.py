@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is a program audited? Functions, lowered and compiled programs, and modules are compiled and read here."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+from hlotag import _compat
+from hlotag._util import interrupts
+from hlotag._util.arguments import shown
+from hlotag._util.deep import with_room
+from hlotag._util.progress import step, track
+from hlotag._util.text import listed
+from hlotag._util.version import VERSION
+from hlotag.audits import classify, consumed, cse, dumps, effects, liveness, merged, program
+from hlotag.audits.classify import Capture
+from hlotag.audits.effects.schedule import Schedule
+from hlotag.audits.evidence import Evidence, Passes
+from hlotag.audits.garbage import no_collection
+from hlotag.audits.matching import Matching
+from hlotag.audits.model import Op, Stage
+from hlotag.audits.views import Audit
+from hlotag.errors import ArgumentError, ParseError
+from hlotag.hlo import HloModule, prepared
+from hlotag.hlo.inserted import InsertedRules
+from hlotag.hlo.join import sources
+from hlotag.hlo.module import Instruction, of_executable
+from hlotag.hlo.opcodes import Kind, kind_of
+from hlotag.hlo.origins import directly_in, walk
+from hlotag.host.modules import BYTECODE_MAGIC, copy_of, nesting_depth, parse_module, to_bytecode
+from hlotag.lowering import hlo_stage
+from hlotag.lowering.staging import under
+from hlotag.passes.pipeline import kept_reports, pipeline_text, quoted, run_or_raise
+from hlotag.tagging import state, tags
+from hlotag.tagging.state import active, unique
+
+# By instruction, the operations that it is named after.
+Names = Mapping[Instruction, Sequence[int]]
+
+_MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflow their stacks
+# Bytes of a module, constants included, up to which XLA dumps it after every pass by default: about sixty copies.
+_MAX_DUMPED = 4 << 20
+
+# The key of a memory space, and the custom call that has it.
+_PLACEMENT, _PLACE = "_xla_buffer_placement", "annotate_device_placement"
+
+_WITH_STAGE = "The module was compiled with hlotag's HLO stage, as hlotag.enable() does."
+_WITHOUT_STAGE = "The module was compiled without hlotag's HLO stage, as JAX alone does."
+_NOT_IN_TEXT = "StableHLO's text leaves out the tags of what a reduction applies; bytecode has them."
+_SHORT_REDUCTION = re.compile(r"\bapplies stablehlo\.")
+
+_NO_BASELINE = "XLA cannot compile the program without the tags, so effects are not compared: "
+_NOT_DUMPED = "XLA dumped no modules here: operations that CSE removed are counted as folded away."
+
+
+def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, effects: bool = True, **kwargs: Any) -> Audit:
+    """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's passes.
+
+    Lowers the program in the active stage (by JAX alone without one) and compiles it outside JAX's caches, with locations that
+    name each operation. Does not run the program.
+
+    Args:
+        fun: A function, jitted or not; a `jax.stages.Lowered` or `jax.stages.Compiled`; or the path of a folder with modules that
+            XLA dumped.
+        *args: The function's arguments: arrays, or `jax.ShapeDtypeStruct`s.
+        xla_passes: Whether to name the XLA pass behind every state, for programs of any size. By default, passes are named for
+            tags that need attention, if the module has at most 4 MiB. Ignored for a folder, whose dumps are all read.
+        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare. Without the
+            comparison, effects have no verdict. Programs without such tags are compiled once.
+        **kwargs: The function's keyword arguments.
+
+    Returns:
+        The audit.
+
+    Raises:
+        ArgumentError: `fun` is something else, or arguments are given for a `Lowered`, a `Compiled` or a folder.
+        ParseError: The folder has no modules that XLA dumped.
+
+    Examples:
+        >>> def f(x):
+        ...     return hlotag.tag(x @ x, {"layer": "1"})
+        >>> with hlotag.stage():
+        ...     audit = hlotag.audit(f, jnp.ones((4, 4)))
+        >>> [str(tag.state) for tag in audit.tags]
+        ['kept']
+    """
+    import jax.stages
+
+    if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
+        raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
+    if isinstance(fun, jax.stages.Lowered):
+        return audit_lowered(fun, xla_passes=xla_passes, compare=effects)
+    if isinstance(fun, jax.stages.Compiled):
+        return audit_compiled(fun)
+    if isinstance(fun, (str, os.PathLike)):
+        return dumps.audit_dumps(Path(fun))
+    if not callable(fun):
+        raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
+    with recording(), kept_reports() as reports, step("lowering"):
+        lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
+    if not isinstance(lowered, jax.stages.Lowered):
+        lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit wraps the Lowered.
+    if not isinstance(lowered, jax.stages.Lowered):
+        made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
+        raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
+    found = audit_lowered(lowered, xla_passes=xla_passes, compare=effects)
+    return dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=active() is None)
+
+
+def recording() -> AbstractContextManager[Any]:
+    """Makes a block trace and lower programs anew in the active stage, with the origins of tags recorded in operations.
+
+    Returns:
+        A context manager.
+    """
+    stage = active()
+    # Not `unique`: passes report only if the program is lowered anew.
+    return under(stage and dataclasses.replace(stage, debug_origins=True))
+
+
+def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = True) -> Audit:
+    """Audits a lowered program: compiles a copy of it.
+
+    Args:
+        lowered: A `jax.stages.Lowered`.
+        xla_passes: Whether to dump XLA's passes.
+        compare: Whether to compile it without the tags too.
+
+    Returns:
+        The audit.
+    """
+    original = lowered.compiler_ir("stablehlo")
+    module = _compat.read_bytecode(to_bytecode(original))
+    with step("reading the module"):
+        read = program.read(module)
+    prepared.like(module, original)
+    first = HloModule(_compat.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
+
+    def compiled(module: Any, options: dict[str, Any]) -> Any:
+        with _compat.without_disk_cache():
+            return _compat.lowered_with(lowered, module).compile(options)
+
+    found = _audited(read, compiled, first, _compat.platform_of(lowered), xla_passes=xla_passes, compare=compare)
+    return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/")
+
+
+def audit_module(
+    source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False, compare: bool = True
+) -> Audit:
+    """Audits a module without a program: compiles it for JAX's default backend.
+
+    Args:
+        source: Text or bytecode of the module.
+        filename: The module's name in messages.
+        pipeline: Passes to run first; empty for none.
+        xla_passes: Whether to dump the module after all of XLA's passes.
+        hlo: Whether to compile with hlotag's HLO stage, as `hlotag.enable()` does.
+        compare: Whether to compile the module without the tags too.
+
+    Returns:
+        The audit.
+
+    Raises:
+        ParseError: The module cannot be parsed, or XLA cannot compile it.
+        PassError, ArgumentError: A pass failed, or the pipeline is invalid.
+    """
+    text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
+    # Locations may be nested deeper than regions.
+    options = {"xla_passes": xla_passes, "hlo": hlo, "compare": compare}
+    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, **options))
+
+
+def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool, hlo: bool, compare: bool) -> Audit:
+    import jax
+    from jaxlib.mlir import ir
+
+    with _compat.ir_context():
+        module = parse_module(text, filename)
+        if (depth := _depth(module)) > _MAX_DEPTH:
+            raise ParseError(
+                f"{filename}: operations are nested {depth} deep; the limit is {_MAX_DEPTH}, because XLA crashes at about 200"
+            )
+        with kept_reports() as reports:
+            if pipeline:
+                run_or_raise(module, pipeline_text(pipeline), source=filename, debug_origins=True)
+        if "sym_name" not in module.operation.attributes:
+            module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
+    read = program.read(module, filename)
+    if hlo:
+        hlo_stage.prepare(module, unique(state.Stage("", VERSION)))
+
+    def compiled(module: Any, options: dict[str, Any]) -> Any:
+        try:
+            with module.context:
+                return _compat.compile_module(module, options)
+        except RuntimeError as error:
+            raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
+
+    found = _audited(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
+    notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
+    if isinstance(text, str) and _SHORT_REDUCTION.search(text):
+        notes.append(_NOT_IN_TEXT)
+    return dataclasses.replace(found, notes=[*found.notes, *notes], reports=list(dict.fromkeys(reports)))
+
+
+def _audited(
+    read: program.Program,
+    compiled: Callable[[Any, dict[str, Any]], Any],
+    first: HloModule | None,
+    platform: str,
+    *,
+    xla_passes: bool,
+    compare: bool,
+) -> Audit:
+    """Compiles a program, follows its tags, and compares it with the program without them.
+
+    Args:
+        read: The program.
+        compiled: Compiles a module with options of XLA.
+        first: XLA's input module; None for that of XLA's dump.
+        platform: JAX's name of the platform.
+        xla_passes: Whether to dump the module after all of XLA's passes, and to name the passes.
+        compare: Whether to compile the program without its tags too.
+    """
+    every_pass = xla_passes or len(to_bytecode(read.origins.module)) <= _MAX_DUMPED
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+        with step("compiling"), interrupts.held(), hlo_stage.recorded() as records:
+            executable = compiled(read.origins.module, _dump_options(folder, every_pass))
+        dump = None
+        with nullcontext() if first is None else suppress(ParseError):
+            dump = dumps.largest(dumps.find(Path(folder)))
+            first = first or dumps.read(dump.ends[0])
+        captures = [_capture(Stage.UNOPTIMIZED, first, read)] if first else []
+        modules = of_executable(executable)[:1]
+        for last in modules:
+            captures.append(_restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read))
+        found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
+    found = dataclasses.replace(found, hlo_stage=bool(records))
+    rules = records[-1].inserted if records else InsertedRules({})
+    return _with_effects(found, read, modules[0], compiled if compare else None, rules) if modules else found
+
+
+def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
+    """Options that make XLA dump its module: after each pass, or only around the passes that explain missing tags."""
+    passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, merged.PASS, *consumed.PASSES))})$"
+    return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
+
+
+def _depth(module: Any) -> int:
+    """The nesting depth of operations in regions."""
+    depth, level = 0, [module.operation]
+    while level:
+        depth += 1
+        level = [inner for operation in level for inner in directly_in(operation)]
+    return depth
+
+
+def audit_compiled(compiled: Any) -> Audit:
+    """Audits a compiled program, which has only its optimized module.
+
+    Args:
+        compiled: A `jax.stages.Compiled`.
+
+    Returns:
+        The tags in the optimized module, with a note that lost tags are not found.
+    """
+    module = of_executable(compiled)[0]
+    found = dumps.of_modules(module, module)
+    note = "A compiled program has only its optimized module: the audit cannot find tags that XLA removed."
+    return dataclasses.replace(found, notes=[*found.notes, note], source_root="/")
+
+
+def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) -> Capture:
+    """The module after the HLO stage: names from the stage's input, which still has the numbers; attributes from its output."""
+    capture = _capture(Stage.OPTIMIZED, record.before, read)
+    after = {i.name: i.attributes for i in record.after.instructions()}
+    left = {i.name for i in last.instructions()}
+    named, joined, stands_for, restored = {}, {}, {}, {}
+    for i in record.before.instructions():
+        before = i.attributes
+        if i.name in after:
+            i.attributes = after[i.name]
+            if keys := {key for key, value in after[i.name].items() if before.get(key) != value}:
+                restored[i.name] = keys
+        stands_for[i] = _known(record.ids[i.name], read)
+        kind = kind_of(i.opcode)
+        if kind == Kind.GLUE and i.name not in left:  # XLA removes barriers and the glue around them after the stage.
+            continue
+        found = named[i] = capture.named[i]
+        # Data flow is no evidence for a nameless move whose only attributes are those that the stage restored.
+        joined[i] = tuple([n for n in capture.joined[i] if before or n in found or kind == Kind.HEAVY])
+    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored)
+
+
+def _live(read: program.Program) -> set[int]:
+    """The operations that the program's results depend on."""
+    found = liveness.live_operations(read.origins.module)
+    return {op for n, op in read.op_of.items() if read.origins.operations[n] in found}
+
+
+def _passes(read: program.Program, first: Names, dump: dumps.Dump | None) -> Passes:
+    """The passes of a dump, each with the module that it left. The first entry is the module before all passes."""
+    files = track(dump.passes if dump else [], "reading passes")
+    return [("", first), *((name, _named(dumps.read(file), read)) for name, file in files)]
+
+
+def _finish(
+    read: program.Program,
+    captures: list[Capture],
+    dump: dumps.Dump | None,
+    platform: str,
+    *,
+    every_pass: bool = False,
+    name_all: bool = False,
+) -> Audit:
+    evidence = Evidence(read.ops, lambda: _live(read), lambda: _passes(read, captures[0].named, dump))
+    with step("following tags"), no_collection():
+        found = classify.classify(read.ops, read.tags, captures, evidence)
+        tags_found = found.tags
+        if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
+            modules = [*evidence.passes[1:], ("", captures[-1].named)]
+            tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
+    fusions = {called: i.name for i in captures[-1].module.instructions() if i.opcode == "fusion" for called in i.called_ids}
+    ops = [_with_instructions(op, found.main.get(op.id, ()), fusions) for op in read.ops]
+    tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
+    return Audit(
+        name=read.name,
+        ops=ops,
+        tags=tags_found,
+        instructions=captures[-1].origins(),
+        strays=found.strays,
+        platform=platform,
+        stages=list(Stage),
+        notes=[] if dump else [_NOT_DUMPED],
+        instruction_count=len(captures[-1].module),
+    )
+
+
+def _with_effects(
+    found: Audit,
+    read: program.Program,
+    module: HloModule,
+    compiled: Callable[[Any, dict[str, Any]], Any] | None,
+    rules: InsertedRules,
+) -> Audit:
+    """The audit with the effects of its tags.
+
+    Args:
+        found: The audit.
+        read: The program.
+        module: The compiled module.
+        compiled: Compiles a module as the program was compiled; None for no comparison.
+        rules: The rules for collectives that XLA inserted.
+    """
+    present = {tag.key for tag in found.tags} | rules.keys()
+    names = effects.compared_keys(present, module, found.platform) if compiled else set()
+    tagged, untagged, notes, inserted = None, None, found.notes, ()
+    if names and compiled:
+        try:
+            with step("compiling without the tags"), interrupts.held():
+                executable = compiled(_without(names, read.origins.module), {})
+            last = of_executable(executable)[0]
+            untagged = _schedule(last, read, found.ops, _inserted(last, read, rules))
+        except (RuntimeError, ParseError) as error:
+            notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
+    if names or effects.judged_keys(present, found.platform):
+        collectives = _inserted(module, read, rules)
+        inserted = tuple(dict.fromkeys((key, value, op) for op, _, entries in collectives for key, value in entries.items()))
+        tagged = _schedule(module, read, found.ops, collectives)
+        notes = [*notes, *_of_inserted(inserted)]
+    effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform, inserted=inserted)
+    return dataclasses.replace(
+        found,
+        effects=effects_found,
+        tags=effects.without_lost(found.tags, effects_found),
+        apart=effects.kept_apart(found.tags, tagged, untagged) if tagged and untagged else (),
+        notes=notes,
+    )
+
+
+def _without(names: AbstractSet[str], module: Any) -> Any:
+    """A copy of a module without some keys. XLA cannot compile a placement that names no memory."""
+    copy = copy_of(module)
+    run_or_raise(copy, f"hlotag-strip{{keys={','.join(quoted(name) for name in sorted(names))}}}")
+    if _PLACEMENT in names:
+        for operation in [op for op in walk(copy.operation) if op.name == "stablehlo.custom_call"]:
+            if operation.attributes["call_target_name"].value == _PLACE:
+                operation.results[0].replace_all_uses_with(operation.operands[0])
+                operation.erase()
+    return copy
+
+
+# Collectives that XLA inserted: each as an operation, its instruction, and what rules give it.
+_Inserted = list[tuple[Op, Instruction, dict[str, str]]]
+
+
+def _inserted(module: HloModule, read: program.Program, rules: InsertedRules) -> _Inserted:
+    """The collectives that XLA inserted and that rules match. Those of one place are one operation, in each module the same."""
+    collectives = []
+    for found, entries in rules.matches_in(module, read.origins):
+        place = zlib.crc32(f"{found.opcode} {found.scope} {found.phase}".encode())
+        collectives.append((Op(-1 - place, found.opcode, found.scope, phase=found.phase), found.instruction, entries))
+    return collectives
+
+
+def _of_inserted(inserted: Sequence[tuple[str, str, Op]]) -> Iterator[str]:
+    """Says which tags rules gave to collectives that XLA inserted."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for key, value, op in inserted:
+        places.setdefault((key, value), []).append(f"{op.name} of {op.scope}, {op.phase}" if op.scope else op.name)
+    for (key, value), found in places.items():
+        yield f"A rule gives {key}={value} to collectives that XLA inserted: {listed(found)}"
+
+
+def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inserted: _Inserted) -> Schedule:
+    """The schedule of a compiled module. Products that XLA merged share an instruction, as in the audit's `ops`."""
+    capture = _capture(Stage.OPTIMIZED, module, read)
+    main = Matching(read.ops, capture.named, capture.joined, capture.fusions).main
+    owner = {name: op.id for op in ops if op.id in main for name in op.instructions}
+    missing = {op.id: owner[name] for op in ops if op.id not in main for name in op.instructions if name in owner}
+    computed = main | {op: main[other] for op, other in missing.items()}
+    for op, instruction, _ in inserted:
+        computed.setdefault(op.id, []).append(instruction)
+    return Schedule(module, computed, _inlined(capture))
+
+
+def _inlined(capture: Capture) -> dict[int, list[Any]]:
+    """By call, the instructions that XLA inlined from it."""
+    inlined: dict[int, list[Any]] = {}
+    for instruction, calls in capture.callers.items():
+        for call in calls:
+            inlined.setdefault(call, []).append(instruction)
+    return inlined
+
+
+def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Mapping[int, str]) -> Op:
+    """An operation with its instructions and their fusions; `fusions` names the fusion of each fused computation."""
+    around = dict.fromkeys(fusions[i.computation.id] for i in instructions if i.computation.id in fusions)
+    return op._replace(instructions=tuple([i.name for i in instructions]), fusions=tuple(around)) if instructions else op
+
+
+def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
+    named = _named(module, read)
+    found = sources(module, read.origins.program, (read.origins.ids_and_calls(i.op_name) for i in module.instructions()))
+    # An inlined call has no instruction; a remaining call instruction stands for the call, not for the callee's operations.
+    joined = {i: (named[i] if _is_call(i, named, read) else _known(numbers, read) or named[i]) for i, numbers in found.items()}
+    callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
+    return Capture(stage, module, named, joined, callers)
+
+
+def _is_call(instruction: Instruction, named: Names, read: program.Program) -> bool:
+    calls = [read.ops[number].name == "func.call" for number in named[instruction]]
+    return instruction.opcode in ("call", "async-start", "async-update", "async-done") and bool(calls) and all(calls)
+
+
+def _named(module: HloModule, read: program.Program) -> Names:
+    """By instruction, the operations that it is named after."""
+    return {i: _known(read.origins.ids_of(i.op_name), read) for i in module.instructions()}
+
+
+def _known(numbers: Sequence[int], read: program.Program) -> tuple[int, ...]:
+    return tuple(read.op_of[n] for n in numbers if n in read.op_of)

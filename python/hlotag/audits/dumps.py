@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How are XLA's dumps (`--xla_dump_to`) audited? Finds the modules in a folder and follows their tags from pass to pass."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlotag._util.progress import step, track
+from hlotag.audits import classify, effects
+from hlotag.audits.classify import Capture
+from hlotag.audits.effects.schedule import Schedule
+from hlotag.audits.evidence import Evidence
+from hlotag.audits.garbage import no_collection
+from hlotag.audits.instructions import Instructions, Lineage, plain
+from hlotag.audits.model import Stage, Step, Tag, TagState
+from hlotag.audits.views import Audit
+from hlotag.errors import ParseError
+from hlotag.hlo import HloModule
+from hlotag.hlo.join import sources
+from hlotag.hlo.opcodes import Kind, kind_of
+
+_FILE = re.compile(
+    r"(?P<module>module_\d+\..+?)"
+    # The GPU compiler adds the architecture: sm_9.0a_gpu_after_optimizations.
+    r"\.(?P<what>before_optimizations|(?:sm_[\d.]+[a-z]?_)?[a-z]*_?after_optimizations|(?P<number>\d{4})\..+)"
+    r"\.(?P<form>hlo\.pb|txt)"
+)
+_PASS = re.compile(r"\.after_(?P<name>.+?)(?:\.before_.*)?$")
+_PIPELINE = "pipeline-start"
+_GONE = (TagState.CSED, TagState.DEAD, TagState.FOLDED, TagState.MOVED)
+
+
+@dataclass
+class Dump:
+    """The files of one module.
+
+    Attributes:
+        name: The common prefix of the files: `module_0001.jit_step`.
+        before: The file of XLA's input module.
+        after: The file of the optimized module.
+        passes: (name of the pass, file), in order.
+    """
+
+    name: str
+    before: Path | None = None
+    after: Path | None = None
+    passes: list[tuple[str, Path]] = field(default_factory=list)
+
+    @property
+    def ends(self) -> tuple[Path, Path]:
+        """The files of the first and last module. Raises ValueError if one is missing; `find` returns complete dumps only."""
+        if self.before is None or self.after is None:
+            raise ValueError(f"{self.name}: the dump lacks the module before or after the optimizations")
+        return self.before, self.after
+
+
+def find(folder: Path) -> list[Dump]:
+    """Lists the modules in a folder.
+
+    Args:
+        folder: The folder that `--xla_dump_to` named.
+
+    Returns:
+        The complete dumps in order: those with a module before and after the optimizations.
+
+    Raises:
+        ParseError: There are none.
+    """
+    if not os.path.isdir(folder):  # Path.is_dir raises if the name is too long.
+        raise ParseError(f"{folder}: no such folder; pass the folder of XLA_FLAGS=--xla_dump_to=...")
+    found: dict[str, Dump] = {}
+    for file in sorted(folder.iterdir(), key=lambda file: (file.name, file.suffix)):
+        match = _FILE.fullmatch(file.name)
+        # Reading a pipe would block, and a link may lead to what the user did not name.
+        if match is None or not file.is_file() or file.resolve().parent != folder.resolve():
+            continue
+        dump = found.setdefault(match["module"], Dump(match["module"]))
+        # If XLA wrote both formats, take the first, `.hlo.pb`: it is quicker to read than `.txt`.
+        if match["what"] == "before_optimizations":
+            dump.before = dump.before or file
+        elif match["number"] is None:
+            dump.after = dump.after or file
+        elif not dump.passes or dump.passes[-1][1].name.split(".hlo.pb")[0] != file.name.removesuffix(".txt"):
+            dump.passes.append((pass_name(match["what"]), file))
+    _join_clones(found.values())
+    whole = [dump for dump in found.values() if dump.before and dump.after]
+    if not whole:
+        raise ParseError(
+            f"{folder}: the folder has no module from before and after XLA's optimizations; XLA writes them with "
+            "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
+        )
+    return whole
+
+
+def _join_clones(dumps: Iterable[Dump]) -> None:
+    """Joins the dumps of a module and its clone: the TPU compiler finishes a clone with the same name and a new number."""
+    begun: dict[str, Dump] = {}
+    for dump in dumps:
+        name = dump.name.partition(".")[2]
+        if dump.before and not dump.after:
+            begun[name] = dump
+        elif dump.after and not dump.before and name in begun:
+            original = begun.pop(name)
+            original.after = dump.after
+            original.passes += dump.passes
+
+
+def largest(found: Sequence[Dump]) -> Dump:
+    """Selects the dump of the program. Smaller modules are helpers that XLA compiled.
+
+    Args:
+        found: The result of `find`.
+
+    Returns:
+        The dump with the largest first module.
+    """
+    return max(found, key=lambda dump: dump.ends[0].stat().st_size)
+
+
+def pass_name(what: str) -> str:
+    """Reads the pass from the name of a dump.
+
+    Args:
+        what: `0006.simplification.after_algsimp.before_simplify-sorts`.
+
+    Returns:
+        `algsimp`; for a dump at the start of a pipeline, the pipeline.
+    """
+    found = _PASS.search(what)
+    if found is None:
+        return what
+    return what.split(".")[1] if found["name"] == _PIPELINE else found["name"]
+
+
+def read(file: Path) -> HloModule:
+    """Reads a dump.
+
+    Args:
+        file: A serialized `HloProto`, or HLO text.
+
+    Returns:
+        The module.
+
+    Raises:
+        ParseError: The file is neither.
+    """
+    if file.name.endswith(".pb"):
+        from hlotag.hlo import proto
+
+        return _checked(HloModule(proto.module_of_dump(file.read_bytes(), f"{file}")), file)
+    from hlotag import _compat
+
+    try:
+        return HloModule(_compat.hlo_from_text(file.read_text(encoding="utf-8")))
+    except (RuntimeError, ValueError, UnicodeDecodeError) as error:
+        raise ParseError(f"{file}: not HLO text: {error}") from None
+
+
+def _checked(module: HloModule, file: Path) -> HloModule:
+    """The module; raises ParseError if it refers to what it lacks, or calls itself."""
+    try:
+        order = {computation: place for place, computation in enumerate(module.computations)}
+        for computation in (module.entry, *module.computations.values()):
+            places = {instruction: place for place, instruction in enumerate(computation.instructions)}
+            for instruction in (computation.root, *computation.instructions):
+                is_ordered = all(places[operand] < places[instruction] for operand in instruction.operands)
+                if not (is_ordered and all(order[called.id] < order[computation.id] for called in instruction.called)):
+                    raise KeyError
+                _ = instruction.source
+    except (KeyError, IndexError):
+        raise ParseError(f"{file}: a damaged HloProto; dump the module again with --xla_dump_hlo_as_proto") from None
+    return module
+
+
+def audit_dumps(folder: Path, module: str | None = None) -> Audit:
+    """Audits a module in a folder of dumps.
+
+    Args:
+        folder: The folder that `--xla_dump_to` named.
+        module: Part of the module's name; by default, the largest module.
+
+    Returns:
+        The audit. Instructions are followed by name and `op_name`. If these are ambiguous, the state of a tag is unknown.
+
+    Raises:
+        ParseError: There is no such module, or a file cannot be read.
+    """
+    dumps = find(folder)
+    chosen = [dump for dump in dumps if module is None or module in dump.name]
+    if not chosen:
+        raise ParseError(f"{folder}: no module's name contains {module!r}; modules: {', '.join(d.name for d in dumps)}")
+    dump = largest(chosen)
+    with step("reading dumps"):
+        first, last = map(read, dump.ends)
+    passes = [(name, read(file)) for name, file in track(dump.passes, "reading passes")]
+    platform = dump.ends[1].name.split(".")[2].partition("_after")[0]
+    return of_modules(first, last, passes, platform if platform != "after" else "")
+
+
+def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
+    """Audits HLO modules without their program.
+
+    Args:
+        first: XLA's input module; `last` if there is only the optimized module.
+        last: The optimized module.
+        passes: (name of the pass, module after it), in order.
+        platform: The platform that XLA compiled for.
+
+    Returns:
+        The audit.
+    """
+    with step("following tags"), no_collection():
+        program = Instructions(first)
+        lineage = Lineage(first, program)
+        unoptimized = lineage.named
+        between = [(name, lineage.follow(module)) for name, module in passes]
+        named = lineage.follow(last)
+        joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
+        joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
+        captures = [
+            Capture(Stage.UNOPTIMIZED, first, unoptimized, unoptimized),
+            Capture(Stage.OPTIMIZED, last, named, joined, fusions=last.fusions),
+        ]
+        evidence = Evidence(program.ops, lambda: _live(first, program), lambda: [("", unoptimized), *between])
+        found = classify.classify(program.ops, program.tags, captures, evidence, has_program=False)
+        tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
+        tags = classify.with_passes(tags, [*between, ("", named)])
+        schedule = Schedule(last, found.main) if effects.judged_keys({tag.key for tag in tags}, platform) else None
+    return Audit(
+        name=first.name,
+        ops=program.ops,
+        tags=tags,
+        instructions=captures[-1].origins(),
+        strays=found.strays,
+        effects=effects.find(tags, program.ops, schedule, None, platform),
+        platform=platform,
+        stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
+        notes=_notes(first, last, tags),
+        instruction_count=len(last),
+    )
+
+
+def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
+    """The limits of an audit without the program."""
+    notes = []
+    if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
+        notes.append(
+            f"The dump does not say where {unknown} of {len(tags)} tags went. To learn more, enable hlotag, which makes names "
+            "unique, and dump with --xla_dump_hlo_pass_re=.*, or audit the program: hlotag.audit(function, ...)."
+        )
+    if first is not last and any(plain(i.op_name) != i.op_name for i in first.instructions()):
+        notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
+    return notes
+
+
+def _unknown_if_ambiguous(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Tag:
+    """The tag; its last state is "unknown" if the dump does not determine it."""
+    last = tag.steps[-1]
+    why = ""
+    # XLA merges consecutive layout operations into one instruction with the name of any of them.
+    may_be_carried = tag.op.id in lineage.unsure_if_gone or (lineage.ambiguous and kind_of(tag.op.name) == Kind.LAYOUT)
+    if tag.op.id in lineage.unsure or (last.state in _GONE and may_be_carried):
+        why = "the operation shares its name with others, and instructions have that name"
+    elif last.state == TagState.FOLDED and not has_passes:
+        why = "no instruction is named after the operation: CSE or a simplification removed it"
+    return tag._replace(steps=(*tag.steps[:-1], Step(last.stage, TagState.UNKNOWN, detail=why))) if why else tag
+
+
+def _live(module: HloModule, program: Instructions) -> set[int]:
+    """The operations that the entry's result or a side effect depends on. Whatever a live instruction calls is live."""
+    seen: set[Any] = set()
+    todo = [
+        module.entry.root,
+        *(i for i in module.instructions() if i.opcode in ("infeed", "outfeed", "send", "recv", "custom-call")),
+    ]
+    while todo:
+        instruction = todo.pop()
+        if instruction in seen:
+            continue
+        seen.add(instruction)
+        todo += instruction.operands
+        todo += [computation.root for computation in instruction.called]
+    return {number for i in seen if (number := program[i]) is not None}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What did each key and value change? Judges compare the compiled module with that of the program without the tags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from hlotag.audits.effects import collectives, fusions, placement, scheduling, structure
+from hlotag.audits.effects.collectives import kept_apart
+from hlotag.audits.effects.schedule import Schedule, is_passive
+from hlotag.audits.effects.verdict import Member, Seen
+from hlotag.audits.model import Effect, Op, Tag, TagState, Verdict
+from hlotag.hlo import HloModule
+from hlotag.tagging import keys
+
+__all__ = ["JUDGES", "compared_keys", "find", "judged_keys", "kept_apart", "without_lost"]
+
+# A judge returns what it sees, or text: the reason why there is nothing to judge.
+Judge = Callable[[Sequence[Member], Schedule, str], Seen | str]
+
+# By key, what it is about and the function that looks for it.
+JUDGES: Mapping[str, tuple[str, Judge]] = {
+    "_scheduling_group_id": ("schedule", scheduling.group),
+    "_xla_stream_annotation": ("stream", scheduling.stream),
+    "_xla_compute_type": ("thread", placement.compute_type),
+    "_xla_buffer_placement": ("memory space", placement.buffer),
+    "MUST_FUSE": ("fusion", fusions.must_fuse),
+    "FUSE_LIMIT": ("fusion", fusions.limit),
+    "inlineable": ("kept call", structure.inlineable),
+    "skip-simplify-while-loops_trip-count-one": ("kept loop", structure.kept_loop),
+    "combiner_key": ("collectives", collectives.combiner_key),
+    "collective_group_key": ("launch", collectives.launch_group),
+}
+# Their judges look at operations too that have no instruction of their own. The others need one that is more than glue.
+_OF_ALL = {"_xla_buffer_placement", "inlineable", "skip-simplify-while-loops_trip-count-one"}
+_NOT_SHOWN = "the compiled module does not show its effect"
+_NOT_COMPARED = "not compared with the program without the tags"
+
+
+def judged_keys(names: Iterable[str], platform: str) -> set[str]:
+    """Of some keys, those that have a judge, and that the compiler of a platform (JAX's name) reads."""
+    backend = keys.backend_of(platform)
+    return {name for name in names if name in JUDGES and (key := keys.lookup(name)) and not _why_unread(key, backend)}
+
+
+def compared_keys(names: AbstractSet[str], module: HloModule, platform: str) -> set[str]:
+    """Selects the keys whose effect a second compilation can show: the program without them.
+
+    Args:
+        names: The keys of an audit's tags.
+        module: The compiled module.
+        platform: JAX's name of the platform that the module was compiled for.
+
+    Returns:
+        The keys to leave out; empty if the compiler would compile the same program again.
+    """
+    judged = judged_keys(names, platform)
+    own = set(filter(collectives.is_peoples, names))
+    return judged | own if judged or (own and collectives.may_be_apart(module, platform)) else set()
+
+
+def find(
+    tags: Sequence[Tag],
+    ops: Sequence[Op],
+    tagged: Schedule | None,
+    untagged: Schedule | None,
+    platform: str,
+    *,
+    inserted: Iterable[tuple[str, str, Op]] = (),
+) -> tuple[Effect, ...]:
+    """Finds what each key changed that some compiler reads.
+
+    Args:
+        tags: The tags of an audit.
+        ops: The operations of the audit, by id.
+        tagged: The compiled module; None if there are no `judged_keys`.
+        untagged: The compiled module of the program without the tags; None if there is none.
+        platform: JAX's name of the platform that the modules were compiled for.
+        inserted: Keys and values that rules give to collectives that XLA inserted, each with the collective as an operation.
+
+    Returns:
+        One effect for each value of each key of the catalogue, and of keys that compilers do not get, in program order.
+    """
+    by_tag: dict[tuple[keys.Key, str], list[Op]] = {}
+    for name, value, op in [*((tag.key, tag.value, tag.op) for tag in tags), *inserted]:
+        key = keys.lookup(name)
+        if key is not None and not key.reserved and (key.consumer != "registered" or not key.compiler):
+            by_tag.setdefault((key, value), []).append(op)
+    if not by_tag:
+        return ()
+    neighbours = {op.id: list(op.operands) for found in by_tag.values() for op in found}
+    for op in ops:
+        for operand in neighbours.keys() & set(op.operands):
+            neighbours[operand].append(op.id)
+
+    def seen(name: str, value: str, found: Sequence[Op], schedule: Schedule) -> Seen | str:
+        members = [Member(op, schedule.of(op.id), schedule.of(*neighbours[op.id])) for op in found]
+        if name not in _OF_ALL:
+            members = [member for member in members if not all(map(is_passive, member.instructions))]
+        return JUDGES[name][1](members, schedule, value) if members else "no instruction is left of its operations"
+
+    def effect(key: keys.Key, value: str, found: Sequence[Op]) -> Effect:
+        if why := _why_unread(key, keys.backend_of(platform)):
+            return Effect(key.name, value, Verdict.UNREAD, reason=why)
+        if key.name not in JUDGES or tagged is None:
+            return Effect(key.name, value, Verdict.OPEN, reason=_NOT_SHOWN)
+        with_tags = seen(key.name, value, found, tagged)
+        without = seen(key.name, value, found, untagged) if untagged else None
+        return Effect(key.name, value, *_compared(JUDGES[key.name][0], with_tags, without))
+
+    return tuple(effect(key, value, found) for (key, value), found in by_tag.items())
+
+
+def _compared(what: str, tagged: Seen | str, untagged: Seen | str | None) -> tuple[Verdict, str, str, str, str]:
+    """The fields of an `Effect` after its value."""
+    if isinstance(tagged, str):
+        return Verdict.OPEN, "", "", "", tagged
+    if untagged is None:
+        return Verdict.OPEN, "", tagged.evidence, "", tagged.reason or _NOT_COMPARED
+    if not isinstance(untagged, str) and tagged.facts == untagged.facts:
+        return Verdict.SAME, what, tagged.evidence, "", tagged.reason
+    verdict = Verdict.CHANGED if tagged.is_done else Verdict.REFUSED
+    without = untagged if isinstance(untagged, str) else untagged.evidence
+    return verdict, what, tagged.evidence, without, tagged.reason
+
+
+def _why_unread(key: keys.Key, backend: str) -> str:
+    """Why a compiler does not read a key; empty if it does, or the compiler is not known."""
+    if not key.compiler:
+        return "withheld from XLA: registered with compiler=False"
+    if not backend or backend in key.seen:
+        return ""
+    reads = "was not seen to read it" if backend in key.readers else "does not read it"
+    readers = f"read by {', '.join(key.seen)}" if key.seen else "no compiler was seen to"
+    return f"XLA for {backend} {reads}; {readers}"
+
+
+def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
+    """Calls a tag used that is missing from the compiled module, if its effect shows that the compiler read and took the key.
+
+    Args:
+        tags: The tags.
+        effects: Their effects.
+
+    Returns:
+        The tags, some with another last state.
+    """
+    read = {(e.key, e.value) for e in effects if e.verdict == Verdict.CHANGED and keys.is_taken(e.key)}
+    return [_used(tag) if tag.state == TagState.LOST and (tag.key, tag.value) in read else tag for tag in tags]
+
+
+def _used(tag: Tag) -> Tag:
+    last = tag.steps[-1]
+    return tag._replace(steps=(*tag.steps[:-1], last._replace(state=TagState.USED, detail="its effect shows that XLA read it")))

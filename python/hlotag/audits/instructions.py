@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How are tags followed in HLO modules without their program? Instructions of the first module stand for operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+
+from hlotag import _core
+from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps
+from hlotag.hlo.join import program_of
+from hlotag.hlo.module import Computation, HloModule, Instruction
+from hlotag.hlo.opcodes import Kind, kind_of, may_be
+from hlotag.hlo.restore import tags_of
+
+# Limit of call paths recorded for one computation.
+_MAX_PATHS = 64
+# The prefix that the HLO stage adds to names.
+_NUMBER = re.compile("\x01[0-9a-f]+:[0-9]+\x01/?")
+
+
+def plain(op_name: str) -> str:
+    """An instruction's `op_name` without the HLO stage's prefixes."""
+    return _NUMBER.sub("", op_name)
+
+
+class Instructions:
+    """The instructions of a module, as operations.
+
+    Args:
+        module: An `HloModule`.
+
+    Attributes:
+        ops: One operation for each instruction that is more than glue or has tags.
+        tags: By operation, its tags with their first step.
+        paths: By computation, the names of the calls that lead to it, as XLA prefixes them to names when it inlines the calls.
+    """
+
+    def __init__(self, module: HloModule) -> None:
+        self._module = module
+        self._ids: dict[Instruction, int] = {}
+        self.ops: list[Op] = []
+        self.tags: dict[int, TagSteps] = {}
+        self._scopes: dict[str, tuple[str, str]] = {}  # By `op_name`, scope and phase.
+        self.paths = _paths(module)
+        for computation in module.computations.values():
+            self._add(computation)
+
+    def _add(self, computation: Computation) -> None:
+        path = next(iter(self.paths[computation.id]))
+        numbers: dict[int, int] = {}  # By the instruction's id.
+        for instruction in computation.instructions:
+            tags = tags_of(instruction.entries)
+            if not tags and kind_of(instruction.opcode) == Kind.GLUE:
+                continue
+            name = plain(path + instruction.op_name)
+            if name not in self._scopes:
+                scope, backward = _core.name_path(name)
+                self._scopes[name] = scope, "backward" if backward else "forward"
+            scope, phase = self._scopes[name]
+            file, line = instruction.source or ("", 0)
+            number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
+            operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])
+            names = (instruction.name,)
+            self.ops.append(Op(number, instruction.opcode, scope, computation.name, phase, file, line, operands, names))
+            if tags:
+                step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=names)
+                self.tags[number] = {entry: [step] for entry in tags.items()}
+
+    @cached_property
+    def program(self) -> _core.Program:
+        """The operations and their dataflow."""
+        return program_of(self._module, [self._ids.get(i, -1) for i in self._module.instructions()])
+
+    def __getitem__(self, instruction: Instruction) -> int | None:
+        return self._ids.get(instruction)
+
+
+class Lineage:
+    """Follows instructions from module to module by instruction name, else by `op_name`.
+
+    Args:
+        module: The first module.
+        ids: The operations of the first module.
+
+    Attributes:
+        named: By instruction of the latest module, the operations that it is named after.
+        ambiguous: By instruction of the latest module, the operations that it may be named after, if several.
+        unsure: Operations that shared an ambiguous name with a computing instruction of any module.
+        unsure_if_gone: Operations that shared an ambiguous name with glue, which may carry their value.
+    """
+
+    def __init__(self, module: HloModule, ids: Instructions) -> None:
+        self.named: dict[Instruction, tuple[int, ...]] = {i: () if (n := ids[i]) is None else (n,) for i in module.instructions()}
+        self.ambiguous: dict[Instruction, tuple[int, ...]] = {}
+        self.unsure: set[int] = set()
+        self.unsure_if_gone: set[int] = set()
+        self._first = {n: i for i in module.instructions() if (n := ids[i]) is not None}
+        self._by_name = _by_full_name(module, ids)
+
+    def follow(self, module: HloModule) -> Mapping[Instruction, tuple[int, ...]]:
+        """Follows the instructions into the next module.
+
+        Args:
+            module: The module after a later pass.
+
+        Returns:
+            The new `named`.
+        """
+        before = {(i.name, i.opcode): self.ambiguous.get(i, found) for i, found in self.named.items()}
+        self.named, self.ambiguous = {}, {}
+        for instruction in module.instructions():
+            candidates = self._candidates(instruction)
+            same = before.get((instruction.name, instruction.opcode), ())
+            if same and not (candidates and set(same).isdisjoint(candidates)):
+                candidates = same
+            if len(candidates) > 1:
+                self.ambiguous[instruction] = candidates
+                (self.unsure if kind_of(instruction.opcode) > Kind.GLUE else self.unsure_if_gone).update(candidates)
+            self.named[instruction] = () if len(candidates) > 1 else candidates
+        return self.named
+
+    def _candidates(self, instruction: Instruction) -> tuple[int, ...]:
+        """The operations that an instruction may be named after, narrowed by opcode and source line."""
+        found = self._by_name.get(instruction.op_name, ())
+        if len(found) > 1:
+            found = tuple([n for n in found if may_be(self._first[n].opcode, instruction.opcode)]) or found
+        if len(found) > 1:
+            found = tuple([n for n in found if self._first[n].source == instruction.source]) or found
+        return found
+
+
+def _paths(module: HloModule) -> dict[int, list[str]]:
+    found: dict[int, dict[str, None]] = {computation: {} for computation in module.computations}
+    found[module.entry.id][""] = None
+    for computation in reversed(module.computations.values()):  # Callers first.
+        paths = list(found[computation.id])[:_MAX_PATHS] or [""]
+        for instruction in computation.instructions:
+            call = f"{instruction.op_name}/" if instruction.opcode == "call" and instruction.op_name else ""
+            for called in instruction.called_ids:
+                found[called].update(dict.fromkeys(path + call for path in paths))
+    return {computation: list(paths)[:_MAX_PATHS] or [""] for computation, paths in found.items()}
+
+
+def _by_full_name(module: HloModule, ids: Instructions) -> dict[str, tuple[int, ...]]:
+    """The operations by `op_name`, before and after XLA inlines calls, with and without the HLO stage's prefixes."""
+    found: dict[str, dict[int, None]] = {}
+    for computation in module.computations.values():
+        for instruction in computation.instructions:
+            if (number := ids[instruction]) is None or not (own := instruction.op_name):
+                continue
+            for name in {own, *(path + own for path in ids.paths[computation.id])}:
+                found.setdefault(name, {})[number] = None
+                found.setdefault(plain(name), {})[number] = None
+    return {name: tuple(numbers) for name, numbers in found.items()}

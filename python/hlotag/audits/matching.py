@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which instructions of an HLO module compute an operation, and which only carry its result?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hlotag.audits.model import Op
+from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, may_be, opcode_of
+
+# By opcode, the opcode that XLA rewrites to it if an operand is constant: `x - 1` becomes `x + -1`.
+_REWRITTEN_FROM = {"add": "subtract", "multiply": "divide"}
+# TPU's custom calls that compute nothing: they join prefetched parts, and start and end a collective within fusions.
+_GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast"}
+
+
+def is_glue_call(instruction: Any) -> bool:
+    """Whether an instruction is a custom call that computes nothing."""
+    return instruction.opcode == "custom-call" and instruction.proto.custom_call_target in _GLUE_CALLS
+
+
+class Matching:
+    """The instructions of one module by operation.
+
+    Args:
+        ops: The operations.
+        named: By instruction, the operations that it is named after.
+        joined: By instruction, the operations that it came from.
+        fusions: As in `Capture`.
+
+    Attributes:
+        main: By operation, the instructions that compute it.
+        glue: By operation, the instructions that only carry its result.
+        owners: By instruction, the operations whose `main` or `glue` has it.
+    """
+
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        named: Mapping[Any, Sequence[int]],
+        joined: Mapping[Any, Sequence[int]],
+        fusions: Mapping[int, Any],
+    ) -> None:
+        self._ops = ops
+        self.main: dict[int, list[Any]] = {}
+        self.glue: dict[int, list[Any]] = {}
+        self.owners: dict[Any, list[int]] = {}
+        self._users: dict[int, list[int]] | None = None
+        for instruction, numbers in joined.items():
+            if instruction.opcode == "constant" or is_glue_call(instruction):
+                continue
+            computed = self._computed(numbers, instruction.opcode)
+            kind = kind_of(instruction.opcode)
+            for number in numbers:
+                # XLA makes nameless constants and moves for operations that it folded. These do not count.
+                is_tagged = instruction.entries or instruction.computation.id in fusions
+                if number not in named[instruction] and kind != Kind.HEAVY and not is_tagged:
+                    continue
+                # A computing instruction of another operation means that this operation was merged into that one.
+                if number in computed or kind < Kind.POINTWISE:
+                    instructions = self.main if number in computed else self.glue
+                    instructions.setdefault(number, []).append(instruction)
+                    self.owners.setdefault(instruction, []).append(number)
+
+    def _computed(self, numbers: Sequence[int], opcode: str) -> list[int]:
+        """The operations that an instruction computes, among those that it came from."""
+        found = [n for n in numbers if may_be(self._ops[n].name, opcode) and not _is_part(self._ops[n].name, opcode)]
+        if len(found) < 2 or kind_of(opcode) != Kind.POINTWISE:
+            return found
+        # XLA may merge a negation into a multiply: the instruction then computes the multiply only.
+        own = [n for n in found if opcode_of(self._ops[n].name) in (opcode, _REWRITTEN_FROM.get(opcode))]
+        return own or found
+
+    def users(self, number: int) -> list[int]:
+        """Lists the operations that use an operation's result.
+
+        Args:
+            number: The operation's id.
+
+        Returns:
+            The ids of the users.
+        """
+        if self._users is None:
+            self._users = {}
+            for op in self._ops:
+                for operand in op.operands:
+                    self._users.setdefault(operand, []).append(op.id)
+        return self._users.get(number, [])
+
+    def near(self, number: int, distance: int) -> list[int]:
+        """Lists the neighbours of an operation in the dataflow, at each step users before operands.
+
+        Args:
+            number: The operation's id.
+            distance: Limit of steps.
+
+        Returns:
+            The ids of the neighbours, nearest first.
+        """
+        seen, ring = {number: None}, [number]
+        for _ in range(distance):
+            ring = [n for o in ring for n in (*self.users(o), *self._ops[o].operands) if n not in seen]
+            seen.update(dict.fromkeys(ring))
+        return list(seen)[1:]
+
+
+def _is_part(name: str, opcode: str) -> bool:
+    """Whether an instruction takes a part of a value, and the operation only relabels its elements."""
+    return opcode == "slice" and opcode_of(name) in RELABELLING

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is the result of an audit? Operations, their tags, and each tag's state at every stage."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from hlotag.errors import Diagnostic
+    from hlotag.tagging.tags import Dropped
+
+
+class TagState(enum.StrEnum):
+    """The state of a tag at a stage. The first three states say how the operation got the tag, the others where it went."""
+
+    ATTACHED = "attached"
+    COMPLETED = "completed"
+    PROPAGATED = "propagated"
+    KEPT = "kept"
+    DUPLICATED = "duplicated"
+    MERGED = "merged"
+    RESTORED = "restored"
+    USED = "used"
+    MOVED = "moved"
+    CSED = "cse"
+    FOLDED = "folded"
+    DEAD = "dead"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+
+    @property
+    def meaning(self) -> str:
+        """The definition of the state in one sentence."""
+        return _MEANINGS[self]
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether the tag is missing or misplaced although its operation should have it."""
+        return self in (TagState.LOST, TagState.MOVED)
+
+
+_MEANINGS = {
+    TagState.ATTACHED: "The program, a rule or a library put the tag on this operation.",
+    TagState.COMPLETED: "The operation is a helper in the lowering of a tagged operation.",
+    TagState.PROPAGATED: "The tag came from another operation: a call, a region, or the operation this one is derived from.",
+    TagState.KEPT: "The operation is there, and so is its tag.",
+    TagState.DUPLICATED: "The operation became several instructions, and each has the tag.",
+    TagState.MERGED: "The operation shares an instruction with others, and the tag is on it.",
+    TagState.RESTORED: "XLA dropped the tag, and hlotag's HLO stage put it back.",
+    TagState.USED: "XLA read the tag, then removed it.",
+    TagState.MOVED: "The tag is on an instruction of another operation.",
+    TagState.CSED: "The operation was equal to another one, which XLA kept, with its own tags.",
+    TagState.FOLDED: "The operation was computed at compile time or simplified away.",
+    TagState.DEAD: "Nothing that the program returns needs the operation.",
+    TagState.LOST: "The operation is there, but its tag is not.",
+    TagState.UNKNOWN: "The dump does not say which instructions the operation became.",
+}
+
+HOW_IT_CAME = (TagState.ATTACHED, TagState.COMPLETED, TagState.PROPAGATED)
+WHERE_IT_WENT = tuple(state for state in TagState if state not in HOW_IT_CAME)
+
+# In the order of the report.
+_ATTENTION = (
+    TagState.LOST,
+    TagState.MOVED,
+    TagState.UNKNOWN,
+    TagState.CSED,
+    TagState.FOLDED,
+    TagState.DEAD,
+    TagState.USED,
+    TagState.MERGED,
+    TagState.DUPLICATED,
+    TagState.RESTORED,
+    TagState.KEPT,
+    TagState.PROPAGATED,
+    TagState.COMPLETED,
+    TagState.ATTACHED,
+)
+RANK = {state: rank for rank, state in enumerate(_ATTENTION)}
+
+
+class Stage(enum.StrEnum):
+    """A stage of compilation whose module an audit reads."""
+
+    LOWERED = "StableHLO"
+    UNOPTIMIZED = "HLO"
+    OPTIMIZED = "optimized HLO"
+
+
+class Op(NamedTuple):
+    """An operation of the module that XLA compiles; an instruction of XLA's first module if the audit has only HLO.
+
+    Attributes:
+        id: The index of the operation in the module, by which tags and other operations refer to it.
+        name: `stablehlo.dot_general`, or an HLO opcode.
+        scope: The path of named scopes without transformations: `layer_0/attention`.
+        function: The function or computation that contains the operation.
+        phase: "forward" or "backward".
+        file: The user's file; empty if unknown.
+        line: The line in the file, from 1; 0 if unknown.
+        operands: The operations that define its operands.
+        instructions: The names of its instructions in the last module.
+        type: Element type and shape of its result, `f32[8,128]`; empty if not computed.
+        flops: Floating-point operations of a contraction, or the element count of a pointwise operation; in a loop's body, those
+            of one iteration.
+        bytes: The size of its operands and results.
+        fusions: The fusions that its instructions are in.
+        derived_from: The forward operations of the line and scope of a backward operation, which it may be derived from.
+    """
+
+    id: int
+    name: str
+    scope: str = ""
+    function: str = ""
+    phase: str = "forward"
+    file: str = ""
+    line: int = 0
+    operands: tuple[int, ...] = ()
+    instructions: tuple[str, ...] = ()
+    type: str = ""
+    flops: int = 0
+    bytes: int = 0
+    fusions: tuple[str, ...] = ()
+    derived_from: tuple[int, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name without its dialect, and the type: `dot_general f32[8,128]`."""
+        return f"{self.name.rpartition('.')[2]} {self.type}".strip()
+
+    @property
+    def source(self) -> str:
+        """`file:line`, the file without its directory; empty if unknown."""
+        return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
+
+
+class Instruction(NamedTuple):
+    """An instruction of the last module that computes or moves something of the program.
+
+    Attributes:
+        name: The name.
+        opcode: The opcode.
+        fusion: The name of the fusion that it is in; empty if it is in none.
+        ops: The ids of the operations that it came from: first its own, then those that XLA merged into it.
+    """
+
+    name: str
+    opcode: str
+    fusion: str = ""
+    ops: tuple[int, ...] = ()
+
+
+class Step(NamedTuple):
+    """A tag at one stage.
+
+    Attributes:
+        stage: The stage.
+        state: The state of the tag there.
+        by: The hlotag or XLA pass that caused the state; empty if unknown or if nothing changed.
+        detail: The rule, the source of the tag, or what happened, as text for people.
+        confidence: Between 0 and 1 for an inferred tag; None for an exact one.
+        instructions: The instructions that have the tag.
+    """
+
+    stage: Stage
+    state: TagState
+    by: str = ""
+    detail: str = ""
+    confidence: float | None = None
+    instructions: tuple[str, ...] = ()
+
+
+# The tags of one operation: by key and value, the steps so far.
+TagSteps = dict[tuple[str, str], list[Step]]
+
+
+class Tag(NamedTuple):
+    """A key and value on an operation, with its state at each stage.
+
+    Attributes:
+        key: The key.
+        value: The value, as text.
+        op: The operation that it belongs to.
+        steps: One step for each stage that the tag reached.
+    """
+
+    key: str
+    value: str
+    op: Op
+    steps: tuple[Step, ...]
+
+    @property
+    def state(self) -> TagState:
+        """The state after the last step."""
+        return self.steps[-1].state
+
+    @property
+    def origin(self) -> TagState | None:
+        """How the operation got the tag; None if unknown, as in a dump of XLA's."""
+        first = self.steps[0].state
+        return first if first in HOW_IT_CAME else None
+
+    def __str__(self) -> str:
+        """One line."""
+        place = f" ({self.op.source})" if self.op.source else ""
+        return f"{self.key}={self.value} on {self.op.name}{place}: {self.state}"
+
+
+class Stray(NamedTuple):
+    """A tag on an instruction whose operations do not have the tag.
+
+    Attributes:
+        key: The key.
+        value: The value.
+        instruction: The instruction of the last module that has the tag.
+        opcode: The opcode of the instruction.
+        op: The operation that lost the tag to the instruction; None if unknown.
+    """
+
+    key: str
+    value: str
+    instruction: str
+    opcode: str
+    op: Op | None = None
+
+
+class Verdict(enum.StrEnum):
+    """What a key and value changed, against the program without the tags.
+
+    - CHANGED: the compiler did what the key asks for; without the tags it does something else.
+    - SAME: the compiler does the same without the tags.
+    - REFUSED: the tags changed what the compiler does, and it is not what the key asks for.
+    - UNREAD: this compiler does not read the key, or does not get it.
+    - OPEN: the compiled module does not show the effect, or there is nothing to compare it with.
+    """
+
+    CHANGED = "changed"
+    SAME = "no-difference"
+    REFUSED = "refused"
+    UNREAD = "not-read"
+    OPEN = "not-judged"
+
+    @property
+    def label(self) -> str:
+        """The verdict in words."""
+        return "not read here" if self == Verdict.UNREAD else self.value.replace("-", " ")
+
+
+class Effect(NamedTuple):
+    """What a key and value changed.
+
+    Attributes:
+        key: The key.
+        value: The value.
+        verdict: The verdict.
+        what: What the key is about: "schedule", "stream", "memory space", "thread", "fusion", "kept call", ...
+        evidence: The instructions that show the effect.
+        without: What the program without the tags has instead; empty if that is the same, or not known.
+        reason: Why the compiler did not do it, or why there is no verdict; also what to know about the effect.
+    """
+
+    key: str
+    value: str
+    verdict: Verdict
+    what: str = ""
+    evidence: str = ""
+    without: str = ""
+    reason: str = ""
+
+    @property
+    def details(self) -> str:
+        """What shows the effect, and why."""
+        return "; ".join(filter(None, (self.evidence, self.without and f"without the tags: {self.without}", self.reason)))
+
+    def __str__(self) -> str:
+        """One line."""
+        what = f" ({self.what})" if self.what and self.verdict != Verdict.UNREAD else ""
+        return f"{self.key}={self.value}: " + "; ".join(filter(None, (f"{self.verdict.label}{what}", self.details)))
+
+
+class Apart(NamedTuple):
+    """Collectives that tags keep apart: XLA combines collectives only if their tags are equal.
+
+    Attributes:
+        keys: The keys whose values differ between the collectives.
+        opcode: The opcode of the collectives.
+        separate: How many there are.
+        combined: How many the program without the tags has instead.
+        ops: The operations.
+    """
+
+    keys: tuple[str, ...]
+    opcode: str
+    separate: int
+    combined: int
+    ops: tuple[int, ...]
+
+
+@dataclass
+class Findings:
+    """Where every tag of a program went.
+
+    Attributes:
+        name: The module's name.
+        platform: The platform that the module was compiled for; empty if it was not compiled.
+        ops: The operations of the module that XLA compiles.
+        tags: Every tag on every operation, in the order of the operations.
+        instructions: The instructions of the last module that came from operations.
+        strays: Tags on wrong instructions.
+        dropped: Tags of the program on values that no operation made.
+        effects: By key and value, what the tags changed.
+        apart: Collectives that tags keep apart.
+        stages: The stages that the audit read.
+        notes: The limits of this audit, in words.
+        instruction_count: How many instructions the last module has, those inside fusions included.
+        reports: Warnings and remarks of hlotag's passes, such as a rule that matched nothing.
+        hlo_stage: Whether hlotag's HLO stage ran; None if unknown.
+        is_off: Whether hlotag was off when the program was traced: then the tags are JAX's own.
+        source_root: The folder of the files whose lines views may quote: `/` for a program of this process. None for a module or
+            a dump, because these may name any file; `dataclasses.replace` sets it.
+    """
+
+    name: str
+    ops: Sequence[Op]
+    tags: Sequence[Tag]
+    strays: Sequence[Stray] = ()
+    dropped: Sequence[Dropped] = ()
+    effects: Sequence[Effect] = ()
+    apart: Sequence[Apart] = ()
+    instructions: Sequence[Instruction] = ()
+    platform: str = ""
+    stages: Sequence[Stage] = ()
+    notes: Sequence[str] = ()
+    instruction_count: int = 0
+    reports: Sequence[Diagnostic] = ()
+    hlo_stage: bool | None = None
+    is_off: bool = False
+    source_root: str | None = None
+
+    @cached_property
+    def lost(self) -> list[Tag]:
+        """The tags that are missing although their operation still has an instruction."""
+        return self.in_state(TagState.LOST)
+
+    @cached_property
+    def counts(self) -> Counter[TagState]:
+        """How many tags ended in each state."""
+        return Counter(tag.state for tag in self.tags)
+
+    def in_state(self, *states: TagState) -> list[Tag]:
+        """The tags that ended in one of these states.
+
+        Args:
+            *states: The states.
+
+        Returns:
+            The tags, in the order of their operations.
+        """
+        return [tag for tag in self.tags if tag.state in states]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What runs as one: a fusion, or an instruction outside of fusions.
+
+    Attributes:
+        name: Of the fusion or instruction.
+        ops: The operations that are computed in it, heaviest first.
+    """
+
+    name: str
+    ops: tuple[Op, ...]
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """Floating-point operations, and bytes of operands and results."""
+        return sum(op.flops for op in self.ops), sum(op.bytes for op in self.ops)
+
+
+def kernels(findings: Findings) -> list[Kernel]:
+    """Groups the operations of an audit by what runs as one.
+
+    Args:
+        findings: The audit.
+
+    Returns:
+        The kernels, those with most work first.
+    """
+    found: dict[str, dict[int, None]] = {}
+    for instruction in findings.instructions:
+        found.setdefault(instruction.fusion or instruction.name, {}).update(dict.fromkeys(instruction.ops))
+    made = [
+        Kernel(name, tuple(sorted((findings.ops[n] for n in ops), key=lambda op: (-op.flops, -op.bytes, op.id))))
+        for name, ops in found.items()
+    ]
+    return sorted(made, key=lambda kernel: kernel.work, reverse=True)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The tags with one key and value.
+
+    Attributes:
+        key: The key.
+        value: The value.
+        tags: The tags.
+    """
+
+    key: str
+    value: str
+    tags: tuple[Tag, ...]
+
+    @cached_property
+    def states(self) -> Counter[TagState]:
+        """How many tags ended in each state."""
+        return Counter(tag.state for tag in self.tags)
+
+    @cached_property
+    def phases(self) -> Counter[str]:
+        """How many tags are in each phase."""
+        return Counter(tag.op.phase for tag in self.tags)
+
+
+def groups(tags: Iterable[Tag]) -> list[Group]:
+    """Groups the tags of one audit by key and value.
+
+    Args:
+        tags: The tags.
+
+    Returns:
+        One group for each key and value, those with most lost tags first.
+    """
+    found: dict[tuple[str, str], list[Tag]] = {}
+    for tag in tags:
+        found.setdefault((tag.key, tag.value), []).append(tag)
+    result = [Group(key, value, tuple(members)) for (key, value), members in found.items()]
+    return sorted(result, key=lambda g: (-g.states[TagState.LOST], -g.states[TagState.MOVED], g.key, g.value))

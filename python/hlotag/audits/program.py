@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operations does a StableHLO module have, which tags do they have, and where did the tags come from?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hlotag._compat.bindings import capsule
+from hlotag.audits import cost
+from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps
+from hlotag.errors import ParseError
+from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
+from hlotag.hlo.origins import RECORDS, Origins, walk
+from hlotag.hlo.restore import tags_of
+from hlotag.host.modules import SOURCE_NAME
+
+FRONTEND = "mhlo.frontend_attributes"
+
+# Structure and terminators, for which XLA has no instruction.
+_WITHOUT_INSTRUCTION = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh", "builtin.module"}
+_STATE_OF_PASS = {
+    "hlotag-resolve": TagState.ATTACHED,
+    "hlotag-attach": TagState.ATTACHED,
+    "hlotag-complete-lowering": TagState.COMPLETED,
+}
+_DERIVED = "derived by autodiff"
+# Limit of calls followed from the arguments of one function.
+_MAX_CALLERS = 16
+# Limit of nested functions that get the line of their call.
+_MAX_NESTED = 4
+# Limit of forward operations named for one backward operation.
+_MAX_FORWARD = 8
+
+
+@dataclass
+class Program:
+    """The module that XLA compiles.
+
+    Attributes:
+        name: The name of the module.
+        ops: Its operations, by id.
+        tags: By operation, its tags with their first step.
+        op_of: By the number that `Origins` gave an operation, its id.
+        origins: The numbering; it holds the module.
+    """
+
+    name: str
+    ops: list[Op]
+    tags: dict[int, TagSteps]
+    op_of: dict[int, int]
+    origins: Origins
+
+
+def read(module: Any, filename: str = "") -> Program:
+    """Numbers and reads a module.
+
+    Args:
+        module: An `ir.Module` of your own: its locations are changed.
+        filename: The file of the module, for operations whose location is their line in that file.
+
+    Returns:
+        The operations and tags of the module.
+
+    Raises:
+        ParseError: The module has text that is not UTF-8, which can crash jaxlib's bindings, or its frontend attributes are not
+            a dictionary.
+    """
+    from hlotag import _core
+    from hlotag.host import connection
+
+    connection.ensure()
+    try:
+        places = _core.provenance(capsule(module))
+    except ValueError as error:
+        raise ParseError(str(error)) from None
+    _name_all(module)
+    origins = Origins(module, every=True)
+    operations = {n: operation for n, operation in enumerate(origins.operations) if operation.name not in _WITHOUT_INSTRUCTION}
+    op_of = {number: id_ for id_, number in enumerate(operations)}
+    ids = {operation: op_of[number] for number, operation in operations.items()}
+    functions = _functions(origins.operations)
+    calls = _Calls(origins.operations)
+    ops: list[Op] = []
+    tags: dict[int, TagSteps] = {}
+    for number, operation in operations.items():
+        scope, backward, file, line = places[number]
+        phase = "backward" if backward else "forward"
+        file = filename if file == SOURCE_NAME else file
+        operands = _operands(operation, ids, calls)
+        op = Op(op_of[number], operation.name, scope, functions[number], phase, file, line, operands)
+        if FRONTEND in operation.attributes:
+            op = op._replace(**cost.of_operation(operation))
+            tags[op.id] = _tags(operation, f"{file or filename}:{line}")
+        ops.append(op)
+    ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
+    return Program(_name_of(module), _with_forward(ops), tags, op_of, origins)
+
+
+def _name_of(module: Any) -> str:
+    attributes = module.operation.attributes
+    return attributes["sym_name"].value if "sym_name" in attributes else "module"
+
+
+def _functions(operations: Iterable[Any]) -> list[str]:
+    """For each operation, the name of its function. Functions come before their operations."""
+    names: list[str] = []
+    for operation in operations:
+        starts = operation.name == "func.func"
+        names.append(operation.attributes["sym_name"].value if starts else names[-1] if names else "")
+    return names
+
+
+def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) -> list[Op]:
+    """Gives operations without a line the line of the call, if all calls of their function are on one line.
+
+    JAX lowers small functions, such as the one behind `jnp.where`, once and without locations.
+    """
+    called_from: dict[str, tuple[str, int]] = {}
+    for _ in range(_MAX_NESTED):
+        for function, calls in callers.items():
+            found = {(ops[c].file, ops[c].line) if ops[c].file else called_from.get(ops[c].function) for c in calls}
+            if len(found) == 1 and (line := found.pop()) is not None:
+                called_from[function] = line
+
+    def with_line(op: Op) -> Op:
+        file, line = called_from.get(op.function, ("", 0))
+        return op._replace(file=file, line=line) if file else op
+
+    return [op if op.file else with_line(op) for op in ops]
+
+
+def _with_forward(ops: list[Op]) -> list[Op]:
+    """Sets `derived_from` of the backward operations: the computing forward operations with the same line and scope."""
+
+    def place(op: Op) -> Hashable:
+        return op.file, op.line, op.scope
+
+    forward: dict[Hashable, list[Op]] = {}
+    for op in ops:
+        if op.phase == "forward" and op.name != "stablehlo.constant" and op.line:
+            forward.setdefault(place(op), []).append(op)
+
+    def sources(op: Op) -> tuple[int, ...]:
+        found = forward.get(place(op), [])
+        # A heavy operation derives from an operation with its name: the derivatives of a product are products.
+        same_name = [each.id for each in found if each.name == op.name] if kind_of(opcode_of(op.name)) == Kind.HEAVY else []
+        computing = same_name or [each.id for each in found if kind_of(opcode_of(each.name)) >= Kind.POINTWISE]
+        return tuple(computing)[:_MAX_FORWARD]
+
+    return [op._replace(derived_from=sources(op)) if op.phase == "backward" else op for op in ops]
+
+
+def _name_all(module: Any) -> None:
+    """Gives nameless operations a name, by which they can be followed through XLA."""
+    from jaxlib.mlir import ir
+
+    with module.context:
+        for operation in walk(module.operation):
+            if operation.name != "stablehlo.constant" and not isinstance(operation.location, ir.NameLoc):
+                operation.location = ir.Location.name(operation.name.rpartition(".")[2], operation.location)
+
+
+class _Calls:
+    """The calls of a module, by which operands are followed into and out of functions."""
+
+    def __init__(self, operations: list[Any]) -> None:
+        self.by_callee: dict[str, list[Any]] = {}
+        self._return: dict[str, Any] = {}
+        for operation in operations:
+            if operation.name == "func.call":
+                self.by_callee.setdefault(operation.attributes["callee"].value, []).append(operation)
+            elif operation.name == "func.return":
+                self._return[operation.parent.operation.attributes["sym_name"].value] = operation
+
+    def callers(self, function: Any) -> list[Any]:
+        return self.by_callee.get(function.attributes["sym_name"].value, [])[:_MAX_CALLERS]
+
+    def result_of(self, call: Any, number: int) -> Any:
+        """The value in the callee that a result of a call comes from."""
+        found = self._return.get(call.attributes["callee"].value)
+        return None if found is None else found.operands[number]
+
+
+def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, ...]:
+    """The operations that define the operands.
+
+    An argument of a region stands for the operation with the region, an argument of a function for the calls of the function, and
+    the result of a call for the call and the operation in the callee.
+    """
+    found: dict[int, None] = {}
+
+    def add(value: Any) -> None:
+        owner = value.owner
+        producer = getattr(owner, "operation", None)
+        if producer is None:  # A block.
+            producer = owner.owner.operation
+            if producer.name == "func.func":
+                found.update(dict.fromkeys(ids[call] for call in calls.callers(producer)))
+        elif producer.name == "func.call" and (inner := calls.result_of(producer, value.result_number)) is not None:
+            inside = getattr(inner.owner, "operation", None)
+            if inside in ids:
+                found[ids[inside]] = None
+        if producer in ids:
+            found[ids[producer]] = None
+
+    for value in operation.operands:
+        add(value)
+    return tuple(found)
+
+
+def _tags(operation: Any, where: str) -> TagSteps:
+    from jaxlib.mlir import ir
+
+    if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
+        raise ParseError(f"{where}: {FRONTEND!r} of {operation.name} must be a dictionary")
+    try:
+        records = _records(operation)
+    except ValueError as error:
+        raise ParseError(f"{where}: {RECORDS!r} of {operation.name} is not as hlotag writes it: {error}") from None
+    # XLA drops values that are not strings. They are tags all the same.
+    texts = {}
+    for entry in ir.DictAttr(operation.attributes[FRONTEND]):
+        try:
+            texts[entry.name] = entry.attr.value_bytes.decode() if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
+        except UnicodeDecodeError as error:
+            raise ParseError(f"{entry.name!r} of {operation.name} has a value that is not UTF-8: {error}") from None
+    return {(key, value): [records.get(key, Step(Stage.LOWERED, TagState.ATTACHED))] for key, value in tags_of(texts).items()}
+
+
+def _records(operation: Any) -> dict[str, Step]:
+    """By key, where the operation's tag comes from. Raises ValueError."""
+    from jaxlib.mlir import ir
+
+    if RECORDS not in operation.attributes:
+        return {}
+    return {entry.name: _step(entry.attr) for entry in ir.DictAttr(operation.attributes[RECORDS])}
+
+
+def _step(record: Any) -> Step:
+    from jaxlib.mlir import ir
+
+    fields = {entry.name: ir.StringAttr(entry.attr).value_bytes.decode() for entry in ir.DictAttr(record)}
+    how, by = fields.get("step", ""), fields.get("pass", "")
+    is_derived = how.endswith(_DERIVED)  # Also by `hlotag-resolve`, from the context of an equation that autodiff made.
+    state = TagState.PROPAGATED if is_derived else _STATE_OF_PASS.get(by, TagState.PROPAGATED)
+    detail = f"{how}, from {fields['from']}" if "from" in fields else how
+    confidence = float(fields["confidence"]) if "confidence" in fields else None
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise ValueError(f"the confidence {confidence} is not between 0 and 1")
+    return Step(Stage.LOWERED, state, by, detail, confidence)

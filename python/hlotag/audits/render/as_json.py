@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is an audit written as JSON? In the format of `schema.json`; incompatible changes raise the number in SCHEMA."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from hlotag.audits.model import Stray, Tag
+from hlotag.audits.report import Reported
+
+SCHEMA = "hlotag.audit/3"
+
+
+def dumps(audit: Reported, *, indent: int | None = None) -> str:
+    """Writes an audit as JSON.
+
+    Args:
+        audit: The audit.
+        indent: As for `json.dumps`.
+
+    Returns:
+        The JSON text, equal for equal programs in every process.
+    """
+    return json.dumps(as_dict(audit), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def as_dict(audit: Reported) -> dict[str, Any]:
+    """Converts an audit to dictionaries, lists and scalars.
+
+    Args:
+        audit: The audit.
+
+    Returns:
+        A dictionary in the format of `schema.json`.
+    """
+    return {
+        "schema": SCHEMA,
+        "name": audit.name,
+        "platform": audit.platform,
+        "stages": [str(stage) for stage in audit.stages],
+        "instruction_count": audit.instruction_count,
+        "notes": list(audit.notes),
+        "hlo_stage": audit.hlo_stage,
+        "is_off": audit.is_off,
+        "sentence": audit.report.sentence,
+        "problems": [asdict(problem) for problem in audit.report.problems],
+        "counts": {str(state): number for state, number in sorted(audit.counts.items())},
+        "ops": [op._asdict() for op in audit.ops],
+        "tags": [_tag(tag) for tag in audit.tags],
+        "instructions": [instruction._asdict() for instruction in audit.instructions],
+        "strays": [_stray(stray) for stray in audit.strays],
+        "effects": [effect._asdict() for effect in audit.effects],
+        "apart": [apart._asdict() for apart in audit.apart],
+        "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
+    }
+
+
+def _tag(tag: Tag) -> dict[str, Any]:
+    steps = [step._asdict() for step in tag.steps]
+    return {"key": tag.key, "value": tag.value, "op": tag.op.id, "state": tag.state, "steps": steps}
+
+
+def _stray(stray: Stray) -> dict[str, Any]:
+    return stray._asdict() | {"op": None if stray.op is None else stray.op.id}

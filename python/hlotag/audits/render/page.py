@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is an audit shown as one self-contained HTML page? The report comes first, then every tag with its steps."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+from typing import Any
+from urllib.parse import quote
+
+from hlotag._util.files import source_line
+from hlotag.audits import cost
+from hlotag.audits.model import RANK, Group, Op, Stage, Step, TagState, groups, kernels
+from hlotag.audits.report import Problem, Reported, effects_in_words, folded_in_words
+
+_STATES = tuple(TagState)
+_STAGES = tuple(Stage)
+# How many problems, rows of a table, links of a problem and kernels are written.
+_PROBLEMS, _ROWS, _LINKS, _KERNELS = 100, 200, 12, 40
+
+
+def html(audit: Reported) -> str:
+    """Renders the page.
+
+    Args:
+        audit: The audit.
+
+    Returns:
+        HTML. Its content security policy forbids connections and foreign scripts, whatever texts the tags have.
+    """
+    style, template = _asset("page.css"), _asset("page.html")
+    # A function keeps the script's names private.
+    script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
+    )
+    lines = _source_lines(audit)
+    parts = {
+        "@POLICY@": policy,
+        "@TITLE@": escape(f"{audit.name}: where its tags went"),
+        "@STYLE@": style,
+        "@REPORT@": _report(audit, lines),
+        "@FOOTER@": _footer(audit),
+        # Escaped, because "<" could end the script element.
+        "@DATA@": json.dumps(_data(audit, lines), separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c"),
+        "@SCRIPT@": script,
+    }
+    pieces = []
+    rest = template
+    for mark, text in parts.items():  # In the template's order: inserted texts are not searched for marks.
+        before, rest = rest.split(mark, 1)
+        pieces += [before, text]
+    return "".join([*pieces, rest])
+
+
+# --- The report, which needs no script -------------------------------------------------------------------------------------
+
+
+def _report(audit: Reported, lines: dict[str, str]) -> str:
+    problems = audit.report.problems
+    tagged = len({tag.op.id for tag in audit.tags})
+    facts = f"{len(audit.tags)} tags on {tagged} of {len(audit.ops)} operations"
+    if audit.instruction_count:
+        facts += f"; {audit.instruction_count} instructions after XLA" + (f" ({audit.platform})" if audit.platform else "")
+    looks = "bad" if any(tag.state.needs_attention for tag in audit.tags) else "fair" if problems else "good"
+    states = "".join(
+        f'<li><a href="#search={quote(str(state))}" title="{escape(state.meaning)}">'
+        f'{audit.counts[state]} <span class="state {state}">{escape(str(state))}</span></a></li>'
+        for state in _ended_in(audit)
+    )
+    return "\n".join(
+        [
+            f"<header><h1>{escape(audit.name)}</h1>",
+            f'<p id="sentence" class="{looks}">{escape(audit.report.sentence)}</p>',
+            f'<p id="facts">{escape(facts)}</p>',
+            f'<ul id="states">{states}</ul></header>',
+            *_listed(problems, audit, lines),
+            *_effects(audit),
+            *_table(groups(audit.tags), [state for state in TagState if audit.counts[state]], folded_in_words(audit)),
+            *_kernels(audit),
+        ]
+    )
+
+
+def _listed(problems: Sequence[Problem], audit: Reported, lines: dict[str, str]) -> Iterable[str]:
+    if not problems:
+        return
+    yield '<section id="problems"><h2>Problems</h2>'
+    for problem in problems[:_PROBLEMS]:
+        yield _problem(problem, audit, lines.get(f"{problem.file}:{problem.line}", ""))
+    if len(problems) > _PROBLEMS:
+        yield f"<p>{len(problems) - _PROBLEMS} more problems are hidden; audit.to_json() has all.</p>"
+    yield "</section>"
+
+
+def _problem(problem: Problem, audit: Reported, code: str) -> str:
+    kind = problem.kind if problem.kind in ("lost", "moved") else "other"
+    what = f"{problem.count} &times; {escape(problem.kind)}" if problem.count > 1 else escape(problem.kind)
+    tag = f"<code>{escape(problem.tag)}</code>" if problem.tag else ""
+    on = f'<span class="on">on <code>{escape(problem.on)}</code></span>' if problem.on else ""
+    where = f'<span class="where" title="{escape(problem.file)}">{escape(problem.source)}</span>' if problem.source else ""
+    return "".join(
+        [
+            f'<article class="problem {kind}"><h3><span class="state {kind}">{what}</span>{tag}{on}{where}</h3>',
+            f'<pre class="code">{escape(code)}</pre>' if code else "",
+            f"<p>{escape(problem.why)} {escape(problem.effect)}</p>",
+            f'<p class="do">{escape(problem.advice)}</p>' if problem.advice else "",
+            _links(problem, audit),
+            "</article>",
+        ]
+    )
+
+
+def _links(problem: Problem, audit: Reported) -> str:
+    if not problem.tags:
+        return ""
+    links = [f'<a href="#tag-{number}">#{number} {escape(audit.tags[number].op.scope)}</a>' for number in problem.tags[:_LINKS]]
+    more = f"and {len(problem.tags) - _LINKS} more" if len(problem.tags) > _LINKS else ""
+    return f'<p class="tags">{"".join(links)}{more}</p>'
+
+
+def _effects(audit: Reported) -> Iterable[str]:
+    rows = effects_in_words(audit)
+    if not rows:
+        return
+    yield '<section id="effects"><h2>Effects</h2><dl>'
+    for verdict, what, details in rows[:_ROWS]:
+        yield f'<dt><span class="state {verdict}">{escape(verdict.label)}</span> <code>{escape(what)}</code></dt>'
+        yield f"<dd>{escape(details)}</dd>"
+    yield "</dl>"
+    if len(rows) > _ROWS:
+        yield f"<p>{len(rows) - _ROWS} more are hidden; audit.to_json() has all.</p>"
+    yield "</section>"
+
+
+def _kernels(audit: Reported) -> Iterable[str]:
+    """What is in each fusion and instruction, those with most work first."""
+    found = kernels(audit)
+    if not found:
+        return
+    entries: dict[int, list[str]] = {}
+    for tag in audit.tags:
+        entries.setdefault(tag.op.id, []).append(f"{tag.key}={tag.value}")
+    yield '<section id="kernels"><h2>Kernels: what is in a fusion</h2>'
+    for kernel in found[:_KERNELS]:
+        tags = dict.fromkeys(entry for op in kernel.ops for entry in entries.get(op.id, ()))
+        head = f"<code>{escape(kernel.name)}</code> {escape(cost.in_words(*kernel.work))} <code>{escape(', '.join(tags))}</code>"
+        rows = "".join(
+            f"<tr><td><code>{escape(op.title)}</code></td>"
+            + "".join(
+                f"<td>{escape(cell)}</td>"
+                for cell in (op.phase, op.source, op.scope, cost.in_words(op.flops, op.bytes), ", ".join(entries.get(op.id, ())))
+            )
+            + "</tr>"
+            for op in kernel.ops[:_ROWS]
+        )
+        columns = "".join(f"<th>{column}</th>" for column in ("operation", "phase", "source", "scope", "work", "tags"))
+        table = f'<div class="scroll"><table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table></div>'
+        yield f"<details><summary>{head}</summary>{table}</details>"
+    if len(found) > _KERNELS:
+        yield f"<p>{len(found) - _KERNELS} with less work are hidden; audit.to_json() has all.</p>"
+    yield "</section>"
+
+
+def _table(rows: Sequence[Group], states: Sequence[TagState], folded: str) -> Iterable[str]:
+    if not rows:
+        return
+    columns = ("forward", "backward", *(str(state) for state in states))
+    yield '<section id="tags"><h2>Keys and values</h2><div class="scroll"><table><thead><tr><th>tag</th>'
+    yield "".join(f"<th>{escape(column)}</th>" for column in columns) + "</tr></thead><tbody>"
+    for group in rows[:_ROWS]:
+        name = escape(f"{group.key}={group.value}")
+        link = f'<a href="#search={quote(f"{group.key}={group.value}")}"><code>{name}</code></a>'
+        numbers = (group.phases["forward"], group.phases["backward"], *(group.states[state] for state in states))
+        yield f"<tr><td>{link}</td>" + "".join(f"<td>{number or '&middot;'}</td>" for number in numbers) + "</tr>"
+    yield "</tbody></table></div>"
+    if folded:
+        yield f"<p>{escape(folded)}</p>"
+    if len(rows) > _ROWS:
+        yield f"<p>{len(rows) - _ROWS} more are hidden; the search below finds their tags.</p>"
+    yield "</section>"
+
+
+def _footer(audit: Reported) -> str:
+    notes = "".join(f"<p>{escape(note)}</p>" for note in audit.notes)
+    seen = {step.state for tag in audit.tags for step in tag.steps}
+    states = [state for state in _STATES if state in seen]
+    terms = "".join(f'<dt class="state {s}">{escape(str(s))}</dt><dd>{escape(s.meaning)}</dd>' for s in states)
+    return f"<footer><h2>States</h2><dl>{terms}</dl>{notes}</footer>" if terms or notes else ""
+
+
+# --- The data of the script --------------------------------------------------------------------------------------------------
+
+
+class _Table:
+    """Distinct values, which columns refer to by index."""
+
+    def __init__(self) -> None:
+        self.indexes: dict[Any, int] = {}
+
+    def __call__(self, value: Any) -> int:
+        return self.indexes.setdefault(value, len(self.indexes))
+
+
+def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
+    """The tags by columns: smaller and quicker to parse than a list of objects."""
+    text, steps = _Table(), _Table()
+    numbers = {tag.op.id for tag in audit.tags}
+    # Besides tagged operations, those that a tagged operation derives from, or that derive from it.
+    pairs = [(op.id, other) for op in audit.ops for other in op.derived_from]
+    ops = [audit.ops[number] for number in sorted(numbers.union(*(pair for pair in pairs if not numbers.isdisjoint(pair))))]
+    place = {op.id: index for index, op in enumerate(ops)}
+    return {
+        "states": [[str(state), str(state), state.meaning] for state in _STATES],
+        "stages": [str(stage) for stage in _STAGES],
+        "lines": lines,
+        "order": sorted(range(len(audit.tags)), key=lambda number: -RANK[audit.tags[number].state]),
+        "tags": {
+            "key": [text(tag.key) for tag in audit.tags],
+            "value": [text(tag.value) for tag in audit.tags],
+            "op": [place[tag.op.id] for tag in audit.tags],
+            "steps": [steps(tuple([_coded(step, text) for step in tag.steps])) for tag in audit.tags],
+            "on": [[list(map(text, step.instructions)) for step in tag.steps] for tag in audit.tags],
+        },
+        "ops": _columns(ops, text, place),
+        "steps": list(steps.indexes),
+        "strings": list(text.indexes),
+    }
+
+
+def _coded(step: Step, text: _Table) -> tuple:
+    return _STAGES.index(step.stage), _STATES.index(step.state), text(step.by), text(step.detail), step.confidence
+
+
+def _columns(ops: Sequence[Op], text: _Table, place: dict[int, int]) -> dict[str, list]:
+    return {
+        "name": [text(op.name.rpartition(".")[2]) for op in ops],
+        "type": [text(op.type) for op in ops],
+        "work": [text(cost.in_words(op.flops, op.bytes)) for op in ops],
+        "scope": [text(op.scope) for op in ops],
+        "function": [text(op.function) for op in ops],
+        "backward": [int(op.phase == "backward") for op in ops],
+        "file": [text(op.file) for op in ops],
+        "line": [op.line for op in ops],
+        "instructions": [list(map(text, op.instructions)) for op in ops],
+        "fusions": [list(map(text, op.fusions)) for op in ops],
+        "derived": [[place[other] for other in op.derived_from if other in place] for op in ops],
+    }
+
+
+def _source_lines(audit: Reported) -> dict[str, str]:
+    """The source lines of tags and problems, by `file:line`, if their files can be read."""
+    places = {(tag.op.file, tag.op.line) for tag in audit.tags} | {(p.file, p.line) for p in audit.report.problems}
+    texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places) if file}
+    return {place: text for place, text in texts.items() if text}
+
+
+def _ended_in(audit: Reported) -> list[TagState]:
+    """The states that tags ended in, those that need attention first."""
+    return sorted(audit.counts, key=RANK.__getitem__)
+
+
+def _asset(name: str) -> str:
+    return resources.files("hlotag.audits.render").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

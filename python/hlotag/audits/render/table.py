@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is an audit shown in a terminal?"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import shutil
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hlotag._text import printable
+from hlotag._util.text import count
+from hlotag.audits.cost import in_words
+from hlotag.audits.model import HOW_IT_CAME, RANK, TagState, Verdict, groups, kernels
+from hlotag.audits.report import Problem, Reported, effects_in_words, folded_in_words
+from hlotag.errors import ArgumentError
+
+# Limit of listed problems.
+_LISTED = 12
+
+_STYLES = {
+    TagState.LOST: "bold red",
+    TagState.MOVED: "bold yellow",
+    TagState.KEPT: "green",
+    TagState.RESTORED: "cyan",
+    TagState.USED: "cyan",
+    TagState.MERGED: "green",
+    TagState.DUPLICATED: "green",
+}
+
+# The columns of a wide terminal, and the fewer columns of a narrow one.
+_WIDE = tuple((str(state), (state,)) for state in TagState)
+_NARROW = (
+    ("there", (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED, *HOW_IT_CAME)),
+    ("used", (TagState.USED,)),
+    ("gone", (TagState.CSED, TagState.FOLDED, TagState.DEAD)),
+    ("moved", (TagState.MOVED,)),
+    ("lost", (TagState.LOST,)),
+    ("unknown", (TagState.UNKNOWN,)),
+)
+# Widths in characters.
+_TAG = 24
+_NUMBER = 7
+_PADDING = 2
+
+
+def as_text(audit: Reported, width: int | None = None) -> str:
+    """Renders an audit without colours.
+
+    Args:
+        audit: The audit.
+        width: Limit of columns; by default, the terminal's width.
+
+    Returns:
+        The lines as one text.
+    """
+    columns = width or shutil.get_terminal_size((120, 24)).columns
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
+    console.print(renderable(audit, columns), highlight=False)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+
+
+def renderable(audit: Reported, width: int) -> RenderableType:
+    """Renders an audit for rich.
+
+    Args:
+        audit: The audit.
+        width: Limit of columns.
+
+    Returns:
+        A title, a sentence, the problems, the effects and a table of keys and values.
+    """
+    report = audit.report
+    sentence = Text(printable(report.sentence), style="bold" if report.problems else "green")
+    parts: list[RenderableType] = [_title(audit), sentence, *problems(report.problems), *_effects(audit)]
+    if audit.tags:
+        parts.append(_table(audit, width))
+    if folded := folded_in_words(audit):
+        parts.append(Text(folded, style="dim"))
+    parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
+    return Group(*parts)
+
+
+def _title(audit: Reported) -> Text:
+    tagged = len({tag.op.id for tag in audit.tags})
+    title = Text.assemble(
+        (printable(audit.name), "bold"),
+        f": {count(len(audit.tags), 'tag')} on {tagged} of {count(len(audit.ops), 'operation')}",
+    )
+    if audit.instruction_count:
+        title.append(f"; {count(audit.instruction_count, 'instruction')} after XLA")
+        title.append(printable(f" ({audit.platform})") if audit.platform else "")
+    return title
+
+
+def _table(audit: Reported, width: int) -> Table:
+    rows = groups(audit.tags)
+    wide, narrow = ([column for column in columns if audit.in_state(*column[1])] for columns in (_WIDE, _NARROW))
+    labels = ("forward", "backward", *(label for label, _ in wide))
+    shown = wide if _TAG + sum(max(_NUMBER, len(label) + _PADDING) for label in labels) <= width else narrow
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(rows) > 1, expand=False)
+    # Only this column shrinks, because values may be long.
+    table.add_column("tag", "all", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
+    for phase in ("forward", "backward"):
+        total = sum(group.phases[phase] for group in rows)
+        table.add_column(phase, str(total), justify="right", no_wrap=True, header_style="dim", style="dim")
+    for label, states in shown:
+        total = sum(audit.counts[state] for state in states)
+        table.add_column(label, str(total), justify="right", no_wrap=True, style=_STYLES.get(states[0], ""))
+    for group in rows:
+        cells = [sum(group.states[state] for state in states) for _, states in shown]
+        phases = [str(group.phases[phase]) for phase in ("forward", "backward")]
+        table.add_row(Text(printable(f"{group.key}={group.value}")), *phases, *(str(n) if n else "·" for n in cells))
+    return table
+
+
+def tags_table(audit: Reported) -> Table:
+    """Renders every tag, those on instructions first.
+
+    Args:
+        audit: The audit.
+
+    Returns:
+        A table for rich.
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in ("tag", "phase", "operation", "source", "state", "on", "work"):
+        table.add_column(column, overflow="fold")
+    for tag in sorted(audit.tags, key=lambda tag: -RANK[tag.state]):
+        op = tag.op
+        on = ", ".join(op.fusions or op.instructions)
+        cells = (f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, tag.state, on, in_words(op.flops, op.bytes))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
+
+
+def kernel_table(audit: Reported, name: str) -> Table:
+    """Renders the operations that a fusion or another instruction computes, heaviest first.
+
+    Args:
+        audit: The audit.
+        name: Of an instruction, or of the fusion that it is in.
+
+    Returns:
+        A table for rich.
+
+    Raises:
+        ArgumentError: No instruction of this name came from an operation.
+    """
+    around = {instruction.name: instruction.fusion or instruction.name for instruction in audit.instructions}
+    found = {kernel.name: kernel for kernel in kernels(audit)}
+    kernel = found.get(name) or found.get(around.get(name, ""))
+    if kernel is None:
+        near = difflib.get_close_matches(name, [*found, *around], 3)
+        meant = f"; did you mean {', '.join(near)}?" if near else ""
+        raise ArgumentError(f"no instruction {name!r} came from an operation of the program{meant}")
+    entries: dict[int, list[str]] = {}
+    for tag in audit.tags:
+        entries.setdefault(tag.op.id, []).append(f"{tag.key}={tag.value}")
+    table = Table(title=printable(kernel.name), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in ("operation", "phase", "source", "scope", "work", "tags"):
+        table.add_column(column, overflow="fold")
+    for op in kernel.ops:
+        cells = (op.title, op.phase, op.source, op.scope, in_words(op.flops, op.bytes), ", ".join(entries.get(op.id, ())))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
+
+
+def problems(problems: Sequence[Problem]) -> list[RenderableType]:
+    """Renders each problem with its source, reason and advice; the first ones only, if there are many.
+
+    Args:
+        problems: The problems of a report.
+
+    Returns:
+        Rows for rich.
+    """
+    rows: list[RenderableType] = []
+    for problem in problems[:_LISTED]:
+        place = f" at {problem.source}" if problem.source else ""
+        head = Text(printable(f"{problem.title}{place}"))
+        head.highlight_words([problem.kind], _STYLES[TagState.LOST if problem.kind == "lost" else TagState.MOVED])
+        reason = Text(printable(f"{problem.why} {problem.effect}"))
+        advice = [Text(printable(problem.advice), "dim")] if problem.advice else []
+        rows += [Padding(head, (0, 0, 0, 2)), Padding(Group(reason, *advice), (0, 0, 0, 6))]
+    if len(problems) > _LISTED:
+        rows.append(Text(f"  and {count(len(problems) - _LISTED, 'more problem')}", style="dim"))
+    return rows
+
+
+def _effects(audit: Reported) -> list[RenderableType]:
+    rows = effects_in_words(audit)
+    lines = [line for row in rows[:_LISTED] for line in _effect(*row)]
+    if len(rows) > _LISTED:
+        lines.append(Text(f"  and {len(rows) - _LISTED} more keys and values", style="dim"))
+    return [Text("Effects", style="bold"), *lines] if lines else []
+
+
+def _effect(verdict: Verdict, what: str, details: str) -> list[RenderableType]:
+    style = {Verdict.CHANGED: "green", Verdict.SAME: "yellow"}.get(verdict, "dim")
+    return [
+        Text.assemble(("  " + verdict.label.ljust(15), style), printable(what)),
+        Padding(Text(printable(details)), (0, 0, 0, 6)),
+    ]

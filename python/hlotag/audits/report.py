@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What should a user know of an audit? One sentence and the problems, heavy operations first.
+
+Terminal, page, JSON and command show the same report.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hlotag._util.text import count, listed
+from hlotag.audits import cost
+from hlotag.audits.classify import CONVERSION
+from hlotag.audits.model import Effect, Findings, Op, Stage, Stray, Tag, TagState, Verdict
+from hlotag.tagging import keys
+
+_WELL = "on an instruction or went away with their operation"
+_OFF = "hlotag is off: without hlotag.enable(), gradients have no tags, and rules and grad= have no effect."
+_RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
+_ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
+_UNRESTORED = "hlotag's HLO stage ran and did not correct the tag. Please report this with audit.to_json()."
+_READ_BEFORE = (
+    "XLA reads this key before hlotag's HLO stage runs, so the stage cannot help. Try another shape or compiler option."
+)
+_LEFT = "The stage leaves entries of libraries to XLA. If the program depends on it, look at what XLA made of the operation."
+_ALWAYS_FOLDED = ("broadcast", "broadcast_in_dim", "constant", "iota")
+_TRIAL = "cpu"  # People try programs for accelerators here, so unread keys are no problem.
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Tags that share a source line, key and cause, or another problem.
+
+    Attributes:
+        kind: A state, "refused", "kept apart", "wrong place", "no operation", "unmatched rule", "unread key", or
+            "warning" of a pass.
+        tag: The key with its values: `block=attention`; empty if the problem concerns no tag.
+        on: The operations: `dot_general f32[32,64]`; empty if the problem concerns no operation.
+        file: The user's file; empty if unknown.
+        line: The line in the file; 0 if unknown.
+        count: How many tags.
+        why: What happened, in words.
+        effect: The consequence, in words.
+        advice: What to do; empty if `why` says it.
+        by: The pass that caused the problem; empty if unknown.
+        tags: Indexes of the tags in `audit.tags`.
+        flops: Floating-point operations of the tagged operations.
+        bytes: Bytes that the tagged operations read and write.
+        scope: The common scope of the operations; empty if their scopes differ.
+    """
+
+    kind: str
+    tag: str
+    on: str
+    file: str
+    line: int
+    count: int
+    why: str
+    effect: str
+    advice: str
+    by: str = ""
+    tags: tuple[int, ...] = ()
+    flops: int = 0
+    bytes: int = 0
+    scope: str = ""
+
+    @property
+    def source(self) -> str:
+        """`file:line`, the file without its directory; the scope if the line is unknown."""
+        return f"{os.path.basename(self.file)}:{self.line}" if self.file else self.scope
+
+    @property
+    def title(self) -> str:
+        """Count, kind, tags and operations: `4 x lost  block=mlp on dot_general f32[8,8]`."""
+        about = " on ".join(filter(None, (self.tag, self.on)))
+        return f"{f'{self.count} x ' if self.count > 1 else ''}{self.kind}{f'  {about}' if about else ''}"
+
+    def __str__(self) -> str:
+        """The problem in full, without its source line."""
+        return " ".join(filter(None, (f"{self.title}:", self.why, self.effect, self.advice)))
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of an audit.
+
+    Attributes:
+        sentence: The result in one sentence.
+        problems: Lost and moved tags first, tags on heavy operations before others.
+    """
+
+    sentence: str
+    problems: tuple[Problem, ...]
+
+
+def of(audit: Findings) -> Report:
+    """Makes the report of an audit.
+
+    Args:
+        audit: The audit.
+
+    Returns:
+        The report.
+    """
+    needing = sorted(_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
+    others = [*_refused(audit), *_apart(audit), *_strays(audit), *_dropped(audit), *_reported(audit), *_unread(audit)]
+    return Report(_sentence(audit, len(others)), (*needing, *others))
+
+
+def _sentence(audit: Findings, others: int) -> str:
+    total, needing = len(audit.tags), sum(tag.state.needs_attention for tag in audit.tags)
+    unknown = audit.counts[TagState.UNKNOWN]
+    if not total:
+        text = "No operation has a tag"
+    elif needing:
+        text = f"{needing} of {total} tags need{'s' if needing == 1 else ''} attention; all others are {_WELL}"
+    elif unknown:
+        text = f"{total - unknown} of {total} tags are {_WELL}"
+    else:
+        text = (
+            f"All {total} tags are {_WELL}" if total > 1 else "The only tag is on an instruction or went away with its operation"
+        )
+    if unknown:
+        text += f", but for {unknown} that the dump does not tell of"
+    off = f"{_OFF} " if audit.is_off else ""
+    return f"{off}{text}. {count(others, 'other problem')}." if others else f"{off}{text}."
+
+
+# --- Lost and moved tags ---------------------------------------------------------------------------------------------------
+
+
+def _needing_attention(audit: Findings) -> Iterator[Problem]:
+    found: dict[tuple, list[int]] = {}
+    for number, tag in enumerate(audit.tags):
+        if tag.state.needs_attention:
+            last = tag.steps[-1]
+            place = (tag.op.file, tag.op.line) if tag.op.file else (tag.op.function, tag.op.scope)
+            found.setdefault((*place, tag.key, tag.state, last.by, _what_is_left(tag)), []).append(number)
+    for numbers in found.values():
+        tags = [audit.tags[number] for number in numbers]
+        first = tags[0]
+        ops = list({tag.op.id: tag.op for tag in tags}.values())
+        flops, size = sum(op.flops for op in ops), sum(op.bytes for op in ops)
+        yield Problem(
+            kind=str(first.state),
+            tag=_values(first.key, [tag.value for tag in tags]),
+            on=_operations(ops),
+            file=first.op.file,
+            line=first.op.line,
+            count=len(tags),
+            why=_why(audit, first),
+            effect=_effect(audit, first.key, len(ops), cost.in_words(flops, size)),
+            advice=_advice(audit, first),
+            by=first.steps[-1].by,
+            tags=tuple(numbers),
+            flops=flops,
+            bytes=size,
+            scope=first.op.scope if len({op.scope for op in ops}) == 1 else "",
+        )
+
+
+def _what_is_left(tag: Tag) -> str:
+    """What a lost tag's instructions have instead of the tag, without the instructions' names."""
+    last = tag.steps[-1]
+    if last.state != TagState.LOST:
+        return ""
+    if last.instructions:
+        return f"the tag is {last.detail}"
+    _, has, instead = last.detail.partition(f"{tag.key}=")
+    return f"the instruction has {has}{instead.removesuffix(' instead')}" if has else ""
+
+
+def _why(audit: Findings, tag: Tag) -> str:
+    by = tag.steps[-1].by
+    if tag.state == TagState.MOVED:
+        done = "took the operation away and left its tag on another operation's instruction"
+    else:
+        done = "left the tag out" if by == CONVERSION else "rewrote the operation without its tag"
+    who = f"XLA's {by}" if by == CONVERSION else f"XLA's pass {by}" if by else "XLA"
+    left = _what_is_left(tag)
+    return f"{who} {done}{f'; {left}' if left else ''}.{'' if by else f' {_hint(audit)}'}"
+
+
+def _hint(audit: Findings) -> str:
+    """How to learn which pass it was."""
+    if Stage.LOWERED in audit.stages:
+        return "xla_passes=True, or --xla-passes, names the pass."
+    return "A dump with --xla_dump_hlo_pass_re=.* names the pass."
+
+
+def _advice(audit: Findings, tag: Tag) -> str:
+    if keys.is_left(tag.key):
+        return _LEFT
+    if not audit.hlo_stage:
+        return _RESTORES
+    if keys.is_taken(tag.key, audit.platform):
+        return _READ_BEFORE
+    return _ONE_VALUE if _what_is_left(tag).startswith("the instruction has") else _UNRESTORED
+
+
+def _effect(audit: Findings, name: str, number: int, work: str) -> str:
+    operations = f"{count(number, 'operation')}{f' ({work})' if work else ''}"
+    key = keys.lookup(name)
+    if key is None or not _is_read(key, keys.backend_of(audit.platform)):
+        return f"Profiles and dumps show {operations} without {name}."
+    return f"XLA does not see {name} on {operations}: {_asks(key)}"
+
+
+def _asks(key: keys.Key | None) -> str:
+    """The first sentence of a key's documentation. The others are advice."""
+    return re.split(r"(?<=\.) ", key.doc, maxsplit=1)[0] if key else ""
+
+
+def _values(key: str, values: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(values))
+    more = f" and {count(len(distinct) - 3, 'more value')}" if len(distinct) > 3 else ""
+    return f"{key}={', '.join(distinct[:3])}{more}"
+
+
+def _operations(ops: Sequence[Op]) -> str:
+    return listed(list(dict.fromkeys(op.title for op in ops)))
+
+
+def effects_in_words(audit: Findings) -> list[tuple[Verdict, str, str]]:
+    """The effects to show, each as verdict, key and values, and what shows it. Refused keys are problems.
+
+    Args:
+        audit: The audit.
+
+    Returns:
+        First each key and value with a verdict, then each key without one.
+    """
+    found = [effect for effect in audit.effects if effect.verdict in (Verdict.CHANGED, Verdict.SAME)]
+    found.sort(key=lambda effect: effect.verdict)
+    others = Counter((e.verdict, e.key, e.details) for e in audit.effects if e.verdict in (Verdict.UNREAD, Verdict.OPEN))
+    rows = [(e.verdict, f"{e.key}={e.value} ({e.what})", e.details) for e in found]
+    return rows + [(verdict, f"{key} ({count(number, 'value')})", why) for (verdict, key, why), number in others.items()]
+
+
+def folded_in_words(audit: Findings) -> str:
+    """How many folded tags are on what XLA always folds; empty if none is."""
+    folded = audit.in_state(TagState.FOLDED)
+    always = sum(tag.op.name.rpartition(".")[2] in _ALWAYS_FOLDED for tag in folded)
+    return f"folded: {always} of {len(folded)} are constants and broadcasts, which XLA folds into their users" if always else ""
+
+
+# --- Other problems --------------------------------------------------------------------------------------------------------
+
+
+def _refused(audit: Findings) -> Iterator[Problem]:
+    """Keys that the compiler read and did not follow: one problem for each line, key and cause."""
+    tags: dict[tuple[str, str], list[int]] = {}
+    for number, tag in enumerate(audit.tags):
+        tags.setdefault((tag.key, tag.value), []).append(number)
+    found: dict[tuple, list[Effect]] = {}
+    for effect in audit.effects:
+        if effect.verdict == Verdict.REFUSED:
+            own = tags.get((effect.key, effect.value))  # None for a rule on collectives that XLA inserted.
+            file, line = (audit.tags[own[0]].op.file, audit.tags[own[0]].op.line) if own else ("", 0)
+            cause = re.sub(r"[.\d]+", "", effect.reason)  # Names of instructions differ by their numbers.
+            found.setdefault((file, line, effect.key, cause), []).append(effect)
+    for (file, line, name, _), effects in found.items():
+        numbers = [number for effect in effects for number in tags.get((name, effect.value), ())]
+        example = f"Of {effects[0].value}: " if len(effects) > 1 else ""
+        yield Problem(
+            kind="refused",
+            tag=_values(name, [effect.value for effect in effects]),
+            on=_operations(list({audit.tags[n].op.id: audit.tags[n].op for n in numbers}.values())),
+            file=file,
+            line=line,
+            count=len(numbers) or len(effects),
+            why=f"{example}{effects[0].details}.",
+            effect=f"The compiler did not do what the key asks for: {_asks(keys.lookup(name)) or name}",
+            advice='The page "Did it take effect?" of the documentation says what each compiler does.',
+            tags=tuple(numbers),
+        )
+
+
+def _apart(audit: Findings) -> Iterator[Problem]:
+    """Keys of people that keep collectives apart."""
+    for apart in audit.apart:
+        name = ", ".join(apart.keys)
+        combined = f"{apart.combined} instruction{'s' if apart.combined > 1 else ''}"
+        calls = "; ".join(f'hlotag.register_key("{key}", compiler=False)' for key in apart.keys)
+        numbers = [n for n, tag in enumerate(audit.tags) if tag.op.id in apart.ops and tag.key in apart.keys]
+        first = audit.ops[apart.ops[0]]
+        yield Problem(
+            kind="kept apart",
+            tag=name,
+            on=_operations([audit.ops[op] for op in apart.ops]),
+            file=first.file,
+            line=first.line,
+            count=apart.separate,
+            why=f"`{name}` keeps {apart.separate} {apart.opcode}s apart that XLA would combine into {combined}.",
+            effect="Each collective has a cost of its own.",
+            advice=f"Withhold a key that no compiler reads: {calls}",
+            tags=tuple(numbers),
+        )
+
+
+def _strays(audit: Findings) -> Iterator[Problem]:
+    """Tags on wrong instructions, except moved tags, which `_needing_attention` reports."""
+    moved = {(tag.op.id, tag.key, tag.value) for tag in audit.in_state(TagState.MOVED)}
+    found: dict[tuple[str, str], list[Stray]] = {}
+    for stray in audit.strays:
+        if stray.op is None or (stray.op.id, stray.key, stray.value) not in moved:
+            found.setdefault((stray.key, stray.value), []).append(stray)
+    for (key, value), strays in found.items():
+        names = listed([f"{stray.opcode} {stray.instruction}" for stray in strays])
+        why = f"XLA put the tag on {names}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
+        effect = f"{key} covers {count(len(strays), 'instruction')} too many."
+        advice = _LEFT if keys.is_left(key) else _UNRESTORED if audit.hlo_stage else _RESTORES
+        yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, advice)
+
+
+def _dropped(audit: Findings) -> Iterator[Problem]:
+    for dropped in audit.dropped:
+        tag = ", ".join(f"{key}={value}" for key, value in dropped.attrs)
+        why = "No operation made the tagged value: it is an argument, say."
+        advice = "Tag a value that an operation computes, or the operations themselves in a block: with hlotag.tagged(...)."
+        yield Problem(
+            "no operation", tag, "", dropped.file or "", dropped.line, len(dropped.attrs), why, "The tag is nowhere.", advice
+        )
+
+
+def _reported(audit: Findings) -> Iterator[Problem]:
+    for report in audit.reports:
+        if report.severity == "remark":
+            kind, effect = "unmatched rule", "The rule has no effect."
+            advice = "Compare its op, scope, source and function with the operations of the program."
+        else:  # The message has the advice.
+            kind, effect, advice = "warning", "The compiler may not do what the tags ask for.", ""
+        yield Problem(kind, "", "", report.file, report.line, 1, f"{report.message}.", effect, advice)
+
+
+def _unread(audit: Findings) -> Iterator[Problem]:
+    """Keys of the catalogue that an accelerator's compiler does not read, and keys that look like misspelt ones."""
+    numbers: dict[str, list[int]] = {}
+    for number, tag in enumerate(audit.tags):
+        numbers.setdefault(tag.key, []).append(number)
+    for name, found in numbers.items():
+        first = audit.tags[found[0]].op
+        key = keys.lookup(name)
+        if meant := keys.meant(name, audit.tags[found[0]].value):
+            why, advice = "The key is not known to hlotag.", f"Did you mean {meant}?"
+        elif key is not None and audit.platform != _TRIAL and not _is_read(key, keys.backend_of(audit.platform)):
+            why = f"XLA for {audit.platform} does not read this key; read by: {', '.join(key.readers)}."
+            advice = "To see its effect, audit the program as compiled for a backend that reads it."
+        else:
+            continue
+        effect = f"It has no effect{f' on {audit.platform}' if audit.platform else ''}."
+        yield Problem("unread key", name, "", first.file, first.line, len(found), why, effect, advice, tags=tuple(found))
+
+
+def _is_read(key: keys.Key, backend: str) -> bool:
+    """Whether the compiler of a backend may read a key, by the catalogue. `backend` is empty if unknown."""
+    return key.reserved or key.consumer == "registered" or not backend or backend in key.readers
+
+
+class Reported(Findings):
+    """Findings with their report."""
+
+    @cached_property
+    def report(self) -> Report:
+        """The report: a sentence and the problems."""
+        return of(self)

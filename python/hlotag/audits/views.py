@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is an audit shown? As text, JSON, a page, a figure or a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.jupyter import JupyterMixin
+
+from hlotag._text import printable
+from hlotag.audits.model import RANK
+from hlotag.audits.render import as_json, model_explorer, page, table
+from hlotag.audits.report import Reported
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+
+class Audit(Reported, JupyterMixin):
+    """Where every tag of a program went; `Findings` has its fields."""
+
+    def summary(self, width: int | None = None) -> str:
+        """The report for a terminal: a sentence, what needs attention, and a line for each key and value.
+
+        Args:
+            width: Limit of columns; by default, the terminal's width.
+
+        Returns:
+            Text without colours; `rich.print(audit)` prints it with colours.
+        """
+        return table.as_text(self, width)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The whole audit as JSON in the format of `hlotag/audits/schema.json`.
+
+        Args:
+            indent: As for `json.dumps`.
+
+        Returns:
+            The JSON text.
+        """
+        return as_json.dumps(self, indent=indent)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report as one self-contained HTML page, with the steps of every tag.
+
+        Args:
+            path: The file to write.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        Path(path).write_text(page.html(self), encoding="utf-8")
+
+    def to_model_explorer(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Writes the module as a graph for Model Explorer (PyPI's ai-edge-model-explorer), with states and values as node data.
+
+        Args:
+            path: The graph's file, `audit.json`. Node data is written beside it: `audit.state.json` and `audit.KEY.json`.
+
+        Returns:
+            The files, the graph first.
+
+        Raises:
+            OSError: A file cannot be written.
+        """
+        return model_explorer.write(self, Path(path))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """What `rich.print` and notebooks show."""
+        yield table.renderable(self, options.max_width)
+
+    def __str__(self) -> str:
+        """The summary."""
+        return self.summary()
+
+    def __repr__(self) -> str:
+        """One line."""
+        counts = ", ".join(f"{self.counts[state]} {state}" for state in sorted(self.counts, key=RANK.__getitem__))
+        ops = len({tag.op.id for tag in self.tags})
+        return f"<Audit of {printable(self.name)}: {len(self.tags)} tags on {ops} operations; {counts or 'none'}>"
