@@ -39,12 +39,12 @@ def values(executable):
 @pytest.fixture
 def transformations(monkeypatch):
     """As in a process that has compiled nothing yet."""
-    hlo_stage._hooks.remove()
+    hlotag.disable()
     fresh = hlo_stage.Transformations()
     monkeypatch.setattr(hlo_stage, "_transformations", fresh)
     monkeypatch.setattr(hlo_stage, "_warned", set())
     yield fresh
-    hlo_stage._hooks.remove()
+    hlotag.disable()
 
 
 def test_a_clone_of_a_prepared_module_has_its_cache_key():

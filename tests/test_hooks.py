@@ -15,7 +15,6 @@ from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
 
 import hlotag
-from hlotag.lowering import hlo_stage
 from programs import X
 
 PLACES = {
@@ -54,13 +53,13 @@ class Other:
 @pytest.fixture(params=PLACES)
 def other(request):
     hlotag.disable()
-    hlo_stage._hooks.remove()
+    hlotag.disable()
     owner, name = PLACES[request.param]
     at_first = vars(owner)[name]
     other = Other(owner, name)
     yield other
     hlotag.disable()
-    hlo_stage._hooks.remove()
+    hlotag.disable()
     assert vars(owner)[name] is at_first
 
 
@@ -88,7 +87,7 @@ def patch_over_ours(other):
     tags()
     other.patch()
     hlotag.disable()
-    hlo_stage._hooks.remove()
+    hlotag.disable()
 
 
 def test_a_patch_made_after_ours_outlives_it(other):
@@ -123,7 +122,7 @@ def test_a_patch_made_before_ours_may_go_first(other):
     tags()
     other.restore()
     hlotag.disable()
-    hlo_stage._hooks.remove()
+    hlotag.disable()
     hlotag.enable()
     assert tags() == on
 

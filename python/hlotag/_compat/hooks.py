@@ -63,8 +63,9 @@ class Patch:
         self._switch.is_on = True
 
     def remove(self) -> None:
+        """Removes the wrapper; idempotent."""
         self._switch.is_on = False
-        if self._there() is not self._wrapper:
+        if self._wrapper is None or self._there() is not self._wrapper:
             return
         if self._is_inherited:
             delattr(self._owner, self._name)

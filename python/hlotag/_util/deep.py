@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from hlotag._util.forks import free_in_children
+
 MAX_DEPTH = 40_000
 """The limit of nested brackets in text: 20,000 regions. Parsing and printing take time quadratic in the depth."""
 
 _SHALLOW = 256  # depth for which the stack of any thread suffices
 _PER_LEVEL = 4 << 10  # bytes; a region takes less than 2.7 KiB for each of its two brackets, an attribute 1.6
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 
 T = TypeVar("T")
 

@@ -76,7 +76,8 @@ def find(folder: Path) -> list[Dump]:
     found: dict[str, Dump] = {}
     for file in sorted(folder.iterdir(), key=lambda file: (file.name, file.suffix)):
         match = _FILE.fullmatch(file.name)
-        if match is None or not file.is_file():  # Reading a pipe would block.
+        # Reading a pipe would block, and a link may lead to what the user did not name.
+        if match is None or not file.is_file() or file.resolve().parent != folder.resolve():
             continue
         dump = found.setdefault(match["module"], Dump(match["module"]))
         # If XLA wrote both formats, take the first, `.hlo.pb`: it is quicker to read than `.txt`.
@@ -151,13 +152,29 @@ def read(file: Path) -> HloModule:
     if file.name.endswith(".pb"):
         from hlotag.hlo import proto
 
-        return HloModule(proto.module_of_dump(file.read_bytes(), f"{file}"))
+        return _checked(HloModule(proto.module_of_dump(file.read_bytes(), f"{file}")), file)
     from hlotag import _compat
 
     try:
         return HloModule(_compat.hlo_from_text(file.read_text(encoding="utf-8")))
     except (RuntimeError, ValueError, UnicodeDecodeError) as error:
         raise ParseError(f"{file}: not HLO text: {error}") from None
+
+
+def _checked(module: HloModule, file: Path) -> HloModule:
+    """The module; raises ParseError if it refers to what it lacks, or calls itself."""
+    try:
+        order = {computation: place for place, computation in enumerate(module.computations)}
+        for computation in (module.entry, *module.computations.values()):
+            places = {instruction: place for place, instruction in enumerate(computation.instructions)}
+            for instruction in (computation.root, *computation.instructions):
+                is_ordered = all(places[operand] < places[instruction] for operand in instruction.operands)
+                if not (is_ordered and all(order[called.id] < order[computation.id] for called in instruction.called)):
+                    raise KeyError
+                _ = instruction.source
+    except (KeyError, IndexError):
+        raise ParseError(f"{file}: a damaged HloProto; dump the module again with --xla_dump_hlo_as_proto") from None
+    return module
 
 
 def audit_dumps(folder: Path, module: str | None = None) -> Audit:

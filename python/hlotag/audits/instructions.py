@@ -135,7 +135,7 @@ def _paths(module: HloModule) -> dict[int, list[str]]:
     found: dict[int, dict[str, None]] = {computation: {} for computation in module.computations}
     found[module.entry.id][""] = None
     for computation in reversed(module.computations.values()):  # Callers first.
-        paths = found[computation.id] or {"": None}
+        paths = list(found[computation.id])[:_MAX_PATHS] or [""]
         for instruction in computation.instructions:
             call = f"{instruction.op_name}/" if instruction.opcode == "call" and instruction.op_name else ""
             for called in instruction.called_ids:

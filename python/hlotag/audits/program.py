@@ -215,9 +215,10 @@ def _tags(operation: Any, where: str) -> TagSteps:
 
     if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
         raise ParseError(f"{where}: {FRONTEND!r} of {operation.name} must be a dictionary")
-    records = {}
-    if RECORDS in operation.attributes:
-        records = {entry.name: entry.attr for entry in ir.DictAttr(operation.attributes[RECORDS])}
+    try:
+        records = _records(operation)
+    except ValueError as error:
+        raise ParseError(f"{where}: {RECORDS!r} of {operation.name} is not as hlotag writes it: {error}") from None
     # XLA drops values that are not strings. They are tags all the same.
     texts = {}
     for entry in ir.DictAttr(operation.attributes[FRONTEND]):
@@ -225,18 +226,27 @@ def _tags(operation: Any, where: str) -> TagSteps:
             texts[entry.name] = entry.attr.value_bytes.decode() if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
         except UnicodeDecodeError as error:
             raise ParseError(f"{entry.name!r} of {operation.name} has a value that is not UTF-8: {error}") from None
-    return {(key, value): [_step(records.get(key))] for key, value in tags_of(texts).items()}
+    return {(key, value): [records.get(key, Step(Stage.LOWERED, TagState.ATTACHED))] for key, value in tags_of(texts).items()}
+
+
+def _records(operation: Any) -> dict[str, Step]:
+    """By key, where the operation's tag comes from. Raises ValueError."""
+    from jaxlib.mlir import ir
+
+    if RECORDS not in operation.attributes:
+        return {}
+    return {entry.name: _step(entry.attr) for entry in ir.DictAttr(operation.attributes[RECORDS])}
 
 
 def _step(record: Any) -> Step:
-    if record is None:
-        return Step(Stage.LOWERED, TagState.ATTACHED)
     from jaxlib.mlir import ir
 
-    fields = {entry.name: ir.StringAttr(entry.attr).value for entry in ir.DictAttr(record)}
+    fields = {entry.name: ir.StringAttr(entry.attr).value_bytes.decode() for entry in ir.DictAttr(record)}
     how, by = fields.get("step", ""), fields.get("pass", "")
     is_derived = how.endswith(_DERIVED)  # Also by `hlotag-resolve`, from the context of an equation that autodiff made.
     state = TagState.PROPAGATED if is_derived else _STATE_OF_PASS.get(by, TagState.PROPAGATED)
     detail = f"{how}, from {fields['from']}" if "from" in fields else how
     confidence = float(fields["confidence"]) if "confidence" in fields else None
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise ValueError(f"the confidence {confidence} is not between 0 and 1")
     return Step(Stage.LOWERED, state, by, detail, confidence)

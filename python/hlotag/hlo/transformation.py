@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from hlotag import _compat
+from hlotag._util.forks import free_in_children
 from hlotag.hlo.module import HloModule, of_executable
 
 _NAME = "hlotag"
@@ -33,12 +34,12 @@ class Transformations:
     """The transformations of running compilations, and the platforms whose compilers call them."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = free_in_children(threading.Lock())
         # By stage and token. Equal modules have equal tokens. If they are compiled at the same time, any of their transformations
         # will do.
         self._running: dict[tuple[Any, str], list[Transform]] = {}
         # Guards the fields below. Held while a small program is compiled, whose callback takes the other lock.
-        self._platforms_lock = threading.Lock()
+        self._platforms_lock = free_in_children(threading.Lock())
         self._known: dict[str, Platform] = {}
         # By platform and stage, the function that unregisters the callback.
         self._registered: dict[tuple[str, Any], Callable[[], Any]] = {}
@@ -97,9 +98,9 @@ class Transformations:
     def clear(self) -> None:
         """Unregisters the callback from XLA; it is registered again on demand."""
         with self._platforms_lock:
-            for remove in self._registered.values():
+            while self._registered:
+                _, remove = self._registered.popitem()  # First: what is unregistered must not count as registered.
                 remove()
-            self._registered.clear()
 
     def _on_module(self, stage: Any, serialized: bytes) -> bytes | None:
         with self._lock:
@@ -112,7 +113,7 @@ class Transformations:
             return True
         try:
             remove = _compat.register_transformation(backend, partial(self._on_module, stage), name=_NAME, stage=stage)
-        except Exception:
+        except RuntimeError:
             return False
         self._registered[backend.platform, stage] = remove
         return True

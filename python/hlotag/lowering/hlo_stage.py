@@ -72,9 +72,9 @@ def prepare(module: Any, stage: Stage) -> None:
         prepared.stages[module] = stage
 
 
-def release() -> None:
-    """Removes the hooks from JAX and XLA, unless a prepared module is alive."""
-    if not prepared.stages:
+def release(*, keeps_prepared: bool) -> None:
+    """Removes the hooks from JAX and XLA, unless a prepared module is alive and is to go through the HLO stage."""
+    if not (keeps_prepared and prepared.stages):
         _hooks.remove()
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
 from hlotag import _compat, _core
+from hlotag._util import interrupts
 from hlotag._util.arguments import check_choice, check_flag, shown
+from hlotag._util.forks import free_in_children
 from hlotag._util.hooks import Hooks
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
@@ -38,8 +40,8 @@ _compat.check()
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
 
-# Held while the process-wide stage or the number of users of the hooks changes.
-_switching = threading.RLock()
+# Held while the process-wide stage, the open blocks or the hooks change.
+_switching = free_in_children(threading.RLock())
 
 
 def enable(
@@ -77,16 +79,16 @@ def enable(
       >>> hlotag.disable()
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
-    with _switching:
-        before = state.of_process()
-        _retain(new)
+    with interrupts.held(), _switching:
+        _set_hooks(new)
         state.set_for_process(new)
-        if before is not None:
-            _release(before)
+        _set_hooks()
 
 
 def disable() -> None:
-    """Turns the process-wide stage off, and removes hlotag's hooks from JAX unless a `stage(...)` block is open.
+    """Turns the process-wide stage off, and removes all of hlotag's hooks from JAX unless a `stage(...)` block is open.
+
+    Programs that were lowered before and are compiled later do so without the HLO stage.
 
     Examples:
       >>> hlotag.enable()
@@ -94,11 +96,10 @@ def disable() -> None:
       >>> hlotag.active() is None
       True
     """
-    with _switching:
-        if (before := state.of_process()) is None:
-            return
-        state.set_for_process(None)
-        _release(before)
+    with interrupts.held(), _switching:
+        if (before := state.of_process()) is not None:
+            state.set_for_process(None)
+        _set_hooks(keeps_some=False)
     _report(before)
 
 
@@ -165,17 +166,13 @@ class StageBlock:
         self._reports = reports
 
     def __enter__(self) -> Stage | None:
-        _retain(self._stage)
-        try:
-            scopes.stages.enter(self, lambda: state.set_for_thread(self._stage))
-        except BaseException:
-            _release(self._stage)
-            raise
+        with interrupts.held():
+            scopes.stages.enter(self, lambda: _open(self._stage))
         return self._stage
 
     def __exit__(self, *exc_info: object) -> None:
-        scopes.stages.leave(self)
-        _release(self._stage)
+        with interrupts.held():
+            scopes.stages.leave(self)
         if self._reports:
             _report(self._stage)
 
@@ -341,25 +338,52 @@ _hooks = Hooks(
 )
 
 
-_users: Counter[Hooks] = Counter()
+# By thread and block: the stages of open blocks.
+_stages: dict[tuple[int, object], Stage] = {}
 
 
-def _retain(stage: Stage | None) -> None:
+def _open(stage: Stage | None) -> Callable[[], None]:
+    """Sets the stage of this thread; returns a function that restores the previous one."""
+    block = threading.get_ident(), object()
     with _switching:
-        for hooks in _hooks_of(stage):
+        if stage is not None:
+            _stages[block] = stage
+        _set_hooks()
+    restore = state.set_for_thread(stage)
+
+    def close() -> None:
+        restore()
+        with _switching:
+            _stages.pop(block, None)
+            _set_hooks()
+
+    return close
+
+
+def _forget_other_threads() -> None:
+    """In a forked process, other threads are gone with their blocks."""
+    for block in [block for block in _stages if block[0] != threading.get_ident()]:
+        del _stages[block]
+
+
+if hasattr(os, "register_at_fork"):  # Not on Windows.
+    os.register_at_fork(after_in_child=_forget_other_threads)
+
+
+def _set_hooks(*more: Stage, keeps_some: bool = True) -> None:
+    """Installs what the stages of the process and of open blocks need, and removes all other hooks. Can be repeated.
+
+    Args:
+      more: stages that will be set.
+      keeps_some: whether hooks for programs that are lowered or compiled after their stage may stay.
+    """
+    stages = [stage for stage in (state.of_process(), *_stages.values(), *more) if stage is not None]
+    needed = {hooks for stage in stages for hooks in rule_hooks.hooks_for(stage.rules)} | ({_hooks} if stages else set())
+    for hooks in (_hooks, *rule_hooks.ALL):
+        if hooks in needed:
             hooks.install()
-            _users[hooks] += 1
-
-
-def _release(stage: Stage | None) -> None:
-    with _switching:
-        for hooks in reversed(_hooks_of(stage)):
-            _users[hooks] -= 1
-            if _users[hooks] == 0:
-                hooks.remove(keep=marks.patches() if marks.reserved.is_used else ())
-        if _users[_hooks] == 0:
-            hlo_stage.release()
-
-
-def _hooks_of(stage: Stage | None) -> tuple[Hooks, ...]:
-    return (_hooks, *rule_hooks.hooks_for(stage and stage.rules))
+    for hooks in (*reversed(rule_hooks.ALL), _hooks):
+        if hooks not in needed:
+            hooks.remove(keep=marks.patches() if keeps_some and marks.reserved.is_used else ())
+    if not stages:
+        hlo_stage.release(keeps_prepared=keeps_some)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from hlotag._util.arguments import check_choice, check_text, elements_of, shown
+from hlotag._util.forks import free_in_children
 from hlotag.errors import KeyIgnored, TagError
 from hlotag.tagging.catalogue import BACKENDS, CATALOGUE, FLAG, Derived, Key, Values
 from hlotag.tagging.warning import warn
@@ -20,7 +21,7 @@ from hlotag.tagging.warning import warn
 _known = {key.name: key for key in CATALOGUE}
 _families = tuple((key.name.removesuffix("*"), key) for key in CATALOGUE if key.name.endswith("*"))
 _registered: dict[str, Key] = {}
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
 _MIN_WORD = 4  # letters of a word that counts in a comparison
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hlotag import _compat
+from hlotag._util.forks import free_in_children
 from hlotag.errors import TagIgnored
 from hlotag.tagging.rules import PATTERNS, Rule, bound
 from hlotag.tagging.scope_patterns import Bindings, ScopePattern, Thread, matches, matches_source
@@ -378,7 +379,7 @@ class RuleSet:
 
 
 _sets: weakref.WeakValueDictionary[tuple[str, ...], RuleSet] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 
 
 def rule_set(rules: tuple[Rule, ...]) -> RuleSet | None:

@@ -106,6 +106,7 @@ _HOOKS = {
     "has_ops": Hooks(_compat.primal_patch(_bind)),
     "has_sources": Hooks(*_compat.recording_patches(_record)),
 }
+ALL = tuple(_HOOKS.values())
 
 
 def hooks_for(rules: RuleSet | None) -> tuple[Hooks, ...]:

@@ -16,6 +16,9 @@ from typing import Any, Literal
 
 import jax
 
+from hlotag import _compat
+from hlotag._util.forks import free_in_children
+
 OnError = Literal["raise", "warn"]
 
 
@@ -49,13 +52,17 @@ class Stage:
 
 
 _unique: weakref.WeakValueDictionary[tuple, Stage] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = free_in_children(threading.Lock())
 
 
 def unique(stage: Stage) -> Stage:
     """Returns one object for all equal stages, held weakly."""
     with _lock:
-        return _unique.setdefault(tuple(getattr(stage, field.name) for field in fields(stage)), stage)
+        return _unique.setdefault(_key(stage), stage)
+
+
+def _key(stage: Stage) -> tuple:
+    return tuple(getattr(stage, field.name) for field in fields(stage))
 
 
 # JAX's user context; None until the process has its first stage. Only a stage may create it, because a new user context changes
@@ -71,6 +78,17 @@ def _user_context() -> Any:
     return _context
 
 
+class _Off:
+    """A value of the user context that stands for no stage, once a program was half traced under None."""
+
+
+_off: _Off | None = None
+
+
+def _stage_or_none(value: Any) -> Stage | None:
+    return value if value.__class__ is Stage else None
+
+
 def active() -> Stage | None:
     """The active stage of this thread, or None.
 
@@ -79,17 +97,28 @@ def active() -> Stage | None:
       ...     hlotag.active().pipeline
       'hlotag-resolve,hlotag-verify'
     """
-    return None if _context is None else _context.value
+    return None if _context is None else _stage_or_none(_context.value)
 
 
 def of_process() -> Stage | None:
     """The stage of threads outside of blocks."""
-    return None if _context is None else _context.get_global()
+    return None if _context is None else _stage_or_none(_context.get_global())
 
 
 def set_for_process(stage: Stage | None) -> None:
-    """Changes `of_process()`."""
-    _user_context().set_global(stage)
+    """Changes `of_process()`.
+
+    What a thread traces meanwhile is half in each stage, and JAX keeps it under the stage at its start. So no program is looked
+    up under that stage again.
+    """
+    global _off  # noqa: PLW0603
+    context, before = _user_context(), of_process()
+    if before is not stage and _compat.runs_jax():
+        if before is None:
+            _off = _Off()
+        else:
+            _unique.pop(_key(before), None)
+    context.set_global(_off if stage is None else stage)
 
 
 def set_for_thread(stage: Stage | None) -> Callable[[], None]:
@@ -98,6 +127,6 @@ def set_for_thread(stage: Stage | None) -> Callable[[], None]:
     Returns:
       A function that restores the previous stage.
     """
-    entered = _user_context()(stage)
+    entered = _user_context()(_off if stage is None else stage)
     entered.__enter__()
     return partial(entered.__exit__, None, None, None)

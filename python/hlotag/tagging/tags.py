@@ -18,6 +18,7 @@ import numpy as np
 
 from hlotag import _compat
 from hlotag._util.arguments import check_choice, shown
+from hlotag._util.forks import free_in_children
 from hlotag._util.identity import ByIdentity
 from hlotag.errors import TagDropped, TagError, TagIgnored
 from hlotag.tagging import keys, scopes, tracing
@@ -245,7 +246,7 @@ class Dropped:
 
 # By function, the tags that its last trace dropped, the latest last. Each trace has its own string object; compare with `is`.
 _dropped: dict[str, tuple[str, dict[Dropped, None]]] = {}
-_dropping = threading.Lock()
+_dropping = free_in_children(threading.Lock())
 _MAX_DROPPED = 1000
 _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
 

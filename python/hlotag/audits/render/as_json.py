@@ -23,7 +23,7 @@ def dumps(audit: Reported, *, indent: int | None = None) -> str:
     Returns:
         The JSON text, equal for equal programs in every process.
     """
-    return json.dumps(as_dict(audit), indent=indent, ensure_ascii=False)
+    return json.dumps(as_dict(audit), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def as_dict(audit: Reported) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that interrupts hlotag at each executed line of its own, and prints after which lines a fresh program is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import hlotag
+
+PACKAGE = os.path.dirname(hlotag.__file__)
+X = jnp.arange(4.0)
+RULES = [hlotag.Rule({"r": "1"}, op="sine", scope="here"), hlotag.Rule({"f": "1"}, op="exponential")]
+
+Place = tuple[str, int]
+
+
+def function() -> Callable:
+    def f(x):
+        with hlotag.tagged({"b": "1"}, grad={"b": "2"}), jax.named_scope("here"):
+            return jax.nn.softmax(hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"})).sum()
+
+    return jax.jit(jax.grad(f))
+
+
+def texts() -> tuple[str, str]:
+    """A fresh program's module and executable."""
+    jax.clear_caches()
+    with hlotag.stage(rules=RULES):
+        lowered = function().lower(X)
+        # The executable has the frames of all callers.
+        return lowered.as_text(), re.sub(r"(?m)^\d+ .*\n| stack_frame_id=\d+", "", lowered.compile().as_text())
+
+
+def switch() -> None:
+    hlotag.enable(rules=RULES)
+    hlotag.disable()
+
+
+def block() -> None:
+    with hlotag.stage(rules=RULES):
+        pass
+
+
+def lowering() -> Callable[[], Any]:
+    with hlotag.stage(rules=RULES):
+        return function().trace(X).lower
+
+
+def compiling() -> Callable[[], Any]:
+    with hlotag.stage(rules=RULES):
+        return function().lower(X).compile
+
+
+WORK = {"switch": lambda: switch, "block": lambda: block, "lowering": lowering, "compiling": compiling}
+
+
+def traced(work: Callable[[], Any], on_line: Callable[[Place], None]) -> None:
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            on_line((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+
+
+def wrong(make: Callable[[], Callable[[], Any]], expected: tuple[str, str]) -> tuple[int, list[str]]:
+    places: dict[Place, None] = {}
+    traced(make(), lambda place: places.setdefault(place))
+    found = []
+    for place in places:
+
+        def interrupt(at: Place, place: Place = place) -> None:
+            if at == place:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+
+        work = make()
+        with suppress(BaseException):  # In a callback of XLA's it is XLA's error.
+            traced(work, interrupt)
+        try:
+            result = "" if texts() == expected else "another module"
+        except Exception as error:
+            result = f"{type(error).__name__}: {error}"
+        if result:
+            found.append(f"{os.path.relpath(place[0], PACKAGE)}:{place[1]}: {result[:80]}")
+    return len(places), found
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    reference = texts()
+    for name in sys.argv[1:] or WORK:
+        count, lines = wrong(WORK[name], reference)
+        print(name, count, "lines", *lines, sep="\n  ")
