@@ -132,10 +132,12 @@ class Transformations:
             self._silent.add((platform, options))
             return
         after = {i.name: i.source for module in of_executable(executable) for i in module.instructions()}
-        self._known[platform] = Platform(
+        # The first answer stands: XLA numbers the frames of a program that it compiles again otherwise.
+        known = Platform(
             keeps_aliases=any("input_output_alias" in module.to_string() for module in executable.hlo_modules()),
             renumbers_frames=any(after.get(name, source) != source for name, source in sources.items()),
         )
+        self._known.setdefault(platform, known)
 
 
 def is_numbered(serialized: bytes, token: str) -> bool:
