@@ -17,6 +17,7 @@ import requires
 from hlotag import _compat
 from hlotag.audits import collect
 from hlotag.cli import main
+from hlotag.hlo import proto
 from programs import B, W, X, mlp
 
 gradient = jax.grad(mlp, (0, 1, 2))
@@ -119,3 +120,71 @@ def test_an_interrupt_waits_for_xla_and_leaves_nothing(kind, monkeypatch, tmp_pa
 def test_a_program_lowered_for_another_platform_is_judged_as_what_compiled_it():
     for_tpu = jax.jit(mlp).trace(X, W, B).lower(lowering_platforms=("tpu",))
     assert hlotag.audit(for_tpu).platform == "cpu"
+
+
+@pytest.mark.parametrize(
+    "origins",
+    ['"x"', '{k = "x"}', "{k = {step = 1 : i32}}", '{k = {from = "\\FF"}}']
+    + [f'{{k = {{confidence = "{number}"}}}}' for number in ("abc", "nan", "1e999", "2")],
+)
+def test_records_that_hlotag_did_not_write_are_invalid_input(origins, tmp_path, capsys):
+    text = located("f.py").decode().replace("{mhlo", f"{{hlotag.origins = {origins}, mhlo").replace("{a =", "{k =")
+    (tmp_path / "m.mlir").write_text(text)
+    assert main(["audit", str(tmp_path / "m.mlir")]) == 2
+    assert "'hlotag.origins' of stablehlo.sine is not as hlotag writes it" in capsys.readouterr().err
+
+
+def dumped(folder: Path, text: str, damage=lambda module: None) -> list[str]:
+    """The arguments of an audit of a folder with one dump, before and after the optimizations."""
+    module = proto.read(_compat.hlo_from_text(text))
+    damage(module)
+    for what in ("before_optimizations", "cpu_after_optimizations"):
+        file = folder / f"module_0001.m.{what}.hlo.pb"
+        file.write_bytes(proto._CLASSES["HloProto"](hlo_module=module).SerializeToString())
+    return ["audit", "--dump-dir", str(folder)]
+
+
+CALLS = """HloModule m
+c0 { p = f32[] parameter(0)
+ROOT s = f32[] sine(p), frontend_attributes={k="v"}, metadata={op_name="sin"} }
+"""
+
+
+@pytest.mark.parametrize("field", ["entry", "root", "operand", "called", "itself"])
+def test_a_damaged_dump_is_invalid_input(field, tmp_path, capsys):
+    def damage(module):
+        sine, call = module.computations[0].instructions[1], module.computations[1].instructions[1]
+        if field == "entry":
+            module.entry_computation_id = 99
+        elif field == "root":
+            module.computations[0].root_id = 99
+        elif field == "operand":
+            sine.operand_ids[0] = 99
+        elif field == "called":
+            call.called_computation_ids[0] = 99
+        else:
+            call.called_computation_ids[0] = module.computations[1].id
+
+    text = f"{CALLS}ENTRY main {{ p = f32[] parameter(0)\nROOT c = f32[] call(p), to_apply=c0 }}"
+    assert main(dumped(tmp_path, text)) == 0
+    assert main(dumped(tmp_path, text, damage)) == 2
+    assert "a damaged HloProto; dump the module again" in capsys.readouterr().err
+
+
+def test_an_audit_of_a_dump_takes_no_time_exponential_in_its_calls(tmp_path):
+    text = CALLS
+    for i in range(1, 60):
+        call = 'f32[] call({}), to_apply=c{}, metadata={{op_name="{}"}}'
+        a, b = call.format("p", i - 1, "a"), call.format("a", i - 1, "b")
+        text += f"c{i} {{ p = f32[] parameter(0)\na = {a}\nROOT b = {b} }}\n"
+    assert main(dumped(tmp_path, f"{text}ENTRY main {{ p = f32[] parameter(0)\nROOT c = f32[] call(p), to_apply=c59 }}")) == 0
+
+
+def test_a_link_out_of_a_folder_of_dumps_is_not_followed(tmp_path, capsys):
+    (tmp_path / "secret").write_text("the secret")
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    for what in ("before_optimizations", "cpu_after_optimizations"):
+        (folder / f"module_0001.m.{what}.txt").symlink_to(tmp_path / "secret")
+    assert main(["audit", "--dump-dir", str(folder)]) == 2
+    assert "secret" not in capsys.readouterr().err

@@ -179,3 +179,24 @@ def test_work_of_a_tag_does_not_grow_with_what_was_traced_since(staged):
 
     calls(1)
     assert calls(500) < 2 * calls(5)
+
+
+@pytest.mark.parametrize("made", ["3", "()", "('no equation', 3)"])
+def test_a_failure_to_record_is_an_exception(run_python, made):
+    """C++ exceptions never unwind through the interpreter."""
+    code = f"""
+from hlotag import _core
+switch = _core.Switch()
+switch.is_on = True
+
+class Trace:
+    __slots__ = ()
+
+recorded = _core.recorded(lambda *_: {made}, switch, Trace)
+in_group = _core.in_group(lambda self: recorded.__get__(self)(), switch, Trace)
+try:
+    in_group.__get__(Trace())()
+except (TypeError, IndexError) as error:
+    print("raised")
+"""
+    assert run_python(code).stdout == "raised\n"

@@ -227,3 +227,19 @@ def test_a_pass_that_mlir_does_not_have_is_refused_when_it_is_given():
     with pytest.raises(hlotag.ArgumentError, match="canonicalze"):
         hlotag.enable(f"{hlotag.DEFAULT_PIPELINE},canonicalze")
     assert hlotag.active() is None
+
+
+def test_a_python_pass_without_a_file_has_no_command(run_python, tmp_path):
+    code = """
+import hlotag
+@hlotag.register_pass(name="fails-always")
+def fails(module):
+    raise ValueError("on purpose")
+try:
+    with hlotag.stage("fails-always"):
+        __import__("jax").jit(lambda x: x + 1).lower(1.0)
+except hlotag.PassError as error:
+    print(error)
+"""
+    done = run_python("import sys; exec(sys.stdin.read())", input=code, HLOTAG_REPRODUCER_DIR=str(tmp_path))
+    assert "To replay the failure, define the pass fails-always in a file." in done.stdout, done.stderr

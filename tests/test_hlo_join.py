@@ -25,11 +25,15 @@ from hlo_programs import (
     sign_operations,
     signature_of_instruction,
 )
-from hlotag.hlo import join
+from hlotag import _compat, _core
+from hlotag._compat.bindings import capsule
+from hlotag.hlo import join, opcodes, proto
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.origins import walk
 from hlotag.hlo.restore import Rules
+from hlotag.host import connection
+from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import hlo_stage
 
 
@@ -352,3 +356,14 @@ def test_equal_fusions_of_layers_with_different_tags_are_equal_kernels():
     assert bodies and not any(i.attributes for i in bodies)
     after = records[0].after
     assert {i.attributes.get("layer") for i in after.instructions() if i.opcode == "tanh"} == {"0", "1"}
+
+
+def test_a_number_of_another_program_is_named():
+    connection.ensure()
+    with new_context():
+        module = parse_module("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
+        numbered = _core.number_operations(capsule(module), "abc", every=True)
+    found = proto.read(_compat.hlo_from_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }"))
+    found.computations[0].instructions[0].metadata.op_name = "\x01abc:7\x01/sin"
+    with pytest.raises(ValueError, match=f"names operation 7, but the program has {len(numbered)} operations"):
+        numbered.join(proto.write(found), opcodes)

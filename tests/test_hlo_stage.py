@@ -434,10 +434,14 @@ def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):
         with hlotag.tagged({"k": "interrupted"}):
             return jnp.sin(x) * 2
 
-    with monkeypatch.context() as patch:
-        patch.setattr(hlo_stage._Restoration, "__call__", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            compiled(program, X)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell starts jobs in the background with it ignored.
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(hlo_stage._Restoration, "__call__", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                compiled(program, X)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert entries(compiled(program, X), "multiply") == [{"k": "interrupted"}]
 
 

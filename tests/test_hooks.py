@@ -15,6 +15,8 @@ from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
 
 import hlotag
+from hlotag.lowering import hlo_stage, staging
+from hlotag.tagging import rule_hooks
 from programs import X
 
 PLACES = {
@@ -138,3 +140,33 @@ def test_what_was_traced_in_a_stage_is_lowered_in_it_and_goes_with_its_last_refe
         assert gone() is None
     finally:
         gc.enable()
+
+
+def patched():
+    """What is at each place that hlotag patches."""
+    hooks = (staging._hooks, hlo_stage._hooks, *rule_hooks.ALL)
+    patches = [patch for each in hooks for patch in each._patches]
+    found = {}
+    for patch in patches:
+        if hasattr(patch, "_owner"):
+            found[patch._owner, patch._name] = vars(patch._owner).get(patch._name)
+        else:
+            found[patch._primitive] = patch._rules[patch._primitive]
+    assert len(found) > 15
+    return found
+
+
+def test_disable_takes_every_patch_away_whatever_ran_before():
+    hlotag.disable()
+    before = patched()
+    rules = [hlotag.Rule({"r": "1"}, op="sine", scope="here", function="f", source="*.py")]
+    for _ in range(2):
+        with hlotag.stage(rules=rules):
+            _, vjp = jax.vjp(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}), X)
+            kept = jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}, grad={})).lower(X)
+        hlotag.enable(rules=rules)
+        tags()
+        assert all(now is not before[place] for place, now in patched().items())
+        hlotag.disable()
+        assert patched() == before
+    assert vjp and kept

@@ -27,7 +27,7 @@ def test_the_range_is_the_same_everywhere():
 
 
 def test_a_jax_without_tags_is_refused_with_what_to_install(run_python):
-    code = "import sys, jax; sys.modules['jax.experimental.xla_metadata'] = None\nimport hlotag; hlotag.enable()"
+    code = "import sys, jax; sys.modules['jax._src.xla_metadata'] = None\nimport hlotag; hlotag.enable()"
     done = run_python(code)
     assert done.returncode == 1
     error = done.stderr[done.stderr.index("hlotag.errors.IncompatibleJaxlibError") :]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is text of others made safe for a terminal?"""
+"""How is text written for people?"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -15,3 +17,14 @@ def printable(text: str, keep: str = "") -> str:
         The text, with unprintable characters as Python writes them.
     """
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def count(number: int, what: str) -> str:
+    """`1 instruction`, `2 instructions`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def listed(names: Sequence[str], limit: int = 3) -> str:
+    """`a, b, c and 2 more`."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

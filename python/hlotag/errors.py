@@ -53,7 +53,7 @@ class ParseError(HlotagError, ValueError):
 
 
 class TagDropped(UserWarning):
-    """A tag could not be honoured; the message names the line that set it."""
+    """A tag, or a rule for some operations, is not honoured by hlotag or will not be by XLA; the message names its line."""
 
 
 class KeyIgnored(UserWarning):

@@ -198,8 +198,8 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
             metadata = on_value(args[0], dict(params["xla_metadata_kvs"]))
         if metadata is None:
             return args[0]
-        thread.is_recording = True
         try:
+            thread.is_recording = True
             # Cotangents that are added for the equation of the tag belong to the value's.
             with ambient_metadata_is(ambient_metadata() | metadata):
                 return original(trace, args, avals, {"xla_metadata_kvs": tuple(sorted(metadata.items()))})

@@ -144,8 +144,8 @@ def primal_patch(ambient_for: Callable[[Any, Primitive, tuple[Any, ...], dict[st
             within = ambient_for(outer, self, args, params)
             if within is outer:
                 return original(self, *args, **params)
-            config.xla_metadata_context_manager.set_local(within)
             try:
+                config.xla_metadata_context_manager.set_local(within)
                 return original(self, *args, **params)
             finally:
                 config.xla_metadata_context_manager.set_local(outer)
@@ -168,8 +168,8 @@ def recording_patches(ambient_for: Callable[[Any, Any], Any]) -> tuple[Patch, ..
         within = ambient_for(outer, source_info.traceback)
         if within is outer:
             return original(*args, source_info)
-        config.xla_metadata_context_manager.set_local(within)
         try:
+            config.xla_metadata_context_manager.set_local(within)
             return original(*args, source_info)
         finally:
             config.xla_metadata_context_manager.set_local(outer)

@@ -17,11 +17,13 @@ def explained() -> Iterator[None]:
     """A block that turns an error about a missing part of JAX into one that names the versions to install.
 
     Raises:
-        IncompatibleJaxlibError: The block raised an ImportError or an AttributeError.
+        IncompatibleJaxlibError: The block raised an ImportError or an AttributeError about something that is not hlotag's.
     """
     try:
         yield
     except (ImportError, AttributeError) as error:
+        if _is_ours(error):
+            raise
         try:
             from jax import __version__ as version
         except ImportError:
@@ -30,3 +32,11 @@ def explained() -> Iterator[None]:
             f"hlotag cannot work with this jax.\n  found: jax {version}\n  reason: {error}\n  supported: {REQUIREMENT}\n"
             f"  what to do: install a supported one (pip install '{REQUIREMENT}'), or, if yours is newer, a newer hlotag"
         ) from error
+
+
+def _is_ours(error: ImportError | AttributeError) -> bool:
+    """Whether hlotag lacks the module or attribute: a defect of hlotag's."""
+    if isinstance(error, ImportError):
+        return (error.name or "").partition(".")[0] == "hlotag"
+    owner = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
+    return str(owner).partition(".")[0] == "hlotag"

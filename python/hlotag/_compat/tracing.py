@@ -50,16 +50,16 @@ def swap_ambient_metadata(metadata: Metadata) -> object:
     return previous
 
 
-def restore_ambient_metadata(previous: object) -> None:
-    """Undoes `swap_ambient_metadata`."""
-    config.xla_metadata_context_manager.set_local(previous)
+restore_ambient_metadata = config.xla_metadata_context_manager.set_local
+"""Undoes `swap_ambient_metadata`. Not in Python: at the start of a Python function, Ctrl-C would be raised before it."""
 
 
 @contextmanager
 def ambient_metadata_is(metadata: Metadata) -> Iterator[None]:
     """A block in which the block metadata of this thread is exactly `metadata`."""
-    previous = swap_ambient_metadata(metadata)
+    previous = config.xla_metadata_context_manager.get_local()
     try:
+        swap_ambient_metadata(metadata)
         yield
     finally:
         restore_ambient_metadata(previous)

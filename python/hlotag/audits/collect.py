@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _compat
+from hlotag._util.text import listed
 from hlotag._util import interrupts
 from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
-from hlotag._util.text import listed
 from hlotag._util.version import VERSION
 from hlotag.audits import classify, consumed, cse, dumps, effects, liveness, merged, program
 from hlotag.audits.classify import Capture

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.jupyter import JupyterMixin
 
 from hlotag._text import printable
+from hlotag._util.files import write_atomically
 from hlotag.audits.model import RANK
 from hlotag.audits.render import as_json, model_explorer, page, table
 from hlotag.audits.report import Reported
@@ -53,7 +54,7 @@ class Audit(Reported, JupyterMixin):
         Raises:
             OSError: The file cannot be written.
         """
-        Path(path).write_text(page.html(self), encoding="utf-8")
+        write_atomically(path, page.html(self), private=False)
 
     def to_model_explorer(self, path: str | os.PathLike[str]) -> list[Path]:
         """Writes the module as a graph for Model Explorer (PyPI's ai-edge-model-explorer), with states and values as node data.

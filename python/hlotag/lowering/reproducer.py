@@ -36,15 +36,22 @@ def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
             "set HLOTAG_REPRODUCER_DIR to a writable folder."
         )
         return PassError(error.pass_name, error.diagnostics, step)
-    step = f"The module was left unchanged. To replay the failure:\n  {_command(path, pipeline)}"
+    if names := [name for name in _names(pipeline) if name in module_of and not _importable(module_of[name])]:
+        step = f"The module was left unchanged; it is in {path}. To replay the failure, define the pass {names[0]} in a file."
+    else:
+        step = f"The module was left unchanged. To replay the failure:\n  {_command(path, pipeline)}"
     return PassError(error.pass_name, error.diagnostics, step, str(path))
+
+
+def _names(pipeline: str) -> list[str]:
+    from hlotag import _core
+
+    return [name for name, _, _ in _core.pipeline_elements(pipeline)]
 
 
 def _command(path: Path, pipeline: str) -> str:
     """A shell command on one line, which also loads plugins and modules with Python passes."""
-    from hlotag import _core
-
-    names = [name for name, _, _ in _core.pipeline_elements(pipeline)]
+    names = _names(pipeline)
     libraries = dict.fromkeys(library_of[name] for name in names if name in library_of)
     modules = list(dict.fromkeys(_importable(module_of[name]) for name in names if name in module_of))
     arguments = [str(path), *(f"--load-pass-plugin={library}" for library in libraries), f"--pass-pipeline={pipeline}"]
@@ -58,12 +65,15 @@ def _command(path: Path, pipeline: str) -> str:
 
 
 def _importable(module: str) -> str:
-    """The name by which another process imports a module; for a script, the name of its file."""
+    """The name by which another process imports a module; for a script, the name of its file. Empty if it has no file."""
     if module != "__main__":
         return module
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)  # of `python -m`
-    return spec.name if spec else Path(getattr(main, "__file__", None) or module).stem
+    if spec:
+        return spec.name
+    file = Path(getattr(main, "__file__", None) or "")
+    return file.stem if file.is_file() else ""
 
 
 def _save(module: Any, pipeline: str) -> Path:

@@ -255,8 +255,8 @@ def marking(marker: Marker | None) -> Iterator[None]:
       Nothing.
     """
     outer = _lowering.marker
-    _lowering.marker = marker
     try:
+        _lowering.marker = marker
         yield
     finally:
         _lowering.marker = outer

@@ -40,8 +40,9 @@ _OF_LOWERING = OwnValue()
 @contextmanager
 def lowering() -> Iterator[None]:
     """A block in which this thread lowers a program, without the metadata of open blocks."""
-    outer, _thread.is_lowering = _thread.is_lowering, True
+    outer = _thread.is_lowering
     try:
+        _thread.is_lowering = True
         with _compat.ambient_metadata_is({OF_LOWERING: _OF_LOWERING}):
             yield
     finally:
@@ -83,8 +84,8 @@ def _call(original: Callable, fun: Any, *args: Any) -> Any:
         return original(fun, *args)
     ambient = _compat.ambient()
     within = rules.calling(ambient, getattr(fun, "__name__", ""), not _compat.is_recording())
-    _compat.restore_ambient_metadata(within)
     try:
+        _compat.restore_ambient_metadata(within)
         return original(fun, *args)
     finally:
         _compat.restore_ambient_metadata(ambient)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hlotag._util.files import as_file_name
+from hlotag._util.files import as_file_name, write_atomically
 from hlotag.audits import cost
 from hlotag.audits.model import RANK, Findings, Op, Tag, TagState
 from hlotag.errors import HlotagError
@@ -67,7 +67,7 @@ def write(audit: Findings, path: Path) -> list[Path]:
             file = file.with_name(f"{file.stem}_.json")
         documents[file] = {_GRAPH: {"name": name, "results": results, **_OF_TEXTS}}
     for file, document in documents.items():
-        file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+        write_atomically(file, json.dumps(document, ensure_ascii=False, allow_nan=False), private=False)
     return list(documents)
 
 
