@@ -102,6 +102,11 @@ BROADCASTS = [  # result, dimensions, operand
 ]
 
 
+def updates() -> Iterator[Sample]:
+    yield lambda x, i: lax.dynamic_slice(x, (i, 0), (2, 4)), (array(3, 4), np.int32(1))
+    yield lambda x, y, i: lax.dynamic_update_slice(x, y, (i, 0)), (array(3, 4), array(2, 4), np.int32(1))
+
+
 def samples() -> Iterator[Sample]:  # noqa: PLR0912
     """Functions of one equation, and what to call them with."""
     x, index = array(3, 4), jnp.array([[1], [0]])
@@ -162,8 +167,6 @@ def samples() -> Iterator[Sample]:  # noqa: PLR0912
     ):
         yield lambda x, a=(start, reducer, (2, 2), strides, padding): lax.reduce_window(x, *a), (array(4, 8),)
     yield lax.optimization_barrier, (x,)
-    yield lambda x, i: lax.dynamic_slice(x, (i, 0), (2, 4)), (x, np.int32(1))
-    yield lambda x, y, i: lax.dynamic_update_slice(x, y, (i, 0)), (x, array(2, 4), np.int32(1))
     yield lax.complex, (x, x)
 
 
@@ -262,7 +265,7 @@ def emitted(primitive: str, function: Callable[..., Any], args: tuple[Any, ...])
 
 
 def derivatives() -> Iterator[tuple[str, Row]]:
-    for function, args in samples():
+    for function, args in itertools.chain(samples(), updates()):
         if (primitive := primitive_of(function, args)) is None:
             continue
         differentiable = [i for i, x in enumerate(args) if is_differentiable(x)]
