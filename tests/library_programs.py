@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-import derivation_programs
+import derivative_programs
 import ground_truth
 import random_sources
 from ground_truth import Program
@@ -278,7 +278,7 @@ def _has_gradient(expression: str) -> bool:
     names = dict(NAMES)
     exec(f"def loss(x):\n    return put_into(jnp.zeros((4, 8)), {expression.format('x')}).sum()", names)
     try:
-        jaxpr = jax.make_jaxpr(jax.grad(names["loss"]))(derivation_programs.X)
+        jaxpr = jax.make_jaxpr(jax.grad(names["loss"]))(derivative_programs.X)
     except Exception:  # whatever a function has against the arguments that are tried
         return False
     return any("transpose(" in str(eqn.source_info.name_stack) for eqn in jaxpr.eqns)
@@ -306,7 +306,7 @@ def program(expression: str, layout: str, transform: str) -> Program:
     texts = {"a": expression.format("y"), "b": b, "c": expression.format("z"), "d": expression.format("jnp.sin(z)")}
     source, names = LAYOUTS[layout].format(**texts), dict(NAMES)
     exec(compile(source, "/library/program.py", "exec"), names)
-    arguments = (derivation_programs.X, derivation_programs.W, derivation_programs.V)
+    arguments = (derivative_programs.X, derivative_programs.W, derivative_programs.V)
     return Program(names["program"], arguments, random_sources.TRANSFORMS[transform], runs_repeatedly=layout == "unrolled")
 
 

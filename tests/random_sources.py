@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-import derivation_programs
+import derivative_programs
 from ground_truth import Program
 
 UNARY = (
@@ -95,11 +95,11 @@ ENDS = ("{0}.sum()", "({0} ** 2).mean()", "jnp.sin({0}).sum()", "{0}.max()", "jn
 TRANSFORMS = {
     transform.__name__: transform
     for transform in (
-        derivation_programs.everything,
-        derivation_programs.each,
-        derivation_programs.of_batch,
-        derivation_programs.hessian_vector,
-        derivation_programs.second_gradient,
+        derivative_programs.everything,
+        derivative_programs.each,
+        derivative_programs.of_batch,
+        derivative_programs.hessian_vector,
+        derivative_programs.second_gradient,
     )
 }
 # A call of the function `f` that makes `y` of `a`; `g` is another function.
@@ -177,4 +177,4 @@ def program(seed: int, transform: str) -> Program:
     """The random program of that number; the same in every process."""
     names: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax}
     exec(compile(_Writer(seed).source(), f"/random/{seed}.py", "exec"), names)
-    return Program(names["program"], (derivation_programs.X, derivation_programs.W, derivation_programs.V), TRANSFORMS[transform])
+    return Program(names["program"], (derivative_programs.X, derivative_programs.W, derivative_programs.V), TRANSFORMS[transform])

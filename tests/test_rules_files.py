@@ -66,7 +66,7 @@ def test_policies_hold_for_rules_of_a_file(tmp_path):
     path = tmp_path / "rules.toml"
     path.write_text("[[rule]]\nop = 'tanh'\nattrs = {_scheduling_group_id = 3, k = 'v'}\n")
     with hlotag.stage(with_file(path)):
-        ops = ops_of(jax.jit(jax.grad(lambda x: jnp.tanh(x).sum())).lower(X))
+        ops = ops_of(jax.jit(jax.value_and_grad(lambda x: jnp.tanh(x).sum())).lower(X))
     assert sum("_scheduling_group_id" in op.entries for op in ops) == 1 < sum("k" in op.entries for op in ops)
 
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 import jax
 import pytest
 
-import derivation_programs
+import derivative_programs
 import ground_truth
 import hlotag
 from decoder_programs import DECODERS
@@ -102,7 +102,7 @@ def test_so_they_have_in_every_program(name, transform):
     check(of_programs(name, transform))
 
 
-MODELS = {k: p for k, p in (ground_truth.PROGRAMS | DECODERS | derivation_programs.DEVELOPMENT).items() if "40" not in k}
+MODELS = {k: p for k, p in (ground_truth.PROGRAMS | DECODERS | derivative_programs.DEVELOPMENT).items() if "40" not in k}
 
 
 @pytest.mark.slow

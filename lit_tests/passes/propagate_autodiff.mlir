@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-propagate-autodiff | FileCheck %s
+// RUN: hlotag-opt %s --hlotag-propagate-autodiff --split-input-file | FileCheck %s
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --hlotag-propagate-autodiff --hlotag-propagate-autodiff | FileCheck %s
+// RUN: hlotag-opt %s --hlotag-propagate-autodiff --hlotag-propagate-autodiff --split-input-file | FileCheck %s
 
 // The gradient of `tanh(x @ w)`, as JAX writes it, given the cotangent %g. Only the product is tagged.
 
 // CHECK-LABEL: func.func @main
-func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> tensor<8x8xf32> {
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>) {
   %one = stablehlo.constant dense<1.0> : tensor<4x8xf32>
   // CHECK: stablehlo.dot_general {{.*}}mhlo.frontend_attributes = {k = "v"}
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#dot)
   // CHECK-NEXT: stablehlo.tanh %{{[0-9]+}} : tensor
   %1 = stablehlo.tanh %0 : tensor<4x8xf32> loc(#tanh)
   %2 = stablehlo.subtract %one, %1 : tensor<4x8xf32> loc(#residual)
-  // The other equation's operations stay as they are.
+  // The other equation's operations stay as they are: tanh has no tag.
   // CHECK: stablehlo.add %{{[0-9]+}}, %{{[0-9]+}} : tensor
   %3 = stablehlo.multiply %g, %2 : tensor<4x8xf32> loc(#ttanh)
   %4 = stablehlo.multiply %3, %1 : tensor<4x8xf32> loc(#ttanh)
@@ -24,10 +24,22 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -
   // CHECK-NEXT: stablehlo.transpose {{.*}}mhlo.frontend_attributes = {k = "own"}
   %7 = stablehlo.transpose %6, dims = [1, 0] {mhlo.frontend_attributes = {k = "own"}} : (tensor<8x8xf32>) -> tensor<8x8xf32> loc(#ttranspose)
   // CHECK-NEXT: return
-  return %7 : tensor<8x8xf32>
+  return %1, %7 : tensor<4x8xf32>, tensor<8x8xf32>
 }
 
-// What uses %w may stem from a product that was dead code: its cotangent is of none that is known.
+#frame1 = loc("f"("model.py":3:11 to :16))
+#frame2 = loc("f"("model.py":3:2 to :17))
+#dot = loc("jit(f)/jvp(layer)/dot_general"(#frame1))
+#tanh = loc("jit(f)/jvp(layer)/tanh"(#frame2))
+#residual = loc("jit(f)/jvp(layer)/sub"(#frame2))
+#ttanh = loc("jit(f)/transpose(jvp(layer))/mul"(#frame2))
+#tadd = loc("jit(f)/transpose(jvp(layer))/add_any"(#frame2))
+#tdot = loc("jit(f)/transpose(jvp(layer))/dot_general"(#frame1))
+#ttranspose = loc("jit(f)/transpose(jvp(layer))/transpose"(#frame1))
+
+// -----
+
+// The line's products do not agree.
 // CHECK-LABEL: func.func @unknown
 func.func @unknown(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#dot)

@@ -4,10 +4,10 @@
 // What a function stems from is found through its calls: what says `transpose` is the caller.
 
 // CHECK-LABEL: func.func @main
-func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) {
   %0 = func.call @inner(%x, %w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#call)
   %1:2 = func.call @inner_0(%x, %w, %g) : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) loc(#tcall)
-  return %1#0, %1#1 : tensor<8x8xf32>, tensor<4x8xf32>
+  return %0, %1#0, %1#1 : tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>
 }
 
 // CHECK-LABEL: func.func private @inner(

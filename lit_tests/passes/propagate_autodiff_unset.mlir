@@ -2,10 +2,10 @@
 // A function gets no key that its call removed.
 // RUN: hlotag-opt %s --hlotag-propagate-autodiff | FileCheck %s
 
-func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) {
   %0 = func.call @inner(%x, %w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#call)
   %1:2 = func.call @inner_0(%x, %w, %g) {mhlo.frontend_attributes = {k = ["hlotag.unset"]}} : (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) loc(#tcall)
-  return %1#0, %1#1 : tensor<8x8xf32>, tensor<4x8xf32>
+  return %0, %1#0, %1#1 : tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>
 }
 func.func private @inner(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v", m = "w"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#dot)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hlotag._util.text import listed
+from hlotag._text import listed
 from hlotag.audits.model import TagState
 from hlotag.audits.render.as_json import SCHEMA, as_dict
 from hlotag.audits.report import Problem, Reported

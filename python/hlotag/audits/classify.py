@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from hlotag._util.text import listed
+from hlotag._text import listed
 from hlotag.audits import cost
 from hlotag.audits.evidence import Evidence, Passes
 from hlotag.audits.matching import Matching

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _compat
-from hlotag._util.text import listed
+from hlotag._text import listed
 from hlotag._util import interrupts
 from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room

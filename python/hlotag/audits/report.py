@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotag._util.text import count, listed
+from hlotag._text import count, listed
 from hlotag.audits import cost
 from hlotag.audits.classify import CONVERSION
 from hlotag.audits.model import Effect, Findings, Op, Stage, Stray, Tag, TagState, Verdict

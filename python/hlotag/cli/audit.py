@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotag._util.text import count
+from hlotag._text import count
 from hlotag._util.progress import step
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError

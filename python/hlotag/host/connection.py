@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 
-from hlotag._util.text import count
+from hlotag._text import count
 from hlotag.host import library, trial
 from hlotag.host.cache import Cache
 from hlotag.host.library import Host, incompatible

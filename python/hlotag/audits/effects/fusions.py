@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlotag._util.text import count
+from hlotag._text import count
 from hlotag.audits.effects.schedule import Schedule, is_passive
 from hlotag.audits.effects.verdict import Member, Seen, names
 from hlotag.hlo.module import Instruction

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hlotag._util.text import count, listed
+from hlotag._text import count, listed
 from hlotag.audits.cost import in_words
 from hlotag.audits.effects.schedule import HOST_MEMORY, Schedule, destination, is_passive, memory_spaces, thread
 from hlotag.audits.effects.verdict import Member, Seen, names

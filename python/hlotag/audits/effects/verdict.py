@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from hlotag._util.text import listed
+from hlotag._text import listed
 from hlotag.audits.model import Op
 from hlotag.hlo.module import Instruction
 

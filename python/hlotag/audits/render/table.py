@@ -14,8 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotag._text import printable
-from hlotag._util.text import count
+from hlotag._text import count, printable
 from hlotag.audits.cost import in_words
 from hlotag.audits.model import HOW_IT_CAME, RANK, TagState, Verdict, groups, kernels
 from hlotag.audits.report import Problem, Reported, effects_in_words, folded_in_words

@@ -3,7 +3,7 @@
 
 Those in `DEVELOPMENT` were looked at while the analysis was written. Those in `HELD_OUT` never were: only their totals.
 
-`python tests/derivation_programs.py [program ...]` prints the table of both.
+`python tests/derivative_programs.py [program ...]` prints the table of both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hlotag-propagate-autodiff` against the truth: how many backward operations get the right tag, and none a wrong one.
 
-The levels are what was measured with the supported versions of JAX; `python tests/ground_truth.py` prints the table.
+Tags are by kind, as rules give them. `python tests/ground_truth.py` prints the table.
 """
 
 import json
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-import derivation_programs
+import derivative_programs
 import ground_truth
 import hlotag
 import library_programs
@@ -24,39 +24,39 @@ from ground_truth import DEVICES_NEEDED
 
 pytestmark = pytest.mark.slow
 
-# Of the backward operations whose equation has a forward operation: at least so many get the right tag, and of dot_general,
-# convolution, gather, scatter, reduce and sort. What is below 0.9 is in the table of docs/passes.md.
+# Of the backward operations whose kind has a forward operation: at least so many get the right tag, and of dot_general,
+# convolution, gather, scatter, reduce and sort.
 LEVELS = {
-    "mlp 2": (1.0, 1.0),
+    "mlp 2": (0.92, 1.0),
     "mlp 4, value_and_grad": (1.0, 1.0),
-    "mlp 12": (1.0, 1.0),
-    "mlp 4, vmap(grad)": (0.0, 0.0),
-    "mlp 4, grad(vmap)": (0.77, 0.78),
+    "mlp 12": (0.98, 1.0),
+    "mlp 4, vmap(grad)": (0.65, 0.46),
+    "mlp 4, grad(vmap)": (0.52, 0.36),
     "mlp 2, hessian": (0.0, 0.0),
-    "transformer 1": (0.98, 1.0),
-    "transformer 2": (0.99, 1.0),
-    "transformer 12": (0.99, 1.0),
-    "transformer 12, no scope": (0.99, 1.0),
-    "transformer 40, no scope": (0.99, 1.0),
-    "transformer 12, scope each": (0.99, 1.0),
-    "transformer 2, value_and_grad": (0.98, 1.0),
-    "transformer 12, remat": (0.99, 1.0),
-    "transformer 12, remat, scope each": (0.99, 1.0),
-    "transformer, scan": (0.98, 1.0),
-    "transformer, scan of remat": (0.97, 1.0),
-    "transformer, scan in functions": (0.98, 1.0),
-    "transformer, scan of remat in functions": (0.97, 1.0),
-    "decoder, unrolled": (0.48, 0.11),
-    "decoder, remat": (0.86, 1.0),
-    "decoder, remat of names": (0.82, 0.97),
-    "decoder, remat but for products": (0.81, 0.83),
-    "decoder, remat, unrolled": (0.16, 0.05),
-    "decoder, remat but for products, unrolled": (0.24, 0.15),
-    "conv net": (0.77, 1.0),
-    "rnn": (0.95, 1.0),
-    "inner jit": (1.0, 1.0),
-    "branches": (0.80, 1.0),
-    "shard_map": (0.85, 1.0),
+    "transformer 1": (0.66, 0.83),
+    "transformer 2": (0.72, 0.88),
+    "transformer 12": (0.77, 0.92),
+    "transformer 12, no scope": (0.77, 0.92),
+    "transformer 40, no scope": (0.78, 0.93),
+    "transformer 12, scope each": (0.77, 0.92),
+    "transformer 2, value_and_grad": (0.73, 0.88),
+    "transformer 12, remat": (0.74, 0.92),
+    "transformer 12, remat, scope each": (0.74, 0.92),
+    "transformer, scan": (0.42, 0.86),
+    "transformer, scan of remat": (0.58, 0.87),
+    "transformer, scan in functions": (0.51, 0.86),
+    "transformer, scan of remat in functions": (0.61, 0.87),
+    "conv net": (0.57, 0.71),
+    "rnn": (0.33, 1.0),
+    "inner jit": (0.24, 1.0),
+    "branches": (0.63, 0.66),
+    "shard_map": (0.35, 1.0),
+    "decoder, unrolled": (0.51, 0.86),
+    "decoder, remat": (0.72, 0.88),
+    "decoder, remat of names": (0.71, 0.88),
+    "decoder, remat but for products": (0.72, 0.86),
+    "decoder, remat, unrolled": (0.68, 0.88),
+    "decoder, remat but for products, unrolled": (0.62, 0.86),
 }
 
 # Of each kind of what was wrong at 0.9: two cotangents of one place; two linear solves at it; equal equations that jax.checkpoint
@@ -98,6 +98,8 @@ ONCE_WRONG_CASES = [
     ("jax.lax.reduce_prod({0}, (1, 0))", "checkpointed scan", "everything"),
 ]
 
+MISSED = {"mlp 2, hessian", "branches"}  # products: of forward mode, and of a branch that has none in the forward pass
+
 PROGRAMS = ground_truth.PROGRAMS | DECODERS
 on_its_devices = [name for name in PROGRAMS if name not in DEVICES_NEEDED]
 
@@ -109,6 +111,7 @@ def test_backward_operations_get_the_tag_of_their_equation(name):
     assert result.total > 10
     assert result.recall >= at_least
     assert result.heavy_recall >= heavy_at_least
+    assert name in MISSED or result.products_missed == 0
 
 
 @pytest.mark.parametrize("name", on_its_devices)
@@ -124,9 +127,9 @@ def test_nothing_is_wrong_in_other_programs(name):
     assert ground_truth.measure(program).wrong == 0
 
 
-@pytest.mark.parametrize("name", derivation_programs.DEVELOPMENT)
+@pytest.mark.parametrize("name", derivative_programs.DEVELOPMENT)
 def test_nothing_is_wrong_in_development(name):
-    assert ground_truth.measure(derivation_programs.DEVELOPMENT[name]).wrong == 0
+    assert ground_truth.measure(derivative_programs.DEVELOPMENT[name]).wrong == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -175,7 +178,7 @@ def test_nothing_is_derived_from_what_makes_only_integers():
     def loss(x, w):
         return jnp.take(x @ w, 0, axis=1).sum()
 
-    program = ground_truth.Program(loss, (derivation_programs.X, derivation_programs.W))
+    program = ground_truth.Program(loss, (derivative_programs.X, derivative_programs.W))
     assert ground_truth.measure(program).wrong == 0
 
 
@@ -198,7 +201,7 @@ def _products(x, w, v):
 @pytest.mark.parametrize("function", [_activations, _products])
 @pytest.mark.parametrize("transform", ["everything", "of_batch"])
 def test_no_derivative_of_dead_code_is_taken_for_anothers(function, transform):
-    arguments = (derivation_programs.X, derivation_programs.W, derivation_programs.V)
+    arguments = (derivative_programs.X, derivative_programs.W, derivative_programs.V)
     program = ground_truth.Program(function, arguments, random_sources.TRANSFORMS[transform])
     measured = ground_truth.measure(program)
     assert measured.right > 0
@@ -218,7 +221,7 @@ def test_nor_is_what_batching_adds_to_an_index():
     def gradients(loss):
         return lambda w: jax.vmap(jax.grad(loss))(jnp.stack([w, w * 2]))
 
-    program = ground_truth.Program(loss, (derivation_programs.W,), gradients)
+    program = ground_truth.Program(loss, (derivative_programs.W,), gradients)
     assert ground_truth.measure(program).wrong == 0
 
 
@@ -238,7 +241,7 @@ def test_nor_is_what_was_taken_out_of_a_loop_by_what_is_left_there():
     def loss(x, w, v):
         return lax.scan(jax.checkpoint(layer), x, jnp.stack([w, v]))[0].sum()
 
-    program = ground_truth.Program(loss, (derivation_programs.X, derivation_programs.W, derivation_programs.V))
+    program = ground_truth.Program(loss, (derivative_programs.X, derivative_programs.W, derivative_programs.V))
     assert ground_truth.measure(program).wrong == 0
 
 
