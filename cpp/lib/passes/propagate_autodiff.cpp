@@ -157,7 +157,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   std::vector<Derived> found;
   for (const ir::OpList::Entry &entry : operations) {
     const std::vector<ir::Operation> &primals = derivatives.candidatesFor(entry.op);
-    if (primals.empty() || !carrier.isTaggable(entry.name))
+    if (primals.empty() || !carrier.isTaggable(entry))
       continue;
     auto [entries, isNew] = agreed.insert(&primals);
     if (isNew)
