@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import jax.numpy as jnp
 import pytest
 
+import hlotag
 import requires
 from audits import made_up
 from browser import browser
@@ -197,3 +199,16 @@ def test_many_tags(chromium, tmp_path):
     assert len(listed(chromium)) == 100
     lost = sum(tag.state == "lost" for tag in audit.tags)
     assert look_for(chromium, "lost").startswith(f"{lost} of {len(audit.tags):,} tags shown; ")
+
+
+@pytest.mark.parametrize("write", ["to_html", "to_model_explorer"])
+def test_a_file_that_cannot_be_written_is_as_before(write, tmp_path, monkeypatch):
+    def fails(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    audit = hlotag.audit(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}), 1.0)
+    (tmp_path / "file").write_text("before")
+    monkeypatch.setattr("hlotag._util.files.replace", fails)
+    with pytest.raises(OSError, match="No space"):
+        getattr(audit, write)(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "before"

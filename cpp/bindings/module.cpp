@@ -40,9 +40,11 @@ pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOp
                     nb::handle pythonRun) {
   MlirOperation module = python::operationOf(capsule);
   python::RunScope scope(pythonRun);
+  // Parsing locks the registry. A process forks under Python's lock, so never in the middle of it.
+  pass::Pipeline pipeline = pass::Pipeline::parse(text);
   // The caller holds a reference to the operation, and C++ passes need no Python.
   nb::gil_scoped_release release;
-  return pass::run(module, pass::Pipeline::parse(text), options);
+  return pass::run(module, pipeline, options);
 }
 
 /// Returns (scope, backward, file, line) of every operation in the module, in the order of its

@@ -24,7 +24,8 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
         path: The file. An old file is replaced; symbolic links are followed. Pipes and devices, such as `/dev/stdout`, are
             written to in place.
         content: Text, which is written as UTF-8, or bytes.
-        private: Whether only the user may read the file. Otherwise an old file keeps its mode, and a new one gets the umask's.
+        private: Whether only the user may read the file, whose folder is made if necessary. Otherwise an old file keeps its
+            mode, a new one gets the umask's, and a missing folder, which is probably misspelt, is an error.
 
     Raises:
         OSError: The file cannot be written. An old file is unchanged, and no temporary file is left.
@@ -35,7 +36,8 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
         Path(path).write_bytes(data)
         return
     target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if private:
+        target.parent.mkdir(parents=True, exist_ok=True)
     # A public file keeps its mode.
     replace(target, data, 0o600 if private else 0o666, None if private or old is None else stat.S_IMODE(old.st_mode))
 
@@ -53,7 +55,11 @@ def replace(path: str | os.PathLike[str], data: bytes, mode: int = 0o600, exact_
         OSError: The file cannot be written. The old file is unchanged, and no temporary file is left.
     """
     temporary = Path(path).parent / f".new-{secrets.token_hex(8)}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise
     try:
         with os.fdopen(fd, "wb") as file:
             if exact_mode is not None:
