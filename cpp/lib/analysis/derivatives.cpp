@@ -23,6 +23,11 @@ struct DerivativeText {
 /// The sum of two cotangents of one value. Its line is that of either's primal.
 constexpr std::string_view kSum = "add_any";
 
+/// Returns true for functions, modules and terminators, which compute nothing.
+bool isNoOperation(Operation op, const ir::OpIds &ids) {
+  return ids.isNeverTagged(op.name()) || op.block().terminator() == op;
+}
+
 constexpr size_t kMaxFlows = 256; // values that one value flows through: calls, loops
 
 } // namespace
@@ -56,7 +61,7 @@ Derivatives::Derivatives(const OpList &operations, Provenance &provenance)
     const OpList::Entry &entry = operations[i];
     bool isBody = entry.hasRegions && !isSite(entry.op) && !ids_.isNeverTagged(entry.name);
     i = isBody ? operations.after(i) : i + 1;
-    if (ids_.isNeverTagged(entry.name) || entry.name == ids_.constant)
+    if (isNoOperation(entry.op, ids_) || entry.name == ids_.constant)
       continue;
     const Origin &origin = provenance.of(entry.op);
     if (entry.name == ids_.whileOp)
@@ -222,7 +227,7 @@ bool Derivatives::isNeeded(Operation op, uint64_t expression) {
       return true;
     for (OpOperand use : value.uses()) {
       Operation user = use.owner();
-      if (isSite(user) || ids_.isNeverTagged(user.name())) {
+      if (isSite(user) || isNoOperation(user, ids_)) {
         if (leavesModule(user))
           return true;
         addFlows(use, values);
