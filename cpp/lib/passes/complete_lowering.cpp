@@ -111,7 +111,8 @@ private:
   Entries entriesWithRegions(ir::Operation op);
   bool isSplatOfConstant(ir::Operation op);
   bool isOfCheckpoint(ir::Operation op);
-  /// The entries that all operations in the regions of `root` share, constants apart.
+  /// The entries that all operations in the regions of `root` share, constants apart. Linear for
+  /// nested loops if it is called for the inner ones first.
   ir::DictionaryAttr entriesOfBody(ir::Operation root);
   bool isLoweringOfPrimitive(const CallGraph::Function &function);
 
@@ -125,6 +126,11 @@ private:
   std::vector<ir::Operation> feeders_; // get the entries that their users share
   std::vector<ir::Operation> loops_;
   ir::PointerMap<Entries> withRegions_;
+  struct Body {
+    bool isEmpty = true;
+    ir::DictionaryAttr shared;
+  };
+  ir::PointerMap<Body> bodies_;
   bool anyCalls_ = false;
 };
 
@@ -250,17 +256,26 @@ bool Completer::isOfCheckpoint(ir::Operation op) {
 }
 
 ir::DictionaryAttr Completer::entriesOfBody(ir::Operation root) {
-  ir::DictionaryAttr shared;
-  bool isFirst = true;
+  Body body;
+  auto add = [&](ir::DictionaryAttr entries) {
+    body.shared = body.isEmpty ? entries : carrier_.common(body.shared, entries);
+    body.isEmpty = false;
+  };
   ir::walk(root, [&](ir::Operation op) {
     if (op == root || !carrier_.isTaggable(op) || op.name() == ctx_.ids().constant)
       return ir::WalkResult::Advance;
-    ir::DictionaryAttr entries = carrier_.carried(ctx_.tags().get(op));
-    shared = isFirst ? entries : carrier_.common(shared, entries);
-    isFirst = false;
-    return shared ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
+    add(carrier_.carried(ctx_.tags().get(op)));
+    if (!body.shared)
+      return ir::WalkResult::Interrupt;
+    const Body *inner = bodies_.find(op.opaque());
+    if (!inner)
+      return ir::WalkResult::Advance;
+    if (!inner->isEmpty)
+      add(inner->shared);
+    return body.shared ? ir::WalkResult::Skip : ir::WalkResult::Interrupt;
   });
-  return shared;
+  *bodies_.insert(root.opaque()).first = body;
+  return body.shared;
 }
 
 bool Completer::isLoweringOfPrimitive(const CallGraph::Function &function) {
