@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of `hlotag.audit`, which says where every tag of a program went."""
 
-from hlotag.audits.model import Apart, Effect, Op, Stage, Step, Stray, Tag, TagState, Verdict
+from hlotag.audits.model import Apart, Effect, Instruction, Kernel, Op, Stage, Step, Stray, Tag, TagState, Verdict
 from hlotag.audits.report import Problem, Report
 from hlotag.audits.views import Audit
 
-__all__ = ["Apart", "Audit", "Effect", "Op", "Problem", "Report", "Stage", "Step", "Stray", "Tag", "TagState", "Verdict"]
+__all__ = [
+    *("Apart", "Audit", "Effect", "Instruction", "Kernel", "Op", "Problem", "Report", "Stage", "Step", "Stray", "Tag", "TagState"),
+    "Verdict",
+]
