@@ -79,16 +79,21 @@ ONCE_WRONG_TWICE = ["jnp.log10({0})", "jnp.column_stack({0} @ {0}.T + 2.0 * jnp.
 # loops that compute the same; calls of two functions; the sum of an operand that was broadcast, beside the other operand;
 # what a function is handed, by a rule or by what may emit anything; a lowering that JAX caches, in frames of one function; what
 # is unstacked and unstacked again; what JAX takes out of a loop, and what it leaves there.
+OF_DEAD_CODE = pytest.mark.xfail(
+    strict=True, reason="what a second gradient derives from dead code has the tag of another operation of its line"
+)
 ONCE_WRONG_CASES = [
     ("jax.lax.add(jnp.abs({0}) + 1.5, jnp.abs({0}.mean()) + 0.5)", "checkpoint", "of_batch"),
     ("jax.scipy.signal.welch({0})", "scan", "each"),
-    ("jnp.hstack({0})", "lines", "second_gradient"),
+    pytest.param(("jnp.hstack({0})", "lines", "second_gradient"), marks=OF_DEAD_CODE),
     ("jax.scipy.linalg.hankel({0})", "checkpoint", "everything"),
     ("jax.scipy.signal.detrend({0} @ {0}.T + 2.0 * jnp.eye(4))", "checkpoint", "each"),
     ("jax.scipy.special.ndtri({0} @ {0}.T + 2.0 * jnp.eye(4))", "checkpoint", "everything"),
     ("jax.scipy.special.gammainc({0}, {0} * 0.5)", "checkpoint", "of_batch"),
     ("jax.numpy.poly({0} @ {0}.T + 2.0 * jnp.eye(4))", "checkpoint", "of_batch"),
-    ("jax.scipy.special.boxcox(jnp.abs({0}) + 1.5, jnp.abs({0}.mean()) + 0.5)", "scan", "second_gradient"),
+    pytest.param(
+        ("jax.scipy.special.boxcox(jnp.abs({0}) + 1.5, jnp.abs({0}.mean()) + 0.5)", "scan", "second_gradient"), marks=OF_DEAD_CODE
+    ),
     ("jax.image.resize({0}, (8, 8), 'linear')", "loop", "each"),
     ("jax.scipy.special.factorial({0} @ {0}.T + 2.0 * jnp.eye(4))", "jit", "second_gradient"),
     ("jax.random.choice(KEY, {0})", "checkpoint", "of_batch"),

@@ -6,6 +6,18 @@ from hlotag.audits.report import Problem, Report
 from hlotag.audits.views import Audit
 
 __all__ = [
-    *("Apart", "Audit", "Effect", "Instruction", "Kernel", "Op", "Problem", "Report", "Stage", "Step", "Stray", "Tag", "TagState"),
+    "Apart",
+    "Audit",
+    "Effect",
+    "Instruction",
+    "Kernel",
+    "Op",
+    "Problem",
+    "Report",
+    "Stage",
+    "Step",
+    "Stray",
+    "Tag",
+    "TagState",
     "Verdict",
 ]
