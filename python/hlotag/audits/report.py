@@ -16,7 +16,7 @@ from functools import cached_property
 from hlotag._text import count, listed
 from hlotag.audits import cost
 from hlotag.audits.classify import CONVERSION
-from hlotag.audits.model import Effect, Findings, Op, Stage, Stray, Tag, TagState, Verdict
+from hlotag.audits.model import Effect, Findings, Kernel, Op, Stage, Stray, Tag, TagState, Verdict
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -240,6 +240,27 @@ def effects_in_words(audit: Findings) -> list[tuple[Verdict, str, str]]:
     others = Counter((e.verdict, e.key, e.details) for e in audit.effects if e.verdict in (Verdict.UNREAD, Verdict.OPEN))
     rows = [(e.verdict, f"{e.key}={e.value} ({e.what})", e.details) for e in found]
     return rows + [(verdict, f"{key} ({count(number, 'value')})", why) for (verdict, key, why), number in others.items()]
+
+
+KERNEL_COLUMNS = ("operation", "phase", "source", "scope", "work", "tags")
+
+
+def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
+    """The cells of `KERNEL_COLUMNS` for each operation of a kernel.
+
+    Args:
+        audit: The audit.
+        kernel: One of its kernels.
+    """
+    wanted = {op.id for op in kernel.ops}
+    entries: dict[int, list[str]] = {}
+    for tag in audit.tags:
+        if tag.op.id in wanted:
+            entries.setdefault(tag.op.id, []).append(f"{tag.key}={tag.value}")
+    return [
+        (op.title, op.phase, op.source, op.scope, cost.in_words(op.flops, op.bytes), ", ".join(entries.get(op.id, ())))
+        for op in kernel.ops
+    ]
 
 
 def folded_in_words(audit: Findings) -> str:

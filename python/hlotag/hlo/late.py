@@ -68,7 +68,7 @@ class Late:
         lacking: Added = {}
         for before, after in zip(module.instructions(), back.instructions(), strict=True):
             if before.computation.id not in module.fusions:
-                own = {k: v for k, v in after.attributes.items() if self._rules.is_restored(k) and k not in before.attributes}
+                own = {k: v for k, v in after.attributes.items() if k in self._rules.keys and k not in before.attributes}
                 if own:
                     lacking[before] = own
         return lacking
@@ -85,7 +85,7 @@ class Late:
             if not new:
                 continue
             overlaps = any(_is_asynchronous(member) for member in members)
-            is_gap = overlaps and _has_gap(computation, members)
+            is_gap = overlaps and _has_gap(members)
             if is_gap:
                 self.gaps.add(group)
             if is_gap or not overlaps:
@@ -94,11 +94,12 @@ class Late:
                         added[member].pop(key, None)
 
 
-def _has_gap(computation: Computation, members: list[Instruction]) -> bool:
-    """Whether a member depends on another one through an instruction that is no member."""
+def _has_gap(members: list[Instruction]) -> bool:
+    """Whether a member depends on another one through an instruction that is no member. Members are in the module's order."""
     own = {member.id for member in members}
     between: set[int] = set()  # Not members, but dependent on one.
-    for instruction in computation.instructions:
+    instructions = members[0].computation.instructions
+    for instruction in instructions[instructions.index(members[0]) : instructions.index(members[-1]) + 1]:
         depends = not between.isdisjoint(instruction.operand_ids)
         if instruction.id in own:
             if depends:

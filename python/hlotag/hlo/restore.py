@@ -86,6 +86,8 @@ class Rules:
     ):
         self._tags = [restorable(found, patterns) for found in entries]
         self._written = {entry for tags in self._tags for entry in tags.items()}
+        self.keys = {key for key, _ in self._written}
+        """The keys of the tags that are restored."""
         self._labels = labels
         self._taken = {key for tags in self._tags for key in tags if platform and keys.is_taken(key, platform)}
         # Keys of one place in a schedule, a stream or a memory: helpers must not get them.
@@ -118,10 +120,6 @@ class Rules:
             if not is_xlas and not is_taken and (is_operation or key not in self._of_one_place):
                 after[key] = value
         return after
-
-    def is_restored(self, key: str) -> bool:
-        """Whether the program has a tag with this key, and the key is restored."""
-        return any(key in tags for tags in self._tags)
 
     def is_repeated(self, key: str) -> bool:
         """Whether instructions in a fusion have a tag that the fusion has, too.

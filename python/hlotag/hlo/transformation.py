@@ -2,7 +2,8 @@
 """How can the HLO module of one compilation be changed near the end of XLA's pipeline?
 
 XLA calls a callback (`_compat.register_transformation`) for every module that any thread compiles. hlotag registers one callback
-for each platform. A token in the names of instructions tells the callback which compilation a module belongs to.
+for each platform at the end, and one before the scheduler once a compilation needs it. A token in the names of instructions tells
+a callback which compilation a module belongs to.
 """
 
 from __future__ import annotations

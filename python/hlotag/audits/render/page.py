@@ -15,7 +15,7 @@ from urllib.parse import quote
 from hlotag._util.files import source_line
 from hlotag.audits import cost
 from hlotag.audits.model import RANK, Group, Op, Stage, Step, TagState, groups, kernels
-from hlotag.audits.report import Problem, Reported, effects_in_words, folded_in_words
+from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, folded_in_words, kernel_rows
 
 _STATES = tuple(TagState)
 _STAGES = tuple(Stage)
@@ -142,24 +142,15 @@ def _kernels(audit: Reported) -> Iterable[str]:
     found = kernels(audit)
     if not found:
         return
-    entries: dict[int, list[str]] = {}
-    for tag in audit.tags:
-        entries.setdefault(tag.op.id, []).append(f"{tag.key}={tag.value}")
     yield '<section id="kernels"><h2>Kernels: what is in a fusion</h2>'
+    columns = "".join(f"<th>{column}</th>" for column in KERNEL_COLUMNS)
     for kernel in found[:_KERNELS]:
-        tags = dict.fromkeys(entry for op in kernel.ops for entry in entries.get(op.id, ()))
-        head = f"<code>{escape(kernel.name)}</code> {escape(cost.in_words(*kernel.work))} <code>{escape(', '.join(tags))}</code>"
-        rows = "".join(
-            f"<tr><td><code>{escape(op.title)}</code></td>"
-            + "".join(
-                f"<td>{escape(cell)}</td>"
-                for cell in (op.phase, op.source, op.scope, cost.in_words(op.flops, op.bytes), ", ".join(entries.get(op.id, ())))
-            )
-            + "</tr>"
-            for op in kernel.ops[:_ROWS]
-        )
-        columns = "".join(f"<th>{column}</th>" for column in ("operation", "phase", "source", "scope", "work", "tags"))
-        table = f'<div class="scroll"><table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table></div>'
+        rows = kernel_rows(audit, kernel)
+        tags = ", ".join(dict.fromkeys(row[-1] for row in rows if row[-1]))
+        head = f"<code>{escape(kernel.name)}</code> {escape(cost.in_words(*kernel.work))} <code>{escape(tags)}</code>"
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows[:_ROWS])
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        table = f'<div class="scroll"><table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
         yield f"<details><summary>{head}</summary>{table}</details>"
     if len(found) > _KERNELS:
         yield f"<p>{len(found) - _KERNELS} with less work are hidden; audit.to_json() has all.</p>"

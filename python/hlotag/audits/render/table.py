@@ -17,7 +17,7 @@ from rich.text import Text
 from hlotag._text import count, printable
 from hlotag.audits.cost import in_words
 from hlotag.audits.model import HOW_IT_CAME, RANK, TagState, Verdict, groups, kernels
-from hlotag.audits.report import Problem, Reported, effects_in_words, folded_in_words
+from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, folded_in_words, kernel_rows
 from hlotag.errors import ArgumentError
 
 # Limit of listed problems.
@@ -160,14 +160,10 @@ def kernel_table(audit: Reported, name: str) -> Table:
         near = difflib.get_close_matches(name, [*found, *around], 3)
         meant = f"; did you mean {', '.join(near)}?" if near else ""
         raise ArgumentError(f"no instruction {name!r} came from an operation of the program{meant}")
-    entries: dict[int, list[str]] = {}
-    for tag in audit.tags:
-        entries.setdefault(tag.op.id, []).append(f"{tag.key}={tag.value}")
     table = Table(title=printable(kernel.name), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in ("operation", "phase", "source", "scope", "work", "tags"):
+    for column in KERNEL_COLUMNS:
         table.add_column(column, overflow="fold")
-    for op in kernel.ops:
-        cells = (op.title, op.phase, op.source, op.scope, in_words(op.flops, op.bytes), ", ".join(entries.get(op.id, ())))
+    for cells in kernel_rows(audit, kernel):
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 
