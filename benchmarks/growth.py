@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a thousand operations to a million: nanoseconds and bytes an operation, as a table and as a drawing.
+"""From a thousand operations to a million: nanoseconds and bytes an operation.
 
-    python benchmarks/growth.py [--largest 1000000] [--svg FILE]
+    python benchmarks/growth.py [--largest 1000000]
 
 Rows: the training step of the other benchmarks, with layers until it has that many operations. Columns:
   walk        one C++ walk that sets one attribute on every StableHLO operation: the floor
@@ -96,43 +96,20 @@ def row(layers: int, walk: Callable[[Any], int]) -> tuple[int, dict[str, float]]
     return count, figures | {"module": own / count, "peak": peak / count}
 
 
-def draw(rows: list[tuple[int, dict[str, float]]], path: str) -> None:
-    """The times, beside each other, as lines over the size."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "hlotag", "font.family": "sans-serif"}):
-        figure = Figure(figsize=(7.2, 3.4), layout="constrained")
-        axes = figure.add_subplot()
-        counts = [count for count, _ in rows]
-        for name, colour, marker in (("verifier", "#9aa3ad", "s"), ("pipeline", "#1f6feb", "o"), ("walk", "#2da44e", "^")):
-            axes.plot(counts, [figures[name] for _, figures in rows], marker=marker, color=colour, label=name)
-        axes.set(xscale="log", xlabel="operations", ylabel="ns an operation", ylim=(0, None))
-        axes.grid(axis="y", color="#d8dee4", linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
-        figure.savefig(path, metadata={"Date": None})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--largest", type=int, default=1_000_000)
-    parser.add_argument("--svg", metavar="FILE", help="draw the times; needs matplotlib")
     options = parser.parse_args()
     connection.ensure()
-    rows = []
     print(f"{'operations':>12}" + "".join(f"{name:>12}" for name in COLUMNS) + f"{'x walk':>10}")
     print(f"{'':12}" + "".join(f"{'ns/op' if name in COLUMNS[:3] else 'B/op':>12}" for name in COLUMNS))
     with tempfile.TemporaryDirectory() as folder, new_context(), scale.ir.Location.unknown():
         walk = build_bare_walk(Path(folder))
         for layers in sizes(options.largest):
             count, figures = row(layers, walk)
-            rows.append((count, figures))
             shown = COLUMNS if count >= LARGE else COLUMNS[:3]
             cells = "".join(f"{figures[name]:>12.0f}" if name in shown else f"{'':12}" for name in COLUMNS)
             print(f"{count:>12,}{cells}{figures['pipeline'] / figures['walk']:>10.2f}", flush=True)
-    if options.svg:
-        draw(rows, options.svg)
 
 
 if __name__ == "__main__":

@@ -106,14 +106,13 @@ def test_instructions_are_counted_of_all_that_the_table_has():
         assert re.search(rf"^{name}\b.* \d+\.\d+%?$", done.stdout, re.MULTILINE), done.stdout
 
 
-def test_growth(tmp_path):
+def test_growth():
     requires.tool("c++", "g++")
-    command = [sys.executable, str(BENCHMARKS / "growth.py"), "--largest", "1000", "--svg", str(tmp_path / "growth.svg")]
+    command = [sys.executable, str(BENCHMARKS / "growth.py"), "--largest", "1000"]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert re.search(r"^ *1,\d{3}( +\d+){3} +\d+\.\d+$", done.stdout, re.MULTILINE), done.stdout
-    assert "ns an operation" in (tmp_path / "growth.svg").read_text()
 
 
 def test_every_section_of_the_page_is_a_benchmark(monkeypatch):
