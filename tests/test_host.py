@@ -374,9 +374,78 @@ def test_probe_reports_a_hang(monkeypatch: pytest.MonkeyPatch, host: Host) -> No
     assert "did not finish" in probe_with(monkeypatch, host, "import time; time.sleep(60)")
 
 
-def test_probe_without_an_interpreter(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
-    monkeypatch.setattr(sys, "executable", "")
-    assert "no Python interpreter" in probe_with(monkeypatch, host, "")
+@pytest.mark.parametrize("name", [None, "", "embedding", "python-that-is-none", "python3"])
+def test_a_program_that_embeds_python(monkeypatch: pytest.MonkeyPatch, host: Host, tmp_path: Path, name: str | None) -> None:
+    program, started = tmp_path / (name or "none"), tmp_path / "started"
+    program.write_text(f"#!/bin/sh\necho >> {started}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program) if name else name)
+    if name != "python3":
+        trial.run(host, _core.read_symbols(host.library))  # By the interpreter of the prefix.
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    with pytest.raises(errors.IncompatibleJaxlibError, match="import hlotag; hlotag.enable") as caught:
+        trial.run(host, _core.read_symbols(host.library))
+    assert "pip install" not in str(caught.value)
+    assert started.exists() == (name == "python3")
+
+
+def test_a_trial_that_cannot_start_says_nothing_against_jaxlib(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
+    def fail_to_fork(*_: Any, **__: Any) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(trial.subprocess, "run", fail_to_fork)
+    with pytest.raises(errors.IncompatibleJaxlibError, match=r"could not be started: Resource.*\n.*hlotag\.enable") as caught:
+        trial.run(host, {})
+    assert "pip install" not in str(caught.value)
+
+
+FORKED = """
+import os, signal, threading, time
+from hlotag.host import connection
+waits = threading.Event()
+connect = connection._connect
+connection._connect = lambda: (waits.set(), time.sleep(3), connect())
+threading.Thread(target=connection.ensure).start()
+waits.wait()
+connection._connect = connect
+if not (child := os.fork()):
+    signal.alarm(60)
+    connection.ensure()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_child_that_is_forked_while_a_thread_connects(run_python: RunPython) -> None:
+    assert run_python(FORKED).stdout == "0\n"
+
+
+INTERRUPTED = """
+import signal
+from hlotag.host import connection
+def interrupt():
+    connection._connect = connect
+    signal.raise_signal(signal.SIGINT)
+connect, connection._connect = connection._connect, interrupt
+try:
+    connection.ensure()
+except KeyboardInterrupt:
+    connection.ensure()
+    print("connected")
+connection._ready = False
+def handle(*_):
+    connection._connect = connect
+    connection.ensure()
+signal.signal(signal.SIGINT, handle)
+connection._connect = interrupt
+connection.ensure()
+print("connected")
+"""
+
+
+def test_interrupts_while_connecting(run_python: RunPython) -> None:
+    assert run_python(INTERRUPTED).stdout == "connected\nconnected\n"
 
 
 def test_no_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import threading
 
 from hlotag._text import count
+from hlotag._util.forks import free_in_children
 from hlotag.host import library, trial
 from hlotag.host.cache import Cache
 from hlotag.host.library import Host, incompatible
 
 _MAX_NAMED = 5  # missing functions in a message; the error has all of them
 
-_lock = threading.Lock()
+# A signal handler may use hlotag too, and connect a second time.
+_lock = free_in_children(threading.RLock())
 _ready = False
 
 

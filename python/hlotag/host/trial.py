@@ -5,18 +5,37 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 
+from hlotag.errors import IncompatibleJaxlibError
+from hlotag.host.cache import cache_directory
 from hlotag.host.library import Host, incompatible
 from hlotag.host.probe import SUCCESS
 
 _TIMEOUT_S = 120
 
+_STARTED = "hlotag trial: started"
 # `-I` ignores PYTHON* variables and the current directory. The child gets this process's module path, so it imports the same
 # jaxlib and hlotag.
 _CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.host.probe import main; main(job)"
+_PYTHON = re.compile(r"python[\d.]*[a-z]*")
+
+
+def interpreter() -> str | None:
+    """Finds a Python interpreter of this version, by name: a program that embeds Python must not be started again.
+
+    Returns:
+        `sys.executable`, or the interpreter of this process's prefix; None if neither is one.
+    """
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
+    of_prefix = (os.path.join(prefix, "bin", name) for prefix in (sys.prefix, sys.base_prefix))
+    for path in (sys.executable or "", *of_prefix):
+        if _PYTHON.fullmatch(os.path.basename(path)) and os.access(path, os.X_OK):
+            return path
+    return None
 
 
 def run(host: Host, offsets: dict[str, int]) -> None:
@@ -29,13 +48,13 @@ def run(host: Host, offsets: dict[str, int]) -> None:
     Raises:
         IncompatibleJaxlibError: The trial crashed, hung, gave a wrong result, or could not run.
     """
-    if not sys.executable:
-        reason = "it has not been tried on this machine, and there is no Python interpreter to try it: run `hlotag passes` once"
-        raise incompatible(host, reason)
+    python = interpreter()
+    if python is None:
+        raise _untried(host, f"this process has no Python interpreter: sys.executable is {sys.executable!r}")
     job = json.dumps({"path": [os.path.abspath(entry) for entry in sys.path], "library": host.library, "offsets": offsets})
     try:
         child = subprocess.run(
-            [sys.executable, "-I", "-c", _CODE],
+            [python, "-I", "-c", f"print({_STARTED!r}, flush=True); {_CODE}"],
             input=job,
             capture_output=True,
             text=True,
@@ -46,16 +65,29 @@ def run(host: Host, offsets: dict[str, int]) -> None:
     except subprocess.TimeoutExpired as error:
         raise incompatible(host, f"a trial of its MLIR in a child process did not finish within {_TIMEOUT_S} s") from error
     except OSError as error:
-        raise incompatible(host, f"a trial in a child process could not be started: {error}") from error
+        raise _untried(host, f"{python} could not be started: {error}") from error
+    if _STARTED not in child.stdout:
+        raise _untried(host, f"{python} did not run Python code")
     problem = _problem(child)
     if problem is not None:
         raise incompatible(host, f"a trial of its MLIR in a child process {problem}")
 
 
+def _untried(host: Host, reason: str) -> IncompatibleJaxlibError:
+    """Makes the error for a trial that could not begin, which says nothing about jaxlib."""
+    message = (
+        f"hlotag has not tried this jaxlib yet, and cannot try it from this process.\n  found: jaxlib {host}\n  reason: {reason}\n"
+        "  what to do: once, run `python -c 'import hlotag; hlotag.enable()'` with this program's packages and as its user; the "
+        f"result is kept in {cache_directory() or 'the folder HLOTAG_CACHE_DIR, which must be set'}"
+    )
+    return IncompatibleJaxlibError(message, reason=reason)
+
+
 def _problem(child: subprocess.CompletedProcess[str]) -> str | None:
     if child.returncode == 0 and child.stdout.strip().endswith(SUCCESS):
         return None
-    output = "".join(f"\n    {line}" for line in (child.stdout + child.stderr).strip().splitlines()[-8:])
+    said = child.stdout.replace(_STARTED, "") + child.stderr
+    output = "".join(f"\n    {line}" for line in said.strip().splitlines()[-8:])
     if child.returncode >= 0:
         return f"failed (exit status {child.returncode}){output and ':' + output}"
     try:
