@@ -64,7 +64,15 @@ def compiling() -> Callable[[], Any]:
         return function().lower(X).compile
 
 
-WORK = {"switch": lambda: switch, "block": lambda: block, "lowering": lowering, "compiling": compiling}
+def auditing() -> Callable[[], Any]:
+    def audit() -> None:
+        with hlotag.stage(rules=RULES):
+            hlotag.audit(function(), X)
+
+    return audit
+
+
+WORK = {"switch": lambda: switch, "block": lambda: block, "lowering": lowering, "compiling": compiling, "auditing": auditing}
 
 
 def traced(work: Callable[[], Any], on_line: Callable[[Place], None]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import threading
 from pathlib import Path
 
 import jax
@@ -188,3 +189,29 @@ def test_a_link_out_of_a_folder_of_dumps_is_not_followed(tmp_path, capsys):
         (folder / f"module_0001.m.{what}.txt").symlink_to(tmp_path / "secret")
     assert main(["audit", "--dump-dir", str(folder)]) == 2
     assert "secret" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["function", "lowered", "module"])
+def test_disable_in_another_thread_waits_for_the_end_of_an_audit(kind, monkeypatch):
+    def fun(x):
+        return hlotag.tag(jnp.sin(hlotag.tag(x.T.T, {"k": "v"})), {"k": "w"})
+
+    options = collect._dump_options
+
+    def disable_elsewhere(*args):
+        thread = threading.Thread(target=hlotag.disable)
+        thread.start()
+        thread.join()
+        return options(*args)
+
+    hlotag.enable()
+    lowered = jax.jit(fun).lower(X)
+    monkeypatch.setattr(collect, "_dump_options", disable_elsewhere)
+    if kind == "module":
+        audit = collect.audit_module(lowered.as_text(debug_info=True).encode(), "m.mlir", hlo=True)
+    else:
+        audit = hlotag.audit(lowered) if kind == "lowered" else hlotag.audit(fun, X)
+    assert audit.hlo_stage and not audit.is_off
+    assert hlotag.active() is None
+    hlotag.disable()
+    assert not hlotag.audit(lowered).hlo_stage

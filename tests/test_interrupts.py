@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("work", ["switch", "block", "lowering", "compiling"])
+@pytest.mark.parametrize("work", ["switch", "block", "lowering", "compiling", "auditing"])
 def test_after_an_interrupt_at_any_line_a_fresh_program_has_the_same_module(work):
     script = Path(__file__).with_name("interrupts.py")
     done = subprocess.run([sys.executable, script, work], capture_output=True, text=True, check=False)

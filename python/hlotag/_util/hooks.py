@@ -27,6 +27,11 @@ class Hooks:
         self._patches = patches
         self._then = then
 
+    @property
+    def are_installed(self) -> bool:
+        """Whether all patches are installed."""
+        return self._is_whole
+
     def install(self) -> None:
         """Installs the patches in JAX; idempotent."""
         with self._lock:

@@ -10,7 +10,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from hlotag.audits.matching import Matching
 from hlotag.audits.model import Op, Stage
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
-from hlotag.hlo import HloModule, prepared
+from hlotag.hlo import HloModule
 from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
@@ -105,15 +105,24 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         return dumps.audit_dumps(Path(fun))
     if not callable(fun):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
-    with recording(), kept_reports() as reports, step("lowering"):
-        lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
+    with recording() as stage:
+        with kept_reports() as reports, step("lowering"):
+            lowered = _lowered(fun, *args, **kwargs)
+        found = audit_lowered(lowered, xla_passes=xla_passes, compare=effects)
+    return dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None)
+
+
+def _lowered(fun: Any, *args: Any, **kwargs: Any) -> Any:
+    """Lowers a function, jitted or not. Raises ArgumentError if its `lower` makes no `jax.stages.Lowered`."""
+    import jax.stages
+
+    lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
     if not isinstance(lowered, jax.stages.Lowered):
         lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit wraps the Lowered.
     if not isinstance(lowered, jax.stages.Lowered):
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
         raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
-    found = audit_lowered(lowered, xla_passes=xla_passes, compare=effects)
-    return dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=active() is None)
+    return lowered
 
 
 def recording() -> AbstractContextManager[Any]:
@@ -142,14 +151,14 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = Tru
     module = _compat.read_bytecode(to_bytecode(original))
     with step("reading the module"):
         read = program.read(module)
-    prepared.like(module, original)
     first = HloModule(_compat.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
 
     def compiled(module: Any, options: dict[str, Any]) -> Any:
         with _compat.without_disk_cache():
             return _compat.lowered_with(lowered, module).compile(options)
 
-    found = _audited(read, compiled, first, _compat.platform_of(lowered), xla_passes=xla_passes, compare=compare)
+    with _prepared(module, hlo_stage.stage_of(original)):
+        found = _audited(read, compiled, first, _compat.platform_of(lowered), xla_passes=xla_passes, compare=compare)
     return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/")
 
 
@@ -195,8 +204,6 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
         if "sym_name" not in module.operation.attributes:
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     read = program.read(module, filename)
-    if hlo:
-        hlo_stage.prepare(module, unique(state.Stage("", VERSION)))
 
     def compiled(module: Any, options: dict[str, Any]) -> Any:
         try:
@@ -205,11 +212,21 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 
-    found = _audited(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
+    with _prepared(module, unique(state.Stage("", VERSION)) if hlo else None):
+        found = _audited(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
     return dataclasses.replace(found, notes=[*found.notes, *notes], reports=list(dict.fromkeys(reports)))
+
+
+@contextmanager
+def _prepared(module: Any, stage: state.Stage | None) -> Iterator[None]:
+    """A block in which a module is compiled with the HLO stage of `stage`. `hlotag.disable` elsewhere does not end it."""
+    with nullcontext() if stage is None else under(stage):
+        if stage is not None:
+            hlo_stage.prepare(module, stage)
+        yield
 
 
 def _audited(

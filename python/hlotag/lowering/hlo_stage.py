@@ -72,6 +72,11 @@ def prepare(module: Any, stage: Stage) -> None:
         prepared.stages[module] = stage
 
 
+def stage_of(module: Any) -> Stage | None:
+    """The stage that a compilation of `module` goes through; None if it has no work, or the hooks are removed."""
+    return prepared.stages.get(module) if _hooks.are_installed else None
+
+
 def release(*, keeps_prepared: bool) -> None:
     """Removes the hooks from JAX and XLA, unless a prepared module is alive and is to go through the HLO stage."""
     if not (keeps_prepared and prepared.stages):
