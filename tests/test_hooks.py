@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import functools
 import gc
+import re
 import weakref
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax._src import cache_key, compiler, core, stages
 from jax._src.interpreters import mlir
@@ -170,3 +172,16 @@ def test_disable_takes_every_patch_away_whatever_ran_before():
         hlotag.disable()
         assert patched() == before
     assert vjp and kept
+
+
+def test_reserved_entries_of_what_was_traced_before_disable_are_empty():
+    rules = [hlotag.Rule({"r": "1"}, op="sine", scope="here"), hlotag.Rule({"s": "1"}, op="cosine")]
+    with hlotag.stage(rules=rules):
+        _, vjp = jax.vjp(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}, remat="drop"), X)
+        with hlotag.tagged({"b": "1"}, grad={"b": "2"}), jax.named_scope("here"):
+            _, block = jax.vjp(jnp.sin, X)
+    hlotag.disable()
+    for f in (vjp, block):
+        text = jax.jit(f).lower(X).as_text()
+        assert set(re.findall(r'hlotag\.[\w.]* = "(.*?)"', text)) == {""}
+        np.testing.assert_array_equal(jax.jit(f)(X)[0], X * jnp.cos(X))

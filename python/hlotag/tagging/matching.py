@@ -38,7 +38,13 @@ T = TypeVar("T")
 
 
 class OwnValue:
-    """A value that only hlotag puts into equation contexts. It equals no value of a user's."""
+    """A value that only hlotag puts into equation contexts. It equals no value of a user's.
+
+    Without hlotag's patches, JAX lowers an entry with `str(value)`: to text that says nothing and is the same in every process.
+    """
+
+    def __str__(self) -> str:
+        return ""
 
 
 @dataclass(frozen=True, eq=False)
