@@ -123,7 +123,7 @@ class Op(NamedTuple):
         line: The line in the file, from 1; 0 if unknown.
         operands: The operations that define its operands.
         instructions: The names of its instructions in the last module.
-        type: Element type and shape of its result, `f32[8,128]`; empty if not computed.
+        type: Element type and shape of its result, `f32[8,128]`; empty in an audit of HLO alone.
         flops: Floating-point operations of a contraction, or the element count of a pointwise operation; in a loop's body, those
             of one iteration.
         bytes: The size of its operands and results.

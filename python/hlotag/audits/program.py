@@ -89,8 +89,8 @@ def read(module: Any, filename: str = "") -> Program:
         file = filename if file == SOURCE_NAME else file
         operands = _operands(operation, ids, calls)
         op = Op(op_of[number], operation.name, scope, functions[number], phase, file, line, operands)
+        op = op._replace(**cost.of_operation(operation))
         if FRONTEND in operation.attributes:
-            op = op._replace(**cost.of_operation(operation))
             tags[op.id] = _tags(operation, f"{file or filename}:{line}")
         ops.append(op)
     ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
@@ -152,19 +152,18 @@ def _with_forward(ops: list[Op]) -> list[Op]:
     def place(op: Op) -> Hashable:
         return op.file, op.line, op.scope
 
-    forward: dict[Hashable, list[Op]] = {}
+    forward: dict[Hashable, list[int]] = {}  # By place, and by place and name; the first ones only.
     for op in ops:
-        if op.phase in ("forward", "other") and op.name != "stablehlo.constant" and op.line:
-            forward.setdefault(place(op), []).append(op)
+        if op.phase in ("forward", "other") and op.line and (kind := kind_of(opcode_of(op.name))) >= Kind.POINTWISE:
+            for key in (place(op), (place(op), op.name))[: 2 if kind == Kind.HEAVY else 1]:
+                if len(known := forward.setdefault(key, [])) < _MAX_FORWARD:
+                    known.append(op.id)
 
-    def sources(op: Op) -> tuple[int, ...]:
-        found = forward.get(place(op), [])
+    def find_sources(op: Op) -> tuple[int, ...]:
         # A heavy operation derives from an operation with its name: the derivatives of a product are products.
-        same_name = [each.id for each in found if each.name == op.name] if kind_of(opcode_of(op.name)) == Kind.HEAVY else []
-        computing = same_name or [each.id for each in found if kind_of(opcode_of(each.name)) >= Kind.POINTWISE]
-        return tuple(computing)[:_MAX_FORWARD]
+        return tuple(forward.get((place(op), op.name)) or forward.get(place(op), ()))
 
-    return [op._replace(derived_from=sources(op)) if op.phase in ("backward", "recomputed") else op for op in ops]
+    return [op._replace(derived_from=find_sources(op)) if op.phase in ("backward", "recomputed") else op for op in ops]
 
 
 def _name_all(module: Any) -> None:

@@ -38,7 +38,7 @@ class Origin:
       name: the location's name with scopes, e.g. "jit(f)/layer_0/dot_general"; in a called function, relative to it.
       source: "file:line:column" of the innermost frame, or "".
       function: the symbol of the function with the operation.
-      phase: "forward", "backward" or "recomputed"; "" if the name does not say, as outside of derivatives and in called functions.
+      phase: "forward", "backward" or "recomputed"; "" if the name does not say: outside of derivatives, in called functions.
       attributes: its frontend attributes.
     """
 
