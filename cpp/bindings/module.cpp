@@ -47,7 +47,7 @@ pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOp
   return pass::run(module, pipeline, options);
 }
 
-/// Returns (scope, backward, file, line) of every operation in the module, in the order of its
+/// Returns (scope, phase, file, line) of every operation in the module, in the order of its
 /// text.
 nb::list provenance(nb::handle capsule) {
   ir::Operation module(python::operationOf(capsule));
@@ -63,8 +63,10 @@ nb::list provenance(nb::handle capsule) {
       continue;
     const analysis::Origin &origin = provenance.of(entry.op);
     std::string_view name = provenance.text(origin.scope);
+    std::string_view phase =
+        analysis::phaseOf(provenance.text(origin.transforms), origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
-    result.append(nb::make_tuple(nb::str(name.data(), name.size()), origin.transposed,
+    result.append(nb::make_tuple(nb::str(name.data(), name.size()), phase,
                                  nb::str(file.data(), file.size()),
                                  origin.source ? origin.source.line() : 0));
   }
@@ -202,11 +204,11 @@ void bindAnalyses(nb::module_ &m) {
       "name_path",
       [](std::string_view name) {
         analysis::NamePath path = analysis::parseName(name);
-        return nb::make_tuple(path.scope(), path.isTransposed());
+        return nb::make_tuple(path.scope(), analysis::phaseOf(path.transforms, path.rematted));
       },
-      nb::arg("name"), "The scopes in a name of JAX's, and whether it is of a backward pass.");
+      nb::arg("name"), "The scopes in a name of JAX's, and the phase: empty if not differentiated.");
   m.def("provenance", &provenance, nb::arg("module"),
-        "The origin of each operation: (scope, backward, file, line).");
+        "The origin of each operation: (scope, phase, file, line).");
 }
 
 } // namespace

@@ -59,6 +59,12 @@ std::string NamePath::scope() const {
   return joined;
 }
 
+std::string_view phaseOf(std::string_view transforms, bool isRematted) {
+  if (transforms.find('t') != std::string_view::npos)
+    return isRematted ? "recomputed" : "backward";
+  return transforms.find('j') != std::string_view::npos ? "forward" : "";
+}
+
 std::vector<std::string_view> splitName(std::string_view name) {
   std::vector<size_t> open;    // unclosed '(' so far
   std::vector<size_t> slashes; // not known to be enclosed

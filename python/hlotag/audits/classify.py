@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -15,8 +15,9 @@ from hlotag._text import listed
 from hlotag.audits import cost
 from hlotag.audits.evidence import Evidence, Passes
 from hlotag.audits.matching import Matching
-from hlotag.audits.model import Instruction, Op, Stage, Step, Stray, Tag, TagState, TagSteps
+from hlotag.audits.model import Instruction, Op, Stage, Step, Stray, Tag, TagState, TagSteps, default_phase
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, may_be, opcode_of
+from hlotag.hlo.origins import place_of
 from hlotag.tagging import keys
 
 _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
@@ -55,14 +56,28 @@ class Capture:
     restored: Mapping[str, set[str]] = field(default_factory=dict)
     fusions: Mapping[int, Any] = field(default_factory=dict)
 
-    def origins(self) -> list[Instruction]:
-        """The instructions that came from operations, fusions apart: what is in a fusion says what it computes."""
-        fusions = self.module.fusions
+    def origins(self, ops: Sequence[Op], plain: Callable[[str], str]) -> list[Instruction]:
+        """Lists the instructions that came from operations.
+
+        Args:
+            ops: The operations.
+            plain: Removes numbers from an `op_name`.
+
+        Returns:
+            The instructions, fusions apart: what is in a fusion says what it computes.
+        """
+        default = default_phase(op.phase for op in ops)
         return [
-            Instruction(i.name, i.opcode, fusions[i.computation.id].name if i.computation.id in fusions else "", ops)
+            self._with_place(i, found, ops[found[0]], plain, default)
             for i, joined in self.joined.items()
-            if i.opcode not in ("fusion", "parameter") and (ops := tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))))
+            if i.opcode not in ("fusion", "parameter") and (found := tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))))
         ]
+
+    def _with_place(self, i: Any, found: tuple[int, ...], op: Op, plain: Callable[[str], str], default: str) -> Instruction:
+        fusion = self.module.fusions.get(i.computation.id)
+        # XLA joins the names of merged instructions by ";".
+        scope, phase = place_of(plain(i.op_name).partition(";")[0]) if i.op_name else (op.scope, op.phase)
+        return Instruction(i.name, i.opcode, fusion.name if fusion else "", found, scope, phase or default)
 
 
 @dataclass

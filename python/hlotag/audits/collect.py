@@ -353,7 +353,7 @@ def _finish(
         name=read.name,
         ops=ops,
         tags=tags_found,
-        instructions=captures[-1].origins(),
+        instructions=captures[-1].origins(ops, read.origins.plain),
         strays=found.strays,
         platform=platform,
         stages=list(Stage),

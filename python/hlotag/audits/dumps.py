@@ -235,7 +235,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         name=first.name,
         ops=program.ops,
         tags=tags,
-        instructions=captures[-1].origins(),
+        instructions=captures[-1].origins(program.ops, plain),
         strays=found.strays,
         effects=effects.find(tags, program.ops, schedule, None, platform),
         platform=platform,

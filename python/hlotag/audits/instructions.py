@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from hlotag import _core
-from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps
+from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps, default_phase
 from hlotag.hlo.join import program_of
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of, may_be
+from hlotag.hlo.origins import place_of
 from hlotag.hlo.restore import tags_of
 
 # Limit of call paths recorded for one computation.
@@ -42,10 +43,11 @@ class Instructions:
         self._ids: dict[Instruction, int] = {}
         self.ops: list[Op] = []
         self.tags: dict[int, TagSteps] = {}
-        self._scopes: dict[str, tuple[str, str]] = {}  # By `op_name`, scope and phase.
         self.paths = _paths(module)
         for computation in module.computations.values():
             self._add(computation)
+        phase = default_phase(op.phase for op in self.ops)
+        self.ops = [op if op.phase else op._replace(phase=phase) for op in self.ops]
 
     def _add(self, computation: Computation) -> None:
         path = next(iter(self.paths[computation.id]))
@@ -55,10 +57,7 @@ class Instructions:
             if not tags and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
             name = plain(path + instruction.op_name)
-            if name not in self._scopes:
-                scope, backward = _core.name_path(name)
-                self._scopes[name] = scope, "backward" if backward else "forward"
-            scope, phase = self._scopes[name]
+            scope, phase = place_of(name)
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
             operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])

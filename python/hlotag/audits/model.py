@@ -93,6 +93,23 @@ class Stage(enum.StrEnum):
     OPTIMIZED = "optimized HLO"
 
 
+# "recomputed" is the forward pass that `jax.checkpoint` repeats in the backward pass. "other" is what a program with a gradient
+# does outside of it, such as an optimizer, and what several phases share.
+PHASES = ("forward", "backward", "recomputed", "other")
+
+
+def default_phase(phases: Iterable[str]) -> str:
+    """The phase of operations that JAX differentiates neither forward nor backward.
+
+    Args:
+        phases: Those of the operations of a program, empty where there is none.
+
+    Returns:
+        "other" in a program with a backward pass, else "forward".
+    """
+    return "other" if not {"backward", "recomputed"}.isdisjoint(phases) else "forward"
+
+
 class Op(NamedTuple):
     """An operation of the module that XLA compiles; an instruction of XLA's first module if the audit has only HLO.
 
@@ -101,12 +118,12 @@ class Op(NamedTuple):
         name: `stablehlo.dot_general`, or an HLO opcode.
         scope: The path of named scopes without transformations: `layer_0/attention`.
         function: The function or computation that contains the operation.
-        phase: "forward" or "backward".
+        phase: One of `PHASES`.
         file: The user's file; empty if unknown.
         line: The line in the file, from 1; 0 if unknown.
         operands: The operations that define its operands.
         instructions: The names of its instructions in the last module.
-        type: Element type and shape of its result, `f32[8,128]`; empty if not computed.
+        type: Element type and shape of its result, `f32[8,128]`; empty in an audit of HLO alone.
         flops: Floating-point operations of a contraction, or the element count of a pointwise operation; in a loop's body, those
             of one iteration.
         bytes: The size of its operands and results.
@@ -148,12 +165,16 @@ class Instruction(NamedTuple):
         opcode: The opcode.
         fusion: The name of the fusion that it is in; empty if it is in none.
         ops: The ids of the operations that it came from: first its own, then those that XLA merged into it.
+        scope: Its named scopes, those of inlined calls included.
+        phase: One of `PHASES`. An operation of a function has one for all callers, its instructions each their own.
     """
 
     name: str
     opcode: str
     fusion: str = ""
     ops: tuple[int, ...] = ()
+    scope: str = ""
+    phase: str = ""
 
 
 class Step(NamedTuple):
@@ -425,6 +446,18 @@ class Group:
     def phases(self) -> Counter[str]:
         """How many tags are in each phase."""
         return Counter(tag.op.phase for tag in self.tags)
+
+
+def phases_in(groups: Sequence[Group]) -> list[str]:
+    """The phases of the tags of some groups.
+
+    Args:
+        groups: The groups.
+
+    Returns:
+        Those of `PHASES`, in this order. "forward" and "backward" are always there.
+    """
+    return [phase for phase in PHASES if phase in PHASES[:2] or any(group.phases[phase] for group in groups)]
 
 
 def groups(tags: Iterable[Tag]) -> list[Group]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hlotag._compat.bindings import capsule
 from hlotag.audits import cost
-from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps
+from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps, default_phase
 from hlotag.errors import ParseError
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
@@ -85,17 +85,16 @@ def read(module: Any, filename: str = "") -> Program:
     ops: list[Op] = []
     tags: dict[int, TagSteps] = {}
     for number, operation in operations.items():
-        scope, backward, file, line = places[number]
-        phase = "backward" if backward else "forward"
+        scope, phase, file, line = places[number]
         file = filename if file == SOURCE_NAME else file
         operands = _operands(operation, ids, calls)
         op = Op(op_of[number], operation.name, scope, functions[number], phase, file, line, operands)
+        op = op._replace(**cost.of_operation(operation))
         if FRONTEND in operation.attributes:
-            op = op._replace(**cost.of_operation(operation))
             tags[op.id] = _tags(operation, f"{file or filename}:{line}")
         ops.append(op)
     ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
-    return Program(_name_of(module), _with_forward(ops), tags, op_of, origins)
+    return Program(_name_of(module), _with_forward(_with_phases(ops)), tags, op_of, origins)
 
 
 def _name_of(module: Any) -> str:
@@ -131,25 +130,40 @@ def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) ->
     return [op if op.file else with_line(op) for op in ops]
 
 
+def _with_phases(ops: list[Op]) -> list[Op]:
+    """Gives each operation a phase. JAX names constants after no phase: they have that of their users, if it is one."""
+    default = default_phase(op.phase for op in ops)
+    of_users: dict[int, set[str]] = {op.id: set() for op in ops if not op.phase and op.name == "stablehlo.constant"}
+    for op in ops:
+        for operand in op.operands:
+            if operand in of_users:
+                of_users[operand].add(op.phase or default)
+
+    def phase(op: Op) -> str:
+        found = of_users.get(op.id, ())
+        return next(iter(found)) if len(found) == 1 else default
+
+    return [op if op.phase else op._replace(phase=phase(op)) for op in ops]
+
+
 def _with_forward(ops: list[Op]) -> list[Op]:
     """Sets `derived_from` of the backward operations: the computing forward operations with the same line and scope."""
 
     def place(op: Op) -> Hashable:
         return op.file, op.line, op.scope
 
-    forward: dict[Hashable, list[Op]] = {}
+    forward: dict[Hashable, list[int]] = {}  # By place, and by place and name; the first ones only.
     for op in ops:
-        if op.phase == "forward" and op.name != "stablehlo.constant" and op.line:
-            forward.setdefault(place(op), []).append(op)
+        if op.phase in ("forward", "other") and op.line and (kind := kind_of(opcode_of(op.name))) >= Kind.POINTWISE:
+            for key in (place(op), (place(op), op.name))[: 2 if kind == Kind.HEAVY else 1]:
+                if len(known := forward.setdefault(key, [])) < _MAX_FORWARD:
+                    known.append(op.id)
 
-    def sources(op: Op) -> tuple[int, ...]:
-        found = forward.get(place(op), [])
+    def find_sources(op: Op) -> tuple[int, ...]:
         # A heavy operation derives from an operation with its name: the derivatives of a product are products.
-        same_name = [each.id for each in found if each.name == op.name] if kind_of(opcode_of(op.name)) == Kind.HEAVY else []
-        computing = same_name or [each.id for each in found if kind_of(opcode_of(each.name)) >= Kind.POINTWISE]
-        return tuple(computing)[:_MAX_FORWARD]
+        return tuple(forward.get((place(op), op.name)) or forward.get(place(op), ()))
 
-    return [op._replace(derived_from=sources(op)) if op.phase == "backward" else op for op in ops]
+    return [op._replace(derived_from=find_sources(op)) if op.phase in ("backward", "recomputed") else op for op in ops]
 
 
 def _name_all(module: Any) -> None:

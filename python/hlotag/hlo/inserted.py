@@ -7,11 +7,10 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hlotag import _core
 from hlotag.hlo import opcodes
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule, Instruction
-from hlotag.hlo.origins import Origins
+from hlotag.hlo.origins import Origins, place_of
 from hlotag.tagging import keys
 from hlotag.tagging.rules import Rule, bound
 from hlotag.tagging.scope_patterns import Bindings, ScopePattern, matches, matches_source
@@ -27,7 +26,7 @@ class Inserted:
       instruction: the collective, or an end of its asynchronous pair.
       opcode: without "-start" and "-done": "all-gather".
       scope: that of the operation that takes the gathered value or makes the summed one; "" if unknown.
-      phase: that operation's, "forward" or "backward".
+      phase: that operation's, "forward", "backward" or "recomputed".
       source: its file, line and column; ("", 0, 0) if unknown.
     """
 
@@ -55,9 +54,9 @@ def find_inserted(module: HloModule, ids: Mapping[Instruction, Ids], origins: Or
         if not numbers:
             yield Inserted(instruction, opcode, "", "forward", ("", 0, 0))
         for number in numbers if _is_combined(instruction) else numbers[:1]:
-            scope, is_backward = _core.name_path(names.nearest(instruction, number))
+            scope, phase = place_of(names.nearest(instruction, number))
             file, line, column = origins[number].source.rsplit(":", 2) if origins[number].source else ("", 0, 0)
-            yield Inserted(instruction, opcode, scope, "backward" if is_backward else "forward", (file, int(line), int(column)))
+            yield Inserted(instruction, opcode, scope, phase or "forward", (file, int(line), int(column)))
 
 
 def _is_combined(instruction: Instruction) -> bool:
@@ -154,7 +153,7 @@ class InsertedRules:
         for name, rule in self._rules.items():
             given = {"op": rule.op, "scope": rule.scope, "source": rule.source}
             bindings = _match({field: pattern for field, pattern in given.items() if pattern is not None}, collective)
-            if bindings is None or rule.phase not in ("both", collective.phase):
+            if bindings is None or rule.phase not in ("both", "forward" if collective.phase == "forward" else "backward"):
                 continue
             if any(_match(clause, collective) is not None for clause in rule.clauses()):
                 continue

@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -38,7 +38,7 @@ class Origin:
       name: the location's name with scopes, e.g. "jit(f)/layer_0/dot_general"; in a called function, relative to it.
       source: "file:line:column" of the innermost frame, or "".
       function: the symbol of the function with the operation.
-      phase: "forward", "backward", or "" if the name does not say (in called functions).
+      phase: "forward", "backward" or "recomputed"; "" if the name does not say: outside of derivatives, in called functions.
       attributes: its frontend attributes.
     """
 
@@ -79,14 +79,13 @@ class Origins:
         operation = self.operations[number]
         name = self.plain(_name_of(operation.location))
         found = _FILE.search(str(operation.location))
-        phase = "backward" if "transpose(" in name else "forward" if "/" in name else ""
         return Origin(
             number,
             operation.name,
             name,
             ":".join(found.groups()) if found else "",
             _function_of(operation),
-            phase,
+            place_of(name)[1],
             self._entries[self.program[number][1]],
         )
 
@@ -118,6 +117,19 @@ class Origins:
     def plain(self, op_name: str) -> str:
         """`op_name` without numbers."""
         return self.program.read_name(op_name)[2]
+
+
+@lru_cache(1 << 16)
+def place_of(name: str) -> tuple[str, str]:
+    """Reads a name of JAX's.
+
+    Args:
+      name: a name without numbers, e.g. "jit(f)/transpose(jvp(layer_0))/mul".
+
+    Returns:
+      The path of named scopes, and the phase: "forward", "backward", "recomputed", or "" outside of derivatives.
+    """
+    return _core.name_path(name)
 
 
 def _digest(module: Any, salt: str) -> str:

@@ -29,6 +29,10 @@ struct NamePath {
   bool isTransposed() const { return transforms.find('t') != std::string::npos; }
 };
 
+/// Returns the phase of an operation under `transforms`: `backward`, `recomputed`, `forward`, or
+/// nothing outside of what is differentiated.
+std::string_view phaseOf(std::string_view transforms, bool isRematted);
+
 /// Splits `name` at each `/` outside parentheses. An unbalanced parenthesis is an ordinary
 /// character.
 std::vector<std::string_view> splitName(std::string_view name);

@@ -10,7 +10,7 @@ from typing import Any
 from hlotag.audits.model import Stray, Tag
 from hlotag.audits.report import Reported
 
-SCHEMA = "hlotag.audit/3"
+SCHEMA = "hlotag.audit/4"
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:

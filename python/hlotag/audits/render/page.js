@@ -50,7 +50,7 @@ function words(tag) {
   const last = states[steps.at(-1)[1]];
   const names = [...tags.on[tag].flat(), ...ops.instructions[op], ...ops.fusions[op]];
   return [
-    `#${tag}`, last[0], last[1], tagText(tag), opText(op), text(ops.scope[op]), place(op, true), ops.backward[op] ? "backward" : "forward",
+    `#${tag}`, last[0], last[1], tagText(tag), opText(op), text(ops.scope[op]), place(op, true), text(ops.phase[op]),
     ...steps.flatMap((step) => [states[step[1]][1], text(step[2]), text(step[3])]), ...names.map(text),
   ].join("\n").toLowerCase();
 }
@@ -70,7 +70,7 @@ function stepsOf(tag) {
   const line = place(op, true);
   if (line) add("Your line", line, ...(code ? [element("pre", "code", code)] : []));
   const scope = text(ops.scope[op]);
-  const within = [scope && `scope ${scope}`, `function ${text(ops.function[op])}`, ops.backward[op] ? "backward" : "forward"];
+  const within = [scope && `scope ${scope}`, `function ${text(ops.function[op])}`, text(ops.phase[op])];
   add("Operation", element("code", "", opText(op)), ` ${text(ops.work[op])}`, element("div", "dim", within.filter(Boolean).join(", ")));
   if (ops.derived[op].length) add(ops.derived[op].length === 1 ? "Derived from" : "Derived from one of", ...links(ops.derived[op]));
   if (derivatives.has(op)) add("Derivatives", ...links(derivatives.get(op)));
@@ -96,7 +96,7 @@ function row(tag) {
   const cell = (className, content) => element("span", className, content);
   const made = element("details", "tag", element("summary", "",
     link, cell(`state ${state[0]}`, state[1]), element("code", "name", tagText(tag)), element("code", "on", opText(op)),
-    cell("phase", ops.backward[op] ? "backward" : "forward"), cell("place", place(op)),
+    cell("phase", text(ops.phase[op])), cell("place", place(op)),
     cell("instruction", namesOf(ops.fusions[op].length ? ops.fusions[op] : ops.instructions[op]))));
   made.id = `tag-${tag}`;
   made.addEventListener("toggle", () => { if (made.open && made.children.length === 1) made.append(stepsOf(tag)); });

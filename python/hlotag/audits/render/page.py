@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from hlotag._util.files import source_line
 from hlotag.audits import cost
-from hlotag.audits.model import RANK, Group, Op, Stage, Step, TagState, groups, kernels
+from hlotag.audits.model import RANK, Group, Op, Stage, Step, TagState, groups, kernels, phases_in
 from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, folded_in_words, kernel_rows
 
 _STATES = tuple(TagState)
@@ -160,13 +160,14 @@ def _kernels(audit: Reported) -> Iterable[str]:
 def _table(rows: Sequence[Group], states: Sequence[TagState], folded: str) -> Iterable[str]:
     if not rows:
         return
-    columns = ("forward", "backward", *(str(state) for state in states))
+    phases = phases_in(rows)
+    columns = (*phases, *(str(state) for state in states))
     yield '<section id="tags"><h2>Keys and values</h2><div class="scroll"><table><thead><tr><th>tag</th>'
     yield "".join(f"<th>{escape(column)}</th>" for column in columns) + "</tr></thead><tbody>"
     for group in rows[:_ROWS]:
         name = escape(f"{group.key}={group.value}")
         link = f'<a href="#search={quote(f"{group.key}={group.value}")}"><code>{name}</code></a>'
-        numbers = (group.phases["forward"], group.phases["backward"], *(group.states[state] for state in states))
+        numbers = (*(group.phases[phase] for phase in phases), *(group.states[state] for state in states))
         yield f"<tr><td>{link}</td>" + "".join(f"<td>{number or '&middot;'}</td>" for number in numbers) + "</tr>"
     yield "</tbody></table></div>"
     if folded:
@@ -234,7 +235,7 @@ def _columns(ops: Sequence[Op], text: _Table, place: dict[int, int]) -> dict[str
         "work": [text(cost.in_words(op.flops, op.bytes)) for op in ops],
         "scope": [text(op.scope) for op in ops],
         "function": [text(op.function) for op in ops],
-        "backward": [int(op.phase == "backward") for op in ops],
+        "phase": [text(op.phase) for op in ops],
         "file": [text(op.file) for op in ops],
         "line": [op.line for op in ops],
         "instructions": [list(map(text, op.instructions)) for op in ops],

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from hlotag._text import count, printable
 from hlotag.audits.cost import in_words
-from hlotag.audits.model import HOW_IT_CAME, RANK, TagState, Verdict, groups, kernels
+from hlotag.audits.model import HOW_IT_CAME, RANK, TagState, Verdict, groups, kernels, phases_in
 from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, folded_in_words, kernel_rows
 from hlotag.errors import ArgumentError
 
@@ -102,12 +102,13 @@ def _title(audit: Reported) -> Text:
 def _table(audit: Reported, width: int) -> Table:
     rows = groups(audit.tags)
     wide, narrow = ([column for column in columns if audit.in_state(*column[1])] for columns in (_WIDE, _NARROW))
-    labels = ("forward", "backward", *(label for label, _ in wide))
+    phases = phases_in(rows)
+    labels = (*phases, *(label for label, _ in wide))
     shown = wide if _TAG + sum(max(_NUMBER, len(label) + _PADDING) for label in labels) <= width else narrow
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(rows) > 1, expand=False)
     # Only this column shrinks, because values may be long.
     table.add_column("tag", "all", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
-    for phase in ("forward", "backward"):
+    for phase in phases:
         total = sum(group.phases[phase] for group in rows)
         table.add_column(phase, str(total), justify="right", no_wrap=True, header_style="dim", style="dim")
     for label, states in shown:
@@ -115,8 +116,8 @@ def _table(audit: Reported, width: int) -> Table:
         table.add_column(label, str(total), justify="right", no_wrap=True, style=_STYLES.get(states[0], ""))
     for group in rows:
         cells = [sum(group.states[state] for state in states) for _, states in shown]
-        phases = [str(group.phases[phase]) for phase in ("forward", "backward")]
-        table.add_row(Text(printable(f"{group.key}={group.value}")), *phases, *(str(n) if n else "·" for n in cells))
+        numbers = (*(group.phases[phase] for phase in phases), *cells)
+        table.add_row(Text(printable(f"{group.key}={group.value}")), *(str(n) if n else "·" for n in numbers))
     return table
 
 
