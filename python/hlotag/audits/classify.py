@@ -147,7 +147,7 @@ def _without_eliminated(capture: Capture, evidence: Evidence) -> Mapping[Any, Se
             return number
         # Other instructions without the operation's name are parts of its expansion.
         computes = kind_of(instruction.opcode) == Kind.HEAVY or instruction.opcode in MOVES
-        return evidence.eliminated.survivor_of(number) if computes else None
+        return evidence.survivor_of(number) if computes else None
 
     return {
         i: tuple(dict.fromkeys(found for n in numbers if (found := survivor(i, n)) is not None))
@@ -386,7 +386,7 @@ class _View:
             return Step(stage, TagState.DEAD)
         if number not in self._evidence.eliminated:
             return Step(stage, TagState.FOLDED)
-        instead = self._evidence.eliminated.instead_of(number)
+        instead = self._evidence.instead_of(number)
         return Step(stage, TagState.CSED, detail=f"equal to {instead.opcode} {instead.name}" if instead else "")
 
     def _find_strays(self) -> list[tuple[Any, str, str]]:

@@ -21,10 +21,10 @@ from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
-from hlotag.audits import classify, consumed, cse, dumps, effects, liveness, merged, program
+from hlotag.audits import classify, dumps, effects, liveness, program
 from hlotag.audits.classify import Capture
 from hlotag.audits.effects.schedule import Schedule
-from hlotag.audits.evidence import Evidence, Passes
+from hlotag.audits.evidence import PASSES, Evidence, Passes
 from hlotag.audits.garbage import no_collection
 from hlotag.audits.matching import Matching
 from hlotag.audits.model import Op, Stage
@@ -268,7 +268,7 @@ def _audited(
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
     """Options that make XLA dump its module: after each pass, or only around the passes that explain missing tags."""
-    passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, merged.PASS, *consumed.PASSES))})$"
+    passes = ".*" if every_pass else f"^({'|'.join(PASSES)})$"
     return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
 
 
