@@ -384,7 +384,7 @@ def test_a_program_that_embeds_python(monkeypatch: pytest.MonkeyPatch, host: Hos
         trial.run(host, _core.read_symbols(host.library))  # By the interpreter of the prefix.
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
-    with pytest.raises(errors.IncompatibleJaxlibError, match="import hlotag; hlotag.enable") as caught:
+    with pytest.raises(errors.IncompatibleJaxlibError, match=r"import hlotag; hlotag\.enable") as caught:
         trial.run(host, _core.read_symbols(host.library))
     assert "pip install" not in str(caught.value)
     assert started.exists() == (name == "python3")

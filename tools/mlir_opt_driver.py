@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Any
 
-from hlotag.cli import commands
+from hlotag.cli import commands, opt
 from hlotag.host.modules import parse_module
 from hlotag.passes.pipeline import run_and_report
 
@@ -96,7 +96,7 @@ def _compare(what: str, ours: str, others: str) -> None:
 
 def main() -> int:
     """Returns the exit status: that of `hlotag-opt`, or 3 if the drivers differ."""
-    commands.run_and_report = run_both
+    opt.run_and_report = run_both
     try:
         return commands.opt_main()
     except Disagreement as error:

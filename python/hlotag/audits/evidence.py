@@ -59,7 +59,7 @@ class Evidence:
 
     @cached_property
     def eliminated(self) -> Mapping[int, tuple[Run, Instruction]]:
-        """The operations that CSE removed and later passes did not restore, each with the run of CSE and its instruction before."""
+        """The operations that CSE removed and later passes did not restore, each with the run and its instruction before."""
         found: dict[int, tuple[Run, Instruction]] = {}
         for ((_, before), (name, after)), (had, has) in zip(pairwise(self.passes), pairwise(self._present()), strict=True):
             for number in found.keys() & has.keys():
