@@ -22,6 +22,7 @@ from hlotag import _core, errors
 from hlotag.host import connection, probe, trial
 from hlotag.host.cache import cache_directory
 from hlotag.host.library import Host, find_host
+from hlotag.host.symbols import read_symbols
 from hlotag.passes.pipeline import DEFAULT_PIPELINE
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -146,7 +147,6 @@ DAMAGES: dict[str, Callable[[str], str]] = {
     "bad checksum": _bad_checksum,
     "other size": _edited(lambda c: c["identity"].update(size=1)),
     "other mtime": _edited(lambda c: c["identity"].update(mtime_ns=1)),
-    "other build": _edited(lambda c: c["identity"].update(build_id="00")),
     "other path": _edited(lambda c: c["identity"].update(library="/elsewhere")),
     "other schema": _edited(lambda c: c["identity"].update(schema=0)),
     "other list": _edited(lambda c: c["identity"].update(functions="")),
@@ -257,13 +257,10 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
 def test_missing_symbols_are_all_named(run_python: RunPython, tmp_path: Path) -> None:
     code = """
 from hlotag import _core, errors
-from hlotag.host import connection, library
+from hlotag.host import connection, library, symbols
 gone = _core.required_symbols()[:3]
-offsets = {name: offset for name, offset in _core.read_symbols(library.find_host().library).items() if name not in gone}
-class Core:
-    read_symbols = staticmethod(lambda path: offsets)
-    def __getattr__(self, name): return getattr(_core, name)
-import hlotag; hlotag._core = Core()
+read = symbols.read_symbols
+symbols.read_symbols = lambda path, names: {name: at for name, at in read(path, names).items() if name not in gone}
 try:
     connection.ensure()
 except errors.IncompatibleJaxlibError as error:
@@ -284,8 +281,6 @@ def test_stripped_library(host: Host, tmp_path: Path) -> None:
     content[0x28:0x30] = bytes(8)  # e_shoff: no sections, as after `strip --strip-section-headers`
     stripped = tmp_path / "stripped.so"
     stripped.write_bytes(content)
-    with pytest.raises(RuntimeError, match="no symbol table"):
-        _core.read_symbols(str(stripped))
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"stripped\.so: has no symbol table \(it was stripped\)"):
         connection._read_offsets(Host(host.version, str(stripped), 1, 1))
 
@@ -297,53 +292,26 @@ def test_library_without_the_functions(host: Host) -> None:
     assert set(caught.value.missing) == set(_core.required_symbols())
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (b"", "is empty"),
-        (b"text", "not an ELF"),
-        (b"\x7fELF\1\1" + bytes(60), "not a 64-bit"),
-        (b"\x7fELF\x02\x01", "not an"),
-    ],
-)
-def test_reader_refuses_garbage(tmp_path: Path, content: bytes, text: str) -> None:
-    file = tmp_path / "library.so"
-    file.write_bytes(content)
-    for read in (_core.read_symbols, _core.build_id):
-        with pytest.raises(RuntimeError, match=text):
-            read(str(file))
-    with pytest.raises(RuntimeError, match="cannot be opened"):
-        _core.read_symbols(str(tmp_path / "absent"))
-
-
-def test_truncated_library(host: Host, tmp_path: Path) -> None:
-    file = tmp_path / "library.so"
-    with open(host.library, "rb") as library:
-        file.write_bytes(library.read(1 << 16))
-    with pytest.raises(RuntimeError, match="truncated"):
-        _core.read_symbols(str(file))
-
-
 def test_install_refuses_offsets_outside_of_the_code(host: Host) -> None:
-    offsets = _core.read_symbols(host.library)
+    offsets = read_symbols(host.library, _core.required_symbols())
     for wrong in (1, host.size * 2, 1 << 62):
         assert connection._install(host, {**offsets, FIRST: wrong}) is not None
 
 
 def test_install_refuses_a_library_that_is_not_loaded(host: Host) -> None:
     other = Host(host.version, sys.executable + ".absent", 1, 1)
-    assert connection._install(other, _core.read_symbols(host.library)) is not None
+    assert connection._install(other, read_symbols(host.library, _core.required_symbols())) is not None
 
 
 def probe_with(monkeypatch: pytest.MonkeyPatch, host: Host, code: str) -> str:
     monkeypatch.setattr(trial, "_CODE", code)
     with pytest.raises(errors.IncompatibleJaxlibError) as caught:
-        trial.run(host, _core.read_symbols(host.library))
+        trial.run(host, read_symbols(host.library, _core.required_symbols()))
     return str(caught.value)
 
 
 def test_probe_accepts_this_jaxlib(host: Host) -> None:
-    trial.run(host, _core.read_symbols(host.library))
+    trial.run(host, read_symbols(host.library, _core.required_symbols()))
 
 
 def test_probe_runs_the_default_pipeline() -> None:
@@ -352,7 +320,7 @@ def test_probe_runs_the_default_pipeline() -> None:
 
 def test_probe_notices_a_wrong_function(host: Host) -> None:
     # Two functions of one type, exchanged: the first wrong answer is seen, whether it crashes or not.
-    offsets = dict(_core.read_symbols(host.library))
+    offsets = read_symbols(host.library, _core.required_symbols())
     a, b = "mlirLocationCallSiteGetCallee", "mlirLocationNameGetChildLoc"
     offsets[a], offsets[b] = offsets[b], offsets[a]
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"trial of its MLIR in a child process (failed|crashed)"):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import subprocess
 import sys
@@ -14,14 +13,15 @@ import pytest
 
 import requires
 from hlotag import _core
+from hlotag.host.symbols import read_symbols
 
 pytestmark = pytest.mark.slow
 
 EM_AARCH64 = 183  # From <elf.h>.
 CPU_TYPE_ARM64 = 0x0100000C  # From Apple's <mach-o/loader.h>.
 PLATFORMS = {
-    "aarch64": ("manylinux_2_27_aarch64", "libjax_common.so", 18, struct.pack("<H", EM_AARCH64), r"layout-\d+"),
-    "macos": ("macosx_11_0_arm64", "libjax_common.dylib", 4, struct.pack("<I", CPU_TYPE_ARM64), "[0-9a-f]{32}"),
+    "aarch64": ("manylinux_2_27_aarch64", "libjax_common.so", 18, struct.pack("<H", EM_AARCH64)),
+    "macos": ("macosx_11_0_arm64", "libjax_common.dylib", 4, struct.pack("<I", CPU_TYPE_ARM64)),
 }
 RELEASES = ["0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"]
 
@@ -39,13 +39,11 @@ def library(version: str, platform: str, name: str, directory: Path) -> Path:
 
 @pytest.mark.parametrize("version", RELEASES)
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_loader_finds_every_function(platform: str, version: str, tmp_path: Path):
-    tag, name, at, machine, build = PLATFORMS[platform]
+def test_the_reader_finds_every_function(platform: str, version: str, tmp_path: Path):
+    tag, name, at, machine = PLATFORMS[platform]
     path = library(version, tag, name, tmp_path)
     with path.open("rb") as file:
         assert file.read(at + len(machine)).endswith(machine)
-    offsets = _core.read_symbols(str(path))
-    found = _core.build_id(str(path))
+    offsets = read_symbols(str(path), _core.required_symbols())
     path.unlink()
     assert offsets.keys() == set(_core.required_symbols())
-    assert re.fullmatch(build, found)

@@ -197,7 +197,7 @@ def test_files_that_are_no_plugins(tmp_path, library):
     for path, reason in [
         (compile_library([source], tmp_path / "empty.so"), "not an hlotag plugin: it has no function hlotagGetPassPlugin"),
         (compile_library([undefined], tmp_path / "undefined.so"), "nowhere_to_be_found"),
-        (text, "is not an ELF file"),
+        (text, "is not a 64-bit, little-endian ELF file"),
         (cut, "is truncated"),
         (stub, "is truncated"),
         (tmp_path / "absent.so", "there is no such file"),

@@ -9,7 +9,6 @@
 #include "hlotag/analysis/key_values.h"
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
-#include "hlotag/capi/loader.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/ir/nesting.h"
 #include "hlotag/pass/pipeline.h"
@@ -172,13 +171,16 @@ void bindRun(nb::module_ &m) {
 }
 
 void bindLoading(nb::module_ &m) {
-  nb::exception<capi::LoaderError> loaderError(m, "LoaderError", PyExc_RuntimeError);
   m.def("required_symbols", [] { return toList(capi::requiredNames()); });
-  m.def("read_symbols",
-        [](const std::string &path) { return capi::readSymbols(path, capi::requiredNames()); });
-  m.def("build_id", &capi::buildId);
-  m.def("install", &capi::installFrom, nb::arg("path"), nb::arg("offsets"),
-        "Fills the table; returns the names of functions that are missing.");
+  m.def(
+      "install",
+      [](const std::map<std::string, uintptr_t> &addresses) {
+        return capi::install([&](std::string_view name) {
+          auto found = addresses.find(std::string(name));
+          return found == addresses.end() ? nullptr : reinterpret_cast<void *>(found->second);
+        });
+      },
+      nb::arg("addresses"), "Fills the table; returns the names of functions that are missing.");
   m.def("is_installed", &capi::isInstalled);
   m.def(
       "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },

@@ -67,21 +67,6 @@ SAME_LAYOUT(MlirNamedAttribute);
 SAME_FIELD(MlirNamedAttribute, name);
 SAME_FIELD(MlirNamedAttribute, attribute);
 
-SAME_LAYOUT(MlirOperationState);
-SAME_FIELD(MlirOperationState, name);
-SAME_FIELD(MlirOperationState, location);
-SAME_FIELD(MlirOperationState, nResults);
-SAME_FIELD(MlirOperationState, results);
-SAME_FIELD(MlirOperationState, nOperands);
-SAME_FIELD(MlirOperationState, operands);
-SAME_FIELD(MlirOperationState, nRegions);
-SAME_FIELD(MlirOperationState, regions);
-SAME_FIELD(MlirOperationState, nSuccessors);
-SAME_FIELD(MlirOperationState, successors);
-SAME_FIELD(MlirOperationState, nAttributes);
-SAME_FIELD(MlirOperationState, attributes);
-SAME_FIELD(MlirOperationState, enableResultTypeInference);
-
 SAME_VALUE(MlirDiagnosticError);
 SAME_VALUE(MlirDiagnosticWarning);
 SAME_VALUE(MlirDiagnosticNote);

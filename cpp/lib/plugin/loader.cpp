@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/plugin/loader.h"
 
-#include "hlotag/capi/loader.h"
+#include "hlotag/capi/table.h"
 #include "hlotag/pass/guest.h"
 #include "hlotag/plugin/abi.h"
 
@@ -109,17 +109,6 @@ void fail(void *state, const char *reason) noexcept {
 
 void *function(const char *name, const char *type) noexcept { return capi::find(name, type); }
 
-/// Throws if the file is cut off: the dynamic loader would map it and crash (SIGBUS).
-void refuseTruncated([[maybe_unused]] const std::string &path) {
-#ifdef __linux__
-  try {
-    capi::readSymbols(path, {HLOTAG_PLUGIN_ENTRY});
-  } catch (const capi::LoaderError &error) {
-    throw PluginError(error.what());
-  }
-#endif
-}
-
 const HlotagPlugin &pluginOf(void *library, const std::string &path) {
   using Entry = const HlotagPlugin *(*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, HLOTAG_PLUGIN_ENTRY));
@@ -164,7 +153,6 @@ std::vector<std::string> load(const std::string &path) {
   static std::mutex mutex;
   static std::map<void *, std::vector<std::string>> loaded;
   std::lock_guard<std::mutex> lock(mutex);
-  refuseTruncated(path);
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw PluginError(dlerror());

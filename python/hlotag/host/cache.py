@@ -11,7 +11,7 @@ from typing import Any
 from hlotag._util.files import replace
 from hlotag.host.library import Host
 
-_SCHEMA = 4
+_SCHEMA = 5
 _MAX_CACHE_FILE = 1 << 20
 
 
@@ -72,8 +72,6 @@ class Cache:
             return
 
     def _identity(self) -> dict[str, Any]:
-        from hlotag import _core
-
         host = self._host
         return {
             "schema": _SCHEMA,
@@ -81,7 +79,6 @@ class Cache:
             "library": host.library,
             "size": host.size,
             "mtime_ns": host.mtime_ns,
-            "build_id": _core.build_id(host.library),
             "functions": _fingerprint(),
         }
 

@@ -12,7 +12,7 @@ import threading
 
 from hlotag._text import count
 from hlotag._util.forks import free_in_children
-from hlotag.host import library, trial
+from hlotag.host import library, symbols, trial
 from hlotag.host.cache import Cache
 from hlotag.host.library import Host, incompatible
 
@@ -64,8 +64,8 @@ def _install(host: Host, offsets: dict[str, int]) -> str | None:
     from hlotag import _core
 
     try:
-        missing = _core.install(host.library, offsets)
-    except (RuntimeError, ValueError) as error:
+        missing = _core.install(symbols.addresses_of(host.library, offsets))
+    except symbols.LibraryError as error:
         return str(error)
     return f"these functions could not be resolved: {', '.join(missing)}" if missing else None
 
@@ -74,8 +74,8 @@ def _read_offsets(host: Host) -> dict[str, int]:
     from hlotag import _core
 
     try:
-        offsets = dict(_core.read_symbols(host.library))
-    except RuntimeError as error:
+        offsets = symbols.read_symbols(host.library, _core.required_symbols())
+    except symbols.LibraryError as error:
         raise incompatible(host, str(error)) from error
     missing = sorted(set(_core.required_symbols()) - offsets.keys())
     if missing:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hlotag._compat.bindings import capsule
 from hlotag.host.modules import new_context, parse_module
+from hlotag.host.symbols import addresses_of
 
 SUCCESS = "hlotag probe: ok"
 
@@ -36,7 +37,7 @@ def main(job: dict[str, Any]) -> None:
     from hlotag import _core
 
     try:
-        if missing := _core.install(job["library"], job["offsets"]):
+        if missing := _core.install(addresses_of(job["library"], job["offsets"])):
             raise RuntimeError(f"these functions could not be resolved: {missing}")
         check_result()
     except RuntimeError as error:

@@ -11,8 +11,10 @@ from typing import Any
 from hlotag._util.arguments import check_text, path_of
 from hlotag.errors import ArgumentError, HlotagError
 from hlotag.host import connection
+from hlotag.host.symbols import LibraryError, read_symbols
 
 _GROUP = "hlotag.passes"
+_ENTRY = "hlotagGetPassPlugin"
 
 library_of: dict[str, str] = {}
 """The library that each pass of a plugin is from."""
@@ -67,8 +69,10 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
     from hlotag import _core
 
     try:
+        # The dynamic loader would map a file that is cut off, and crash (SIGBUS).
+        read_symbols(str(path), [_ENTRY])
         names = tuple(_core.load_plugin(str(path.resolve())))
-    except _core.PluginError as error:
+    except (LibraryError, _core.PluginError) as error:
         raise ArgumentError(str(error)) from None
     library_of.update(dict.fromkeys(names, str(path)))
     return names

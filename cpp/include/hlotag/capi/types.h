@@ -57,22 +57,6 @@ struct MlirNamedAttribute {
   MlirAttribute attribute;
 };
 
-struct MlirOperationState {
-  MlirStringRef name;
-  MlirLocation location;
-  intptr_t nResults;
-  MlirType *results;
-  intptr_t nOperands;
-  MlirValue *operands;
-  intptr_t nRegions;
-  MlirRegion *regions;
-  intptr_t nSuccessors;
-  MlirBlock *successors;
-  intptr_t nAttributes;
-  MlirNamedAttribute *attributes;
-  bool enableResultTypeInference;
-};
-
 enum MlirDiagnosticSeverity {
   MlirDiagnosticError,
   MlirDiagnosticWarning,

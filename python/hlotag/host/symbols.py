@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where are the C functions of a shared library that does not export them?
+
+jaxlib's library does not export MLIR's C API. The official builds keep the full symbol table in the file, of ELF on Linux and of
+Mach-O on macOS. Other builds may be stripped and export the functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import re
+import struct
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Range = tuple[int, int]
+"""Begin and end of executable code."""
+
+# From <elf.h>.
+_ET_DYN, _PT_LOAD, _PF_X, _SHT_SYMTAB, _SHT_STRTAB, _SHT_DYNSYM, _STT_FUNC = 3, 1, 1, 2, 3, 11, 2
+_ELF_PREFIX = b"\x7fELF\x02\x01"  # 64-bit, little-endian
+_ELF_HEADER = struct.Struct("<16x2HI3QI6H")
+_ELF_SEGMENT = [("type", "<u4"), ("flags", "<u4"), ("", "V8"), ("address", "<u8"), ("", "V16"), ("size", "<u8"), ("", "V8")]
+_ELF_SECTION = [("", "V4"), ("type", "<u4"), ("", "V16"), ("offset", "<u8"), ("size", "<u8"), ("link", "<u4"), ("rest", "V20")]
+_ELF_SYMBOL = [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
+
+# From Apple's <mach-o/loader.h> and <mach-o/nlist.h>.
+_MH_MAGIC_64, _MH_DYLIB, _LC_SYMTAB, _LC_SEGMENT_64, _VM_PROT_EXECUTE = b"\xcf\xfa\xed\xfe", 6, 0x2, 0x19, 4
+_N_STAB, _N_PEXT, _N_TYPE, _N_SECT, _N_EXT = 0xE0, 0x10, 0x0E, 0x0E, 0x01
+_MACHO_HEADER = struct.Struct("<8I")
+_MACHO_SYMBOL = [("name", "<u4"), ("type", "u1"), ("section", "u1"), ("other", "<u2"), ("value", "<u8")]
+
+
+class LibraryError(RuntimeError):
+    """A library cannot be read or used. The message names the file and the reason."""
+
+
+def read_symbols(path: str, names: Collection[str]) -> dict[str, int]:
+    """Finds functions in the symbol table of a library's file.
+
+    Args:
+        path: A 64-bit, little-endian shared library.
+        names: Names of C functions.
+
+    Returns:
+        The offset of each function from the library's base address. Names are left out that are absent, defined twice, or outside
+        the executable segments.
+
+    Raises:
+        LibraryError: The file cannot be opened, is no such library, is truncated or inconsistent, or was stripped and exports
+            none of the functions.
+    """
+    library = _File(path)
+    symbols = _read_macho(library) if library.data[:4] == _MH_MAGIC_64 else _read_elf(library)
+    found: dict[str, set[int]] = {}
+    wanted = {(symbols.prefix + name).encode(): name for name in names}
+    prefix = symbols.prefix + os.path.commonprefix([*names])  # noqa: RUF071  (of characters)
+    for text, address in symbols.with_prefix(prefix.encode()):
+        if text in wanted and any(begin <= address < end for begin, end in symbols.code):
+            found.setdefault(wanted[text], set()).add(address)
+    offsets = {name: addresses.pop() for name, addresses in found.items() if len(addresses) == 1}
+    if not offsets and not symbols.is_full:
+        library.fail("has no symbol table (it was stripped)")
+    return offsets
+
+
+def addresses_of(path: str, offsets: dict[str, int]) -> dict[str, int]:
+    """Finds functions in this process.
+
+    Args:
+        path: A library that this process has loaded.
+        offsets: Offsets in the library, from `read_symbols`.
+
+    Returns:
+        The address of each function, without those that are outside the library's code.
+
+    Raises:
+        LibraryError: The library is not loaded, or its file was replaced since.
+    """
+    base, code = (_loaded_on_macos if sys.platform == "darwin" else _loaded)(path)
+    addresses = {name: base + offset for name, offset in offsets.items()}
+    return {name: at for name, at in addresses.items() if any(begin <= at < end for begin, end in code)}
+
+
+class _Symbols(NamedTuple):
+    """The functions of a file.
+
+    Attributes:
+        prefix: What precedes each name.
+        names: The offset of each name in `strings`.
+        values: The address of each function.
+        strings: The string table.
+        code: Executable addresses.
+        is_full: Whether the table has private functions too.
+    """
+
+    prefix: str
+    names: np.ndarray
+    values: np.ndarray
+    strings: np.ndarray
+    code: Sequence[Range]
+    is_full: bool
+
+    def with_prefix(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
+        """Yields name and address of each function whose name has a prefix."""
+        names, values = self.names.astype("u8"), self.values
+        fits = names + len(prefix) <= len(self.strings)
+        names, values = names[fits], values[fits]
+        for i, byte in enumerate(prefix):
+            fits = self.strings[names + i] == byte
+            names, values = names[fits], values[fits]
+        text = memoryview(self.strings)
+        for name, value in zip(names.tolist(), values.tolist(), strict=True):
+            yield bytes(text[name : name + 256]).split(b"\0", 1)[0], value
+
+
+class _File:
+    """A mapped file, of which only the pages that are read are loaded."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        if os.path.exists(path) and not os.path.isfile(path):
+            self.fail("is not a regular file")
+        try:
+            with open(path, "rb") as file:
+                if os.fstat(file.fileno()).st_size == 0:
+                    self.fail("is empty")
+                self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError as error:
+            self.fail(f"cannot be opened: {error.strerror}")
+
+    def fail(self, reason: str) -> NoReturn:
+        raise LibraryError(f"{self.path}: {reason}")
+
+    def header(self, layout: struct.Struct) -> tuple[int, ...]:
+        if len(self.data) < layout.size:
+            self.fail("is truncated: its header lies beyond the end of the file")
+        return layout.unpack_from(self.data)
+
+    def table(self, what: str, layout: Any, offset: int, count: int) -> np.ndarray:
+        """Returns an array in the file, without copying it."""
+        import numpy as np
+
+        kind = np.dtype(layout)
+        if offset + count * kind.itemsize > len(self.data):
+            self.fail(f"is truncated: its {what} lies beyond the end of the file")
+        return np.frombuffer(self.data, kind, count, offset) if count else np.empty(0, kind)
+
+
+def _read_elf(file: _File) -> _Symbols:
+    if file.data[: len(_ELF_PREFIX)] != _ELF_PREFIX:
+        file.fail("is not a 64-bit, little-endian ELF file")
+    kind, _, _, _, segments_at, sections_at, _, _, segment_size, segments_count, section_size, count, _ = file.header(_ELF_HEADER)
+    if kind != _ET_DYN:
+        file.fail(f"is not a shared library (ELF type {kind})")
+    if (segments_count and segment_size != 56) or (count and section_size != 64):
+        file.fail("has headers of an unknown size")
+    segments = file.table("program header table", _ELF_SEGMENT, segments_at, segments_count)
+    sections = file.table("section header table", _ELF_SECTION, sections_at, count if sections_at else 0)
+    kinds = sections["type"].tolist()
+    at = next((kinds.index(kind) for kind in (_SHT_SYMTAB, _SHT_DYNSYM) if kind in kinds), None)
+    if at is None:
+        file.fail("has no symbol table (it was stripped)")
+    link = int(sections["link"][at])
+    if link >= len(kinds) or kinds[link] != _SHT_STRTAB:
+        file.fail("has a symbol table without a string table")
+    offset, size = (int(sections[field][at]) for field in ("offset", "size"))
+    symbols = file.table("symbol table", _ELF_SYMBOL, offset, size // 24)
+    strings = file.table("string table", "u1", int(sections["offset"][link]), int(sections["size"][link]))
+    symbols = symbols[(symbols["info"] & 0xF == _STT_FUNC) & (symbols["section"] != 0)]
+    code = segments[(segments["type"] == _PT_LOAD) & (segments["flags"] & _PF_X != 0)]
+    return _Symbols("", symbols["name"], symbols["value"], strings, _ranges(code), kinds[at] == _SHT_SYMTAB)
+
+
+def _read_macho(file: _File) -> _Symbols:
+    _, _, _, kind, count, *_ = file.header(_MACHO_HEADER)
+    if kind != _MH_DYLIB:
+        file.fail(f"is not a shared library (Mach-O type {kind})")
+    code: list[Range] = []
+    table: list[int] = []
+    at = _MACHO_HEADER.size
+    try:
+        for _ in range(count):
+            command, size = struct.unpack_from("<2I", file.data, at)
+            if command == _LC_SEGMENT_64:
+                address, length, _, _, _, protection = struct.unpack_from("<4Q2I", file.data, at + 24)
+                code += [(address, address + length)] if protection & _VM_PROT_EXECUTE else []
+            elif command == _LC_SYMTAB:
+                table = list(struct.unpack_from("<4I", file.data, at + 8))
+            if size < 8:  # This command would be read forever.
+                file.fail("has a load command of an unknown size")
+            at += size
+    except struct.error:
+        file.fail("is truncated: its load commands lie beyond the end of the file")
+    if not table:
+        file.fail("has no symbol table (it was stripped)")
+    symbols = file.table("symbol table", _MACHO_SYMBOL, table[0], table[1])
+    strings = file.table("string table", "u1", table[2], table[3])
+    kinds = symbols["type"]
+    # Mach-O does not mark functions: they are the symbols of executable sections.
+    defined = (kinds & _N_STAB == 0) & (kinds & _N_TYPE == _N_SECT)
+    symbols, kinds = symbols[defined], kinds[defined]
+    is_full = bool(((kinds & _N_EXT == 0) | (kinds & _N_PEXT != 0)).any())
+    return _Symbols("_", symbols["name"], symbols["value"], strings, code, is_full)
+
+
+def _ranges(segments: np.ndarray) -> list[Range]:
+    addresses, sizes = segments["address"].tolist(), segments["size"].tolist()
+    return [(address, address + size) for address, size in zip(addresses, sizes, strict=True)]
+
+
+def _loaded(path: str) -> tuple[int, list[Range]]:
+    """Returns the base address and the code of a loaded library.
+
+    The kernel writes " (deleted)" behind the name of a file that was replaced.
+    """
+    name = re.escape(os.fsencode(os.path.realpath(path)))
+    line = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S+) ([0-9a-f]+) \S+ \d+ +" + name + rb"$", re.MULTILINE)
+    with open("/proc/self/maps", "rb") as file:
+        parts = [(int(begin, 16), int(end, 16), flags, int(at, 16)) for begin, end, flags, at in line.findall(file.read())]
+    if not parts:
+        raise LibraryError(f"{path}: is not the file that this process has loaded: it was replaced since; restart the process")
+    begin, _, _, offset = parts[0]
+    return begin - offset, [(begin, end) for begin, end, flags, _ in parts if b"x" in flags]
+
+
+def _loaded_on_macos(path: str) -> tuple[int, list[Range]]:
+    system = ctypes.CDLL(None)
+    system._dyld_get_image_name.restype = ctypes.c_char_p
+    system._dyld_get_image_vmaddr_slide.restype = ctypes.c_ssize_t
+    for i in range(system._dyld_image_count()):
+        name = system._dyld_get_image_name(i)
+        if name and os.path.exists(name) and os.path.samefile(name, path):
+            base = system._dyld_get_image_vmaddr_slide(i)
+            return base, [(base + begin, base + end) for begin, end in _read_macho(_File(path)).code]
+    raise LibraryError(f"{path}: is not the file that this process has loaded: it was replaced since; restart the process")
