@@ -57,14 +57,9 @@ class Capture:
     fusions: Mapping[int, Any] = field(default_factory=dict)
 
     def origins(self, ops: Sequence[Op], plain: Callable[[str], str]) -> list[Instruction]:
-        """Lists the instructions that came from operations.
+        """The instructions that came from operations, fusions apart: what is in a fusion says what it computes.
 
-        Args:
-            ops: The operations.
-            plain: Removes numbers from an `op_name`.
-
-        Returns:
-            The instructions, fusions apart: what is in a fusion says what it computes.
+        `plain` removes numbers from an `op_name`.
         """
         default = default_phase(op.phase for op in ops)
         return [
@@ -103,17 +98,14 @@ def classify(
     *,
     has_program: bool = True,
 ) -> Classified:
-    """Follows every tag through the captures.
+    """Follows every tag through the captures, which are in XLA's order.
 
     Args:
         ops: The operations.
         tags: By operation, its tags with the steps so far. New steps are appended.
-        captures: The HLO modules in XLA's order.
+        captures: The HLO modules.
         evidence: Explains missing tags.
         has_program: Whether the tags are those of a program. If not, they are those of the first capture.
-
-    Returns:
-        The tags with their new steps, and the strays.
     """
     found = Classified([], [], {})
     for capture in captures if has_program else captures[1:]:
@@ -170,16 +162,7 @@ def _with_merged(
 
 
 def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = False) -> list[Tag]:
-    """Names the pass that gave each tag its last state.
-
-    Args:
-        tags: The tags with all of their steps.
-        passes: Passes in order, each with the module that it left: by instruction, the operations that it is named after.
-        only_attention: Whether to name the passes only of tags that need attention.
-
-    Returns:
-        The tags. The last step of a tag that a pass changed has the pass as `by`.
-    """
+    """The tags, whose last step names the pass that gave the state; with `only_attention`, for tags that need it."""
     if len(passes) < 2:
         return list(tags)
     unchanged = (TagState.KEPT, TagState.RESTORED, TagState.USED)
@@ -201,10 +184,7 @@ def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = F
 def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) -> str:
     """The pass that gave a tag its last state; empty if none of the passes did.
 
-    Args:
-        tag: The tag.
-        names: The passes.
-        counts: After each pass, how many instructions of the operation have the tag, and how many lack it.
+    `counts` has, after each pass, how many instructions of the operation have the tag, and how many lack it.
     """
     if any(step.stage == Stage.UNOPTIMIZED and step.state in _MISSING for step in tag.steps):
         return CONVERSION
@@ -223,12 +203,7 @@ def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) 
 
 
 def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag]]) -> tuple[Counter, Counter]:
-    """By operation and key, how many instructions that may compute the operation have the tag, and how many lack it.
-
-    Args:
-        named: By instruction of a module, the operations that it is named after.
-        tags: By operation, the tags to count.
-    """
+    """By operation and key, how many instructions that may compute the operation have the tag, and how many lack it."""
     found, missing = Counter(), Counter()
     for instruction, numbers in named.items():
         for number in numbers:
@@ -240,15 +215,7 @@ def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag
 
 
 class _View:
-    """The tags and instructions of one capture.
-
-    Args:
-        ops: The operations.
-        capture: The capture.
-        matching: Its instructions by operation.
-        tags: By operation, its tags.
-        evidence: Explains missing tags.
-    """
+    """The tags and instructions of one capture. The tags are by operation."""
 
     def __init__(
         self, ops: Sequence[Op], capture: Capture, matching: Matching, tags: Mapping[int, TagSteps], evidence: Evidence
@@ -360,16 +327,11 @@ class _View:
         return any((key, value) in self._tags.get(n, ()) for n in self._capture.named[instruction])
 
     def _copies(self, number: int, instructions: list[Any], main: list[Any]) -> int:
-        """How many times an operation is computed: the number of instructions with equal opcode and shape.
+        """How many times an operation is computed by some of its `main`: the number of instructions with equal opcode and shape.
 
         Counts the largest group among instructions with the operation's own opcode. If the operation became other opcodes, it
         needs one instruction of each group, so the smallest group counts. An instruction smaller than the rest is a helper,
         such as the reciprocal in a division by a broadcast.
-
-        Args:
-            number: The operation.
-            instructions: The instructions to count, from `main`.
-            main: All instructions that compute the operation.
         """
         own = opcode_of(self._ops[number].name)
         largest = max((math.prod(i.dimensions) for i in main), default=0)

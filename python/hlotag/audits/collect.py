@@ -126,27 +126,14 @@ def _lowered(fun: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def recording() -> AbstractContextManager[Any]:
-    """Makes a block trace and lower programs anew in the active stage, with the origins of tags recorded in operations.
-
-    Returns:
-        A context manager.
-    """
+    """Makes a block trace and lower programs anew in the active stage, with the origins of tags recorded in operations."""
     stage = active()
     # Not `unique`: passes report only if the program is lowered anew.
     return under(stage and dataclasses.replace(stage, debug_origins=True))
 
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = True) -> Audit:
-    """Audits a lowered program: compiles a copy of it.
-
-    Args:
-        lowered: A `jax.stages.Lowered`.
-        xla_passes: Whether to dump XLA's passes.
-        compare: Whether to compile it without the tags too.
-
-    Returns:
-        The audit.
-    """
+    """Audits a `jax.stages.Lowered`: compiles a copy of it. The options are those of `audit`."""
     original = lowered.compiler_ir("stablehlo")
     module = _compat.read_bytecode(to_bytecode(original))
     with step("reading the module"):
@@ -165,18 +152,15 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = Tru
 def audit_module(
     source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False, compare: bool = True
 ) -> Audit:
-    """Audits a module without a program: compiles it for JAX's default backend.
+    """Audits a module without a program: compiles it for JAX's default backend. The options are those of `audit`.
 
     Args:
         source: Text or bytecode of the module.
         filename: The module's name in messages.
         pipeline: Passes to run first; empty for none.
-        xla_passes: Whether to dump the module after all of XLA's passes.
+        xla_passes: As for `audit`.
         hlo: Whether to compile with hlotag's HLO stage, as `hlotag.enable()` does.
         compare: Whether to compile the module without the tags too.
-
-    Returns:
-        The audit.
 
     Raises:
         ParseError: The module cannot be parsed, or XLA cannot compile it.
@@ -240,13 +224,7 @@ def _audited(
 ) -> Audit:
     """Compiles a program, follows its tags, and compares it with the program without them.
 
-    Args:
-        read: The program.
-        compiled: Compiles a module with options of XLA.
-        first: XLA's input module; None for that of XLA's dump.
-        platform: JAX's name of the platform.
-        xla_passes: Whether to dump the module after all of XLA's passes, and to name the passes.
-        compare: Whether to compile the program without its tags too.
+    `compiled` compiles a module with options of XLA. `first` is XLA's input module; None for that of XLA's dump.
     """
     every_pass = xla_passes or len(to_bytecode(read.origins.module)) <= _MAX_DUMPED
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
@@ -282,14 +260,7 @@ def _depth(module: Any) -> int:
 
 
 def audit_compiled(compiled: Any) -> Audit:
-    """Audits a compiled program, which has only its optimized module.
-
-    Args:
-        compiled: A `jax.stages.Compiled`.
-
-    Returns:
-        The tags in the optimized module, with a note that lost tags are not found.
-    """
+    """Audits a `jax.stages.Compiled`, which has only its optimized module: lost tags are not found."""
     module = of_executable(compiled)[0]
     found = dumps.of_modules(module, module)
     note = "A compiled program has only its optimized module: the audit cannot find tags that XLA removed."
@@ -371,12 +342,7 @@ def _with_effects(
 ) -> Audit:
     """The audit with the effects of its tags.
 
-    Args:
-        found: The audit.
-        read: The program.
-        module: The compiled module.
-        compiled: Compiles a module as the program was compiled; None for no comparison.
-        rules: The rules for collectives that XLA inserted.
+    `compiled` compiles another module as `module` was compiled; None for no comparison. `rules` are for inserted collectives.
     """
     present = {tag.key for tag in found.tags} | rules.keys()
     names = effects.compared_keys(present, module, found.platform) if compiled else set()

@@ -21,13 +21,7 @@ def is_glue_call(instruction: Any) -> bool:
 
 
 class Matching:
-    """The instructions of one module by operation.
-
-    Args:
-        ops: The operations.
-        named: By instruction, the operations that it is named after.
-        joined: By instruction, the operations that it came from.
-        fusions: As in `Capture`.
+    """The instructions of one module by operation. The arguments are as in `Capture`.
 
     Attributes:
         main: By operation, the instructions that compute it.
@@ -73,14 +67,7 @@ class Matching:
         return own or found
 
     def users(self, number: int) -> list[int]:
-        """Lists the operations that use an operation's result.
-
-        Args:
-            number: The operation's id.
-
-        Returns:
-            The ids of the users.
-        """
+        """The operations that use an operation's result."""
         if self._users is None:
             self._users = {}
             for op in self._ops:
@@ -89,15 +76,7 @@ class Matching:
         return self._users.get(number, [])
 
     def near(self, number: int, distance: int) -> list[int]:
-        """Lists the neighbours of an operation in the dataflow, at each step users before operands.
-
-        Args:
-            number: The operation's id.
-            distance: Limit of steps.
-
-        Returns:
-            The ids of the neighbours, nearest first.
-        """
+        """The neighbours of an operation in the dataflow up to a distance, nearest first, users before operands."""
         seen, ring = {number: None}, [number]
         for _ in range(distance):
             ring = [n for o in ring for n in (*self.users(o), *self._ops[o].operands) if n not in seen]

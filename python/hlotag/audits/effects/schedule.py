@@ -139,13 +139,8 @@ class Schedule:
     def together(self, members: Sequence[Sequence[Instruction]]) -> list[list[Instruction]]:
         """For each member, the instructions that run it in the innermost scheduled computation that runs all members.
 
-        The `-done` of an asynchronous instruction goes with its `-start`.
-
-        Args:
-            members: The instructions of each member.
-
-        Returns:
-            The instructions of each member in schedule order; empty if no computation runs all members.
+        They are in schedule order; empty if no computation runs all members. The `-done` of an asynchronous instruction goes with
+        its `-start`.
         """
         chains = [self._by_computation(instructions) for instructions in members]
         for computation in chains[0] if chains else ():

@@ -24,14 +24,7 @@ _PROBLEMS, _ROWS, _LINKS, _KERNELS = 100, 200, 12, 40
 
 
 def html(audit: Reported) -> str:
-    """Renders the page.
-
-    Args:
-        audit: The audit.
-
-    Returns:
-        HTML. Its content security policy forbids connections and foreign scripts, whatever texts the tags have.
-    """
+    """Renders the page. Its content security policy forbids connections and foreign scripts, whatever texts the tags have."""
     style, template = _asset("page.css"), _asset("page.html")
     # A function keeps the script's names private.
     script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'

@@ -50,15 +50,7 @@ _PADDING = 2
 
 
 def as_text(audit: Reported, width: int | None = None) -> str:
-    """Renders an audit without colours.
-
-    Args:
-        audit: The audit.
-        width: Limit of columns; by default, the terminal's width.
-
-    Returns:
-        The lines as one text.
-    """
+    """Renders an audit without colours; `width` is the terminal's by default."""
     columns = width or shutil.get_terminal_size((120, 24)).columns
     buffer = io.StringIO()
     console = Console(file=buffer, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
@@ -67,15 +59,7 @@ def as_text(audit: Reported, width: int | None = None) -> str:
 
 
 def renderable(audit: Reported, width: int) -> RenderableType:
-    """Renders an audit for rich.
-
-    Args:
-        audit: The audit.
-        width: Limit of columns.
-
-    Returns:
-        A title, a sentence, the problems, the effects and a table of keys and values.
-    """
+    """Renders an audit for rich: a title, a sentence, problems, effects, and a table of keys and values."""
     report = audit.report
     sentence = Text(printable(report.sentence), style="bold" if report.problems else "green")
     parts: list[RenderableType] = [_title(audit), sentence, *problems(report.problems), *_effects(audit)]
@@ -122,14 +106,7 @@ def _table(audit: Reported, width: int) -> Table:
 
 
 def tags_table(audit: Reported) -> Table:
-    """Renders every tag, those on instructions first.
-
-    Args:
-        audit: The audit.
-
-    Returns:
-        A table for rich.
-    """
+    """Renders every tag, those on instructions first."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in ("tag", "phase", "operation", "source", "state", "on", "work"):
         table.add_column(column, overflow="fold")
@@ -143,13 +120,6 @@ def tags_table(audit: Reported) -> Table:
 
 def kernel_table(audit: Reported, name: str) -> Table:
     """Renders the operations that a fusion or another instruction computes, heaviest first.
-
-    Args:
-        audit: The audit.
-        name: Of an instruction, or of the fusion that it is in.
-
-    Returns:
-        A table for rich.
 
     Raises:
         ArgumentError: No instruction of this name came from an operation.
@@ -170,14 +140,7 @@ def kernel_table(audit: Reported, name: str) -> Table:
 
 
 def problems(problems: Sequence[Problem]) -> list[RenderableType]:
-    """Renders each problem with its source, reason and advice; the first ones only, if there are many.
-
-    Args:
-        problems: The problems of a report.
-
-    Returns:
-        Rows for rich.
-    """
+    """Renders each problem with its source, reason and advice; the first ones only, if there are many."""
     rows: list[RenderableType] = []
     for problem in problems[:_LISTED]:
         place = f" at {problem.source}" if problem.source else ""
