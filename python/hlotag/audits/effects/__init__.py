@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from hlotag.audits.effects import collectives, fusions, placement, scheduling, structure
+from hlotag.audits.effects import collectives, placement, scheduling, structure
 from hlotag.audits.effects.collectives import kept_apart
-from hlotag.audits.effects.schedule import Schedule, is_passive
-from hlotag.audits.effects.verdict import Member, Seen
+from hlotag.audits.effects.schedule import Member, Schedule, Seen, is_passive
 from hlotag.audits.model import Effect, Op, Tag, TagState, Verdict
 from hlotag.hlo import HloModule
 from hlotag.tagging import keys
@@ -25,8 +24,8 @@ JUDGES: Mapping[str, tuple[str, Judge]] = {
     "_xla_stream_annotation": ("stream", scheduling.stream),
     "_xla_compute_type": ("thread", placement.compute_type),
     "_xla_buffer_placement": ("memory space", placement.buffer),
-    "MUST_FUSE": ("fusion", fusions.must_fuse),
-    "FUSE_LIMIT": ("fusion", fusions.limit),
+    "MUST_FUSE": ("fusion", structure.must_fuse),
+    "FUSE_LIMIT": ("fusion", structure.limit),
     "inlineable": ("kept call", structure.inlineable),
     "skip-simplify-while-loops_trip-count-one": ("kept loop", structure.kept_loop),
     "combiner_key": ("collectives", collectives.combiner_key),

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlotag.audits.effects.schedule import Schedule
-from hlotag.audits.effects.verdict import Member, Seen, names
+from hlotag.audits.effects.schedule import Member, Schedule, Seen, names
 from hlotag.audits.model import Apart, Tag
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction
