@@ -17,7 +17,7 @@ from rich.text import Text
 from hlotag._text import count, printable
 from hlotag.audits.cost import in_words
 from hlotag.audits.model import HOW_IT_CAME, RANK, TagState, Verdict, groups, kernels, phases_in
-from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, folded_in_words, kernel_rows
+from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, facts_in_words, folded_in_words, kernel_rows
 from hlotag.errors import ArgumentError
 
 # Limit of listed problems.
@@ -61,26 +61,15 @@ def as_text(audit: Reported, width: int | None = None) -> str:
 def renderable(audit: Reported, width: int) -> RenderableType:
     """Renders an audit for rich: a title, a sentence, problems, effects, and a table of keys and values."""
     report = audit.report
+    title = Text.assemble((printable(audit.name), "bold"), printable(f": {facts_in_words(audit)}"))
     sentence = Text(printable(report.sentence), style="bold" if report.problems else "green")
-    parts: list[RenderableType] = [_title(audit), sentence, *problems(report.problems), *_effects(audit)]
+    parts: list[RenderableType] = [title, sentence, *problems(report.problems), *_effects(audit)]
     if audit.tags:
         parts.append(_table(audit, width))
     if folded := folded_in_words(audit):
         parts.append(Text(folded, style="dim"))
     parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
     return Group(*parts)
-
-
-def _title(audit: Reported) -> Text:
-    tagged = len({tag.op.id for tag in audit.tags})
-    title = Text.assemble(
-        (printable(audit.name), "bold"),
-        f": {count(len(audit.tags), 'tag')} on {tagged} of {count(len(audit.ops), 'operation')}",
-    )
-    if audit.instruction_count:
-        title.append(f"; {count(audit.instruction_count, 'instruction')} after XLA")
-        title.append(printable(f" ({audit.platform})") if audit.platform else "")
-    return title
 
 
 def _table(audit: Reported, width: int) -> Table:
