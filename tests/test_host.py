@@ -349,11 +349,11 @@ def test_a_program_that_embeds_python(monkeypatch: pytest.MonkeyPatch, host: Hos
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program) if name else name)
     if name != "python3":
-        trial.run(host, _core.read_symbols(host.library))  # By the interpreter of the prefix.
+        trial.run(host, read_symbols(host.library, _core.required_symbols()))  # By the interpreter of the prefix.
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"import hlotag; hlotag\.enable") as caught:
-        trial.run(host, _core.read_symbols(host.library))
+        trial.run(host, read_symbols(host.library, _core.required_symbols()))
     assert "pip install" not in str(caught.value)
     assert started.exists() == (name == "python3")
 

@@ -18,6 +18,7 @@ ROOMS = [
     "",
     "xla",
     "cli",
+    "profiles",
     "audits",
     "lowering",
     "passes",

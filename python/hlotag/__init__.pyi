@@ -2,6 +2,7 @@
 # The public names, and where they are defined. `__init__.py` reads this file too.
 
 from . import audits as audits
+from . import profiles as profiles
 from . import xla as xla
 from .audits.collect import audit as audit
 from .audits.model import Apart as Apart
@@ -43,6 +44,8 @@ from .passes.plugins import get_include as get_include
 from .passes.plugins import load_pass_plugin as load_pass_plugin
 from .passes.python_passes import register_pass as register_pass
 from .passes.rules import load_rules as load_rules
+from .profiles.record import profile as profile
+from .profiles.views import Profile as Profile
 from .tagging.calls import fuse_limit as fuse_limit
 from .tagging.calls import must_fuse_call as must_fuse_call
 from .tagging.calls import xla_metadata_call as xla_metadata_call

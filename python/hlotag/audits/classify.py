@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -56,22 +56,19 @@ class Capture:
     restored: Mapping[str, set[str]] = field(default_factory=dict)
     fusions: Mapping[int, Any] = field(default_factory=dict)
 
-    def origins(self, ops: Sequence[Op], plain: Callable[[str], str]) -> list[Instruction]:
-        """The instructions that came from operations, fusions apart: what is in a fusion says what it computes.
-
-        `plain` removes numbers from an `op_name`.
-        """
+    def origins(self, ops: Sequence[Op]) -> list[Instruction]:
+        """The instructions that came from operations, fusions apart: what is in a fusion says what it computes."""
         default = default_phase(op.phase for op in ops)
         return [
-            self._with_place(i, found, ops[found[0]], plain, default)
+            self._with_place(i, found, ops[found[0]], default)
             for i, joined in self.joined.items()
             if i.opcode not in ("fusion", "parameter") and (found := tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))))
         ]
 
-    def _with_place(self, i: Any, found: tuple[int, ...], op: Op, plain: Callable[[str], str], default: str) -> Instruction:
+    def _with_place(self, i: Any, found: tuple[int, ...], op: Op, default: str) -> Instruction:
         fusion = self.module.fusions.get(i.computation.id)
         # XLA joins the names of merged instructions by ";".
-        scope, phase = place_of(plain(i.op_name).partition(";")[0]) if i.op_name else (op.scope, op.phase)
+        scope, phase = place_of(i.op_name.partition(";")[0]) if i.op_name else (op.scope, op.phase)
         return Instruction(i.name, i.opcode, fusion.name if fusion else "", found, scope, phase or default)
 
 

@@ -105,11 +105,44 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         return dumps.audit_dumps(Path(fun))
     if not callable(fun):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
+    return audited_and_compiled(fun, args, kwargs, xla_passes=xla_passes, compare=effects).audit
+
+
+@dataclasses.dataclass(frozen=True)
+class Audited:
+    """A program with its audit.
+
+    Attributes:
+        audit: The audit.
+        lowered: The `jax.stages.Lowered`.
+        compiled: The `jax.stages.Compiled` whose instructions the audit names.
+    """
+
+    audit: Audit
+    lowered: Any
+    compiled: Any
+
+
+def audited_and_compiled(
+    fun: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    xla_passes: bool = False,
+    compare: bool = False,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Audited:
+    """Audits a function, and keeps what it was compiled to. Most options are those of `audit`.
+
+    `options` are further options of the compiler, by JAX's name of a platform. Raises ArgumentError if `fun.lower` makes no
+    `jax.stages.Lowered`.
+    """
     with recording() as stage:
         with kept_reports() as reports, step("lowering"):
             lowered = _lowered(fun, *args, **kwargs)
-        found = audit_lowered(lowered, xla_passes=xla_passes, compare=effects)
-    return dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None)
+        further = (options or {}).get(_compat.platform_of(lowered), {})
+        found, compiled = _audited_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
+    return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), lowered, compiled)
 
 
 def _lowered(fun: Any, *args: Any, **kwargs: Any) -> Any:
@@ -134,6 +167,13 @@ def recording() -> AbstractContextManager[Any]:
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = True) -> Audit:
     """Audits a `jax.stages.Lowered`: compiles a copy of it. The options are those of `audit`."""
+    return _audited_lowered(lowered, xla_passes=xla_passes, compare=compare)[0]
+
+
+def _audited_lowered(
+    lowered: Any, *, xla_passes: bool, compare: bool, options: Mapping[str, Any] | None = None
+) -> tuple[Audit, Any]:
+    further = options or {}
     original = lowered.compiler_ir("stablehlo")
     module = _compat.read_bytecode(to_bytecode(original))
     with step("reading the module"):
@@ -142,11 +182,12 @@ def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = Tru
 
     def compiled(module: Any, options: dict[str, Any]) -> Any:
         with _compat.without_disk_cache():
-            return _compat.lowered_with(lowered, module).compile(options)
+            return _compat.lowered_with(lowered, module).compile({**options, **further})
 
     with _prepared(module, hlo_stage.stage_of(original)):
-        found = _audited(read, compiled, first, _compat.platform_of(lowered), xla_passes=xla_passes, compare=compare)
-    return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/")
+        platform = _compat.platform_of(lowered)
+        found, executable = _audited(read, compiled, first, platform, xla_passes=xla_passes, compare=compare)
+    return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/"), executable
 
 
 def audit_module(
@@ -197,7 +238,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 
     with _prepared(module, unique(state.Stage("", VERSION)) if hlo else None):
-        found = _audited(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
+        found, _ = _audited(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
@@ -221,7 +262,7 @@ def _audited(
     *,
     xla_passes: bool,
     compare: bool,
-) -> Audit:
+) -> tuple[Audit, Any]:
     """Compiles a program, follows its tags, and compares it with the program without them.
 
     `compiled` compiles a module with options of XLA. `first` is XLA's input module; None for that of XLA's dump.
@@ -241,7 +282,7 @@ def _audited(
         found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
     found = dataclasses.replace(found, hlo_stage=bool(records))
     rules = records[-1].inserted if records else InsertedRules({})
-    return _with_effects(found, read, modules[0], compiled if compare else None, rules) if modules else found
+    return (_with_effects(found, read, modules[0], compiled if compare else None, rules) if modules else found), executable
 
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
@@ -324,7 +365,7 @@ def _finish(
         name=read.name,
         ops=ops,
         tags=tags_found,
-        instructions=captures[-1].origins(ops, read.origins.plain),
+        instructions=captures[-1].origins(ops),
         strays=found.strays,
         platform=platform,
         stages=list(Stage),

@@ -16,13 +16,14 @@ from hlotag.audits.classify import Capture
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.evidence import Evidence
 from hlotag.audits.garbage import no_collection
-from hlotag.audits.instructions import Instructions, Lineage, plain
+from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.model import Stage, Step, Tag, TagState
 from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.opcodes import Kind, kind_of
+from hlotag.hlo.origins import without_numbers
 
 _FILE = re.compile(
     r"(?P<module>module_\d+\..+?)"
@@ -204,7 +205,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         name=first.name,
         ops=program.ops,
         tags=tags,
-        instructions=captures[-1].origins(program.ops, plain),
+        instructions=captures[-1].origins(program.ops),
         strays=found.strays,
         effects=effects.find(tags, program.ops, schedule, None, platform),
         platform=platform,
@@ -222,7 +223,7 @@ def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
             f"The dump does not say where {unknown} of {len(tags)} tags went. To learn more, enable hlotag, which makes names "
             "unique, and dump with --xla_dump_hlo_pass_re=.*, or audit the program: hlotag.audit(function, ...)."
         )
-    if first is not last and any(plain(i.op_name) != i.op_name for i in first.instructions()):
+    if first is not last and any(without_numbers(i.op_name) != i.op_name for i in first.instructions()):
         notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
     return notes
 

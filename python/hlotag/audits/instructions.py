@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -12,18 +11,11 @@ from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps, default_pha
 from hlotag.hlo.join import program_of
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of, may_be
-from hlotag.hlo.origins import place_of
+from hlotag.hlo.origins import place_of, without_numbers
 from hlotag.hlo.restore import tags_of
 
 # Limit of call paths recorded for one computation.
 _MAX_PATHS = 64
-# The prefix that the HLO stage adds to names.
-_NUMBER = re.compile("\x01[0-9a-f]+:[0-9]+\x01/?")
-
-
-def plain(op_name: str) -> str:
-    """An instruction's `op_name` without the HLO stage's prefixes."""
-    return _NUMBER.sub("", op_name)
 
 
 class Instructions:
@@ -53,7 +45,7 @@ class Instructions:
             tags = tags_of(instruction.entries)
             if not tags and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
-            name = plain(path + instruction.op_name)
+            name = without_numbers(path + instruction.op_name)
             scope, phase = place_of(name)
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
@@ -137,5 +129,5 @@ def _by_full_name(module: HloModule, ids: Instructions) -> dict[str, tuple[int, 
                 continue
             for name in {own, *(path + own for path in ids.paths[computation.id])}:
                 found.setdefault(name, {})[number] = None
-                found.setdefault(plain(name), {})[number] = None
+                found.setdefault(without_numbers(name), {})[number] = None
     return {name: tuple(numbers) for name, numbers in found.items()}

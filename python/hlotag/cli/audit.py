@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import sys
 from collections import Counter
@@ -170,31 +169,13 @@ def _audit(args: argparse.Namespace) -> Audit:
 
 
 def _audit_program(args: argparse.Namespace) -> Audit:
-    """Audits a program in its own stage, or else in the stage of `hlotag.enable()`."""
-    from hlotag import _compat
     from hlotag.audits.collect import audit
     from hlotag.cli import programs
-    from hlotag.lowering import staging
-    from hlotag.passes.pipeline import DEFAULT_PIPELINE
-    from hlotag.tagging import state
 
-    if sys.argv[0]:  # The script `hlotag`, whose frames are not the user's.
-        _compat.hide_frames(sys.argv[0])
-    is_off = state.of_process() is None
-    if is_off:
-        staging.enable(args.pass_pipeline or DEFAULT_PIPELINE, hlo=not args.no_hlo)
-    ours = state.of_process()
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            function, arguments = programs.load(args.file)
-        if state.of_process() is not ours and (args.pass_pipeline or args.no_hlo):
-            raise HlotagError(f"{args.file} turns hlotag on or off itself: leave out --pass-pipeline and --no-hlo")
+    with programs.loaded(args.file, args.pass_pipeline, hlo=not args.no_hlo) as (function, arguments):
         return programs.called(
             args.file, lambda: audit(function, *arguments, xla_passes=args.xla_passes, effects=not args.no_effects)
         )
-    finally:
-        if is_off:
-            staging.disable()
 
 
 def _report(audit: Audit, conditions: Sequence[Condition]) -> int:

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Sequence
 
 from hlotag._util.version import VERSION
-from hlotag.cli import audit, completion, keys, opt, passes, terminal
+from hlotag.cli import audit, completion, keys, opt, passes, profile, terminal
 
 _EXAMPLES = """\
 examples:
   hlotag opt module.mlir --hlotag-propagate-calls
   hlotag audit module.mlir --fail-if lost:_scheduling_group_id
+  hlotag profile train.py:step --by layer
   hlotag passes hlotag-strip
   hlotag keys '_xla_*'
   eval "$(hlotag completion bash)"
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hlotag {VERSION}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (opt, passes, audit, keys):
+    for command in (opt, passes, audit, profile, keys):
         command.add_to(commands)
     completion.add_to(commands, parser)
     return parser

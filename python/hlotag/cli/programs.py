@@ -7,7 +7,8 @@ import inspect
 import sys
 import traceback
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,43 @@ def file_of(text: str) -> str:
         `train.py`, or the path.
     """
     return text.rpartition(":")[0] or text if is_named(text) else text
+
+
+@contextmanager
+def loaded(text: str, pipeline: str = "", *, hlo: bool = True) -> Iterator[tuple[Any, Sequence[Any]]]:
+    """Loads a program in its own stage, or else in the stage of `hlotag.enable()`. What it prints goes to stderr.
+
+    Args:
+        text: `train.py:step`.
+        pipeline: The passes; empty for those of `hlotag.enable()`.
+        hlo: Whether to compile with hlotag's HLO stage.
+
+    Yields:
+        As `load` returns.
+
+    Raises:
+        HlotagError: As `load` raises; or the program has its own stage, and another one is asked for.
+    """
+    from hlotag import _compat
+    from hlotag.lowering import staging
+    from hlotag.passes.pipeline import DEFAULT_PIPELINE
+    from hlotag.tagging import state
+
+    if sys.argv[0]:  # The script `hlotag`, whose frames are not the user's.
+        _compat.hide_frames(sys.argv[0])
+    is_off = state.of_process() is None
+    if is_off:
+        staging.enable(pipeline or DEFAULT_PIPELINE, hlo=hlo)
+    ours = state.of_process()
+    try:
+        with redirect_stdout(sys.stderr):
+            program = load(text)
+        if state.of_process() is not ours and (pipeline or not hlo):
+            raise HlotagError(f"{text} turns hlotag on or off itself: leave out --pass-pipeline and --no-hlo")
+        yield program
+    finally:
+        if is_off:
+            staging.disable()
 
 
 def load(text: str) -> tuple[Any, Sequence[Any]]:

@@ -25,6 +25,7 @@ from hlotag.host.modules import to_bytecode
 # The attribute with the origins of an operation's entries, in an audited program.
 RECORDS = "hlotag.origins"
 
+_NUMBER = re.compile("\x01[0-9a-f]+:[0-9]+\x01/?")
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 
 
@@ -119,17 +120,22 @@ class Origins:
         return self.program.read_name(op_name)[2]
 
 
+def without_numbers(name: str) -> str:
+    """A name without the numbers of any module."""
+    return _NUMBER.sub("", name)
+
+
 @lru_cache(1 << 16)
 def place_of(name: str) -> tuple[str, str]:
     """Reads a name of JAX's.
 
     Args:
-      name: a name without numbers, e.g. "jit(f)/transpose(jvp(layer_0))/mul".
+      name: a name such as "jit(f)/transpose(jvp(layer_0))/mul", with or without numbers of any module.
 
     Returns:
       The path of named scopes, and the phase: "forward", "backward", "recomputed", or "" outside of derivatives.
     """
-    return _core.name_path(name)
+    return _core.name_path(without_numbers(name))
 
 
 def _digest(module: Any, salt: str) -> str:

@@ -76,7 +76,8 @@ def run(host: Host, offsets: dict[str, int]) -> None:
 def _untried(host: Host, reason: str) -> IncompatibleJaxlibError:
     """Makes the error for a trial that could not begin, which says nothing about jaxlib."""
     message = (
-        f"hlotag has not tried this jaxlib yet, and cannot do so from this process.\n  found: jaxlib {host}\n  reason: {reason}\n"
+        "hlotag has not tried this jaxlib yet, and cannot try it from this process.\n"
+        f"  found: jaxlib {host}\n  reason: {reason}\n"
         "  what to do: once, run `python -c 'import hlotag; hlotag.enable()'` with this program's packages and as its user; the "
         f"result is kept in {cache_directory() or 'the folder HLOTAG_CACHE_DIR, which must be set'}"
     )

@@ -19,35 +19,50 @@ from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_w
 
 _STATES = tuple(TagState)
 _STAGES = tuple(Stage)
+_DOCUMENT = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
 # How many problems, rows of a table, links of a problem and kernels are written.
 _PROBLEMS, _ROWS, _LINKS, _KERNELS = 100, 200, 12, 40
 
 
 def html(audit: Reported) -> str:
-    """Renders the page. Its content security policy forbids connections and foreign scripts, whatever texts the tags have."""
-    style, template = _asset("page.css"), _asset("page.html")
+    """Renders the page."""
     # A function keeps the script's names private.
     script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
-    policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"
-    )
     lines = _source_lines(audit)
-    parts = {
-        "@POLICY@": policy,
-        "@TITLE@": escape(f"{audit.name}: where its tags went"),
-        "@STYLE@": style,
-        "@REPORT@": _report(audit, lines),
-        "@FOOTER@": _footer(audit),
-        # Escaped, because "<" could end the script element.
-        "@DATA@": json.dumps(_data(audit, lines), separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c"),
-        "@SCRIPT@": script,
-    }
-    pieces = []
-    rest = template
-    for mark, text in parts.items():  # In the template's order: inserted texts are not searched for marks.
-        before, rest = rest.split(mark, 1)
-        pieces += [before, text]
-    return "".join([*pieces, rest])
+    # Escaped, because "<" could end the script element.
+    data = json.dumps(_data(audit, lines), separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
+    scripts = f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>'
+    body = "\n".join([_report(audit, lines), _asset("list.html"), _footer(audit), scripts])
+    return assemble(f"{audit.name}: where its tags went", body, script=script)
+
+
+def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
+    """Makes an HTML document in the style of audits, with a content security policy: no connections, no other scripts.
+
+    Args:
+        title: The title, as text.
+        body: The content, as HTML.
+        style: More CSS.
+        script: The script that `body` has; empty for none.
+    """
+    css = _asset("page.css") + style
+    scripts = f"script-src '{_digest(script)}'; " if script else ""
+    policy = f"default-src 'none'; {scripts}style-src '{_digest(css)}'; base-uri 'none'; form-action 'none'"
+    return _DOCUMENT.format(policy=policy, title=escape(title), style=css, body=body)
 
 
 # --- The report, which needs no script -------------------------------------------------------------------------------------

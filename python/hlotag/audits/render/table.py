@@ -52,9 +52,23 @@ _PADDING = 2
 def as_text(audit: Reported, width: int | None = None) -> str:
     """Renders an audit without colours; `width` is the terminal's by default."""
     columns = width or shutil.get_terminal_size((120, 24)).columns
+    return plain_text(renderable(audit, columns), columns)
+
+
+def plain_text(shown: RenderableType, width: int | None = None) -> str:
+    """Renders without colours.
+
+    Args:
+        shown: What rich can print.
+        width: Limit of columns; by default, the terminal's width.
+
+    Returns:
+        The lines as one text.
+    """
     buffer = io.StringIO()
+    columns = width or shutil.get_terminal_size((120, 24)).columns
     console = Console(file=buffer, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
-    console.print(renderable(audit, columns), highlight=False)
+    console.print(shown, highlight=False)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does the command `hlotag profile` do?"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlotag._text import count, printable
+from hlotag.cli import terminal
+from hlotag.errors import HlotagError
+
+if TYPE_CHECKING:  # A profile imports JAX, which takes a second. Other commands do not need JAX.
+    from hlotag.profiles.views import Profile
+
+_EXAMPLES = """\
+examples:
+  hlotag profile train.py:step
+  hlotag profile train.py:step --by layer,block --html profile.html
+  hlotag profile train.py:step --by scope:2
+  hlotag profile train.py:step --steps 20 --json profile.json
+  hlotag profile train.py:step --steps 20 --baseline profile.json
+  hlotag profile /tmp/trace --audit audit.json --perfetto timeline.json.gz
+
+exit status: 0; 1 if something is slower than in the baseline; 2 if there is nothing to profile or a file is invalid
+"""
+
+
+def add_to(commands: terminal.Commands) -> None:
+    """Adds the command."""
+    parser = terminal.add_command(
+        commands,
+        "profile",
+        _run,
+        failure=2,
+        help="say how much time the operations with each tag take",
+        description="Says how much time each tag takes, by phase. Runs a program under JAX's profiler, or reads a trace.",
+        epilog=_EXAMPLES,
+    )
+    add = parser.add_argument
+    add(
+        "program",
+        metavar="PROGRAM",
+        help="a program, train.py:step, where step() returns (f, arguments); or the folder or .xplane.pb file of a trace",
+    )
+    add("--audit", metavar="FILE", help="the audit of the traced program, which hlotag audit --json wrote")
+    add("--steps", type=int, default=3, metavar="N", help="how many calls are traced (default: 3)")
+    add("--by", metavar="NAMES", help="what to group by: keys, source, scope, scope:N or operation, with commas between")
+    add("--baseline", metavar="FILE", help="exit with status 1 if something is slower than in this profile, written by --json")
+    add("--json", metavar="FILE", help="write the profile as JSON; '-' is standard output, instead of the table")
+    add("--html", metavar="FILE", help="write the profile as a page for a browser")
+    add("--perfetto", metavar="FILE", help="write a timeline with a track for each key, for https://ui.perfetto.dev")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from hlotag.profiles import as_json
+    from hlotag.profiles.comparison import changes
+
+    before = as_json.loads(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
+    profile = _profile(args)
+    if args.json:
+        terminal.write_output(args.json, profile.to_json(indent=1) + "\n")
+    if args.html:
+        profile.to_html(args.html)
+    if args.perfetto:
+        profile.to_perfetto(args.perfetto)
+    if args.json != "-":
+        Console().print(profile)
+    if before is None:
+        return 0
+    found = changes(profile, before)
+    for change in found:
+        print(printable(f"hlotag profile: {'slower' if change.is_slower else 'faster'}: {change}"), file=sys.stderr)
+    slower = sum(change.is_slower for change in found)
+    print(f"hlotag profile: {count(slower, 'row')} slower than in {args.baseline}", file=sys.stderr)
+    return 1 if slower else 0
+
+
+def _profile(args: argparse.Namespace) -> Profile:
+    from hlotag.cli import programs
+    from hlotag.profiles.record import profile, profile_trace
+
+    by = args.by.split(",") if args.by else None
+    if not programs.is_named(args.program):
+        if not args.audit:
+            raise HlotagError(
+                "a trace needs --audit FILE, the audit of the traced program: hlotag audit train.py:step --json FILE"
+            )
+        return profile_trace(Path(args.program), args.audit, by)
+    if args.audit:
+        raise HlotagError("--audit is for a trace; a program is audited here")
+    with programs.loaded(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
+        if not callable(function):
+            raise HlotagError(f"{args.program}: a lowered program has no arguments to run it with; return (function, arguments)")
+        return programs.called(args.program, lambda: profile(function, *arguments, steps=args.steps, by=by))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is a profile written as JSON, and read again?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from hlotag.errors import ParseError
+from hlotag.profiles.model import Hot, Row, Timing
+
+SCHEMA = "hlotag.profile/1"
+_FIELDS = ("name", "devices", "steps", "untagged", "split", "busy", "untraced_seconds", "notes")
+
+
+def dumps(profile: Timing, *, indent: int | None = None) -> str:
+    """Writes a profile as JSON, without its timeline.
+
+    Args:
+        profile: The profile.
+        indent: As for `json.dumps`.
+
+    Returns:
+        The JSON text.
+    """
+    document: dict[str, Any] = {"schema": SCHEMA, "total_seconds": profile.total_seconds, "sentence": profile.sentence}
+    document |= {name: getattr(profile, name) for name in _FIELDS}
+    document |= {"rows": list(map(asdict, profile.rows)), "instructions": list(map(asdict, profile.instructions))}
+    return json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def loads(text: str, filename: str) -> Timing:
+    """Reads the JSON of a profile.
+
+    Args:
+        text: The JSON.
+        filename: The name in messages.
+
+    Returns:
+        The profile, without its timeline.
+
+    Raises:
+        ParseError: `text` is not a complete profile, or has another schema.
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ParseError(f"{filename}: not JSON: {error}") from None
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != SCHEMA:
+        raise ParseError(f"{filename}: expected a profile with schema {SCHEMA!r}, found {found!r}; write it with --json")
+    try:
+        fields = {name: _frozen(document[name]) for name in _FIELDS}
+        rows = [Row(**{name: _frozen(value) for name, value in row.items()}) for row in document["rows"]]
+        hot = [Hot(**{name: _frozen(value) for name, value in each.items()}) for each in document["instructions"]]
+        profile = Timing(rows=tuple(rows), instructions=tuple(hot), **fields)
+        _ = profile.sentence, sum(sum(row.steps) for row in rows)
+    except (LookupError, TypeError, ArithmeticError) as error:
+        raise ParseError(f"{filename}: the profile is incomplete ({error!r}); write it again with --json") from None
+    return profile
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of a step's time does each instruction take, where several run at once or one in another?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlotag.profiles.trace import Device
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+
+@dataclass
+class Times:
+    """The time of each instruction in each step, in seconds.
+
+    Attributes:
+        names: The instructions.
+        wall: By instruction and step, its part of the step. Where several lanes run at once, each has an equal part.
+        busy: By instruction and step, how long it ran, whatever ran beside it.
+        events: By instruction and step, how often it ran.
+        steps: By step, how long it was.
+    """
+
+    names: list[str]
+    wall: _Floats
+    busy: _Floats
+    events: _Ints
+    steps: _Floats
+
+
+def measure(device: Device, is_container: Callable[[str], bool]) -> Times:
+    """Divides the time of each step among the instructions that ran in it.
+
+    An instruction that runs in another one is taken from it. What runs others, such as a loop, counts only where it runs nothing.
+
+    Args:
+        device: The events.
+        is_container: Whether an instruction runs others.
+
+    Returns:
+        The times. `wall` sums to no more than `steps`; the rest is time in which nothing ran.
+    """
+    names = list(dict.fromkeys(device.names))
+    index = {name: n for n, name in enumerate(names)}
+    of_event = np.array([index[name] for name in device.names], np.int64)
+    steps = np.array(device.steps, np.float64).reshape(-1, 2)
+    start, end, lane = np.array(device.starts), np.array(device.ends), np.array(device.lanes, np.int64)
+
+    contains = np.array([is_container(name) for name in names], bool)
+    keep = ~contains[of_event] if len(of_event) else np.zeros(0, bool)
+    step = np.searchsorted(steps[:, 0], start, side="right") - 1
+    keep &= (step >= 0) & (start < steps[np.maximum(step, 0), 1])
+    of_event, start, end, lane, step = (array[keep] for array in (of_event, start, end, lane, step))
+    end = np.minimum(end, steps[step, 1])
+
+    order = np.lexsort((-end, start, lane))
+    of_event, start, end, lane, step = (array[order] for array in (of_event, start, end, lane, step))
+    parent = _nest(start, end, lane)
+    wall = _own(_shared(start, end, parent), parent) / 1e9
+    busy = _own(end - start, parent) / 1e9
+
+    shape = len(names), len(steps)
+    place = of_event * len(steps) + step
+    size = shape[0] * shape[1]
+    return Times(
+        names,
+        np.bincount(place, wall, size).reshape(shape),
+        np.bincount(place, busy, size).reshape(shape),
+        np.bincount(place, minlength=size).reshape(shape),
+        (steps[:, 1] - steps[:, 0]) / 1e9,
+    )
+
+
+def _nest(start: _Floats, end: _Floats, lane: _Ints) -> _Ints:
+    """By event, the event of its lane that it runs in, or -1. Events that only overlap are cut, the earlier one.
+
+    Args:
+        start: Sorted within each lane, longer events first.
+        end: Changed in place.
+        lane: Sorted.
+    """
+    parent = np.full(len(start), -1, np.int64)
+    if np.all((start[1:] >= end[:-1]) | (lane[1:] != lane[:-1])):
+        return parent
+    open_events: list[int] = []
+    for n in range(len(start)):
+        while open_events and (lane[open_events[-1]] != lane[n] or end[open_events[-1]] <= start[n]):
+            open_events.pop()
+        while open_events and end[open_events[-1]] < end[n]:
+            end[open_events.pop()] = start[n]
+        if open_events:
+            parent[n] = open_events[-1]
+        open_events.append(n)
+    return parent
+
+
+def _shared(start: _Floats, end: _Floats, parent: _Ints) -> _Floats:
+    """By event, its part of the time in which it ran: at each instant, one part for each lane that runs."""
+    outer = parent < 0
+    instants = np.concatenate([start[outer], end[outer]])
+    change = np.concatenate([np.ones(outer.sum(), np.int64), -np.ones(outer.sum(), np.int64)])
+    order = np.argsort(instants, kind="stable")
+    instants, running = instants[order], np.cumsum(change[order])
+    if not len(instants):
+        return end - start
+    length = np.diff(instants)
+    part = np.concatenate([[0.0], np.cumsum(np.where(running[:-1] > 0, length / np.maximum(running[:-1], 1), 0.0))])
+    return np.interp(end, instants, part) - np.interp(start, instants, part)
+
+
+def _own(inclusive: _Floats, parent: _Ints) -> _Floats:
+    """The time of each event without that of the events in it."""
+    inner = parent >= 0
+    return np.maximum(inclusive - np.bincount(parent[inner], inclusive[inner], len(inclusive)), 0.0)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much time did each value take? Joins the times of instructions with their operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlotag.profiles import clock, model, trace
+from hlotag.profiles.clock import Times
+from hlotag.profiles.model import Hot, Row
+from hlotag.profiles.program import Part, Program
+from hlotag.profiles.views import Profile
+
+_Floats = NDArray[np.float64]
+# Limit of listed instructions.
+_HOT = 200
+_REST = {trace.OTHER: model.OTHERS, trace.GRAPH: model.GRAPHS, trace.UNNAMED: model.UNNAMED}
+
+
+def profile_of(
+    program: Program,
+    devices: Sequence[trace.Device],
+    by: str | Sequence[str] | None = None,
+    *,
+    untraced_seconds: float | None = None,
+    source_root: str | None = None,
+) -> Profile:
+    """Makes a profile.
+
+    Args:
+        program: The program.
+        devices: What ran on each device.
+        by: What to group by, as for `Program.grouping`.
+        untraced_seconds: The length of a step without the profiler, if known.
+        source_root: The folder of files that views may quote.
+
+    Returns:
+        The profile. Times are means over the devices.
+    """
+    groupings = program.grouping(by)
+    times = _mean([clock.measure(device, lambda name: trace.is_container(name, program.opcode(name))) for device in devices])
+    total = float(times.steps.mean())
+    rows: list[Row] = []
+    for title, value_of in groupings:
+        found = _sums(times, lambda name, read=value_of: _shares(program.parts(name), read))
+        rows += [_row(title, *place, sums, total) for place, sums in found.items()]
+    rest = _sums(times, lambda name: {} if program.parts(name) else {(_REST.get(name, model.ADDED), ""): 1.0})
+    rest[model.NOTHING, ""] = _Sums(np.maximum(times.steps - times.wall.sum(0), 0.0))
+    rows += [_row("", value, "", rest[value, ""], total) for value in model.MEANINGS if (value, "") in rest]
+
+    parts, wall = [program.parts(name) for name in times.names], times.wall.mean(1)
+    without_tag = np.array([sum(part.weight for part in found if not program.values(part.op)) for found in parts])
+    is_split = np.array(
+        [len({tuple([read(p) for _, read in groupings]) for p in found if p.weight}) > 1 for found in parts], bool
+    )
+    return Profile(
+        name=program.name,
+        devices=tuple(device.name for device in devices),
+        steps=tuple(map(float, times.steps)),
+        rows=tuple(rows),
+        instructions=_hottest(program, times, total),
+        untagged=float(wall @ without_tag),
+        split=float(wall @ is_split),
+        busy=float(times.busy.sum()) / len(times.steps),
+        untraced_seconds=untraced_seconds,
+        notes=tuple(_notes(devices, times)),
+        source_root=source_root,
+        program=program,
+        timeline=devices,
+    )
+
+
+@dataclass
+class _Sums:
+    """What one row sums: the time of each step, and over all steps the events, and the time that was split."""
+
+    wall: _Floats
+    busy: float = 0.0
+    events: float = 0.0
+    split: float = 0.0
+
+
+def _sums(times: Times, shares: Callable[[str], dict[tuple[str, str], float]]) -> dict[tuple[str, str], _Sums]:
+    """Sums the times of instructions: `shares` says by value and phase which part of an instruction's time each row has."""
+    found: dict[tuple[str, str], _Sums] = {}
+    busy, events = times.busy.sum(1), times.events.sum(1)
+    for n, name in enumerate(times.names):
+        parts = shares(name) if events[n] else {}
+        for place, weight in parts.items():
+            sums = found.setdefault(place, _Sums(np.zeros(len(times.steps))))
+            sums.wall += weight * times.wall[n]
+            sums.busy += weight * busy[n]
+            sums.events += events[n]
+            sums.split += weight * times.wall[n].sum() if len(parts) > 1 else 0.0
+    return found
+
+
+def _shares(parts: Iterable[Part], value_of: Callable[[Part], str]) -> dict[tuple[str, str], float]:
+    found: dict[tuple[str, str], float] = {}
+    for part in parts:
+        if part.weight:
+            place = value_of(part), part.phase
+            found[place] = found.get(place, 0.0) + part.weight
+    return found
+
+
+def _row(key: str, value: str, phase: str, sums: _Sums, total: float) -> Row:
+    count, seconds = len(sums.wall), float(sums.wall.mean())
+    return Row(
+        key,
+        value,
+        phase,
+        seconds,
+        share=seconds / total if total else 0.0,
+        events=float(sums.events) / count,
+        split=float(sums.split) / count,
+        busy=float(sums.busy) / count,
+        steps=tuple(map(float, sums.wall)),
+    )
+
+
+def _mean(found: Sequence[Times]) -> Times:
+    """The mean of the devices, over the steps that all of them have."""
+    count = min(len(times.steps) for times in found)
+    names = list(dict.fromkeys(name for times in found for name in times.names))
+    index = {name: n for n, name in enumerate(names)}
+    total = Times(names, *(np.zeros((len(names), count)) for _ in range(3)), np.zeros(count))
+    for times in found:
+        rows = [index[name] for name in times.names]
+        total.wall[rows] += times.wall[:, :count] / len(found)
+        total.busy[rows] += times.busy[:, :count] / len(found)
+        total.events[rows] += times.events[:, :count] / len(found)
+        total.steps += times.steps[:count] / len(found)
+    return total
+
+
+def _hottest(program: Program, times: Times, total: float) -> tuple[Hot, ...]:
+    """The instructions that took most time."""
+    seconds, events = times.wall.mean(1), times.events.mean(1)
+    order = [int(n) for n in np.argsort(-seconds, kind="stable") if events[n] and times.names[n] not in _REST]
+    return tuple([_hot(program, times.names[n], float(seconds[n]), total, float(events[n])) for n in order[:_HOT]])
+
+
+def _hot(program: Program, name: str, seconds: float, total: float, events: float) -> Hot:
+    parts = program.parts(name)
+    hot = Hot(name, program.opcode(name), seconds, seconds / total if total else 0.0, events)
+    if not parts:
+        return hot
+    op = parts[0].op
+    tags = dict.fromkeys(f"{key}={value}" for part in parts for key, value in program.values(part.op).items())
+    about = {"operation": op.title, "more": len(parts) - 1, "phase": parts[0].phase, "file": op.file, "line": op.line}
+    return replace(hot, tags=tuple(tags), **about)
+
+
+def _notes(devices: Sequence[trace.Device], times: Times) -> Iterable[str]:
+    beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
+    if beside:
+        yield f"Beside the instructions, transfers and asynchronous collectives took {model.in_words(beside)}; no row has them."
+    counts = {len(device.steps) for device in devices}
+    if len(counts) > 1:
+        yield f"The devices have {min(counts)} to {max(counts)} steps in the trace; the first {min(counts)} count."

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is a profile by tag? Rows of seconds for each value and phase, and what is in no row of a tag."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hlotag.audits.model import PHASES
+
+if TYPE_CHECKING:
+    from hlotag.profiles.program import Program
+    from hlotag.profiles.trace import Device
+
+# Values of rows without a key, in the order of a table: what no operation of the program took.
+ADDED = "added by XLA"
+OTHERS = "other programs"
+GRAPHS = "command buffers"
+UNNAMED = "without a name"
+NOTHING = "no instruction"
+
+MEANINGS = {
+    ADDED: "Instructions that XLA added, such as copies.",
+    OTHERS: "Instructions of other programs.",
+    GRAPHS: "CUDA graphs, one event each: XLA_FLAGS=--xla_gpu_enable_command_buffer= shows their kernels instead.",
+    UNNAMED: "Kernels and copies for which the trace names no instruction.",
+    NOTHING: "Nothing ran on the device: launches, waiting, the host's own work.",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The time of the operations with one value, in one phase.
+
+    Attributes:
+        key: The key of the tag, or what else the rows are grouped by: "source", "scope:2". Empty for time in no operation.
+        value: The value; empty for operations without the key. Without a key, why the time is in no operation.
+        phase: "forward", "backward", "recomputed" or "other"; empty without a key.
+        seconds: The time of a step. Rows of one key, and those without a key, sum to `Profile.total_seconds`. Threads or streams
+            that run at once have equal parts of the time.
+        share: `seconds` relative to `Profile.total_seconds`.
+        events: How many instructions ran in a step.
+        split: How many of the seconds are parts of instructions that compute operations of other rows too.
+        busy: The seconds that the instructions ran, whatever ran beside them.
+        steps: `seconds` of each step.
+    """
+
+    key: str
+    value: str
+    phase: str
+    seconds: float
+    share: float
+    events: float
+    split: float = 0.0
+    busy: float = 0.0
+    steps: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Hot:
+    """An instruction with its time.
+
+    Attributes:
+        name: The name.
+        opcode: The opcode; empty if XLA added it.
+        seconds: The time of a step, as in `Row`.
+        share: `seconds` relative to `Profile.total_seconds`.
+        events: How often it runs in a step.
+        operation: Its operation with most work: `dot_general f32[8,8]`.
+        more: How many other operations it computes.
+        phase: The phase of `operation`.
+        file: The file of `operation`; empty if unknown.
+        line: The line; 0 if unknown.
+        tags: The tags of its operations, `key=value`.
+    """
+
+    name: str
+    opcode: str
+    seconds: float
+    share: float
+    events: float
+    operation: str = ""
+    more: int = 0
+    phase: str = ""
+    file: str = ""
+    line: int = 0
+    tags: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """`file:line`, the file without its directory; empty if unknown."""
+        return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table: one value, in all phases.
+
+    Attributes:
+        value: The value; empty for operations without the key.
+        rows: By phase, the row.
+    """
+
+    value: str
+    rows: dict[str, Row]
+
+    @property
+    def seconds(self) -> float:
+        """The time of a step."""
+        return sum(row.seconds for row in self.rows.values())
+
+    @property
+    def share(self) -> float:
+        """The time relative to that of the whole step."""
+        return sum(row.share for row in self.rows.values())
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Where the time of a program's steps went.
+
+    Attributes:
+        name: The name of the module.
+        devices: The devices; times are means over them.
+        steps: The length of each step in seconds.
+        rows: By key, value and phase.
+        instructions: Those that took most time, most first.
+        untagged: Seconds of a step in operations without any tag.
+        split: Seconds of a step in instructions that compute operations of several values.
+        busy: Seconds of a step that instructions ran, those that ran at once each counted.
+        untraced_seconds: The length of a step without the profiler; None if it was not measured.
+        notes: What else to know, in words.
+        source_root: The folder of the files whose lines views may quote; None for none.
+        program: The operations and tags; None in a profile that was read from JSON.
+        timeline: The events on each device.
+    """
+
+    name: str
+    devices: tuple[str, ...]
+    steps: tuple[float, ...]
+    rows: tuple[Row, ...]
+    instructions: tuple[Hot, ...] = ()
+    untagged: float = 0.0
+    split: float = 0.0
+    busy: float = 0.0
+    untraced_seconds: float | None = None
+    notes: tuple[str, ...] = ()
+    source_root: str | None = None
+    program: Program | None = field(default=None, repr=False, compare=False)
+    timeline: Sequence[Device] = field(default=(), repr=False, compare=False)
+
+    @property
+    def total_seconds(self) -> float:
+        """The length of a step."""
+        return sum(self.steps) / len(self.steps) if self.steps else 0.0
+
+    @property
+    def rest(self) -> list[Row]:
+        """The rows of time in no operation."""
+        return [row for row in self.rows if not row.key]
+
+    @property
+    def in_operations(self) -> float:
+        """Seconds of a step in operations of the program."""
+        return self.total_seconds - sum(row.seconds for row in self.rest)
+
+    def tables(self) -> Iterator[tuple[str, list[str], list[Line]]]:
+        """The rows as tables.
+
+        Yields:
+            For each key: the key, the phases that have rows, and the lines, those with most time first.
+        """
+        for key in dict.fromkeys(row.key for row in self.rows if row.key):
+            lines: dict[str, Line] = {}
+            for row in self.rows:
+                if row.key == key:
+                    lines.setdefault(row.value, Line(row.value, {})).rows[row.phase] = row
+            found = {phase for line in lines.values() for phase in line.rows}
+            ordered = sorted(lines.values(), key=lambda line: (not line.value, -line.seconds))
+            yield key, [phase for phase in PHASES if phase in found], ordered
+
+    @property
+    def sentence(self) -> str:
+        """The result in one sentence."""
+        total = self.total_seconds
+        parts = [
+            (self.in_operations - self.untagged, "in tagged operations"),
+            (self.untagged, "in operations without a tag"),
+            *((row.seconds, f"in {_SENTENCES[row.value]}") for row in self.rest),
+        ]
+        shown = ", ".join(f"{seconds / total:.0%} {where}" for seconds, where in parts if total and seconds / total >= 0.005)
+        device = self.devices[0] + (f" and {len(self.devices) - 1} more" if len(self.devices) > 1 else "")
+        return f"A step of {self.name} takes {in_words(total)} on {device}: {shown}."
+
+
+_SENTENCES = {
+    ADDED: "what XLA added",
+    OTHERS: "other programs",
+    GRAPHS: "command buffers",
+    UNNAMED: "kernels without a name",
+    NOTHING: "no instruction",
+}
+
+
+def in_words(seconds: float) -> str:
+    """Formats a time: `1.25 ms`."""
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns" if seconds else "0"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is a profile shown as one self-contained HTML page?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from importlib import resources
+
+from hlotag._util.files import source_line
+from hlotag.audits.render.page import assemble
+from hlotag.profiles.model import MEANINGS, Line, Row, Timing, in_words
+from hlotag.profiles.table import notes, operation_in_words
+
+# Limit of bars and of instructions.
+_BARS, _HOT = 60, 60
+_WIDTH = 1000  # of a bar of the longest row
+
+
+def html(profile: Timing) -> str:
+    """Renders the page.
+
+    Args:
+        profile: The profile.
+
+    Returns:
+        HTML without a script. Its content security policy forbids connections.
+    """
+    style = resources.files("hlotag.profiles").joinpath("page.css").read_text(encoding="utf-8")
+    return assemble(f"{profile.name}: time by tag", "\n".join(_body(profile)), style)
+
+
+def _body(profile: Timing) -> Iterator[str]:
+    yield f"<header><h1>{escape(profile.name)}</h1>"
+    yield f'<p id="sentence">{escape(profile.sentence)}</p>'
+    yield f'<p id="facts">{escape(_facts(profile))}</p></header>'
+    for key, phases, lines in profile.tables():
+        yield from _bars(key, phases, lines, profile.rest)
+    yield from _hottest(profile)
+    yield "<footer><h2>What the rows without a key are</h2><dl>"
+    yield "".join(f"<dt>{escape(row.value)}</dt><dd>{escape(MEANINGS[row.value])}</dd>" for row in profile.rest)
+    yield "</dl>" + "".join(f"<p>{escape(note)}</p>" for note in notes(profile)) + "</footer>"
+
+
+def _facts(profile: Timing) -> str:
+    fastest, slowest = min(profile.steps), max(profile.steps)
+    return f"Mean of {len(profile.steps)} steps of {in_words(fastest)} to {in_words(slowest)}, on {', '.join(profile.devices)}"
+
+
+def _bars(key: str, phases: Sequence[str], lines: Sequence[Line], rest: Sequence[Row]) -> Iterator[str]:
+    yield f'<section><h2>Time by {escape(key)}</h2><ul class="legend">'
+    yield "".join(f'<li><svg viewBox="0 0 1 1"><rect class="{p}" width="1" height="1"/></svg>{p}</li>' for p in phases)
+    yield '</ul><ul class="bars">'
+    longest = max([line.seconds for line in lines] + [row.seconds for row in rest])
+    for line in lines[:_BARS]:
+        name = f"<code>{escape(line.value)}</code>" if line.value else f"without {escape(key)}"
+        segments = [(phase, line.rows[phase].seconds) for phase in phases if phase in line.rows]
+        yield _bar(name, segments, longest, line.share)
+    if left := lines[_BARS:]:
+        segments = [("none", sum(line.seconds for line in left))]
+        yield _bar(f"{len(left)} more", segments, max(longest, segments[0][1]), sum(line.share for line in left))
+    for row in rest:
+        yield _bar(escape(row.value), [("none", row.seconds)], longest, row.share)
+    yield "</ul></section>"
+
+
+def _bar(name: str, segments: Sequence[tuple[str, float]], longest: float, share: float) -> str:
+    """A name, a bar of the seconds in each phase, and numbers. Time in no phase is "none"."""
+    seconds, x, drawn = sum(taken for _, taken in segments), 0.0, []
+    look = "rest" if segments[0][0] == "none" else ""
+    for phase, taken in segments:
+        width = _WIDTH * taken / longest if longest else 0.0
+        title = f"<title>{phase}: {in_words(taken)}</title>" if phase != "none" else ""
+        drawn.append(f'<rect class="{phase}" x="{x:.1f}" width="{width:.1f}" height="10">{title}</rect>')
+        x += width
+    svg = f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" role="img">{"".join(drawn)}</svg>'
+    numbers = f'<span class="time">{in_words(seconds)}</span><span class="share">{share:.1%}</span>'
+    return f'<li><span class="{look}">{name}</span>{svg}{numbers}</li>'
+
+
+def _hottest(profile: Timing) -> Iterator[str]:
+    if not profile.instructions:
+        return
+    yield '<section id="hot"><h2>Instructions that take most time</h2><div class="scroll"><table><thead><tr><th>instruction</th>'
+    yield '<th class="number">time</th><th class="number">share</th><th class="number">events</th>'
+    yield "<th>operation</th><th>phase</th><th>line</th><th>tags</th></tr></thead><tbody>"
+    for hot in profile.instructions[:_HOT]:
+        code = source_line(hot.file, hot.line, profile.source_root) if hot.file else ""
+        quoted = f"<pre>{escape(code)}</pre>" if code else ""
+        yield (
+            f"<tr><td><code>{escape(hot.name)}</code></td>"
+            + "".join(
+                f'<td class="number">{text}</td>' for text in (in_words(hot.seconds), f"{hot.share:.1%}", f"{hot.events:.3g}")
+            )
+            + f'<td class="wide">{escape(operation_in_words(hot))}</td><td>{escape(hot.phase)}</td>'
+            + f"<td>{escape(hot.source)}{quoted}</td><td class='wide'><code>{escape(', '.join(hot.tags))}</code></td></tr>"
+        )
+    yield "</tbody></table></div></section>"

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose time is the time of an instruction? Its operations share it, by their work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hlotag.audits.model import Findings, Instruction, Kernel, Op
+from hlotag.errors import ArgumentError
+
+_SCOPE = re.compile(r"scope(?::([1-9]\d*))?")
+_TAG = "tag:"
+_NO_NAME = re.compile(r"\W")  # what cannot be in the name of a kernel
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an instruction's time.
+
+    Attributes:
+        op: The operation that it belongs to.
+        scope: The named scopes of the operation in this instruction.
+        phase: Its phase there.
+        weight: Between 0 and 1; the parts of an instruction have 1 together.
+    """
+
+    op: Op
+    scope: str
+    phase: str
+    weight: float
+
+
+class Program:
+    """The operations and tags of an audited program, by the names of what runs as one.
+
+    Args:
+        name: The name of the module.
+        ops: The operations, by id.
+        tags: (key, value, operation) of each tag.
+        instructions: The instructions of the last module.
+    """
+
+    def __init__(
+        self, name: str, ops: Sequence[Op], tags: Sequence[tuple[str, str, int]], instructions: Sequence[Instruction]
+    ) -> None:
+        self.name = name
+        self._ops = ops
+        self._values: dict[int, dict[str, str]] = {}
+        for key, value, op in tags:
+            self._values.setdefault(op, {})[key] = value
+        self._inside: dict[str, list[Instruction]] = {}
+        for instruction in instructions:
+            self._inside.setdefault(instruction.fusion or instruction.name, []).append(instruction)
+        self._opcodes = {instruction.name: instruction.opcode for instruction in instructions}
+        self._parts: dict[str, tuple[Part, ...]] = {}
+
+    @classmethod
+    def of_audit(cls, audit: Findings) -> Program:
+        """Takes what is needed from an audit."""
+        return cls(audit.name, audit.ops, [(tag.key, tag.value, tag.op.id) for tag in audit.tags], audit.instructions)
+
+    @classmethod
+    def of_json(cls, document: Mapping[str, Any]) -> Program:
+        """Takes what is needed from the JSON of an audit."""
+        ops = [Op(**op) for op in document["ops"]]
+        tags = [(tag["key"], tag["value"], tag["op"]) for tag in document["tags"]]
+        instructions = [Instruction(**each | {"ops": tuple(each["ops"])}) for each in document["instructions"]]
+        return cls(document["name"], ops, tags, instructions)
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The keys of the tags."""
+        return list(dict.fromkeys(key for values in self._values.values() for key in values))
+
+    @cached_property
+    def kernels(self) -> dict[str, str]:
+        """By the name of a GPU's kernel, the instruction that it computes: XLA replaces the dots of the instruction's name."""
+        found: dict[str, list[str]] = {}
+        for name in self._inside:
+            found.setdefault(_NO_NAME.sub("_", name), []).append(name)
+        return {kernel: names[0] for kernel, names in found.items() if len(names) == 1}
+
+    def opcode(self, name: str) -> str:
+        """The opcode of an instruction outside of fusions; "fusion" for a fusion, empty if no operation became it."""
+        return self._opcodes.get(name, "fusion" if name in self._inside else "")
+
+    def values(self, op: Op) -> Mapping[str, str]:
+        """The tags of an operation, value by key."""
+        return self._values.get(op.id, {})
+
+    def parts(self, name: str) -> tuple[Part, ...]:
+        """Divides an instruction among its operations.
+
+        Args:
+            name: Of a fusion, or of an instruction outside of fusions.
+
+        Returns:
+            The parts, those with most work first: by floating-point operations, if one operation has any, else by bytes. None
+            if no operation of the program became the instruction.
+        """
+        if name not in self._parts:
+            self._parts[name] = self._divide(self._inside.get(name, ()))
+        return self._parts[name]
+
+    def _divide(self, instructions: Sequence[Instruction]) -> tuple[Part, ...]:
+        places = {op: instruction for instruction in reversed(instructions) for op in instruction.ops}
+        ops = [self._ops[op] for op in sorted(places)]
+        by_flops = any(op.flops for op in ops)
+        work = {op.id: op.flops if by_flops else op.bytes for op in ops}
+        total = sum(work.values())
+        parts = []
+        for op in ops:
+            weight = work[op.id] / total if total else 1 / len(ops)
+            # An operation of its own instruction has the instruction's place; one that XLA merged into it keeps its own.
+            instruction = places[op.id]
+            own = instruction.ops[0] == op.id
+            place = (instruction.scope, instruction.phase) if own and instruction.phase else (op.scope, op.phase)
+            parts.append(Part(op, *place, weight))
+        return tuple(sorted(parts, key=lambda part: -part.weight))
+
+    def grouping(self, by: str | Sequence[str] | None) -> list[tuple[str, Callable[[Part], str]]]:
+        """What to group by.
+
+        Args:
+            by: A key; `source`; `scope`, or `scope:2` for its first two names; `operation`; or several of them, whose values are
+                combined. `tag:source` is a key of this name. None for each key of the program by itself.
+
+        Returns:
+            For each group of rows its title, and what gives the value of a part: empty if the part has none.
+
+        Raises:
+            ArgumentError: The program has no tag with this key.
+        """
+        if by is None:
+            return [(key, self._value_of(key)) for key in self.keys]
+        names = [by] if isinstance(by, str) else list(by)
+        readers = [self._reader(name) for name in names]
+
+        def combined(part: Part) -> str:
+            values = [read(part) for read in readers]
+            return ", ".join(value or "-" for value in values) if any(values) else ""
+
+        return [(", ".join(names), combined if len(names) > 1 else readers[0])] if names else []
+
+    def _reader(self, name: str) -> Callable[[Part], str]:
+        if name == "source":
+            return lambda part: part.op.source
+        if name == "operation":
+            return lambda part: part.op.name.rpartition(".")[2]
+        if scope := _SCOPE.fullmatch(name):
+            depth = int(scope[1]) if scope[1] else None
+            return lambda part: "/".join(part.scope.split("/")[:depth])
+        key = name.removeprefix(_TAG)
+        if key not in self.keys:
+            known = ", ".join([*self.keys, "source", "scope", "scope:N", "operation"])
+            raise ArgumentError(f"by={name!r}: no operation of {self.name} has a tag with this key; choose from {known}")
+        return self._value_of(key)
+
+    def _value_of(self, key: str) -> Callable[[Part], str]:
+        return lambda part: self.values(part.op).get(key, "")
+
+
+def kernel_of(program: Program, name: str) -> Kernel:
+    """The operations of an instruction, those with most work first."""
+    return Kernel(name, tuple(part.op for part in program.parts(name)))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is a program profiled? It is audited, run while JAX's profiler traces it, and the trace is joined with the audit."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.profiler import StepTraceAnnotation
+
+from hlotag._util.progress import step
+from hlotag.audits import baseline
+from hlotag.audits.collect import Audited, audited_and_compiled
+from hlotag.audits.model import Findings
+from hlotag.errors import ArgumentError, HlotagError
+from hlotag.profiles import trace
+from hlotag.profiles.join import profile_of
+from hlotag.profiles.program import Program
+from hlotag.profiles.views import Profile
+
+# A command buffer, which XLA makes a CUDA graph, is one event without its instructions: https://github.com/openxla/xprof/issues/3070
+_NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
+_OPTIONS = {"cuda": _NO_COMMAND_BUFFERS, "rocm": _NO_COMMAND_BUFFERS, "gpu": _NO_COMMAND_BUFFERS}
+_WARM_UP = 2  # calls: the first one allocates, the second one may still fill caches
+
+
+def profile(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *args: Any,
+    steps: int = 3,
+    by: str | Sequence[str] | None = None,
+    trace_dir: str | os.PathLike[str] | None = None,
+    audit: Findings | str | os.PathLike[str] | None = None,
+    **kwargs: Any,
+) -> Profile:
+    """Finds out how much time the operations with each tag take, forward, backward and recomputed.
+
+    Compiles a function in the active stage, runs it, and traces it with JAX's profiler. Or reads a trace that was made elsewhere.
+    On GPUs, the function is compiled without command buffers, whose instructions a trace does not name.
+
+    Tags of the program count, whether XLA kept them or not. An instruction that computes several operations is divided among them
+    by their work.
+
+    Args:
+        fun: A function, jitted or not. It is compiled as for `hlotag.audit`, and called `steps` times after a warm-up.
+        *args: Its arguments, arrays. Those that it donates are copied for each call.
+        steps: How many calls are traced.
+        by: What to group by: the key of a tag; `source`, a line of the program; `scope`, or `scope:2` for the first two names of
+            a scope; `operation`; or several of them, whose values are combined: `by=("layer", "block")`. By default, each key.
+        trace_dir: The folder or `.xplane.pb` file of a trace, instead of `fun`.
+        audit: The audit of the traced program, or the file of its JSON; needed with `trace_dir`.
+        **kwargs: The function's keyword arguments.
+
+    Returns:
+        The profile. On a machine with several devices, the mean of those that ran the program.
+
+    Raises:
+        ArgumentError: Neither or both of `fun` and `trace_dir` are given; or `by` names a key that no operation has.
+        ParseError: The program did not run in the trace.
+        HlotagError: A trace is being made already.
+
+    Examples:
+        >>> def f(x):
+        ...     with hlotag.tagged({"layer": "1"}):
+        ...         return jnp.tanh(x @ x)
+        >>> with hlotag.stage():
+        ...     profile = hlotag.profile(f, jnp.ones((256, 256)))
+        >>> sorted({row.value for row in profile.rows if row.key == "layer" and row.seconds})
+        ['1']
+    """
+    if (fun is None) == (trace_dir is None):
+        raise ArgumentError("hlotag.profile needs a function and its arguments, or trace_dir= and audit=")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ArgumentError(f"steps={steps!r}: give the number of calls to trace, 1 or more")
+    if fun is not None:
+        if not callable(fun):
+            raise ArgumentError(f"hlotag.profile needs a function, not {type(fun).__name__}")
+        if audit is not None:
+            raise ArgumentError("audit= is for a trace that was made elsewhere; a function is audited here")
+        return _profile_function(fun, args, kwargs, steps, by)
+    if args or kwargs or audit is None:
+        raise ArgumentError("trace_dir= needs audit=, the audit of the traced program or the file of its JSON, and no arguments")
+    return profile_trace(Path(trace_dir or ""), audit, by)
+
+
+def profile_trace(path: Path, audit: Findings | str | os.PathLike[str], by: str | Sequence[str] | None = None) -> Profile:
+    """Joins a trace with an audit.
+
+    Args:
+        path: The folder or `.xplane.pb` file of the trace.
+        audit: The audit of the traced program, or the file of its JSON.
+        by: What to group by, as for `profile`.
+
+    Returns:
+        The profile.
+
+    Raises:
+        ParseError: A file cannot be read, or the program did not run in the trace.
+    """
+    program = _program(audit)
+    with step("reading the trace"):
+        return profile_of(program, trace.read(trace.find(path), program.name, program.kernels), by)
+
+
+def _program(audit: Findings | str | os.PathLike[str]) -> Program:
+    if isinstance(audit, Findings):
+        return Program.of_audit(audit)
+    return Program.of_json(baseline.read(Path(audit).read_text(encoding="utf-8"), os.fspath(audit)))
+
+
+def _profile_function(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], steps: int, by: str | Sequence[str] | None
+) -> Profile:
+    audited = audited_and_compiled(fun, args, kwargs, options=_OPTIONS)
+    program = Program.of_audit(audited.audit)
+    program.grouping(by)  # Fails before the program runs.
+    call = _caller(fun, audited, args, kwargs)
+    for _ in range(_WARM_UP):
+        call(nullcontext)
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+        with step("running"):
+            untraced = statistics.median([call(nullcontext) for _ in range(steps)])
+        with step("tracing"), _tracing(folder):
+            for number in range(steps):
+                call(partial(StepTraceAnnotation, "step", step_num=number))
+        with step("reading the trace"):
+            devices = trace.read(trace.find(Path(folder)), program.name, program.kernels)
+    return profile_of(program, devices, by, untraced_seconds=untraced, source_root=audited.audit.source_root)
+
+
+def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], float]:
+    """Returns what calls the program in a context and waits for its results, and returns how many seconds that took."""
+    # Static arguments are no arguments of what was compiled, and other libraries' wrappers call it in their own way.
+    is_plain = jax.tree.structure((tuple(args), kwargs)) == audited.compiled.in_tree
+    run = audited.compiled if is_plain else fun if hasattr(fun, "lower") else jax.jit(fun)
+    donates = any(info.donated for info in jax.tree.leaves(audited.lowered.args_info))
+
+    def call(context: Callable[[], AbstractContextManager[Any]]) -> float:
+        given, named = jax.block_until_ready(jax.tree.map(_copied, (tuple(args), kwargs)) if donates else (args, kwargs))
+        with context():  # An annotation begins when it is made.
+            start = time.perf_counter()
+            jax.block_until_ready(run(*given, **named))
+            return time.perf_counter() - start
+
+    return call
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.copy() if isinstance(leaf, jax.Array) else leaf
+
+
+@contextmanager
+def _tracing(folder: str) -> Iterator[None]:
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # Calls of Python are many events, and none of them is an instruction.
+    try:
+        jax.profiler.start_trace(folder, profiler_options=options)
+    except RuntimeError as error:
+        raise HlotagError(f"JAX's profiler cannot start: {error}") from None
+    try:
+        yield
+    finally:
+        jax.profiler.stop_trace()

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which instructions of a program ran when? Reads what JAX's profiler wrote, an XSpace.
+
+The names of planes, lines and stats are those of OpenXLA's `xplane_schema.cc`. On CPU, the planes of all devices are one, and
+each thread is a line. On GPU, each stream is a line, and the events are kernels. On TPU, one line has the instructions of the
+core, another one those that run beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlotag._text import listed
+from hlotag.errors import ParseError
+
+# What runs other instructions; on CPU also in other threads, after its own event ended.
+_CONTAINER = re.compile(r"(while|conditional|call)(\.\d+)*")
+_OPS, _ASYNC, _MODULES = "XLA Ops", "Async XLA Ops", "XLA Modules"
+# Lines that XProf derives from those of the streams.
+_DERIVED = {"Steps", _OPS, _MODULES, "Framework Ops", "Framework Name Scope", "Source code", "XLA TraceMe", "Launch Stats"}
+# The name of an event that says that a thunk of XLA's CPU runtime has ended.
+_END = "end: "
+
+# Stats of what runs in a CUDA graph.
+_GRAPHS = {"cuda_graph_id", "cuda_graph_exec_id"}
+
+# The names of events that are no instructions of the program.
+OTHER = "\x00other program"
+UNNAMED = "\x00no instruction"
+GRAPH = "\x00command buffer"
+
+_Span = tuple[float, float]
+
+
+@dataclass
+class Device:
+    """What ran on one device.
+
+    Attributes:
+        name: The plane's name, and the device's number on CPU: `/device:GPU:0`.
+        names: By event, the instruction, or `OTHER`, `UNNAMED`, `GRAPH`.
+        lanes: By event, the thread or stream. Two events of a lane do not overlap, unless one runs in the other.
+        starts: By event, its start in nanoseconds.
+        ends: By event, its end in nanoseconds.
+        steps: The steps, each from its start to its end.
+        beside: Seconds of transfers and collectives that ran beside the instructions.
+    """
+
+    name: str
+    names: list[str] = field(default_factory=list)
+    lanes: list[int] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    steps: list[_Span] = field(default_factory=list)
+    beside: float = 0.0
+
+    def add(self, name: str, lane: int, start: float, end: float) -> None:
+        """Adds an event."""
+        self.names.append(name)
+        self.lanes.append(lane)
+        self.starts.append(start)
+        self.ends.append(end)
+
+
+def find(path: Path) -> Path:
+    """Finds the newest trace in a folder.
+
+    Args:
+        path: An `.xplane.pb` file, or the folder that `jax.profiler.trace` wrote to.
+
+    Returns:
+        The file.
+
+    Raises:
+        ParseError: There is none.
+    """
+    if path.is_file():
+        return path
+    files = sorted(path.rglob("*.xplane.pb"), key=lambda file: (file.stat().st_mtime_ns, file.name))
+    if not files:
+        raise ParseError(f"{path}: no file *.xplane.pb; name the folder that jax.profiler.trace wrote to")
+    return files[-1]
+
+
+def read(file: Path, module: str, kernels: Mapping[str, str] | None = None) -> list[Device]:
+    """Reads what a program did on each device.
+
+    Args:
+        file: An `.xplane.pb` file.
+        module: The name of the program's module: `jit_step`.
+        kernels: By the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers.
+
+    Returns:
+        The devices that ran the program.
+
+    Raises:
+        ParseError: The file is no trace, or the program did not run in it.
+    """
+    from jax.profiler import ProfileData
+
+    try:
+        planes = list(ProfileData.from_serialized_xspace(file.read_bytes()).planes)
+    except (RuntimeError, ValueError) as error:
+        raise ParseError(f"{file}: not a trace of JAX's profiler: {error}") from None
+    reader = _Reader(module, kernels or {})
+    for plane in planes:
+        if plane.name.startswith("/device:"):
+            reader.read_device(plane)
+        elif plane.name.startswith("/host:CPU"):
+            reader.read_host(plane)
+    found = [device for device in reader.devices.values() if not {OTHER, UNNAMED, GRAPH}.issuperset(device.names)]
+    if not found:
+        seen = listed([name for name, _ in reader.modules.most_common()]) or "none"
+        raise ParseError(f"{file}: no instruction of {module} ran while this was traced; programs in the trace: {seen}")
+    for device in found:
+        device.steps = device.steps or reader.annotated(device) or reader.runs(device)
+    return found
+
+
+class _Reader:
+    """Reads planes of a trace."""
+
+    def __init__(self, module: str, kernels: Mapping[str, str]) -> None:
+        self.devices: dict[str, Device] = {}
+        self.modules: Counter[str] = Counter()
+        self._module = module
+        self._kernels = kernels
+        self._annotations: list[_Span] = []
+        self._runs: dict[str, dict[Any, _Span]] = {}  # By device and run.
+        self._lane = 0
+
+    def read_device(self, plane: Any) -> None:
+        """Reads the plane of a GPU, a TPU core or another accelerator."""
+        lines = {line.name: line for line in plane.lines}
+        device = self.devices.setdefault(plane.name, Device(plane.name))
+        runs = list(self._runs_in(lines[_MODULES])) if _MODULES in lines else []
+        device.steps = [(start, end) for name, start, end in runs if name == self._module]
+        streams = [line for name, line in lines.items() if name not in _DERIVED and name != _ASYNC]
+        for line in [lines[_OPS]] if _OPS in lines else streams:
+            self._lane += 1
+            for event in line.events:
+                self._add_kernel(device, event, runs)
+        if _ASYNC in lines:
+            device.beside = sum(event.duration_ns for event in lines[_ASYNC].events) / 1e9
+
+    def read_host(self, plane: Any) -> None:
+        """Reads the plane of the host: its threads run the instructions of CPU devices, and mark steps."""
+        found: dict[Any, tuple[Device, int]] = {}  # By producer, which the end of an instruction names.
+        late: list[tuple[Any, float]] = []
+        for line in plane.lines:
+            self._lane += 1
+            without: set[str] = set()  # Names of events that are no instructions.
+            for event in line.events:
+                if (name := event.name) in without:
+                    continue
+                stats = dict(event.stats)
+                if "hlo_op" in stats:
+                    device = self._add_thunk(event, stats)
+                    found[stats.get("_p")] = device, len(device.names) - 1
+                elif name.startswith(_END):
+                    late.append((stats.get("_c"), event.start_ns))
+                elif "step_num" in stats:
+                    self._annotations.append((event.start_ns, event.end_ns))
+                else:
+                    without.add(name)
+        self._move_late_ends(found, late)
+
+    def _add_thunk(self, event: Any, stats: dict[str, Any]) -> Device:
+        name = f"CPU:{stats.get('device_ordinal', 0)}"
+        device = self.devices.setdefault(name, Device(name))
+        module = str(stats.get("hlo_module", ""))
+        self.modules[module] += 1
+        is_ours = module == self._module
+        device.add(str(stats["hlo_op"]) if is_ours else OTHER, self._lane, event.start_ns, event.end_ns)
+        if is_ours:
+            runs = self._runs.setdefault(name, {})
+            start, end = runs.get(stats.get("run_id"), (event.start_ns, event.end_ns))
+            runs[stats.get("run_id")] = min(start, event.start_ns), max(end, event.end_ns)
+        return device
+
+    def _move_late_ends(self, found: dict[Any, tuple[Device, int]], late: Iterable[tuple[Any, float]]) -> None:
+        """Gives an instruction that ended in another thread a lane of its own, until it ended."""
+        free: list[tuple[float, int]] = []  # (end of the last event, lane)
+        moved = []
+        for producer, end in late:
+            device, event = found.get(producer, (None, 0))
+            if device is not None and end > device.ends[event]:
+                moved.append((device.starts[event], end, device, event))
+        for start, end, device, event in sorted(moved, key=lambda each: each[:2]):
+            place = next((n for n, (until, _) in enumerate(free) if until <= start), None)
+            if place is None:
+                self._lane += 1
+                place = len(free)
+                free.append((0.0, self._lane))
+            free[place] = end, free[place][1]
+            device.ends[event], device.lanes[event] = end, free[place][1]
+
+    def _add_kernel(self, device: Device, event: Any, runs: Sequence[tuple[str, float, float]]) -> None:
+        stats = dict(event.stats)
+        start, end = event.start_ns, event.end_ns
+        module = str(stats.get("hlo_module", "")) or next((n for n, begin, until in runs if begin <= start < until), "")
+        self.modules[module] += bool(module)
+        if not _GRAPHS.isdisjoint(stats):  # The kernels of a graph have the name of its launch.
+            name = self._kernels.get(event.name, GRAPH)
+        elif not module:
+            name = UNNAMED
+        elif module != self._module:
+            name = OTHER
+        else:
+            name = str(stats.get("hlo_op") or _instruction_of(event.name))
+        device.add(name, self._lane, start, end)
+
+    @staticmethod
+    def _runs_in(line: Any) -> Iterator[tuple[str, float, float]]:
+        """The executions of programs on a TPU: `jit_step(1234)`, with the fingerprint of the program."""
+        for event in line.events:
+            yield event.name.partition("(")[0], event.start_ns, event.end_ns
+
+    def annotated(self, device: Device) -> list[_Span]:
+        """The steps that the host marked with `StepTraceAnnotation`, if instructions ran in them."""
+        starts = np.array(device.starts)
+        return [span for span in sorted(self._annotations) if np.any((starts >= span[0]) & (starts < span[1]))]
+
+    def runs(self, device: Device) -> list[_Span]:
+        """The runs of the program; the whole trace, where events do not say to which run they belong."""
+        spans = sorted(self._runs.get(device.name, {}).values())
+        return spans or [(min(device.starts), max(device.ends))]
+
+
+def _instruction_of(text: str) -> str:
+    """The name of an instruction: TPU's events have its text, `%fusion.1 = f32[8] fusion(...)`."""
+    return text.partition(" = ")[0].strip().removeprefix("%")
+
+
+def is_container(name: str, opcode: str) -> bool:
+    """Returns whether an instruction runs others, so that its event covers theirs.
+
+    Args:
+        name: Its name.
+        opcode: Its opcode; empty if unknown.
+    """
+    return opcode in ("while", "conditional", "call") if opcode else _CONTAINER.fullmatch(name) is not None

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is a profile shown? As a table, JSON, a page, or tracks of a timeline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.jupyter import JupyterMixin
+
+from hlotag._text import printable
+from hlotag._util.files import write_atomically
+from hlotag.errors import ArgumentError
+from hlotag.profiles import as_json, page, perfetto, table
+from hlotag.profiles.model import Timing, in_words
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+
+class Profile(Timing, JupyterMixin):
+    """Where the time of a program's steps went; `Timing` has its fields."""
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The profile as JSON, without its timeline.
+
+        Args:
+            indent: As for `json.dumps`.
+
+        Returns:
+            The JSON text, which `hlotag profile --baseline` reads.
+        """
+        return as_json.dumps(self, indent=indent)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes one self-contained HTML page: bars by value and phase, and the instructions that take most time.
+
+        Args:
+            path: The file to write.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        write_atomically(path, page.html(self), private=False)
+
+    def to_perfetto(self, path: str | os.PathLike[str]) -> None:
+        """Writes a timeline with a track for each key, for https://ui.perfetto.dev.
+
+        Args:
+            path: The file to write: JSON, compressed if its name ends in `.gz`.
+
+        Raises:
+            ArgumentError: The profile was read from JSON, which has no timeline.
+            OSError: The file cannot be written.
+        """
+        if self.program is None:
+            raise ArgumentError("a profile that was read from JSON has no timeline; make it from the trace")
+        write_atomically(path, perfetto.dumps(self.program, self.timeline, compressed=str(path).endswith(".gz")), private=False)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """What `rich.print` and notebooks show."""
+        yield table.renderable(self)
+
+    def __str__(self) -> str:
+        """The sentence and the tables, without colours."""
+        return table.as_text(self)
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"<Profile of {printable(self.name)}: {in_words(self.total_seconds)} a step, {len(self.steps)} steps>"

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles of programs that run here: what has which value and phase, and what may be profiled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlotag
+from hlotag import ArgumentError, HlotagError, Profile
+
+X = np.full((64, 64), 0.01, np.float32)
+WEIGHTS = [X + n for n in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def stage():
+    with hlotag.stage():
+        yield
+
+
+def places(profile: Profile, key: str) -> set[tuple[str, str]]:
+    """The values and phases that took time, those of operations without the key left out."""
+    return {(row.value, row.phase) for row in profile.rows if row.key == key and row.value and row.seconds}
+
+
+def assert_sums(profile: Profile) -> None:
+    for key in {row.key for row in profile.rows if row.key}:
+        assert sum(row.seconds for row in profile.rows if row.key in ("", key)) == pytest.approx(profile.total_seconds)
+    for row in profile.rows:
+        assert len(row.steps) == len(profile.steps)
+        assert row.split <= row.seconds * (1 + 1e-9)
+        assert row.seconds <= row.busy * (1 + 1e-9) or row.value == "no instruction"
+
+
+def layer(number: int, x: Any, w: Any) -> Any:
+    with hlotag.tagged({"layer": str(number)}):
+        return jax.nn.gelu(x @ w)
+
+
+def loss(weights: Any, x: Any, layer: Callable[..., Any] = layer) -> Any:
+    for number, w in enumerate(weights):
+        x = layer(number, x, w)
+    return (x**2).sum()
+
+
+def scanned(weights: Any, x: Any) -> Any:
+    def body(x: Any, w: Any) -> Any:
+        x = jax.lax.cond(x.sum() > 0, lambda x: layer(0, x, w), lambda x: layer(1, -x, w) + 1, x)
+        return x, None
+
+    return jax.lax.scan(body, x, jnp.stack(weights))[0].sum()
+
+
+def train(weights: Any, x: Any) -> Any:
+    value, gradient = jax.value_and_grad(loss)(weights, x)
+    with hlotag.tagged({"layer": "optimizer"}):
+        return value, jax.tree.map(lambda w, g: w - 0.1 * jnp.tanh(g), weights, gradient)
+
+
+def remat(weights: Any, x: Any) -> Any:
+    return loss(weights, x, jax.checkpoint(layer, static_argnums=0))
+
+
+LAYERS = {str(n) for n in range(3)}
+PROGRAMS = {
+    "forward": (loss, {(n, "forward") for n in LAYERS}),
+    "train": (train, {(n, phase) for n in LAYERS for phase in ("forward", "backward")} | {("optimizer", "other")}),
+    "remat": (jax.grad(remat), {(n, "forward") for n in LAYERS} | {(n, "backward") for n in LAYERS} | {("0", "recomputed")}),
+    "scan in cond": (jax.grad(scanned), {(n, phase) for n in "0" for phase in ("forward", "backward")}),
+    "vmap": (jax.vmap(loss, (None, 0)), {(n, "forward") for n in LAYERS}),
+    "second order": (jax.hessian(lambda v, x: loss([x * v.sum()], x)), {("0", "backward")}),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_value_has_its_time_in_each_phase(name):
+    function, expected = PROGRAMS[name]
+    first = [X + 1] * 3 if name == "scan in cond" else np.ones(2, np.float32) if name == "second order" else WEIGHTS
+    profile = hlotag.profile(function, first, np.stack([X, X]) if name == "vmap" else X, steps=2)
+    assert expected <= places(profile, "layer")
+    assert {value for value, _ in places(profile, "layer")} == {value for value, _ in expected}
+    assert len(profile.steps) == 2
+    assert_sums(profile)
+
+
+def test_a_function_with_several_callers_has_the_phase_and_scope_of_each_call():
+    @jax.jit
+    def shared(x):
+        return jnp.tanh(x @ x)
+
+    def f(x):
+        with jax.named_scope("first"), hlotag.tagged({"layer": "0"}):
+            x = shared(x)
+        with jax.named_scope("second"), hlotag.tagged({"layer": "1"}):
+            return shared(x).sum()
+
+    profile = hlotag.profile(jax.grad(f), X)
+    assert places(profile, "layer") == {(n, phase) for n in "01" for phase in ("forward", "backward")}
+    assert_sums(profile)
+    by_scope = hlotag.profile(jax.grad(f), X, by="scope")
+    assert {("first", "forward"), ("first", "backward"), ("second", "backward")} <= places(by_scope, "scope")
+
+
+def test_a_sleep_in_a_callback_is_time_of_its_block():
+    def sleep(seconds):
+        def wait(x):
+            time.sleep(seconds)
+            return x
+
+        return lambda x: jax.pure_callback(wait, x, x)
+
+    def f(x):
+        with hlotag.tagged({"layer": "short"}):
+            x = sleep(0.02)(jnp.tanh(x))
+        with hlotag.tagged({"layer": "long"}):
+            return sleep(0.06)(jnp.sin(x))
+
+    profile = hlotag.profile(f, X)
+    slept = {row.value: row.seconds for row in profile.rows if row.key == "layer"}
+    assert slept["short"] >= 0.02
+    assert slept["long"] >= 0.06
+    assert slept["short"] < slept["long"] < profile.total_seconds
+    assert_sums(profile)
+
+
+def test_arguments_that_are_donated_or_static_and_wrapped_functions():
+    donated = jax.jit(train, donate_argnums=0)
+    given = [jnp.array(w) for w in WEIGHTS]
+    assert places(hlotag.profile(donated, given, X), "layer") == PROGRAMS["train"][1]
+    assert not any(w.is_deleted() for w in given)
+    assert places(hlotag.profile(jax.jit(layer, static_argnums=0), 7, X, X), "layer") == {("7", "forward")}
+    assert places(hlotag.profile(jax.jit(lambda x, *, w: layer(1, x, w)), X, w=X), "layer") == {("1", "forward")}
+
+
+def test_a_trace_that_was_made_elsewhere_is_joined_with_an_audit(tmp_path):
+    audit = hlotag.audit(train, WEIGHTS, X)
+    (tmp_path / "audit.json").write_text(audit.to_json())
+    step = jax.jit(train)
+    jax.block_until_ready(step(WEIGHTS, X))
+    with jax.profiler.trace(tmp_path):
+        for number in range(4):
+            with jax.profiler.StepTraceAnnotation("train", step_num=number):
+                jax.block_until_ready(step(WEIGHTS, X))
+    profile = hlotag.profile(trace_dir=tmp_path, audit=tmp_path / "audit.json")
+    assert (len(profile.steps), places(profile, "layer")) == (4, PROGRAMS["train"][1])
+    assert profile.rows == hlotag.profile(trace_dir=tmp_path, audit=audit).rows
+    assert_sums(profile)
+
+
+def test_arguments_that_make_no_sense_are_errors():
+    for arguments, message in [
+        ({}, "needs a function and its arguments, or trace_dir="),
+        ({"trace_dir": "t"}, "needs audit="),
+        ({"fun": loss, "steps": 0}, "steps=0: give the number of calls"),
+        ({"fun": loss, "steps": True}, "steps=True"),
+        ({"fun": 3}, "needs a function, not int"),
+        ({"fun": loss, "audit": "a.json"}, "a function is audited here"),
+        ({"fun": loss, "trace_dir": "t"}, "or trace_dir="),
+    ]:
+        positional = [arguments.pop("fun")] if "fun" in arguments else []
+        with pytest.raises(ArgumentError, match=message):
+            hlotag.profile(*positional, **arguments)
+    with pytest.raises(ArgumentError, match="by='no'"):
+        hlotag.profile(loss, WEIGHTS, X, by="no")
+
+
+def test_a_trace_that_runs_already_is_an_error(tmp_path):
+    with jax.profiler.trace(tmp_path), pytest.raises(HlotagError, match="profiler cannot start"):
+        hlotag.profile(loss, WEIGHTS, X)
+    assert hlotag.profile(loss, WEIGHTS, X).total_seconds > 0
+
+
+def test_a_program_without_tags_is_shown_by_line_and_scope():
+    profile = hlotag.profile(jax.jit(lambda x: jnp.tanh(x @ x)), X)
+    assert (profile.untagged, list(profile.tables())) == (pytest.approx(profile.in_operations), [])
+    by_line = hlotag.profile(jax.jit(lambda x: jnp.tanh(x @ x)), X, by="source")
+    assert {value.partition(":")[0] for value, _ in places(by_line, "source")} == {"test_profile.py"}

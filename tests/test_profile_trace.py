@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic of profiles, on traces of known times: nested events, loops, streams, steps, devices, other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traces
+from hlotag import ArgumentError, ParseError, Profile
+from hlotag.audits.model import Instruction, Op
+from hlotag.profiles import perfetto, trace
+from hlotag.profiles.join import profile_of
+from hlotag.profiles.program import Program
+
+MS = 1_000_000
+
+
+def operation(number: int, name: str, **fields: Any) -> Op:
+    return Op(number, f"stablehlo.{name}", **fields)
+
+
+# Layer 0 has a product and layer 1 two, of which one is backward. A fusion computes one operation of each, with 3 and 1 flop.
+OPS = [
+    operation(0, "dot_general", flops=8, file="/m.py", line=3),
+    operation(1, "dot_general", flops=8, file="/m.py", line=4),
+    operation(2, "dot_general", flops=8, phase="backward"),
+    operation(3, "tanh", flops=3),
+    operation(4, "add", flops=1),
+    operation(5, "while"),
+    operation(6, "sine", flops=1),
+]
+TAGS = [("layer", value, op) for op, value in enumerate("01101")] + [("block", "mlp", 0)]
+INSTRUCTIONS = [
+    Instruction("dot.1", "dot", ops=(0,), scope="a/b/c", phase="forward"),
+    Instruction("dot.2", "dot", ops=(1,), scope="a/b", phase="forward"),
+    Instruction("dot.3", "dot", ops=(2,), scope="a", phase="backward"),
+    Instruction("tanh.1", "tanh", "fusion.1", (3,), "", "forward"),
+    Instruction("add.1", "add", "fusion.1", (4,), "", "forward"),
+    Instruction("while.1", "while", ops=(5,), phase="forward"),
+    Instruction("sine.1", "sine", ops=(6,), phase="forward"),
+]
+PROGRAM = Program("jit_step", OPS, TAGS, INSTRUCTIONS)
+
+
+def thunk(name: str, start: float, duration: float, **stats: Any) -> traces.Event:
+    known = {"hlo_op": name, "hlo_module": "jit_step", "run_id": 1, "device_ordinal": 0}
+    return name, int(start * MS), int(duration * MS), known | stats
+
+
+def step(number: int, start: float, duration: float) -> traces.Event:
+    return "step", int(start * MS), int(duration * MS), {"step_num": number}
+
+
+def profiled(tmp_path: Path, planes: traces.Planes, by: Any = None, program: Program = PROGRAM) -> Profile:
+    file = traces.write(tmp_path, planes)
+    found = profile_of(program, trace.read(file, program.name, program.kernels), by)
+    for key in {row.key for row in found.rows if row.key}:
+        assert sum(row.seconds for row in found.rows if row.key in ("", key)) == pytest.approx(found.total_seconds)
+        assert sum(row.share for row in found.rows if row.key in ("", key)) == pytest.approx(1)
+    assert sum(row.seconds for row in found.rest) + found.in_operations == pytest.approx(found.total_seconds)
+    return found
+
+
+def milliseconds(profile: Profile, key: str = "layer") -> dict[tuple[str, str], float]:
+    """By value and phase, the time of a step; the rows without a key have no phase."""
+    return {(r.value, r.phase): pytest.approx(r.seconds * 1e3, abs=1e-4) for r in profile.rows if r.key in ("", key)}
+
+
+def host(*events: traces.Event, **threads: list[traces.Event]) -> traces.Planes:
+    return {"/host:CPU": {"thread": list(events)} | threads}
+
+
+def test_each_value_has_its_time_and_the_rest_is_named(tmp_path):
+    found = profiled(
+        tmp_path,
+        host(
+            step(0, 0, 20),
+            *(thunk("dot.1", 1, 3), thunk("dot.2", 4, 2), thunk("dot.3", 6, 4), thunk("copy.7", 10, 1)),
+            *(thunk("other.1", 11, 2, hlo_module="jit_other"), thunk("sine.1", 14, 1)),
+        ),
+    )
+    layers = {("0", "forward"): 3, ("1", "forward"): 2, ("1", "backward"): 4, ("", "forward"): 1}
+    rest = {("added by XLA", ""): 1, ("other programs", ""): 2, ("no instruction", ""): 7}
+    assert milliseconds(found) == layers | rest
+    assert (found.untagged, found.split, found.busy) == pytest.approx((1e-3, 0, 13e-3))
+    assert [(hot.name, hot.source) for hot in found.instructions[:2]] == [("dot.3", ""), ("dot.1", "m.py:3")]
+
+
+def test_a_fusion_is_divided_by_the_work_of_its_operations(tmp_path):
+    found = profiled(tmp_path, host(thunk("fusion.1", 0, 8)))
+    assert milliseconds(found) == {("0", "forward"): 6, ("1", "forward"): 2, ("no instruction", ""): 0}
+    assert found.split == pytest.approx(8e-3)
+    assert [row.split for row in found.rows if row.key == "layer"] == pytest.approx([6e-3, 2e-3])
+
+
+def test_work_of_operations_without_flops_is_their_bytes(tmp_path):
+    ops = [operation(0, "reshape", bytes=1), operation(1, "transpose", bytes=3), operation(2, "constant")]
+    inside = [Instruction(f"i.{n}", "copy", "fusion.1", (n,), "", "forward") for n in range(3)]
+    program = Program("jit_step", ops, [("k", str(n), n) for n in range(3)], inside)
+    found = profiled(tmp_path, host(thunk("fusion.1", 0, 8)), program=program)
+    assert milliseconds(found, "k") == {("0", "forward"): 2, ("1", "forward"): 6, ("no instruction", ""): 0}
+
+
+def test_loops_and_what_runs_in_an_instruction_count_once(tmp_path):
+    nested = [thunk("while.1", 0, 10), thunk("dot.1", 1, 6), thunk("dot.2", 2, 1), thunk("dot.2", 4, 2), thunk("dot.3", 8, 1)]
+    found = profiled(tmp_path, host(step(0, 0, 10), *nested))
+    layers = {("0", "forward"): 3, ("1", "forward"): 3, ("1", "backward"): 1, ("no instruction", ""): 3}
+    assert milliseconds(found) == layers
+    assert {hot.name: hot.events for hot in found.instructions} == {"dot.1": 1, "dot.2": 2, "dot.3": 1}
+
+
+def test_events_that_only_overlap_count_once(tmp_path):
+    found = profiled(tmp_path, host(step(0, 0, 10), thunk("dot.1", 0, 6), thunk("dot.2", 4, 5)))
+    assert milliseconds(found) == {("0", "forward"): 4, ("1", "forward"): 5, ("no instruction", ""): 1}
+
+
+def test_threads_that_run_at_once_share_the_time(tmp_path):
+    found = profiled(tmp_path, host(step(0, 0, 10), thunk("dot.1", 0, 6), second=[thunk("dot.2", 4, 4)]))
+    assert milliseconds(found) == {("0", "forward"): 5, ("1", "forward"): 3, ("no instruction", ""): 2}
+    assert [row.busy for row in found.rows if row.key == "layer"] == pytest.approx([6e-3, 4e-3])
+    assert found.busy == pytest.approx(10e-3)
+
+
+def test_an_instruction_that_ends_in_another_thread_runs_until_then(tmp_path):
+    first = [step(0, 0, 10), thunk("dot.1", 0, 1, _p=7), thunk("dot.2", 1, 1, _p=8)]
+    found = profiled(
+        tmp_path, host(*first, second=[("end: dot.1", 8 * MS, 10, {"_c": 7}), ("end: dot.2", 2 * MS, 10, {"_c": 8})])
+    )
+    assert milliseconds(found) == {("0", "forward"): 7.5, ("1", "forward"): 0.5, ("no instruction", ""): 2}
+
+
+def test_steps_are_told_apart_and_what_is_between_them_does_not_count(tmp_path):
+    events = [
+        step(0, 0, 4),
+        thunk("dot.1", 1, 2),
+        thunk("dot.1", 5, 1),
+        step(1, 10, 6),
+        thunk("dot.1", 11, 4),
+        thunk("dot.1", 15, 9),
+    ]
+    found = profiled(tmp_path, host(*events))
+    assert found.steps == pytest.approx((4e-3, 6e-3))
+    (row,) = [row for row in found.rows if row.key == "layer"]
+    assert (row.steps, row.seconds, row.events) == (pytest.approx((2e-3, 5e-3)), pytest.approx(3.5e-3), 1.5)
+
+
+def test_without_annotations_each_run_is_a_step(tmp_path):
+    runs = [thunk("dot.1", 0, 2), thunk("dot.2", 2, 2), thunk("dot.1", 10, 3, run_id=2), thunk("dot.2", 14, 3, run_id=2)]
+    found = profiled(tmp_path, host(*runs))
+    assert found.steps == pytest.approx((4e-3, 7e-3))
+
+
+def test_devices_have_their_mean(tmp_path):
+    both = [step(0, 0, 10), thunk("dot.1", 0, 6), thunk("dot.1", 1, 2, device_ordinal=1)]
+    found = profiled(tmp_path, host(*both))
+    assert found.devices == ("CPU:0", "CPU:1")
+    assert milliseconds(found) == {("0", "forward"): 4, ("no instruction", ""): 6}
+
+
+def test_kernels_of_a_gpu(tmp_path):
+    """Streams run at once; kernels of a graph are found by their name, and lines that XProf derived do not count."""
+    graph, ours = {"cuda_graph_id": 3, "hlo_op": "command_buffer_1"}, {"hlo_module": "jit_step", "program_id": 4}
+    streams = {
+        "Stream #1(Compute)": [
+            ("sm90_gemm", 0, 4 * MS, ours | {"hlo_op": "dot.1"}),
+            ("dot_2", 4 * MS, 2 * MS, ours | graph),
+            ("cublas_kernel", 6 * MS, 1 * MS, ours | graph),
+            ("MemcpyH2D", 7 * MS, 1 * MS, {}),
+        ],
+        "Stream #2(Compute)": [("sm90_gemm", 2 * MS, 2 * MS, ours | {"hlo_op": "dot.3"})],
+        "Framework Ops": [("dot_general", 0, 8 * MS, ours | {"hlo_op": "dot.1"})],
+    }
+    found = profiled(tmp_path, {"/device:GPU:0": streams} | host(step(0, 0, 10)))
+    assert found.devices == ("/device:GPU:0",)
+    layers = {("0", "forward"): 3, ("1", "backward"): 1, ("1", "forward"): 2}
+    rest = {("command buffers", ""): 1, ("without a name", ""): 1, ("no instruction", ""): 2}
+    assert milliseconds(found) == layers | rest
+
+
+def test_instructions_of_a_tpu(tmp_path):
+    """Events have the text of instructions and no module: the line of modules says which program ran, and when."""
+    lines = {
+        "XLA Modules": [
+            ("jit_step(123)", 0, 10 * MS, {}),
+            ("jit_other(4)", 10 * MS, 5 * MS, {}),
+            ("jit_step(123)", 20 * MS, 8 * MS, {}),
+        ],
+        "XLA Ops": [
+            ("%while.1 = (f32[8]) while(%t), body=%b", 0, 9 * MS, {}),
+            ("%dot.1 = f32[8]{0} fusion(%p), calls=%c", 1 * MS, 4 * MS, {}),
+            ("%dot.2 = f32[8]{0} fusion(%p), calls=%c", 11 * MS, 4 * MS, {}),
+            ("%dot.3 = f32[8]{0} fusion(%p), calls=%c", 21 * MS, 6 * MS, {}),
+        ],
+        "Async XLA Ops": [("%all-gather-start.1", 0, 4 * MS, {})],
+        "Steps": [("0", 0, 28 * MS, {})],
+    }
+    found = profiled(tmp_path, {"/device:TPU:0": lines} | host(step(0, 0, 40)))
+    assert found.steps == pytest.approx((10e-3, 8e-3))
+    assert milliseconds(found) == {("0", "forward"): 2, ("1", "backward"): 3, ("no instruction", ""): 4}
+    assert found.notes == ("Beside the instructions, transfers and asynchronous collectives took 2 ms; no row has them.",)
+
+
+BY = {
+    "scope:2": ({"a/b": 5, "a": 4, "": 1}, None),
+    "scope": ({"a/b/c": 3, "a/b": 2, "a": 4, "": 1}, None),
+    "source": ({"m.py:3": 3, "m.py:4": 2, "": 5}, None),
+    "operation": ({"dot_general": 9, "sine": 1}, None),
+    "layer, block": ({"0, mlp": 3, "1, -": 6, "": 1}, ("layer", "block")),
+    "layer": ({"0": 3, "1": 6, "": 1}, ["layer"]),
+}
+
+
+@pytest.mark.parametrize("title", BY)
+def test_what_to_group_by(tmp_path, title):
+    expected, by = BY[title]
+    events = [thunk("dot.1", 0, 3), thunk("dot.2", 3, 2), thunk("dot.3", 5, 4), thunk("sine.1", 9, 1)]
+    found = profiled(tmp_path, host(*events), by or title)
+    ((key, _, lines),) = found.tables()
+    assert (key, {line.value: pytest.approx(line.seconds * 1e3) for line in lines}) == (title, expected)
+    assert next(line.value for line in lines if line.value) == max(expected, key=lambda value: (bool(value), expected[value]))
+
+
+def test_a_key_that_no_operation_has_is_an_error():
+    with pytest.raises(ArgumentError, match=r"'layr'.*choose from layer, block, source, scope, scope:N, operation"):
+        PROGRAM.grouping("layr")
+    named = Program("m", OPS, [("source", "x", 0)], INSTRUCTIONS)
+    ((_, read),) = named.grouping("tag:source")
+    assert read(named.parts("dot.1")[0]) == "x"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no file .*xplane.pb; name the folder"),
+        (b"\x08\x08nonsense", "not a trace"),
+        (host(thunk("dot.1", 0, 1, hlo_module="jit_f")), "no instruction of jit_step ran.*programs in the trace: jit_f"),
+        (host(("a", 0, 1, {})), "programs in the trace: none"),
+    ],
+)
+def test_what_is_no_trace_of_the_program_is_an_error(tmp_path, content, message):
+    if isinstance(content, bytes):
+        (tmp_path / "a.xplane.pb").write_bytes(content)
+    elif content:
+        traces.write(tmp_path, content)
+    with pytest.raises(ParseError, match=message):
+        trace.read(trace.find(tmp_path), "jit_step")
+
+
+def test_a_timeline_has_a_track_for_each_key(tmp_path):
+    events = [thunk("dot.1", 0, 2), thunk("fusion.1", 2, 1), thunk("dot.2", 4, 2), thunk("copy.1", 6, 1), thunk("while.1", 7, 1)]
+    devices = trace.read(traces.write(tmp_path, host(*events)), "jit_step")
+    written = perfetto.events(PROGRAM, devices)
+    names = {event["tid"]: event["args"]["name"] for event in written if event["name"] == "thread_name"}
+    shown = [(names[e["tid"]], e["name"], e["ts"], e["dur"]) for e in written if e["ph"] == "X"]
+    of_layers = [each for each in shown if each[0] == "layer"]
+    assert of_layers == [("layer", "layer=0 forward", 0, 3000), ("layer", "layer=1 forward", 4000, 2000)]
+    assert [name for track, name, *_ in shown if track == "instructions"] == ["dot.1", "fusion.1", "dot.2", "copy.1"]
+    assert [each for each in shown if each[0] == "block"] == [("block", "block=mlp forward", 0, 2000)]
