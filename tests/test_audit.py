@@ -143,7 +143,7 @@ def test_an_instruction_named_after_a_call_is_no_trace_of_what_is_next_to_the_ca
         return %r : {KIND}
       }}
     }}"""
-    with _compat.ir_context():
+    with _compat.runtime.ir_context():
         read = program.read(parse_module(source, "m.mlir"))
     names = {op.name: f"\\001{read.origins.token}:{number}\\001/x" for number, op in enumerate(read.origins.operations)}
     # The bias was folded into the argument, as nothing of it is left; the exponent is named after the call, as inlining may do.
@@ -158,7 +158,7 @@ def test_an_instruction_named_after_a_call_is_no_trace_of_what_is_next_to_the_ca
       p = f32[4,8] power(n, s), metadata={{op_name="{names["stablehlo.power"]}"}}
       ROOT r = f32[4,8] tanh(p), metadata={{op_name="{names["stablehlo.tanh"]}"}}
     }}"""
-    capture = collect._capture(Stage.OPTIMIZED, HloModule(_compat.hlo_from_text(optimized)), read)
+    capture = collect._capture(Stage.OPTIMIZED, HloModule(_compat.runtime.hlo_from_text(optimized)), read)
     (tag,) = collect._finish(read, [capture], None, "cpu").tags
     assert tag.state == TagState.FOLDED
 

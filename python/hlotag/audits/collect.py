@@ -140,7 +140,7 @@ def audited_and_compiled(
     with recording() as stage:
         with kept_reports() as reports, step("lowering"):
             lowered = _lowered(fun, *args, **kwargs)
-        further = (options or {}).get(_compat.platform_of(lowered), {})
+        further = (options or {}).get(_compat.modules.platform_of(lowered), {})
         found, compiled = _audited_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
     return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), lowered, compiled)
 
@@ -175,17 +175,17 @@ def _audited_lowered(
 ) -> tuple[Audit, Any]:
     further = options or {}
     original = lowered.compiler_ir("stablehlo")
-    module = _compat.read_bytecode(to_bytecode(original))
+    module = _compat.modules.read_bytecode(to_bytecode(original))
     with step("reading the module"):
         read = program.read(module)
-    first = HloModule(_compat.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
+    first = HloModule(_compat.modules.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
 
     def compiled(module: Any, options: dict[str, Any]) -> Any:
-        with _compat.without_disk_cache():
-            return _compat.lowered_with(lowered, module).compile({**options, **further})
+        with _compat.modules.without_disk_cache():
+            return _compat.modules.lowered_with(lowered, module).compile({**options, **further})
 
     with _prepared(module, hlo_stage.stage_of(original)):
-        platform = _compat.platform_of(lowered)
+        platform = _compat.modules.platform_of(lowered)
         found, executable = _audited(read, compiled, first, platform, xla_passes=xla_passes, compare=compare)
     return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/"), executable
 
@@ -217,7 +217,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     import jax
     from jaxlib.mlir import ir
 
-    with _compat.ir_context():
+    with _compat.runtime.ir_context():
         module = parse_module(text, filename)
         if (depth := _depth(module)) > _MAX_DEPTH:
             raise ParseError(
@@ -233,7 +233,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     def compiled(module: Any, options: dict[str, Any]) -> Any:
         try:
             with module.context:
-                return _compat.compile_module(module, options)
+                return _compat.runtime.compile_module(module, options)
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 

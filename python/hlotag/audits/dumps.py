@@ -130,7 +130,7 @@ def read(file: Path) -> HloModule:
     from hlotag import _compat
 
     try:
-        return HloModule(_compat.hlo_from_text(file.read_text(encoding="utf-8")))
+        return HloModule(_compat.runtime.hlo_from_text(file.read_text(encoding="utf-8")))
     except (RuntimeError, ValueError, UnicodeDecodeError) as error:
         raise ParseError(f"{file}: not HLO text: {error}") from None
 
