@@ -24,7 +24,7 @@ from hlotag._util.version import VERSION
 from hlotag.audits import classify, dumps, effects, liveness, program
 from hlotag.audits.classify import Capture
 from hlotag.audits.effects.schedule import Schedule
-from hlotag.audits.evidence import PASSES, Evidence, Passes
+from hlotag.audits.evidence import PASSES, Evidence, Named, Passes
 from hlotag.audits.garbage import no_collection
 from hlotag.audits.matching import Matching
 from hlotag.audits.model import Op, Stage
@@ -42,9 +42,6 @@ from hlotag.lowering.staging import under
 from hlotag.passes.pipeline import kept_reports, pipeline_text, quoted, run_or_raise
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
-
-# By instruction, the operations that it is named after.
-Names = Mapping[Instruction, Sequence[int]]
 
 _MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflow their stacks
 # Bytes of a module, constants included, up to which XLA dumps it after every pass by default: about sixty copies.
@@ -336,7 +333,7 @@ def _live(read: program.Program) -> set[int]:
     return {op for n, op in read.op_of.items() if read.origins.operations[n] in found}
 
 
-def _passes(read: program.Program, first: Names, dump: dumps.Dump | None) -> Passes:
+def _passes(read: program.Program, first: Named, dump: dumps.Dump | None) -> Passes:
     """The passes of a dump, each with the module that it left. The first entry is the module before all passes."""
     files = track(dump.passes if dump else [], "reading passes")
     return [("", first), *((name, _named(dumps.read(file), read)) for name, file in files)]
@@ -457,9 +454,9 @@ def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inser
     return Schedule(module, computed, _inlined(capture))
 
 
-def _inlined(capture: Capture) -> dict[int, list[Any]]:
+def _inlined(capture: Capture) -> dict[int, list[Instruction]]:
     """By call, the instructions that XLA inlined from it."""
-    inlined: dict[int, list[Any]] = {}
+    inlined: dict[int, list[Instruction]] = {}
     for instruction, calls in capture.callers.items():
         for call in calls:
             inlined.setdefault(call, []).append(instruction)
@@ -481,12 +478,12 @@ def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
     return Capture(stage, module, named, joined, callers)
 
 
-def _is_call(instruction: Instruction, named: Names, read: program.Program) -> bool:
+def _is_call(instruction: Instruction, named: Named, read: program.Program) -> bool:
     calls = [read.ops[number].name == "func.call" for number in named[instruction]]
     return instruction.opcode in ("call", "async-start", "async-update", "async-done") and bool(calls) and all(calls)
 
 
-def _named(module: HloModule, read: program.Program) -> Names:
+def _named(module: HloModule, read: program.Program) -> Named:
     """By instruction, the operations that it is named after."""
     return {i: _known(read.origins.ids_of(i.op_name), read) for i in module.instructions()}
 

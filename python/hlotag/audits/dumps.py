@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hlotag._util.progress import step, track
 from hlotag.audits import classify, effects
@@ -22,6 +21,7 @@ from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
+from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import without_numbers
 
@@ -243,7 +243,7 @@ def _unknown_if_ambiguous(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Ta
 
 def _live(module: HloModule, program: Instructions) -> set[int]:
     """The operations that the entry's result or a side effect depends on. Whatever a live instruction calls is live."""
-    seen: set[Any] = set()
+    seen: set[Instruction] = set()
     todo = [
         module.entry.root,
         *(i for i in module.instructions() if i.opcode in ("infeed", "outfeed", "send", "recv", "custom-call")),

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from hlotag.audits.evidence import Named
 from hlotag.audits.model import Op
+from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, may_be, opcode_of
 
 # By opcode, the opcode that XLA rewrites to it if an operand is constant: `x - 1` becomes `x + -1`.
@@ -15,7 +16,7 @@ _REWRITTEN_FROM = {"add": "subtract", "multiply": "divide"}
 _GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast"}
 
 
-def is_glue_call(instruction: Any) -> bool:
+def is_glue_call(instruction: Instruction) -> bool:
     """Whether an instruction is a custom call that computes nothing."""
     return instruction.opcode == "custom-call" and instruction.proto.custom_call_target in _GLUE_CALLS
 
@@ -32,14 +33,14 @@ class Matching:
     def __init__(
         self,
         ops: Sequence[Op],
-        named: Mapping[Any, Sequence[int]],
-        joined: Mapping[Any, Sequence[int]],
-        fusions: Mapping[int, Any],
+        named: Named,
+        joined: Named,
+        fusions: Mapping[int, Instruction],
     ) -> None:
         self._ops = ops
-        self.main: dict[int, list[Any]] = {}
-        self.glue: dict[int, list[Any]] = {}
-        self.owners: dict[Any, list[int]] = {}
+        self.main: dict[int, list[Instruction]] = {}
+        self.glue: dict[int, list[Instruction]] = {}
+        self.owners: dict[Instruction, list[int]] = {}
         self._users: dict[int, list[int]] | None = None
         for instruction, numbers in joined.items():
             if instruction.opcode == "constant" or is_glue_call(instruction):
