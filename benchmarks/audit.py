@@ -44,7 +44,7 @@ def large_module(instructions: int) -> bytes:
         metadata = f', metadata={{op_name="jit(f)/layer_{n % 40}/{opcodes[n % 4]}.{n}"}}'
         lines.append(f"  i{n} = {shape} {opcodes[n % 4]}({left}, {right}){tag}{metadata}")
     lines += [f"  ROOT r = {shape} negate(i{instructions - 4})", "}"]
-    return _compat.hlo_from_text("\n".join(lines))
+    return _compat.runtime.hlo_from_text("\n".join(lines))
 
 
 def viewed(data: bytes) -> HloModule:

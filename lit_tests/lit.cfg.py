@@ -47,7 +47,9 @@ if "mlir_opt_plugin" in lit_config.params:
     config.test_exec_root += "-mlir-opt"
     config.environment["HLOTAG_MLIR_OPT_PLUGIN"] = os.path.abspath(lit_config.params["mlir_opt_plugin"])
     config.environment["HLOTAG_MLIR_OPT"] = shutil.which("mlir-opt-22") or "/usr/lib/llvm-22/bin/mlir-opt"
+verify = os.path.join(os.path.dirname(config.test_source_root), "tools", "verify_diagnostics.py")
 config.substitutions += [
+    (r"\bhlotag-opt\b(?=.*--verify-diagnostics)", f"{quoted(sys.executable)} {quoted(verify)}"),
     (r"\bhlotag-opt\b", hlotag_opt),
     # A variable without a leading $ is forgotten at the next CHECK-LABEL, so no test matches by what another one left.
     (r"\bFileCheck\b", f"{quoted(find_filecheck())} --enable-var-scope"),

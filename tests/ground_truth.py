@@ -86,7 +86,7 @@ def with_ids(closed: Any) -> Any:
         return [
             eqn.replace(
                 params={k: rewrite_param(v, eqn.primitive.name == "jit") for k, v in eqn.params.items()},
-                ctx=_compat.with_metadata(eqn.ctx, {KEY: f"{next(numbers)}:{eqn.primitive.name}"}),
+                ctx=_compat.tracing.with_metadata(eqn.ctx, {KEY: f"{next(numbers)}:{eqn.primitive.name}"}),
             )
             for eqn in jaxpr.eqns
         ]

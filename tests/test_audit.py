@@ -52,6 +52,12 @@ def states_of(audit: Audit) -> dict[str, TagState]:
 
 # --- One state each --------------------------------------------------------------------------------------------------------
 
+TRANSPOSED = (
+    '%t = stablehlo.transpose %b, dims = [1, 0] {TAG"transpose"}} : (tensor<4x8xf32>) -> tensor<8x4xf32>\n'
+    '%d = stablehlo.dot_general %a, %t, contracting_dims = [1] x [0] {TAG"dot"}} : '
+    "(tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>\n"
+    '%r = stablehlo.transpose %d, dims = [1, 0] {TAG"result"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>'
+)
 ADD = "stablehlo.add"
 KIND = "tensor<4x8xf32>"
 STATES = {
@@ -90,22 +96,15 @@ def test_state(name):
 
 
 def test_a_dot_with_its_transposes_tag():
-    body = (
-        '%t = stablehlo.transpose %b, dims = [1, 0] {TAG"transpose"}} : (tensor<4x8xf32>) -> tensor<8x4xf32>\n'
-        '%d = stablehlo.dot_general %a, %t, contracting_dims = [1] x [0] {TAG"dot"}} : '
-        "(tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>\n"
-        '%r = stablehlo.transpose %d, dims = [1, 0] {TAG"result"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>'
-    )
-    audit = audit_module(module(body, types="tensor<4x4xf32>"), "m.mlir", xla_passes=True)
-    states = states_of(audit)
-    assert states["dot"] == TagState.LOST
-    assert states["result"] == TagState.MOVED
-    assert states["transpose"] == TagState.FOLDED
+    audit = audit_module(module(TRANSPOSED, types="tensor<4x4xf32>"), "m.mlir", xla_passes=True)
+    assert states_of(audit) == {"dot": TagState.LOST, "result": TagState.MOVED, "transpose": TagState.FOLDED}
     (stray,) = audit.strays
     assert (stray.value, stray.opcode, stray.op and stray.op.name) == ("result", "dot", "stablehlo.transpose")
     assert [tag.value for tag in audit.lost] == ["dot"]
     by = {tag.value: tag.steps[-1].by for tag in audit.tags}
     assert {by["dot"], by["transpose"]} <= {"algsimp", "transpose-folding"}
+    rows = [line.split()[0] for line in audit.summary(120).splitlines() if "=" in line.split(" ")[0]]
+    assert rows == ["k=dot", "k=result", "k=transpose"], "what needs attention first"
 
 
 @pytest.mark.parametrize("tag", ["x", "y"])
@@ -143,7 +142,7 @@ def test_an_instruction_named_after_a_call_is_no_trace_of_what_is_next_to_the_ca
         return %r : {KIND}
       }}
     }}"""
-    with _compat.ir_context():
+    with _compat.runtime.ir_context():
         read = program.read(parse_module(source, "m.mlir"))
     names = {op.name: f"\\001{read.origins.token}:{number}\\001/x" for number, op in enumerate(read.origins.operations)}
     # The bias was folded into the argument, as nothing of it is left; the exponent is named after the call, as inlining may do.
@@ -158,7 +157,7 @@ def test_an_instruction_named_after_a_call_is_no_trace_of_what_is_next_to_the_ca
       p = f32[4,8] power(n, s), metadata={{op_name="{names["stablehlo.power"]}"}}
       ROOT r = f32[4,8] tanh(p), metadata={{op_name="{names["stablehlo.tanh"]}"}}
     }}"""
-    capture = collect._capture(Stage.OPTIMIZED, HloModule(_compat.hlo_from_text(optimized)), read)
+    capture = collect._capture(Stage.OPTIMIZED, HloModule(_compat.runtime.hlo_from_text(optimized)), read)
     (tag,) = collect._finish(read, [capture], None, "cpu").tags
     assert tag.state == TagState.FOLDED
 
@@ -275,33 +274,18 @@ def test_the_program_is_not_changed_by_it():
 # --- What can be audited ---------------------------------------------------------------------------------------------------
 
 
-def test_lowered_jitted_and_function_are_one():
+def test_what_can_be_audited():
+    jitted = jax.jit(gradient)
     with hlotag.stage():
-        of_function = hlotag.audit(gradient, X, W, b=B)
-        of_jitted = hlotag.audit(jax.jit(gradient), X, W, B)
-        of_lowered = hlotag.audit(jax.jit(gradient).lower(X, W, B))
-    assert of_function.counts == of_jitted.counts == of_lowered.counts
+        lowered = jitted.lower(X, W, B)
+        audits = [hlotag.audit(gradient, X, W, b=B), hlotag.audit(jitted, X, W, B), hlotag.audit(lowered)]
+        of_compiled = hlotag.audit(lowered.compile())
+    assert audits[0].counts == audits[1].counts == audits[2].counts
+    assert of_compiled.tags and not of_compiled.lost
+    assert any("only its optimized module" in note for note in of_compiled.notes)
 
 
-def test_compiled():
-    with hlotag.stage():
-        audit = hlotag.audit(jax.jit(gradient).lower(X, W, B).compile())
-    assert audit.tags and not audit.lost
-    assert any("only its optimized module" in note for note in audit.notes)
-
-
-def test_dropped_tags_are_listed():
-    @jax.jit
-    def f(x):
-        return jnp.sin(set_xla_metadata(x, key="nowhere"))
-
-    with hlotag.stage(), pytest.warns(hlotag.TagDropped):
-        audit = hlotag.audit(f, X)
-    assert any(("key", "nowhere") in dropped.attrs for dropped in audit.dropped)
-    assert "key=nowhere" in audit.summary(200)
-
-
-def test_dropped_tags_belong_to_the_program_that_they_were_dropped_in():
+def test_dropped_tags_are_those_of_the_program():
     @jax.jit
     def inner(x):
         return set_xla_metadata(x, key="inner") + 1
@@ -324,6 +308,7 @@ def test_dropped_tags_belong_to_the_program_that_they_were_dropped_in():
         for number in range(3):
             found = dropped(lambda x, number=number: set_xla_metadata(x, key=number) * 2)
         assert found == ["2"], "of the last trace, and not of all that were traced at this line"
+        assert "key=inner" in hlotag.audit(inner, X).summary(200)
 
 
 @pytest.mark.parametrize(
@@ -332,16 +317,12 @@ def test_dropped_tags_belong_to_the_program_that_they_were_dropped_in():
         ((3,), TypeError, "a function, a Lowered, a Compiled or a folder, not int"),
         (("/no/such/folder",), ParseError, "no such folder"),
         (("/tmp", 1), TypeError, "without arguments"),
+        ((b"module {", "m.mlir"), ParseError, r"m\.mlir:1"),
     ],
 )
 def test_what_cannot_be_audited(arguments, error, message):
     with pytest.raises(error, match=message):
-        hlotag.audit(*arguments)
-
-
-def test_module_that_is_none():
-    with pytest.raises(ParseError, match=r"m\.mlir:1"):
-        audit_module(b"module {", "m.mlir")
+        (audit_module if isinstance(arguments[0], bytes) else hlotag.audit)(*arguments)
 
 
 # --- What it says ----------------------------------------------------------------------------------------------------------
@@ -383,20 +364,6 @@ def test_table_fits(sample, width):
     assert [line.rstrip() for line in console.file.getvalue().splitlines()] == lines
 
 
-def test_table_begins_with_what_needs_attention():
-    body = (
-        '%t = stablehlo.tanh %a {TAG"fine"}} : tensor<4x8xf32>\n'
-        '%c = stablehlo.transpose %t, dims = [1, 0] {mhlo.frontend_attributes = {z = "1"}} : '
-        "(tensor<4x8xf32>) -> tensor<8x4xf32>\n"
-        "%d = stablehlo.dot_general %b, %c, contracting_dims = [1] x [0] : "
-        "(tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>\n"
-        '%r = stablehlo.transpose %d, dims = [1, 0] {mhlo.frontend_attributes = {z = "2"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>'
-    )
-    audit = audit_module(module(body, types="tensor<4x4xf32>"), "m.mlir")
-    rows = [line.split()[0] for line in audit.summary(120).splitlines() if "=" in line.split(" ")[0]]
-    assert rows == ["z=2", "k=fine", "z=1"]
-
-
 def test_nothing_to_say():
     audit = hlotag.audit(mlp, X, W, B)
     assert audit.tags == [] and "0 tags" in audit.summary()
@@ -436,14 +403,7 @@ def test_text_of_users_is_escaped():
 )
 def test_exit_status(tmp_path, capsys, condition, status):
     file = tmp_path / "m.mlir"
-    file.write_bytes(
-        module(
-            '%d = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1] {TAG"dot"}} : '
-            "(tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>\n"
-            '%r = stablehlo.transpose %d, dims = [1, 0] {TAG"result"}} : (tensor<4x4xf32>) -> tensor<4x4xf32>',
-            types="tensor<4x4xf32>",
-        )
-    )
+    file.write_bytes(module(TRANSPOSED, types="tensor<4x4xf32>"))
     assert main(["audit", str(file), "--no-hlo", "--fail-if", condition]) == status
     output = capsys.readouterr()
     assert ("--fail-if" in output.err) == bool(status)

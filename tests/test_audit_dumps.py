@@ -70,8 +70,8 @@ def scanned(block):
 def states_in_process(lowered):
     """By the name of an instruction of the module that XLA is given, key and value: the state and phase of the tag."""
     audit = hlotag.audit(lowered)
-    read = program.read(_compat.read_bytecode(to_bytecode(lowered.compiler_ir("stablehlo"))))
-    numbered = _compat.lowered_with(lowered, read.origins.module).compiler_ir("hlo").as_serialized_hlo_module_proto()
+    read = program.read(_compat.modules.read_bytecode(to_bytecode(lowered.compiler_ir("stablehlo"))))
+    numbered = _compat.modules.lowered_with(lowered, read.origins.module).compiler_ir("hlo").as_serialized_hlo_module_proto()
     found = {(tag.op.id, tag.key, tag.value): (tag.state, tag.op.phase) for tag in audit.tags}
     by_name = {instruction.name: numbers[0] for instruction, numbers in _named(HloModule(numbered), read).items() if numbers}
     return lambda tag: found[by_name[tag.steps[0].instructions[0]], tag.key, tag.value]
@@ -84,7 +84,7 @@ def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, ev
     block = set_xla_metadata if tagging == "jax" else lambda **entries: hlotag.tagged(entries)
     x, w = jnp.ones((4, WIDTH)), jnp.ones((4, WIDTH, WIDTH))
     passes = {"xla_dump_hlo_pass_re": ".*"} if every_pass else {}
-    with hlotag.stage() if tagging == "hlotag" else contextlib.nullcontext(), _compat.without_disk_cache():
+    with hlotag.stage() if tagging == "hlotag" else contextlib.nullcontext(), _compat.modules.without_disk_cache():
         lowered = jax.jit(make(block)).lower(x, w)
         truth = states_in_process(lowered)
         lowered.compile({"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_proto": True, **passes})
@@ -126,7 +126,7 @@ def test_a_module_that_xla_finishes_under_another_number_is_one(tmp_path):
     """As TPU's compiler does with complex numbers, after some passes."""
     options = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
     x, w = jnp.ones((4, WIDTH)), jnp.ones((4, WIDTH, WIDTH))
-    with _compat.without_disk_cache():
+    with _compat.modules.without_disk_cache():
         jax.jit(scanned(set_xla_metadata)).lower(x, w).compile({"xla_dump_to": str(tmp_path), **options})
     expected = hlotag.audit(tmp_path).to_json()
     files = sorted(file for file in tmp_path.glob("module_*.hlo.pb") if re.search(r"\.\d{4}\.|after_opt", file.name))
@@ -155,7 +155,7 @@ ENTRY main {{
 )
 def test_a_key_that_a_pass_of_xlas_reads_and_takes_is_used(by, state):
     def module(name, attributes):
-        return HloModule(_compat.hlo_from_text(SCHEDULED.format(name=name, attributes=attributes)))
+        return HloModule(_compat.runtime.hlo_from_text(SCHEDULED.format(name=name, attributes=attributes)))
 
     first, last = module("tanh.1", GROUP), module("tanh.2", 'frontend_attributes={k="v"}, ')
     found = {tag.key: tag for tag in dumps.of_modules(first, last, [(by, last)]).tags}
@@ -190,7 +190,7 @@ def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
 
     def named(body):
         text = f"HloModule m\n\nENTRY main {{\n p = f32[8,8]{{1,0}} parameter(0)\n {body}\n}}"
-        return {i: (0,) for i in HloModule(_compat.hlo_from_text(text)).instructions() if i.opcode != "parameter"}
+        return {i: (0,) for i in HloModule(_compat.runtime.hlo_from_text(text)).instructions() if i.opcode != "parameter"}
 
     op = Op(0, "stablehlo.dot_general")
     lost = Step(Stage.OPTIMIZED, TagState.LOST, detail="on 1 of 2 instructions", instructions=("sum",))

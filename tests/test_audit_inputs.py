@@ -101,7 +101,7 @@ def interruptible():
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_for_xla_and_leaves_nothing(kind, monkeypatch, tmp_path):
     text = "func.func public @main(%x: tensor<f32>) -> tensor<f32> {\n  return %x : tensor<f32>\n}"
-    owner, name = (jax.stages.Lowered, "compile") if kind == "function" else (_compat, "compile_module")
+    owner, name = (jax.stages.Lowered, "compile") if kind == "function" else (_compat.runtime, "compile_module")
     original, ended = getattr(owner, name), []
 
     def interrupted(*args, **kwargs):
@@ -137,7 +137,7 @@ def test_records_that_hlotag_did_not_write_are_invalid_input(origins, tmp_path, 
 
 def dumped(folder: Path, text: str, damage=lambda module: None) -> list[str]:
     """The arguments of an audit of a folder with one dump, before and after the optimizations."""
-    module = proto.read(_compat.hlo_from_text(text))
+    module = proto.read(_compat.runtime.hlo_from_text(text))
     damage(module)
     for what in ("before_optimizations", "cpu_after_optimizations"):
         file = folder / f"module_0001.m.{what}.hlo.pb"

@@ -27,7 +27,7 @@ CHANGED, SAME, REFUSED, UNREAD, OPEN = Verdict.CHANGED, Verdict.SAME, Verdict.RE
 
 
 def read(text: str) -> HloModule:
-    return HloModule(_compat.hlo_from_text(HEAD + text))
+    return HloModule(_compat.runtime.hlo_from_text(HEAD + text))
 
 
 def audited(tagged: str, platform: str, untagged: str = "") -> Audit:
@@ -391,13 +391,13 @@ def test_an_audit_without_the_comparison():
 def test_a_program_that_does_not_compile_without_its_tags(monkeypatch):
     replaced = []
 
-    def lowered_with(lowered, module, original=_compat.lowered_with):
+    def lowered_with(lowered, module, original=_compat.modules.lowered_with):
         replaced.append(module)
         if len(replaced) > 2:
             raise RuntimeError("no such call\nmore")
         return original(lowered, module)
 
-    monkeypatch.setattr(_compat, "lowered_with", lowered_with)
+    monkeypatch.setattr(_compat.modules, "lowered_with", lowered_with)
     found = audit(inlineable="false")
     assert [effect.verdict for effect in found.effects] == [OPEN]
     assert found.notes == ["XLA cannot compile the program without the tags, so effects are not compared: no such call"]

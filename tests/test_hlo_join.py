@@ -363,7 +363,7 @@ def test_a_number_of_another_program_is_named():
     with new_context():
         module = parse_module("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
         numbered = _core.number_operations(capsule(module), "abc", every=True)
-    found = proto.read(_compat.hlo_from_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }"))
+    found = proto.read(_compat.runtime.hlo_from_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }"))
     found.computations[0].instructions[0].metadata.op_name = "\x01abc:7\x01/sin"
     with pytest.raises(ValueError, match=f"names operation 7, but the program has {len(numbered)} operations"):
         numbered.join(proto.write(found), opcodes)

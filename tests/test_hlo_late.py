@@ -51,7 +51,7 @@ def given(*rules: Rule, entries: dict[str, str], between: str = "x"):
     for (name, base), origin in zip(names.items(), [o for o in origins if o.op.endswith(tuple(names.values()))], strict=True):
         text = text.replace(f"{{{name}}}", f'metadata={{op_name="\x01{origins.token}:{origin.id}\x01/jit(f)/{base}"}}')
     late = Late(origins, Rules(origins.program.entries(), KEYS), InsertedRules({rule.name(0): rule for rule in rules}))
-    after = late.add_tags(_compat.hlo_from_text(text))
+    after = late.add_tags(_compat.runtime.hlo_from_text(text))
     instructions = HloModule(after).instructions() if after is not None else ()
     return late, {i.name: dict(i.attributes) for i in instructions if i.attributes}
 

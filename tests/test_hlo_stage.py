@@ -449,5 +449,5 @@ def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):
 def test_names_of_any_length(length):
     name = "f" * length
     text = f"HloModule {name}\nENTRY main {{ ROOT x = f32[] parameter(0) }}"
-    serialized = _compat.parse_hlo(text).as_serialized_hlo_module_proto()
+    serialized = _compat.runtime.parse_hlo(text).as_serialized_hlo_module_proto()
     assert is_named(serialized, name) and not is_named(serialized, name[1:])

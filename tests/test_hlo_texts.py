@@ -33,7 +33,7 @@ def joined(function, text: str, *arguments, by=join) -> dict[str, list[str]]:
     for name, op_name in named.items():
         text = text.replace(f"{{{name}}}", f'metadata={{op_name="{op_name}"}}')
     names = list(named)
-    found = by(HloModule(_compat.hlo_from_text(text)), origins)
+    found = by(HloModule(_compat.runtime.hlo_from_text(text)), origins)
     return {instruction.name: [names[number] for number in numbers] for instruction, numbers in found.items()}
 
 

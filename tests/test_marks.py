@@ -35,7 +35,7 @@ def test_an_error_in_making_a_mark_ends_the_equations():
 
     with hlotag.tagged({"k": "v"}):
         jaxpr = jax.make_jaxpr(jax.numpy.sin)(1.0)
-    equations = _compat.marked_equations(jaxpr.eqns, fail, dict)
+    equations = _compat.jaxprs.marked_equations(jaxpr.eqns, fail, dict)
     with pytest.raises(ValueError, match="context"):
         next(equations)
     assert list(equations) == []
@@ -47,6 +47,6 @@ def test_a_marker_tells_contexts_apart_that_are_made_where_others_were():
     (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).jaxpr.eqns
     entries = [{"k": str(number)} for number in range(30)]
     for metadata in entries:
-        program = SimpleNamespace(eqns=[equation.replace(ctx=_compat.with_metadata(equation.ctx, metadata))])
+        program = SimpleNamespace(eqns=[equation.replace(ctx=_compat.tracing.with_metadata(equation.ctx, metadata))])
         assert len(list(marker.mark(program).eqns)) == 1
     assert [row.forward for row in marker.table] == entries

@@ -25,7 +25,7 @@ def tags(key="k"):
 def nothing_is_left():
     yield
     hlotag.disable()
-    assert hlotag.active() is None and _compat.ambient_metadata() == {}
+    assert hlotag.active() is None and _compat.tracing.ambient_metadata() == {}
     with hlotag.stage():
         assert tags() == {"v"}
 

@@ -30,7 +30,7 @@ def hlo_proto():
 
 
 def module():
-    with _compat.ir_context():
+    with _compat.runtime.ir_context():
         return ir.Module.parse(ADD_STABLEHLO)
 
 
@@ -382,7 +382,7 @@ def test_functions_of_python_are_not_in_text_or_bytes():
     loaded = xla.compile_and_load(given)
     with pytest.raises(XlaError, match="calls Python functions, which are not in its bytes; pass them as host_callbacks"):
         xla.deserialize_executable(loaded.serialize())
-    callbacks = _compat.compile_arguments(given)["host_callbacks"]
+    callbacks = _compat.runtime.compile_arguments(given)["host_callbacks"]
     for again in (
         xla.compile_and_load(given.as_text(), host_callbacks=callbacks),
         xla.deserialize_executable(loaded.serialize(), host_callbacks=callbacks),

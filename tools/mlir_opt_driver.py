@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Any
 
-from hlotag.cli import commands
+from hlotag.cli import commands, opt
 from hlotag.host.modules import parse_module
 from hlotag.passes.pipeline import run_and_report
 
@@ -58,7 +58,7 @@ def run_both(module: Any, pipeline: str, **options: Any) -> Any:
     )
     if result.ok != (other.returncode == 0):
         raise Disagreement(f"{'' if result.ok else 'not '}ok here, but mlir-opt returned {other.returncode}:\n{other.stderr}")
-    _compare("reports", _reports(result), _reports_of(other.stderr))
+    _compare("reports", _reports(result, options["source"]), _reports_of(other.stderr))
     if result.ok:
         _compare("module", _generic(module), _generic(parse_module(other.stdout, "what mlir-opt wrote")))
     return result
@@ -68,11 +68,13 @@ def _generic(module: Any) -> str:
     return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
 
 
-def _reports(result: Any) -> str:
+def _reports(result: Any, source: str) -> str:
     def place(d: Any) -> str:
         return f"{d.file}:{d.line}:{d.column}" if d.file else "<unknown>:0"
 
-    return "\n".join(f"{place(d)}: {d.severity}: {' '.join(d.message.split())}" for d in result.diagnostics)
+    # Messages name the file; `mlir-opt` reads standard input.
+    texts = (" ".join(d.message.replace(f" at {source}:", " at -:").split()) for d in result.diagnostics)
+    return "\n".join(f"{place(d)}: {d.severity}: {text}" for d, text in zip(result.diagnostics, texts, strict=True))
 
 
 def _reports_of(stderr: str) -> str:
@@ -96,7 +98,7 @@ def _compare(what: str, ours: str, others: str) -> None:
 
 def main() -> int:
     """Returns the exit status: that of `hlotag-opt`, or 3 if the drivers differ."""
-    commands.run_and_report = run_both
+    opt.run_and_report = run_both
     try:
         return commands.opt_main()
     except Disagreement as error:

@@ -353,7 +353,9 @@ def is_read_late(key: str) -> bool:
         return module.to_bytes() if tagged else None
 
     client = getattr(compiler.devices[0], "client", None)
-    remove = _compat.register_transformation(client, write, name="late", stage=_compat.PipelineStage.PRE_SCHEDULER)
+    remove = _compat.transformations.register_transformation(
+        client, write, name="late", stage=_compat.transformations.PipelineStage.PRE_SCHEDULER
+    )
     try:
         unread = _made(compiler, probe, "nobody").replace(written, "nobody")
         written = key

@@ -24,8 +24,8 @@ X = np.ones((8, 8), np.float32)
 
 @contextmanager
 def registered(compiler: Compiler, callback: Callable[[bytes], bytes | None]) -> Iterator[None]:
-    remove = _compat.register_transformation(
-        compiler.devices[0].client, callback, name="test", stage=_compat.PipelineStage.POST_SCHEDULER
+    remove = _compat.transformations.register_transformation(
+        compiler.devices[0].client, callback, name="test", stage=_compat.transformations.PipelineStage.POST_SCHEDULER
     )
     try:
         yield

@@ -20,18 +20,7 @@ _GONE = (TagState.CSED, TagState.FOLDED, TagState.DEAD)
 
 
 def read(text: str, filename: str) -> dict[str, Any]:
-    """Reads the JSON of `Audit.to_json`.
-
-    Args:
-        text: The JSON.
-        filename: The name in messages.
-
-    Returns:
-        The document.
-
-    Raises:
-        ParseError: `text` is not a complete audit, or has another schema.
-    """
+    """Reads the JSON of `Audit.to_json`. Raises ParseError if it is not a complete audit, or has another schema."""
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -47,16 +36,10 @@ def read(text: str, filename: str) -> dict[str, Any]:
 
 
 def worse(audit: Reported, before: dict[str, Any]) -> list[Problem]:
-    """Finds the problems that are new or more frequent than in the baseline, each with its new tags only.
+    """The problems that are new or more frequent than in the document of a baseline, each with its new tags only.
 
-    Key, value, operation, scope and phase identify a tag. Lines do not, because code moves.
-
-    Args:
-        audit: The new audit.
-        before: The document of the baseline.
-
-    Returns:
-        Problems of the report, and one for each key and value that covers less than in the baseline.
+    Key, value, operation, scope and phase identify a tag. Lines do not, because code moves. A key and value that covers less
+    than in the baseline is a problem too.
     """
     left = Counter(_known(before))
     return [*_grown(audit, left), *_fewer(audit, before)]

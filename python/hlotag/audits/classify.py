@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from hlotag._text import listed
-from hlotag.audits import cost
-from hlotag.audits.evidence import Evidence, Passes
+from hlotag.audits import cost, model
+from hlotag.audits.evidence import Evidence, Named, Passes
 from hlotag.audits.matching import Matching
-from hlotag.audits.model import Instruction, Op, Stage, Step, Stray, Tag, TagState, TagSteps, default_phase
+from hlotag.audits.model import Op, Stage, Step, Stray, Tag, TagState, TagSteps, default_phase
+from hlotag.hlo import HloModule
+from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, may_be, opcode_of
 from hlotag.hlo.origins import place_of
 from hlotag.tagging import keys
@@ -48,23 +49,16 @@ class Capture:
     """
 
     stage: Stage
-    module: Any
-    named: Mapping[Any, Sequence[int]]
-    joined: Mapping[Any, Sequence[int]]
-    callers: Mapping[Any, Sequence[int]] = field(default_factory=dict)
-    stands_for: Mapping[Any, Sequence[int]] = field(default_factory=dict)
+    module: HloModule
+    named: Named
+    joined: Named
+    callers: Named = field(default_factory=dict)
+    stands_for: Named = field(default_factory=dict)
     restored: Mapping[str, set[str]] = field(default_factory=dict)
-    fusions: Mapping[int, Any] = field(default_factory=dict)
+    fusions: Mapping[int, Instruction] = field(default_factory=dict)
 
-    def origins(self, ops: Sequence[Op]) -> list[Instruction]:
-        """Lists the instructions that came from operations.
-
-        Args:
-            ops: The operations.
-
-        Returns:
-            The instructions, fusions apart: what is in a fusion says what it computes.
-        """
+    def origins(self, ops: Sequence[Op]) -> list[model.Instruction]:
+        """The instructions that came from operations, fusions apart: what is in a fusion says what it computes."""
         default = default_phase(op.phase for op in ops)
         return [
             self._with_place(i, found, ops[found[0]], default)
@@ -72,11 +66,11 @@ class Capture:
             if i.opcode not in ("fusion", "parameter") and (found := tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))))
         ]
 
-    def _with_place(self, i: Any, found: tuple[int, ...], op: Op, default: str) -> Instruction:
+    def _with_place(self, i: Instruction, found: tuple[int, ...], op: Op, default: str) -> model.Instruction:
         fusion = self.module.fusions.get(i.computation.id)
         # XLA joins the names of merged instructions by ";".
         scope, phase = place_of(i.op_name.partition(";")[0]) if i.op_name else (op.scope, op.phase)
-        return Instruction(i.name, i.opcode, fusion.name if fusion else "", found, scope, phase or default)
+        return model.Instruction(i.name, i.opcode, fusion.name if fusion else "", found, scope, phase or default)
 
 
 @dataclass
@@ -91,7 +85,7 @@ class Classified:
 
     tags: list[Tag]
     strays: list[Stray]
-    main: Mapping[int, Sequence[Any]]
+    main: Mapping[int, Sequence[Instruction]]
 
 
 def classify(
@@ -102,17 +96,14 @@ def classify(
     *,
     has_program: bool = True,
 ) -> Classified:
-    """Follows every tag through the captures.
+    """Follows every tag through the captures, which are in XLA's order.
 
     Args:
         ops: The operations.
         tags: By operation, its tags with the steps so far. New steps are appended.
-        captures: The HLO modules in XLA's order.
+        captures: The HLO modules.
         evidence: Explains missing tags.
         has_program: Whether the tags are those of a program. If not, they are those of the first capture.
-
-    Returns:
-        The tags with their new steps, and the strays.
     """
     found = Classified([], [], {})
     for capture in captures if has_program else captures[1:]:
@@ -134,19 +125,19 @@ def classify(
     return found
 
 
-def _without_eliminated(capture: Capture, evidence: Evidence) -> Mapping[Any, Sequence[int]]:
+def _without_eliminated(capture: Capture, evidence: Evidence) -> Named:
     """The capture's `joined`, in which the survivor stands for each operation that CSE removed.
 
     Data flow alone cannot tell equal operations apart.
     """
     present = {number for numbers in capture.named.values() for number in numbers}
 
-    def survivor(instruction: Any, number: int) -> int | None:
+    def survivor(instruction: Instruction, number: int) -> int | None:
         if number in present or number not in evidence.eliminated:
             return number
         # Other instructions without the operation's name are parts of its expansion.
         computes = kind_of(instruction.opcode) == Kind.HEAVY or instruction.opcode in MOVES
-        return evidence.eliminated.survivor_of(number) if computes else None
+        return evidence.survivor_of(number) if computes else None
 
     return {
         i: tuple(dict.fromkeys(found for n in numbers if (found := survivor(i, n)) is not None))
@@ -154,9 +145,7 @@ def _without_eliminated(capture: Capture, evidence: Evidence) -> Mapping[Any, Se
     }
 
 
-def _with_merged(
-    joined: Mapping[Any, Sequence[int]], ops: Sequence[Op], tags: Iterable[int], evidence: Evidence
-) -> Mapping[Any, Sequence[int]]:
+def _with_merged(joined: Named, ops: Sequence[Op], tags: Iterable[int], evidence: Evidence) -> Named:
     """`joined`, in which a merged product stands for all products that XLA merged into it."""
     products = {i: numbers for i, numbers in joined.items() if kind_of(i.opcode) == Kind.HEAVY}
     computed = {number for numbers in products.values() for number in numbers}
@@ -169,16 +158,7 @@ def _with_merged(
 
 
 def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = False) -> list[Tag]:
-    """Names the pass that gave each tag its last state.
-
-    Args:
-        tags: The tags with all of their steps.
-        passes: Passes in order, each with the module that it left: by instruction, the operations that it is named after.
-        only_attention: Whether to name the passes only of tags that need attention.
-
-    Returns:
-        The tags. The last step of a tag that a pass changed has the pass as `by`.
-    """
+    """The tags, whose last step names the pass that gave the state; with `only_attention`, for tags that need it."""
     if len(passes) < 2:
         return list(tags)
     unchanged = (TagState.KEPT, TagState.RESTORED, TagState.USED)
@@ -200,10 +180,7 @@ def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = F
 def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) -> str:
     """The pass that gave a tag its last state; empty if none of the passes did.
 
-    Args:
-        tag: The tag.
-        names: The passes.
-        counts: After each pass, how many instructions of the operation have the tag, and how many lack it.
+    `counts` has, after each pass, how many instructions of the operation have the tag, and how many lack it.
     """
     if any(step.stage == Stage.UNOPTIMIZED and step.state in _MISSING for step in tag.steps):
         return CONVERSION
@@ -221,13 +198,8 @@ def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) 
     return names[last + 1] if last + 1 < len(names) else ""
 
 
-def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag]]) -> tuple[Counter, Counter]:
-    """By operation and key, how many instructions that may compute the operation have the tag, and how many lack it.
-
-    Args:
-        named: By instruction of a module, the operations that it is named after.
-        tags: By operation, the tags to count.
-    """
+def _counted(named: Named, tags: Mapping[int, Sequence[Tag]]) -> tuple[Counter, Counter]:
+    """By operation and key, how many instructions that may compute the operation have the tag, and how many lack it."""
     found, missing = Counter(), Counter()
     for instruction, numbers in named.items():
         for number in numbers:
@@ -239,15 +211,7 @@ def _counted(named: Mapping[Any, Sequence[int]], tags: Mapping[int, Sequence[Tag
 
 
 class _View:
-    """The tags and instructions of one capture.
-
-    Args:
-        ops: The operations.
-        capture: The capture.
-        matching: Its instructions by operation.
-        tags: By operation, its tags.
-        evidence: Explains missing tags.
-    """
+    """The tags and instructions of one capture. The tags are by operation."""
 
     def __init__(
         self, ops: Sequence[Op], capture: Capture, matching: Matching, tags: Mapping[int, TagSteps], evidence: Evidence
@@ -259,7 +223,7 @@ class _View:
         self._moved = self._find_moved()
         self._by_name = {n for n, main in matching.main.items() if any(n in capture.named[i] for i in main)}
 
-    def _as_written(self, instruction: Any) -> Mapping[str, str]:
+    def _as_written(self, instruction: Instruction) -> Mapping[str, str]:
         """The attributes, with the program's values for keys that XLA set at a call and copied when it inlined the call."""
         attributes, calls = instruction.entries, self._capture.callers.get(instruction, ())
         given = {entry for call in calls for entry in self._tags.get(call, ()) if keys.is_of_xla(entry[0])}
@@ -269,12 +233,12 @@ class _View:
         new = {key: value for key, value in given if key in attributes and (key, attributes[key]) not in own}
         return {**attributes, **new}
 
-    def _has(self, instruction: Any, key: str, value: str) -> bool:
+    def _has(self, instruction: Instruction, key: str, value: str) -> bool:
         """Whether an instruction has a tag. XLA joins the values of combined instructions with commas."""
         found = self._attributes.get(instruction, {}).get(key, self._of_fusion(instruction).get(key))
         return found is not None and (found == value or value in found.split(","))
 
-    def _of_fusion(self, instruction: Any) -> Mapping[str, str]:
+    def _of_fusion(self, instruction: Instruction) -> Mapping[str, str]:
         """The attributes that an instruction in a fusion may share with it, where the HLO stage does not repeat them."""
         fusion = self._capture.fusions.get(instruction.computation.id)
         return fusion.entries if fusion is not None else {}
@@ -305,7 +269,7 @@ class _View:
             return Step(self._capture.stage, TagState.MOVED, detail=detail, instructions=(stray.name,))
         return self._gone(number)
 
-    def _tagged(self, number: int, key: str, main: list[Any], tagged: list[Any]) -> Step:
+    def _tagged(self, number: int, key: str, main: list[Instruction], tagged: list[Instruction]) -> Step:
         """The state of a tag that at least one instruction of the operation has."""
         state, by, detail = TagState.KEPT, "", ""
         restored = self._capture.restored
@@ -320,11 +284,11 @@ class _View:
             state, detail = TagState.DUPLICATED, f"{copies} times"
         return Step(self._capture.stage, state, by, detail, instructions=_each(tagged))
 
-    def _are_too_few(self, number: int, tagged: list[Any], main: list[Any]) -> bool:
+    def _are_too_few(self, number: int, tagged: list[Instruction], main: list[Instruction]) -> bool:
         """Whether an operation is lost although some of its instructions have the tag: it is computed more often."""
         return len(tagged) < len(main) and self._copies(number, tagged, main) < self._copies(number, main, main)
 
-    def _sharing(self, instruction: Any, number: int) -> list[int]:
+    def _sharing(self, instruction: Instruction, number: int) -> list[int]:
         """The other operations that an instruction computes. Data flow alone is no proof: it may be a helper of several."""
         return [
             owner
@@ -334,19 +298,19 @@ class _View:
             and (owner in self._capture.named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY)
         ]
 
-    def _why_lost(self, main: Sequence[Any], key: str) -> str:
+    def _why_lost(self, main: Sequence[Instruction], key: str) -> str:
         """What the instructions have for the key: nothing, or the value of another operation."""
         values = {self._attributes.get(i, {}).get(key) for i in main}
         instead = f"{key}={values.pop()} instead" if len(values) == 1 and None not in values else f"no {key}"
         names = listed([f"{i.opcode} {i.name}" for i in main])
         return f"{names} {'has' if len(main) == 1 else 'have'} {instead}"
 
-    def _is_named_after_another(self, instruction: Any, number: int) -> bool:
+    def _is_named_after_another(self, instruction: Instruction, number: int) -> bool:
         """Whether an instruction moves a value and is named after another operation. It may belong to either."""
         named = self._capture.named[instruction]
         return instruction.opcode in ("bitcast", "broadcast", "copy") and bool(named) and number not in named
 
-    def _is_borrowed(self, instruction: Any, number: int, key: str, value: str) -> bool:
+    def _is_borrowed(self, instruction: Instruction, number: int, key: str, value: str) -> bool:
         """Whether an instruction moves a value, and has the name and the tag of another operation.
 
         An instruction of the operation's shape may still be this operation, unless it is a broadcast.
@@ -358,17 +322,12 @@ class _View:
             return False
         return any((key, value) in self._tags.get(n, ()) for n in self._capture.named[instruction])
 
-    def _copies(self, number: int, instructions: list[Any], main: list[Any]) -> int:
-        """How many times an operation is computed: the number of instructions with equal opcode and shape.
+    def _copies(self, number: int, instructions: list[Instruction], main: list[Instruction]) -> int:
+        """How many times an operation is computed by some of its `main`: the number of instructions with equal opcode and shape.
 
         Counts the largest group among instructions with the operation's own opcode. If the operation became other opcodes, it
         needs one instruction of each group, so the smallest group counts. An instruction smaller than the rest is a helper,
         such as the reciprocal in a division by a broadcast.
-
-        Args:
-            number: The operation.
-            instructions: The instructions to count, from `main`.
-            main: All instructions that compute the operation.
         """
         own = opcode_of(self._ops[number].name)
         largest = max((math.prod(i.dimensions) for i in main), default=0)
@@ -385,10 +344,10 @@ class _View:
             return Step(stage, TagState.DEAD)
         if number not in self._evidence.eliminated:
             return Step(stage, TagState.FOLDED)
-        instead = self._evidence.eliminated.instead_of(number)
+        instead = self._evidence.instead_of(number)
         return Step(stage, TagState.CSED, detail=f"equal to {instead.opcode} {instead.name}" if instead else "")
 
-    def _find_strays(self) -> list[tuple[Any, str, str]]:
+    def _find_strays(self) -> list[tuple[Instruction, str, str]]:
         """Instructions with a tag that none of their operations has, each with key and value."""
         tagged = {entry for steps_of in self._tags.values() for entry in steps_of}
         relations = [found for found in (self.matching.owners, self._capture.callers, self._capture.stands_for) if found]
@@ -402,15 +361,15 @@ class _View:
                 strays += [(instruction, *entry) for entry in attributes.items() if entry in tagged and entry not in own]
         return strays
 
-    def _find_moved(self) -> dict[tuple[int, str, str], Any]:
+    def _find_moved(self) -> dict[tuple[int, str, str], Instruction]:
         """By operation and tag that the operation lacks, the instruction that the tag strayed to."""
-        moved: dict[tuple[int, str, str], Any] = {}
+        moved: dict[tuple[int, str, str], Instruction] = {}
         for instruction, key, value in self._strays:
             if (source := self._source_of(instruction, (key, value))) is not None:
                 moved.setdefault((source, key, value), instruction)
         return moved
 
-    def _source_of(self, instruction: Any, entry: tuple[str, str]) -> int | None:
+    def _source_of(self, instruction: Instruction, entry: tuple[str, str]) -> int | None:
         """The operation that a stray tag was taken from, None if no nearby operation lacks the tag."""
         named = self._capture.named.get(instruction, ())
         distance = functools.partial(self._unlikeliness, instruction, entry)
@@ -442,7 +401,7 @@ class _View:
             return False
         return self._capture.stage != Stage.OPTIMIZED or number not in self._evidence.eliminated
 
-    def _unlikeliness(self, instruction: Any, entry: tuple[str, str], number: int) -> tuple[bool, bool, bool]:
+    def _unlikeliness(self, instruction: Instruction, entry: tuple[str, str], number: int) -> tuple[bool, bool, bool]:
         """How unlikely an instruction replaced an operation: another shape, another size, no such move at an earlier stage."""
         shape = cost.shape_of(self._ops[number])  # None in an audit of dumps.
         same_size = shape is None or math.prod(shape) == math.prod(instruction.dimensions)
@@ -455,5 +414,5 @@ class _View:
         return [Stray(key, value, i.name, i.opcode, source.get((i, key, value))) for i, key, value in self._strays]
 
 
-def _each(instructions: Sequence[Any]) -> tuple[str, ...]:
+def _each(instructions: Sequence[Instruction]) -> tuple[str, ...]:
     return tuple([i.name for i in instructions])

@@ -21,10 +21,10 @@ from hlotag._util.arguments import shown
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
-from hlotag.audits import classify, consumed, cse, dumps, effects, liveness, merged, program
+from hlotag.audits import classify, dumps, effects, liveness, program
 from hlotag.audits.classify import Capture
 from hlotag.audits.effects.schedule import Schedule
-from hlotag.audits.evidence import Evidence, Passes
+from hlotag.audits.evidence import PASSES, Evidence, Named, Passes
 from hlotag.audits.garbage import no_collection
 from hlotag.audits.matching import Matching
 from hlotag.audits.model import Op, Stage
@@ -42,9 +42,6 @@ from hlotag.lowering.staging import under
 from hlotag.passes.pipeline import kept_reports, pipeline_text, quoted, run_or_raise
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
-
-# By instruction, the operations that it is named after.
-Names = Mapping[Instruction, Sequence[int]]
 
 _MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflow their stacks
 # Bytes of a module, constants included, up to which XLA dumps it after every pass by default: about sixty copies.
@@ -132,26 +129,15 @@ def audited_and_compiled(
     compare: bool = False,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Audited:
-    """Audits a function, and keeps what it was compiled to.
+    """Audits a function, and keeps what it was compiled to. Most options are those of `audit`.
 
-    Args:
-        fun: A function, jitted or not.
-        args: Its arguments.
-        kwargs: Its keyword arguments.
-        xla_passes: Whether to dump XLA's passes.
-        compare: Whether to compile it without the tags too.
-        options: By JAX's name of a platform, further options of the compiler.
-
-    Returns:
-        The audit, and the program.
-
-    Raises:
-        ArgumentError: `fun.lower` makes no `jax.stages.Lowered`.
+    `options` are further options of the compiler, by JAX's name of a platform. Raises ArgumentError if `fun.lower` makes no
+    `jax.stages.Lowered`.
     """
     with recording() as stage:
         with kept_reports() as reports, step("lowering"):
             lowered = _lowered(fun, *args, **kwargs)
-        further = (options or {}).get(_compat.platform_of(lowered), {})
+        further = (options or {}).get(_compat.modules.platform_of(lowered), {})
         found, compiled = _audited_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
     return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), lowered, compiled)
 
@@ -170,27 +156,14 @@ def _lowered(fun: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def recording() -> AbstractContextManager[Any]:
-    """Makes a block trace and lower programs anew in the active stage, with the origins of tags recorded in operations.
-
-    Returns:
-        A context manager.
-    """
+    """Makes a block trace and lower programs anew in the active stage, with the origins of tags recorded in operations."""
     stage = active()
     # Not `unique`: passes report only if the program is lowered anew.
     return under(stage and dataclasses.replace(stage, debug_origins=True))
 
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = True) -> Audit:
-    """Audits a lowered program: compiles a copy of it.
-
-    Args:
-        lowered: A `jax.stages.Lowered`.
-        xla_passes: Whether to dump XLA's passes.
-        compare: Whether to compile it without the tags too.
-
-    Returns:
-        The audit.
-    """
+    """Audits a `jax.stages.Lowered`: compiles a copy of it. The options are those of `audit`."""
     return _audited_lowered(lowered, xla_passes=xla_passes, compare=compare)[0]
 
 
@@ -199,17 +172,17 @@ def _audited_lowered(
 ) -> tuple[Audit, Any]:
     further = options or {}
     original = lowered.compiler_ir("stablehlo")
-    module = _compat.read_bytecode(to_bytecode(original))
+    module = _compat.modules.read_bytecode(to_bytecode(original))
     with step("reading the module"):
         read = program.read(module)
-    first = HloModule(_compat.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
+    first = HloModule(_compat.modules.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
 
     def compiled(module: Any, options: dict[str, Any]) -> Any:
-        with _compat.without_disk_cache():
-            return _compat.lowered_with(lowered, module).compile({**options, **further})
+        with _compat.modules.without_disk_cache():
+            return _compat.modules.lowered_with(lowered, module).compile({**options, **further})
 
     with _prepared(module, hlo_stage.stage_of(original)):
-        platform = _compat.platform_of(lowered)
+        platform = _compat.modules.platform_of(lowered)
         found, executable = _audited(read, compiled, first, platform, xla_passes=xla_passes, compare=compare)
     return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/"), executable
 
@@ -217,18 +190,15 @@ def _audited_lowered(
 def audit_module(
     source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False, compare: bool = True
 ) -> Audit:
-    """Audits a module without a program: compiles it for JAX's default backend.
+    """Audits a module without a program: compiles it for JAX's default backend. The options are those of `audit`.
 
     Args:
         source: Text or bytecode of the module.
         filename: The module's name in messages.
         pipeline: Passes to run first; empty for none.
-        xla_passes: Whether to dump the module after all of XLA's passes.
+        xla_passes: As for `audit`.
         hlo: Whether to compile with hlotag's HLO stage, as `hlotag.enable()` does.
         compare: Whether to compile the module without the tags too.
-
-    Returns:
-        The audit.
 
     Raises:
         ParseError: The module cannot be parsed, or XLA cannot compile it.
@@ -244,7 +214,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     import jax
     from jaxlib.mlir import ir
 
-    with _compat.ir_context():
+    with _compat.runtime.ir_context():
         module = parse_module(text, filename)
         if (depth := _depth(module)) > _MAX_DEPTH:
             raise ParseError(
@@ -260,7 +230,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
     def compiled(module: Any, options: dict[str, Any]) -> Any:
         try:
             with module.context:
-                return _compat.compile_module(module, options)
+                return _compat.runtime.compile_module(module, options)
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 
@@ -292,13 +262,7 @@ def _audited(
 ) -> tuple[Audit, Any]:
     """Compiles a program, follows its tags, and compares it with the program without them.
 
-    Args:
-        read: The program.
-        compiled: Compiles a module with options of XLA.
-        first: XLA's input module; None for that of XLA's dump.
-        platform: JAX's name of the platform.
-        xla_passes: Whether to dump the module after all of XLA's passes, and to name the passes.
-        compare: Whether to compile the program without its tags too.
+    `compiled` compiles a module with options of XLA. `first` is XLA's input module; None for that of XLA's dump.
     """
     every_pass = xla_passes or len(to_bytecode(read.origins.module)) <= _MAX_DUMPED
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
@@ -320,7 +284,7 @@ def _audited(
 
 def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
     """Options that make XLA dump its module: after each pass, or only around the passes that explain missing tags."""
-    passes = ".*" if every_pass else f"^({'|'.join((cse.PASS, merged.PASS, *consumed.PASSES))})$"
+    passes = ".*" if every_pass else f"^({'|'.join(PASSES)})$"
     return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
 
 
@@ -334,14 +298,7 @@ def _depth(module: Any) -> int:
 
 
 def audit_compiled(compiled: Any) -> Audit:
-    """Audits a compiled program, which has only its optimized module.
-
-    Args:
-        compiled: A `jax.stages.Compiled`.
-
-    Returns:
-        The tags in the optimized module, with a note that lost tags are not found.
-    """
+    """Audits a `jax.stages.Compiled`, which has only its optimized module: lost tags are not found."""
     module = of_executable(compiled)[0]
     found = dumps.of_modules(module, module)
     note = "A compiled program has only its optimized module: the audit cannot find tags that XLA removed."
@@ -376,7 +333,7 @@ def _live(read: program.Program) -> set[int]:
     return {op for n, op in read.op_of.items() if read.origins.operations[n] in found}
 
 
-def _passes(read: program.Program, first: Names, dump: dumps.Dump | None) -> Passes:
+def _passes(read: program.Program, first: Named, dump: dumps.Dump | None) -> Passes:
     """The passes of a dump, each with the module that it left. The first entry is the module before all passes."""
     files = track(dump.passes if dump else [], "reading passes")
     return [("", first), *((name, _named(dumps.read(file), read)) for name, file in files)]
@@ -423,12 +380,7 @@ def _with_effects(
 ) -> Audit:
     """The audit with the effects of its tags.
 
-    Args:
-        found: The audit.
-        read: The program.
-        module: The compiled module.
-        compiled: Compiles a module as the program was compiled; None for no comparison.
-        rules: The rules for collectives that XLA inserted.
+    `compiled` compiles another module as `module` was compiled; None for no comparison. `rules` are for inserted collectives.
     """
     present = {tag.key for tag in found.tags} | rules.keys()
     names = effects.compared_keys(present, module, found.platform) if compiled else set()
@@ -502,9 +454,9 @@ def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inser
     return Schedule(module, computed, _inlined(capture))
 
 
-def _inlined(capture: Capture) -> dict[int, list[Any]]:
+def _inlined(capture: Capture) -> dict[int, list[Instruction]]:
     """By call, the instructions that XLA inlined from it."""
-    inlined: dict[int, list[Any]] = {}
+    inlined: dict[int, list[Instruction]] = {}
     for instruction, calls in capture.callers.items():
         for call in calls:
             inlined.setdefault(call, []).append(instruction)
@@ -526,12 +478,12 @@ def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
     return Capture(stage, module, named, joined, callers)
 
 
-def _is_call(instruction: Instruction, named: Names, read: program.Program) -> bool:
+def _is_call(instruction: Instruction, named: Named, read: program.Program) -> bool:
     calls = [read.ops[number].name == "func.call" for number in named[instruction]]
     return instruction.opcode in ("call", "async-start", "async-update", "async-done") and bool(calls) and all(calls)
 
 
-def _named(module: HloModule, read: program.Program) -> Names:
+def _named(module: HloModule, read: program.Program) -> Named:
     """By instruction, the operations that it is named after."""
     return {i: _known(read.origins.ids_of(i.op_name), read) for i in module.instructions()}
 

@@ -16,14 +16,7 @@ _BITS = re.compile(r"\d+")
 
 
 def of_operation(operation: Any) -> dict[str, Any]:
-    """Reads the types of a StableHLO operation.
-
-    Args:
-        operation: An `ir.Operation`.
-
-    Returns:
-        The fields `type`, `flops` and `bytes` of an `Op`.
-    """
+    """The fields `type`, `flops` and `bytes` of an `Op` for an `ir.Operation` of StableHLO."""
     operands, results = ([type_in_hlo(value.type) for value in values] for values in (operation.operands, operation.results))
     if not results:
         return {}
@@ -37,28 +30,13 @@ def of_operation(operation: Any) -> dict[str, Any]:
 
 
 def shape_of(op: Op) -> tuple[int, ...] | None:
-    """The dimensions of an operation's first result.
-
-    Args:
-        op: The operation.
-
-    Returns:
-        The dimensions; None if unknown.
-    """
+    """The dimensions of an operation's first result; None if unknown."""
     found = _SHAPE.search(op.type)
     return tuple(map(int, _BITS.findall(found[1]))) if found else None
 
 
 def in_words(flops: int, size: int) -> str:
-    """Formats an amount of work.
-
-    Args:
-        flops: Floating-point operations.
-        size: Bytes.
-
-    Returns:
-        `2.1 Gflop`; `4.2 MB` if `flops` is 0; empty if both are 0.
-    """
+    """Formats work: `2.1 Gflop`; `4.2 MB` if `flops` is 0; empty if both are 0."""
     return _scaled(flops, "flop") if flops else _scaled(size, "B") if size else ""
 
 

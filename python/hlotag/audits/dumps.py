@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hlotag._util.progress import step, track
 from hlotag.audits import classify, effects
@@ -22,6 +21,7 @@ from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
+from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import without_numbers
 
@@ -61,13 +61,7 @@ class Dump:
 
 
 def find(folder: Path) -> list[Dump]:
-    """Lists the modules in a folder.
-
-    Args:
-        folder: The folder that `--xla_dump_to` named.
-
-    Returns:
-        The complete dumps in order: those with a module before and after the optimizations.
+    """Lists the complete dumps in the folder of `--xla_dump_to`: modules before and after the optimizations.
 
     Raises:
         ParseError: There are none.
@@ -112,25 +106,14 @@ def _join_clones(dumps: Iterable[Dump]) -> None:
 
 
 def largest(found: Sequence[Dump]) -> Dump:
-    """Selects the dump of the program. Smaller modules are helpers that XLA compiled.
-
-    Args:
-        found: The result of `find`.
-
-    Returns:
-        The dump with the largest first module.
-    """
+    """The dump of the program: with the largest first module. Smaller modules are helpers that XLA compiled."""
     return max(found, key=lambda dump: dump.ends[0].stat().st_size)
 
 
 def pass_name(what: str) -> str:
     """Reads the pass from the name of a dump.
 
-    Args:
-        what: `0006.simplification.after_algsimp.before_simplify-sorts`.
-
-    Returns:
-        `algsimp`; for a dump at the start of a pipeline, the pipeline.
+    It is `algsimp` for `0006.simplification.after_algsimp.before_simplify-sorts`, the pipeline at the start of a pipeline.
     """
     found = _PASS.search(what)
     if found is None:
@@ -139,17 +122,7 @@ def pass_name(what: str) -> str:
 
 
 def read(file: Path) -> HloModule:
-    """Reads a dump.
-
-    Args:
-        file: A serialized `HloProto`, or HLO text.
-
-    Returns:
-        The module.
-
-    Raises:
-        ParseError: The file is neither.
-    """
+    """Reads a dump: a serialized `HloProto`, or HLO text. Raises ParseError if it is neither."""
     if file.name.endswith(".pb"):
         from hlotag.hlo import proto
 
@@ -157,7 +130,7 @@ def read(file: Path) -> HloModule:
     from hlotag import _compat
 
     try:
-        return HloModule(_compat.hlo_from_text(file.read_text(encoding="utf-8")))
+        return HloModule(_compat.runtime.hlo_from_text(file.read_text(encoding="utf-8")))
     except (RuntimeError, ValueError, UnicodeDecodeError) as error:
         raise ParseError(f"{file}: not HLO text: {error}") from None
 
@@ -179,14 +152,13 @@ def _checked(module: HloModule, file: Path) -> HloModule:
 
 
 def audit_dumps(folder: Path, module: str | None = None) -> Audit:
-    """Audits a module in a folder of dumps.
+    """Audits a module in the folder of `--xla_dump_to`.
+
+    Instructions are followed by name and `op_name`. If these are ambiguous, the state of a tag is unknown.
 
     Args:
-        folder: The folder that `--xla_dump_to` named.
+        folder: The folder.
         module: Part of the module's name; by default, the largest module.
-
-    Returns:
-        The audit. Instructions are followed by name and `op_name`. If these are ambiguous, the state of a tag is unknown.
 
     Raises:
         ParseError: There is no such module, or a file cannot be read.
@@ -211,9 +183,6 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         last: The optimized module.
         passes: (name of the pass, module after it), in order.
         platform: The platform that XLA compiled for.
-
-    Returns:
-        The audit.
     """
     with step("following tags"), no_collection():
         program = Instructions(first)
@@ -274,7 +243,7 @@ def _unknown_if_ambiguous(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Ta
 
 def _live(module: HloModule, program: Instructions) -> set[int]:
     """The operations that the entry's result or a side effect depends on. Whatever a live instruction calls is live."""
-    seen: set[Any] = set()
+    seen: set[Instruction] = set()
     todo = [
         module.entry.root,
         *(i for i in module.instructions() if i.opcode in ("infeed", "outfeed", "send", "recv", "custom-call")),

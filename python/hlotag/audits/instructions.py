@@ -19,10 +19,7 @@ _MAX_PATHS = 64
 
 
 class Instructions:
-    """The instructions of a module, as operations.
-
-    Args:
-        module: An `HloModule`.
+    """The instructions of an `HloModule`, as operations.
 
     Attributes:
         ops: One operation for each instruction that is more than glue or has tags.
@@ -69,11 +66,7 @@ class Instructions:
 
 
 class Lineage:
-    """Follows instructions from module to module by instruction name, else by `op_name`.
-
-    Args:
-        module: The first module.
-        ids: The operations of the first module.
+    """Follows instructions from a first module to later ones by instruction name, else by `op_name`.
 
     Attributes:
         named: By instruction of the latest module, the operations that it is named after.
@@ -91,14 +84,7 @@ class Lineage:
         self._by_name = _by_full_name(module, ids)
 
     def follow(self, module: HloModule) -> Mapping[Instruction, tuple[int, ...]]:
-        """Follows the instructions into the next module.
-
-        Args:
-            module: The module after a later pass.
-
-        Returns:
-            The new `named`.
-        """
+        """Follows the instructions into the module after a later pass; returns the new `named`."""
         before = {(i.name, i.opcode): self.ambiguous.get(i, found) for i, found in self.named.items()}
         self.named, self.ambiguous = {}, {}
         for instruction in module.instructions():

@@ -6,18 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 _EFFECTS = {"infeed", "outfeed", "send", "recv"}
+# Operations whose results need only some of their operands.
+_PARTIAL = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.call")
 
 
 def live_operations(module: Any) -> set[Any]:
-    """Finds the operations that a public function needs for a result or a side effect.
+    """The operations of an `ir.Module` that a public function needs for a result or a side effect.
 
     Operations of a loop that only compute an unused carried value are dead.
-
-    Args:
-        module: An `ir.Module`.
-
-    Returns:
-        The live operations.
     """
     return _Search(module).run()
 
@@ -25,122 +21,83 @@ def live_operations(module: Any) -> set[Any]:
 class _Search:
     def __init__(self, module: Any) -> None:
         self.live: set[Any] = set()
-        self._seen: set[tuple] = set()
-        self._terminators: dict[tuple, Any] = {}
-        self._todo: list[Any] = []
-        self._functions: dict[str, Any] = {}
-        self._calls: dict[str, list[Any]] = {}
-        self._wanted: dict[Any, set[int]] = {}  # by function, the arguments that live operations need
-        for view in module.body.operations:
-            operation = view.operation
-            if operation.name == "func.func":
-                self._functions[operation.attributes["sym_name"].value] = operation
+        # Results of operations, and arguments of functions and regions, each as the operation and a number. Whatever has both
+        # needs the same for both.
+        self._seen: set[tuple[Any, int]] = set()
+        self._todo: list[tuple[Any, int]] = []
+        self._last: dict[tuple[Any, int], Any] = {}
+        operations = [view.operation for view in module.body.operations]
+        self._functions = {op.attributes["sym_name"].value: op for op in operations if op.name == "func.func"}
+        self._calls: dict[Any, list[Any]] = {}  # By function, live calls.
+        self._wanted: dict[Any, set[int]] = {}  # By function, the arguments that live operations need.
 
     def run(self) -> set[Any]:
-        for operation in self._functions.values():
-            visibility = operation.attributes["sym_visibility"].value if "sym_visibility" in operation.attributes else "public"
-            if visibility != "private":
-                self._keep_effects(operation)
-                terminator = self._terminator(operation, 0)
-                for value in terminator.operands if terminator else ():
-                    self._need(value)
+        for function in self._functions.values():
+            attributes = function.attributes
+            if "sym_visibility" not in attributes or attributes["sym_visibility"].value != "private":
+                self._keep_effects(function)
+                self._need(*self._yielded(function, 0))
         while self._todo:
             self._visit(*self._todo.pop())
         return self.live
 
-    def _need(self, value: Any) -> None:
-        owner = value.owner
-        operation = getattr(owner, "operation", None)
-        if operation is None:
-            key = (owner.owner.operation, "argument", value.arg_number)
-        else:
-            key = (operation, "result", value.result_number)
-        if key not in self._seen:
-            self._seen.add(key)
-            self._todo.append(key)
+    def _need(self, *values: Any) -> None:
+        for value in values:
+            owner = value.owner
+            operation = getattr(owner, "operation", None)  # None for a block.
+            found = (operation, value.result_number) if operation else (owner.owner.operation, value.arg_number)
+            if found not in self._seen:
+                self._seen.add(found)
+                self._todo.append(found)
 
-    def _visit(self, operation: Any, kind: str, number: int) -> None:
-        if kind == "argument":
-            self._need_argument(operation, number)
-        elif operation.name == "stablehlo.while":
-            self._keep(operation, whole=False)
-            self._need_carried(operation, number)
+    def _visit(self, operation: Any, number: int) -> None:
+        if operation.name == "func.func":
+            # Conservative: every live call needs the argument, whichever of its results is used.
+            self._wanted.setdefault(operation, set()).add(number)
+            self._need(*(call.operands[number] for call in self._calls.get(operation, ())))
+            return
+        self._keep(operation, whole=operation.name not in _PARTIAL)
+        if operation.name == "stablehlo.while":
+            self._need(operation.operands[number], self._yielded(operation, 1)[number], *self._yielded(operation, 0))
         elif operation.name == "func.call":
-            self._keep(operation, whole=False)
             self._need_call(operation, number)
-        elif operation.name in ("stablehlo.case", "stablehlo.if"):
-            self._keep(operation, whole=False)
-            self._need(operation.operands[0])
-            for index in range(len(operation.regions)):
-                self._need(self._terminator(operation, index).operands[number])
-        else:
-            self._keep(operation, whole=True)
+        elif operation.name in _PARTIAL:
+            regions = range(len(operation.regions))
+            self._need(operation.operands[0], *(self._yielded(operation, index)[number] for index in regions))
 
     def _keep(self, operation: Any, *, whole: bool) -> None:
-        if operation in self.live:
-            return
-        self.live.add(operation)
-        self._keep_effects(operation)
-        if not whole:
-            return
-        for value in operation.operands:
-            self._need(value)
-        for index in range(len(operation.regions)):
-            if (terminator := self._terminator(operation, index)) is not None:
-                for value in terminator.operands:
-                    self._need(value)
-
-    def _need_argument(self, parent: Any, number: int) -> None:
-        if parent.name == "stablehlo.while":
-            self._keep(parent, whole=False)
-            self._need_carried(parent, number)
-        elif parent.name == "func.func":
-            # Conservative: every live call needs the argument, whichever of its results is used.
-            for call in self._calls.get(parent.attributes["sym_name"].value, ()):
-                self._need(call.operands[number])
-            self._wanted.setdefault(parent, set()).add(number)
-        else:
-            self._keep(parent, whole=True)
-
-    def _need_carried(self, loop: Any, number: int) -> None:
-        self._need(loop.operands[number])
-        self._need(self._terminator(loop, 1).operands[number])
-        for value in self._terminator(loop, 0).operands:
-            self._need(value)
+        if operation not in self.live:
+            self.live.add(operation)
+            self._keep_effects(operation)
+            if whole:
+                self._need(*operation.operands)
+                for index in range(len(operation.regions)):
+                    self._need(*self._yielded(operation, index))
 
     def _need_call(self, call: Any, number: int) -> None:
-        name = call.attributes["callee"].value
-        function = self._functions[name]
-        calls = self._calls.setdefault(name, [])
+        function = self._functions[call.attributes["callee"].value]
+        calls = self._calls.setdefault(function, [])
         if call not in calls:
             calls.append(call)
             self._keep_effects(function)
-            for argument in self._wanted.get(function, ()):
-                self._need(call.operands[argument])
-        self._need(self._terminator(function, 0).operands[number])
+            self._need(*(call.operands[argument] for argument in self._wanted.get(function, ())))
+        self._need(self._yielded(function, 0)[number])
 
     def _keep_effects(self, parent: Any) -> bool:
         """Keeps the inner operations with a side effect and the operations around them. Returns whether there are any."""
         found = False
-        for region in parent.regions:
-            for block in region.blocks:
-                for view in block.operations:
-                    operation = view.operation
-                    if _has_effect(operation) or (len(operation.regions) and self._keep_effects(operation)):
-                        self._keep(operation, whole=True)
-                        found = True
+        for operation in (view.operation for region in parent.regions for block in region.blocks for view in block.operations):
+            if _has_effect(operation) or (len(operation.regions) and self._keep_effects(operation)):
+                self._keep(operation, whole=True)
+                found = True
         return found
 
-    def _terminator(self, operation: Any, index: int) -> Any:
-        """The last operation of a region; None if the region is empty."""
-        key = (operation, index)
-        if key not in self._terminators:
-            last = None
-            for block in operation.regions[index].blocks:
-                for view in block.operations:
-                    last = view.operation
-            self._terminators[key] = last
-        return self._terminators[key]
+    def _yielded(self, operation: Any, index: int) -> Any:
+        """The operands of the last operation of a region."""
+        if (operation, index) not in self._last:
+            inner = [view.operation for block in operation.regions[index].blocks for view in block.operations]
+            self._last[operation, index] = inner[-1].operands if inner else ()
+        return self._last[operation, index]
 
 
 def _has_effect(operation: Any) -> bool:

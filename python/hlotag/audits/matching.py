@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from hlotag.audits.evidence import Named
 from hlotag.audits.model import Op
+from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, may_be, opcode_of
 
 # By opcode, the opcode that XLA rewrites to it if an operand is constant: `x - 1` becomes `x + -1`.
@@ -15,19 +16,13 @@ _REWRITTEN_FROM = {"add": "subtract", "multiply": "divide"}
 _GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast"}
 
 
-def is_glue_call(instruction: Any) -> bool:
+def is_glue_call(instruction: Instruction) -> bool:
     """Whether an instruction is a custom call that computes nothing."""
     return instruction.opcode == "custom-call" and instruction.proto.custom_call_target in _GLUE_CALLS
 
 
 class Matching:
-    """The instructions of one module by operation.
-
-    Args:
-        ops: The operations.
-        named: By instruction, the operations that it is named after.
-        joined: By instruction, the operations that it came from.
-        fusions: As in `Capture`.
+    """The instructions of one module by operation. The arguments are as in `Capture`.
 
     Attributes:
         main: By operation, the instructions that compute it.
@@ -38,14 +33,14 @@ class Matching:
     def __init__(
         self,
         ops: Sequence[Op],
-        named: Mapping[Any, Sequence[int]],
-        joined: Mapping[Any, Sequence[int]],
-        fusions: Mapping[int, Any],
+        named: Named,
+        joined: Named,
+        fusions: Mapping[int, Instruction],
     ) -> None:
         self._ops = ops
-        self.main: dict[int, list[Any]] = {}
-        self.glue: dict[int, list[Any]] = {}
-        self.owners: dict[Any, list[int]] = {}
+        self.main: dict[int, list[Instruction]] = {}
+        self.glue: dict[int, list[Instruction]] = {}
+        self.owners: dict[Instruction, list[int]] = {}
         self._users: dict[int, list[int]] | None = None
         for instruction, numbers in joined.items():
             if instruction.opcode == "constant" or is_glue_call(instruction):
@@ -73,14 +68,7 @@ class Matching:
         return own or found
 
     def users(self, number: int) -> list[int]:
-        """Lists the operations that use an operation's result.
-
-        Args:
-            number: The operation's id.
-
-        Returns:
-            The ids of the users.
-        """
+        """The operations that use an operation's result."""
         if self._users is None:
             self._users = {}
             for op in self._ops:
@@ -89,15 +77,7 @@ class Matching:
         return self._users.get(number, [])
 
     def near(self, number: int, distance: int) -> list[int]:
-        """Lists the neighbours of an operation in the dataflow, at each step users before operands.
-
-        Args:
-            number: The operation's id.
-            distance: Limit of steps.
-
-        Returns:
-            The ids of the neighbours, nearest first.
-        """
+        """The neighbours of an operation in the dataflow up to a distance, nearest first, users before operands."""
         seen, ring = {number: None}, [number]
         for _ in range(distance):
             ring = [n for o in ring for n in (*self.users(o), *self._ops[o].operands) if n not in seen]

@@ -17,27 +17,37 @@ if TYPE_CHECKING:
 
 
 class TagState(enum.StrEnum):
-    """The state of a tag at a stage. The first three states say how the operation got the tag, the others where it went."""
+    """The state of a tag at a stage. The first three states say how the operation got the tag, the others where it went.
 
-    ATTACHED = "attached"
-    COMPLETED = "completed"
-    PROPAGATED = "propagated"
-    KEPT = "kept"
-    DUPLICATED = "duplicated"
-    MERGED = "merged"
-    RESTORED = "restored"
-    USED = "used"
-    MOVED = "moved"
-    CSED = "cse"
-    FOLDED = "folded"
-    DEAD = "dead"
-    LOST = "lost"
-    UNKNOWN = "unknown"
+    Attributes:
+        meaning: The definition of the state in one sentence.
+    """
 
-    @property
-    def meaning(self) -> str:
-        """The definition of the state in one sentence."""
-        return _MEANINGS[self]
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> TagState:
+        """A state and its meaning."""
+        state = str.__new__(cls, value)
+        state._value_, state.meaning = value, meaning
+        return state
+
+    ATTACHED = "attached", "The program, a rule or a library put the tag on this operation."
+    COMPLETED = "completed", "The operation is a helper in the lowering of a tagged operation."
+    PROPAGATED = (
+        "propagated",
+        "The tag came from another operation: a call, a region, or the operation this one is derived from.",
+    )
+    KEPT = "kept", "The operation is there, and so is its tag."
+    DUPLICATED = "duplicated", "The operation became several instructions, and each has the tag."
+    MERGED = "merged", "The operation shares an instruction with others, and the tag is on it."
+    RESTORED = "restored", "XLA dropped the tag, and hlotag's HLO stage put it back."
+    USED = "used", "XLA read the tag, then removed it."
+    MOVED = "moved", "The tag is on an instruction of another operation."
+    CSED = "cse", "The operation was equal to another one, which XLA kept, with its own tags."
+    FOLDED = "folded", "The operation was computed at compile time or simplified away."
+    DEAD = "dead", "Nothing that the program returns needs the operation."
+    LOST = "lost", "The operation is there, but its tag is not."
+    UNKNOWN = "unknown", "The dump does not say which instructions the operation became."
 
     @property
     def needs_attention(self) -> bool:
@@ -45,44 +55,12 @@ class TagState(enum.StrEnum):
         return self in (TagState.LOST, TagState.MOVED)
 
 
-_MEANINGS = {
-    TagState.ATTACHED: "The program, a rule or a library put the tag on this operation.",
-    TagState.COMPLETED: "The operation is a helper in the lowering of a tagged operation.",
-    TagState.PROPAGATED: "The tag came from another operation: a call, a region, or the operation this one is derived from.",
-    TagState.KEPT: "The operation is there, and so is its tag.",
-    TagState.DUPLICATED: "The operation became several instructions, and each has the tag.",
-    TagState.MERGED: "The operation shares an instruction with others, and the tag is on it.",
-    TagState.RESTORED: "XLA dropped the tag, and hlotag's HLO stage put it back.",
-    TagState.USED: "XLA read the tag, then removed it.",
-    TagState.MOVED: "The tag is on an instruction of another operation.",
-    TagState.CSED: "The operation was equal to another one, which XLA kept, with its own tags.",
-    TagState.FOLDED: "The operation was computed at compile time or simplified away.",
-    TagState.DEAD: "Nothing that the program returns needs the operation.",
-    TagState.LOST: "The operation is there, but its tag is not.",
-    TagState.UNKNOWN: "The dump does not say which instructions the operation became.",
-}
-
 HOW_IT_CAME = (TagState.ATTACHED, TagState.COMPLETED, TagState.PROPAGATED)
 WHERE_IT_WENT = tuple(state for state in TagState if state not in HOW_IT_CAME)
 
-# In the order of the report.
-_ATTENTION = (
-    TagState.LOST,
-    TagState.MOVED,
-    TagState.UNKNOWN,
-    TagState.CSED,
-    TagState.FOLDED,
-    TagState.DEAD,
-    TagState.USED,
-    TagState.MERGED,
-    TagState.DUPLICATED,
-    TagState.RESTORED,
-    TagState.KEPT,
-    TagState.PROPAGATED,
-    TagState.COMPLETED,
-    TagState.ATTACHED,
-)
-RANK = {state: rank for rank, state in enumerate(_ATTENTION)}
+_BY_ATTENTION = "LOST MOVED UNKNOWN CSED FOLDED DEAD USED MERGED DUPLICATED RESTORED KEPT PROPAGATED COMPLETED ATTACHED"
+RANK = {TagState[name]: rank for rank, name in enumerate(_BY_ATTENTION.split())}
+"""The order of states in the report."""
 
 
 class Stage(enum.StrEnum):

@@ -54,14 +54,11 @@ class Program:
 
 
 def read(module: Any, filename: str = "") -> Program:
-    """Numbers and reads a module.
+    """Numbers and reads an `ir.Module` of your own: its locations are changed.
 
     Args:
-        module: An `ir.Module` of your own: its locations are changed.
+        module: The module.
         filename: The file of the module, for operations whose location is their line in that file.
-
-    Returns:
-        The operations and tags of the module.
 
     Raises:
         ParseError: The module has text that is not UTF-8, which can crash jaxlib's bindings, or its frontend attributes are not

@@ -99,14 +99,7 @@ class Report:
 
 
 def of(audit: Findings) -> Report:
-    """Makes the report of an audit.
-
-    Args:
-        audit: The audit.
-
-    Returns:
-        The report.
-    """
+    """Makes the report of an audit."""
     needing = sorted(_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
     others = [*_refused(audit), *_apart(audit), *_strays(audit), *_dropped(audit), *_reported(audit), *_unread(audit)]
     return Report(_sentence(audit, len(others)), (*needing, *others))
@@ -226,14 +219,20 @@ def _operations(ops: Sequence[Op]) -> str:
     return listed(list(dict.fromkeys(op.title for op in ops)))
 
 
+def facts_in_words(audit: Findings) -> str:
+    """`3 tags on 2 of 9 operations; 4 instructions after XLA (cpu)`."""
+    tagged = len({tag.op.id for tag in audit.tags})
+    facts = f"{count(len(audit.tags), 'tag')} on {tagged} of {count(len(audit.ops), 'operation')}"
+    if audit.instruction_count:
+        facts += f"; {count(audit.instruction_count, 'instruction')} after XLA"
+        facts += f" ({audit.platform})" if audit.platform else ""
+    return facts
+
+
 def effects_in_words(audit: Findings) -> list[tuple[Verdict, str, str]]:
     """The effects to show, each as verdict, key and values, and what shows it. Refused keys are problems.
 
-    Args:
-        audit: The audit.
-
-    Returns:
-        First each key and value with a verdict, then each key without one.
+    First comes each key and value with a verdict, then each key without one.
     """
     found = [effect for effect in audit.effects if effect.verdict in (Verdict.CHANGED, Verdict.SAME)]
     found.sort(key=lambda effect: effect.verdict)
@@ -246,12 +245,7 @@ KERNEL_COLUMNS = ("operation", "phase", "source", "scope", "work", "tags")
 
 
 def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
-    """The cells of `KERNEL_COLUMNS` for each operation of a kernel.
-
-    Args:
-        audit: The audit.
-        kernel: One of its kernels.
-    """
+    """The cells of `KERNEL_COLUMNS` for each operation of a kernel."""
     wanted = {op.id for op in kernel.ops}
     entries: dict[int, list[str]] = {}
     for tag in audit.tags:

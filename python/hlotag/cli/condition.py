@@ -37,17 +37,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Reads a condition.
-
-        Args:
-            text: `lost:_scheduling_group_id`.
-
-        Returns:
-            The condition.
-
-        Raises:
-            ConditionError: The condition is malformed.
-        """
+        """Reads a condition such as `lost:_scheduling_group_id`. Raises ConditionError if it is malformed."""
         states, colon, tag = text.partition(":")
         key, equals, value = tag.partition("=")
         if not states or (colon and not key) or (equals and not value):
@@ -55,38 +45,23 @@ class Condition:
         named = [name.strip() for name in states.split(",")]
         known = {name: {name} for name in (*TagState, "dropped", *_VERDICTS, "absent")}
         known["attention"] = {TagState.LOST, TagState.MOVED}
-        unknown = [name for name in named if name not in known]
-        if unknown:
-            raise ConditionError(
-                f"--fail-if {text!r}: no such state: {', '.join(map(repr, unknown))}; there are: {', '.join(known)}"
-            )
+        if unknown := [repr(name) for name in named if name not in known]:
+            raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
         return cls(text, frozenset().union(*map(known.__getitem__, named)), key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:
-        """Lists the tags, strays and effects for which the condition holds.
-
-        Args:
-            audit: The audit.
-
-        Returns:
-            One line for each tag, stray or effect.
-        """
-        lines = [printable(str(tag)) for tag in audit.tags if self._counts(tag)]
+        """One line for each tag, stray and effect for which the condition holds."""
+        lines = [str(tag) for tag in audit.tags if self._counts(tag)]
         if "absent" in self.counted and not any(self._matches(tag.key, tag.value) for tag in audit.tags):
             lines.append("no operation has such a tag")
         if "dropped" in self.counted:
             strays = [stray for stray in audit.strays if self._matches(stray.key, stray.value)]
-            lines += [printable(f"{s.key}={s.value} on {s.opcode} {s.instruction}") for s in strays]
-            for dropped in audit.dropped:
-                lines += [
-                    printable(f"{key}={value} at {dropped.file}:{dropped.line}")
-                    for key, value in dropped.attrs
-                    if self._matches(key, value)
-                ]
+            lines += [f"{s.key}={s.value} on {s.opcode} {s.instruction}" for s in strays]
+            dropped = [(d, key, value) for d in audit.dropped for key, value in d.attrs if self._matches(key, value)]
+            lines += [f"{key}={value} at {d.file}:{d.line}" for d, key, value in dropped]
         verdicts = {_VERDICTS[name] for name in self.counted & _VERDICTS.keys()}
         found = [effect for effect in audit.effects if effect.verdict in verdicts and self._matches(effect.key, effect.value)]
-        lines += [printable(str(effect)) for effect in found]
-        return lines
+        return list(map(printable, [*lines, *map(str, found)]))
 
     def _counts(self, tag: Tag) -> bool:
         # The origin of a tag counts too, such as "propagated".

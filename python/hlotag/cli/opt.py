@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from hlotag._util.deep import with_room
 from hlotag._util.progress import step
 from hlotag._util.version import VERSION
 from hlotag.cli import terminal
-from hlotag.cli.expectations import compare, find_expectations
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
 from hlotag.host import connection
 from hlotag.host.modules import BYTECODE_MAGIC, explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
@@ -56,7 +55,6 @@ def add_to(commands: terminal.Commands) -> None:
     add("--pass-pipeline", metavar="TEXT", help="for example 'builtin.module(hlotag-strip{keys=a,b},cse)'")
     add("--load-pass-plugin", action="append", default=[], metavar="FILE", help="a library with passes, or its entry point")
     add("--split-input-file", action="store_true", help="split at lines '// -----' and process each part on its own")
-    add("--verify-diagnostics", action="store_true", help="check diagnostics against the expected-... comments")
     add("--verify-roundtrip", action="store_true", help="check that the result survives printing and parsing")
     add("--allow-unregistered-dialect", action="store_true", help="accept operations of unknown dialects")
     add("--emit-bytecode", action="store_true", help="write bytecode")
@@ -134,12 +132,10 @@ class _Part:
 
     Attributes:
         source: Bytecode, or text. Empty lines stand for the parts before it, so that line numbers agree with the file.
-        reports: The diagnostics.
         output: The result; None after a failure.
     """
 
     source: str | bytes
-    reports: list[Diagnostic] = field(default_factory=list)
     output: str | bytes | None = None
 
 
@@ -159,9 +155,7 @@ class _Opt:
         parts = [_Part(source) for source in self._read()]
         for part in parts:
             self._process(part)
-            if self.args.verify_diagnostics:
-                self._check_reports(part)
-        if self.args.verify_diagnostics or not self.failed or len(parts) > 1:
+        if not self.failed or len(parts) > 1:
             self._write([part.output for part in parts if part.output is not None])
         return 1 if self.failed else 0
 
@@ -242,22 +236,10 @@ class _Opt:
         terminal.write_output(self.args.output, data)
 
     def _fail(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
-        # With --verify-diagnostics, the file may expect failures.
-        if not self.args.verify_diagnostics:
-            self.failed = True
+        self.failed = True
         self._report(part, diagnostics)
 
     def _report(self, part: _Part, diagnostics: Sequence[Diagnostic]) -> None:
-        part.reports += diagnostics
-        if self.args.verify_diagnostics:
-            return
         source = part.source if isinstance(part.source, str) else ""
         for diagnostic in diagnostics:
             terminal.say(explain(diagnostic, source, self.filename))
-
-    def _check_reports(self, part: _Part) -> None:
-        source = part.source if isinstance(part.source, str) else ""
-        for line, problem in compare(find_expectations(source), part.reports):
-            place = f"{self.filename}:{line}" if line else f"{self.filename}: unknown location"
-            terminal.say(f"{place}: error: {problem}")
-            self.failed = True

@@ -145,7 +145,7 @@ def _users_line(frames: types.TracebackType | None) -> str:
     from hlotag import _compat
 
     lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(frames)]
-    return next((f"{file}:{line}" for file, line in reversed(lines) if _compat.is_user_filename(file)), "")
+    return next((f"{file}:{line}" for file, line in reversed(lines) if _compat.tracing.is_user_filename(file)), "")
 
 
 def _program_in(module: Any, text: str, name: str) -> tuple[Any, Sequence[Any]]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How can the HLO module of one compilation be changed near the end of XLA's pipeline?
 
-XLA calls a callback (`_compat.register_transformation`) for every module that any thread compiles. hlotag registers one callback
-for each platform at the end, and one before the scheduler once a compilation needs it. A token in the names of instructions tells
-a callback which compilation a module belongs to.
+XLA calls a callback (`_compat.transformations`) for every module that any thread compiles. hlotag registers one callback for each
+platform at the end, and one before the scheduler once a compilation needs it. A token in the names of instructions tells a
+callback which compilation a module belongs to.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NAME = "hlotag"
 
 # Reading a module back changes the order of users, which decides ties in a scheduler. So tags are restored after scheduling, and
 # only what the compiler reads later is given back before. On GPU, the earlier stage is also before fusion.
-LAST = _compat.PipelineStage.POST_SCHEDULER
-BEFORE_SCHEDULER = _compat.PipelineStage.PRE_SCHEDULER
+LAST = _compat.transformations.PipelineStage.POST_SCHEDULER
+BEFORE_SCHEDULER = _compat.transformations.PipelineStage.PRE_SCHEDULER
 
 Transform = Callable[[bytes], bytes | None]
 # Compiles a module with the backend and options of the current compilation.
@@ -113,7 +113,9 @@ class Transformations:
         if (backend.platform, stage) in self._registered:
             return True
         try:
-            remove = _compat.register_transformation(backend, partial(self._on_module, stage), name=_NAME, stage=stage)
+            remove = _compat.transformations.register_transformation(
+                backend, partial(self._on_module, stage), name=_NAME, stage=stage
+            )
         except RuntimeError:
             return False
         self._registered[backend.platform, stage] = remove
@@ -128,7 +130,7 @@ class Transformations:
             return serialized
 
         with self.running(_PROBE_TOKEN, record):
-            executable = compile_module(_compat.read_bytecode(_PROBE))
+            executable = compile_module(_compat.modules.read_bytecode(_PROBE))
         if not sources:
             self._silent.add((platform, options))
             return

@@ -71,8 +71,8 @@ def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
 def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: bool) -> None:
     from hlotag import _core
 
-    prefix = f"jax_ir{_compat.next_dump_number():04d}_{module_file_name(module)}_hlotag"
-    process = _compat.process_of_job()
+    prefix = f"jax_ir{_compat.modules.next_dump_number():04d}_{module_file_name(module)}_hlotag"
+    process = _compat.runtime.process_of_job()
     suffix = "" if process is None else f"_process{process}"
 
     def write(number: int, stage: str, text: str) -> None:

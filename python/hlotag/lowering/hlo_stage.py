@@ -99,7 +99,7 @@ def _stage_of(module: Any) -> Stage | None:
     return stage if stage is not None and prepared.has_work(module, stage) else None
 
 
-_name_in_xla = functools.lru_cache(maxsize=256)(_compat.hlo_module_name)
+_name_in_xla = functools.lru_cache(maxsize=256)(_compat.runtime.hlo_module_name)
 
 
 class _Restoration:
@@ -213,7 +213,7 @@ def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs
     def compile_like(other: Any) -> Any:
         return original(backend, other, *args, **kwargs)
 
-    options = _compat.options_digest(*args, **kwargs)
+    options = _compat.runtime.options_digest(*args, **kwargs)
     platform = _transformations.platform(backend, options, compile_like)
     if platform is None:
         _warn_untransformed(backend)
@@ -317,4 +317,6 @@ def _cache_key_suffix(module: Any) -> str:
 
 
 # Installed while a prepared module is alive: it may be compiled long after the block that lowered it.
-_hooks = Hooks(_compat.compile_patch(_compile), _compat.cache_key_patch(_cache_key_suffix), then=_transformations.clear)
+_hooks = Hooks(
+    _compat.hooks.compile_patch(_compile), _compat.hooks.cache_key_patch(_cache_key_suffix), then=_transformations.clear
+)

@@ -60,7 +60,7 @@ def _lowered(primals: list[Primal], lower: Callable[..., Any], options: Mapping[
     if not primals:
         return []
     try:
-        module = _compat.lower_equations(primals, lower, options)
+        module = _compat.jaxprs.lower_equations(primals, lower, options)
     except Exception as error:  # Anything that a lowering rule raises out of its context.
         if len(primals) > 1:
             return [names for primal in primals for names in _lowered([primal], lower, options)]

@@ -329,12 +329,12 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 _hooks = Hooks(
     *tracing.PATCHES,
     *marks.patches(),
-    *_compat.value_tag_patches(tag_value),
-    *_compat.metadata_call_patch(call_of_jax),
-    _compat.block_patch(_block_metadata),
-    _compat.lowering_patch(_lower),
-    _compat.export_patch(_in_current_stage),
-    _compat.traced_patch(_in_current_stage),
+    *_compat.hooks.value_tag_patches(tag_value),
+    *_compat.hooks.metadata_call_patch(call_of_jax),
+    _compat.hooks.block_patch(_block_metadata),
+    _compat.hooks.lowering_patch(_lower),
+    _compat.hooks.export_patch(_in_current_stage),
+    _compat.hooks.traced_patch(_in_current_stage),
 )
 
 

@@ -39,20 +39,20 @@ def _run_on_lowered(lowered: Any, run: Callable[[Any], object]) -> Any:
 
     # Change a copy: JAX caches the lowered module, so later lowerings of the program would get the changes.
     original = lowered.compiler_ir("stablehlo")
-    module = _compat.read_bytecode(to_bytecode(original))
+    module = _compat.modules.read_bytecode(to_bytecode(original))
     run(module)
     prepared.like(module, original)
-    return _compat.lowered_with(lowered, module)
+    return _compat.modules.lowered_with(lowered, module)
 
 
 def _run_on_exported(exported: Any, run: Callable[[Any], object]) -> Any:
     from hlotag import _compat
 
     serialized = exported.mlir_module_serialized
-    module = _compat.read_artifact(serialized)
+    module = _compat.modules.read_artifact(serialized)
     run(module)
     # Keep the artifact's version, so that its readers can still read it.
-    changed = _compat.write_artifact(module, artifact_version(serialized))
+    changed = _compat.modules.write_artifact(module, artifact_version(serialized))
     # JAX makes the gradient from the program rather than from this module, so the passes must run on the gradient too.
-    with_gradient = _compat.exported_gradient_through(exported, lambda gradient: _run_on_exported(gradient, run))
+    with_gradient = _compat.modules.exported_gradient_through(exported, lambda gradient: _run_on_exported(gradient, run))
     return dataclasses.replace(with_gradient, mlir_module_serialized=changed)

@@ -233,7 +233,7 @@ def _written_like(source: bytes, module: ir.Module) -> bytes:
         return to_bytecode(module)
     from hlotag import _compat
 
-    return _compat.write_artifact(module, version)
+    return _compat.modules.write_artifact(module, version)
 
 
 def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:

@@ -140,7 +140,7 @@ def call_of_jax(
     if active() is None:
         return original()
     entries = as_metadata(metadata)
-    call = _compat.jaxpr_function(jaxpr, tuple(_kept(entries)), lambda body: _without(_kept(entries), body))
+    call = _compat.tracing.jaxpr_function(jaxpr, tuple(_kept(entries)), lambda body: _without(_kept(entries), body))
     with tagged(entries, grad=ad_metadata):
         return list(call(*args))
 
@@ -174,7 +174,7 @@ class _Call(Decorated):
 
 def _staged_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
     of_derived = {key: text for key, text in entries.items() if key not in keys.dropped(entries)} if grad is BY_KEY else grad
-    jax_call = _compat.jax_metadata_call(f, entries, of_derived) or _compat.jax_metadata_call(f, entries, "same")
+    jax_call = _compat.tracing.jax_metadata_call(f, entries, of_derived) or _compat.tracing.jax_metadata_call(f, entries, "same")
     block = tagged(entries, grad=grad)
 
     def xla_metadata_call(*args: Any, **kwargs: Any) -> Any:

@@ -100,7 +100,7 @@ def row_of(equation: Any, rules: RuleSet | None) -> Row:
       equation: an equation of a jaxpr.
       rules: the rules of the stage.
     """
-    metadata = _compat.metadata_of(equation.ctx)
+    metadata = _compat.tracing.metadata_of(equation.ctx)
     forward: Entries = {}
     grad: Entries = {}
     remat: Entries = {}
@@ -188,7 +188,9 @@ class Marker:
 
     def mark(self, jaxpr: Any) -> Any:
         """A view of `jaxpr` with its tagged equations marked; inner jaxprs are marked when JAX lowers them."""
-        return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, self._mark_of, self._value_tag_of))
+        return _compat.jaxprs.JaxprView(
+            jaxpr, partial(_compat.jaxprs.marked_equations, jaxpr.eqns, self._mark_of, self._value_tag_of)
+        )
 
     def primals(self) -> tuple[Primal, ...]:
         """The distinct primals of the table, in order."""
@@ -219,13 +221,13 @@ class Marker:
         return None if known.plain is context and not mark else (mark, known.plain)
 
     def _marked(self, context: Any) -> _Marked:
-        metadata = _compat.metadata_of(context)
+        metadata = _compat.tracing.metadata_of(context)
         by_equation = self.rules is not None and self.rules.needs_primal(metadata)
-        plain = _compat.with_metadata(context, {}) if metadata else context
+        plain = _compat.tracing.with_metadata(context, {}) if metadata else context
         return _Marked(plain, PRIMAL in metadata, by_equation)
 
     def _new_mark(self, equation: Any) -> str:
-        if self._blank or (self.rules is None and not _compat.metadata_of(equation.ctx)):
+        if self._blank or (self.rules is None and not _compat.tracing.metadata_of(equation.ctx)):
             return ""
         row = row_of(equation, self.rules)
         return f"\x01hlotag#{self._number(row)}\x01" if row.forward or row.derived or row.rematted or row.rules else ""
@@ -269,7 +271,9 @@ def as_lowered(jaxpr: Any) -> Any:
     """
     if _lowering.marker is not None:
         return _lowering.marker.mark(jaxpr)
-    return _compat.JaxprView(jaxpr, partial(_compat.marked_equations, jaxpr.eqns, _as_jax_has_it, _without_reserved))
+    return _compat.jaxprs.JaxprView(
+        jaxpr, partial(_compat.jaxprs.marked_equations, jaxpr.eqns, _as_jax_has_it, _without_reserved)
+    )
 
 
 def _name_as_lowered(scope: str) -> str:
@@ -279,9 +283,9 @@ def _name_as_lowered(scope: str) -> str:
 
 def _as_jax_has_it(equation: Any) -> tuple[str, Any] | None:
     context = equation.ctx
-    metadata = _compat.metadata_of(context)
+    metadata = _compat.tracing.metadata_of(context)
     plain = _without_reserved(metadata)
-    return None if plain is metadata else ("", _compat.with_metadata(context, plain))
+    return None if plain is metadata else ("", _compat.tracing.with_metadata(context, plain))
 
 
 def _without_reserved(metadata: Any) -> Any:
@@ -366,6 +370,6 @@ def _attribute(value: Any) -> Any:
 
 
 @functools.cache
-def patches() -> tuple[_compat.Patch, ...]:
+def patches() -> tuple[_compat.hooks.Patch, ...]:
     """The patches of JAX by which it lowers marked equations, and escapes scopes."""
-    return (*_compat.jaxpr_patches(as_lowered), _compat.scope_patch(_name_as_lowered))
+    return (*_compat.hooks.jaxpr_patches(as_lowered), _compat.hooks.scope_patch(_name_as_lowered))

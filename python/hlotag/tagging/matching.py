@@ -215,10 +215,10 @@ class RuleSet:
         """The thread's metadata within a scope.
 
         Args:
-          ambient: the metadata outside, as `_compat.ambient` has it.
+          ambient: the metadata outside, as `_compat.recording.ambient` has it.
           scope: the name of the scope.
         """
-        return self._remembered((ambient, scope, _compat.is_transposing()), lambda: self._entering(ambient, scope))
+        return self._remembered((ambient, scope, _compat.tracing.is_transposing()), lambda: self._entering(ambient, scope))
 
     def _remembered(self, key: Any, compute: Callable[[], Any]) -> Any:
         if key not in self._known:
@@ -228,7 +228,7 @@ class RuleSet:
         return self._known[key]
 
     def _entering(self, ambient: Any, scope: str) -> Any:
-        metadata = _compat.metadata_in(ambient)
+        metadata = _compat.recording.metadata_in(ambient)
         before = dict(metadata[SCOPES].threads) if SCOPES in metadata else {}
         threads: list[tuple[int, tuple[Thread, ...]]] = []
         found: list[tuple[int, int | None, Bindings]] = []
@@ -246,7 +246,7 @@ class RuleSet:
             changed[SCOPES] = self._one(Progress, tuple(threads))
         for index, clause, bindings in found:
             self._meet(changed, index, clause, "scope", bindings)
-        return ambient if changed == metadata else _compat.as_ambient(changed)
+        return ambient if changed == metadata else _compat.recording.as_ambient(changed)
 
     def calling(self, ambient: Any, name: str, is_outermost: bool) -> Any:
         """The thread's metadata within a jitted function.
@@ -256,7 +256,7 @@ class RuleSet:
           name: the function's name.
           is_outermost: whether no other function is being traced.
         """
-        met = self._at_source(_compat.calling_place()) if self.has_sources else ()
+        met = self._at_source(_compat.recording.calling_place()) if self.has_sources else ()
         names = (name, "main") if is_outermost else (name,)
         of_function = [
             (index, clause)
@@ -264,20 +264,20 @@ class RuleSet:
             for clause, pattern in self._patterns(index, "function")
             if any(matches(pattern, each) for each in names)
         ]
-        metadata = _compat.metadata_in(ambient)
+        metadata = _compat.recording.metadata_in(ambient)
         changed = dict(metadata)
         for index, clause in met:
             self._meet(changed, index, clause, "source")
         for index, clause in of_function:
             self._meet(changed, index, clause, "function")
-        return ambient if changed == metadata else _compat.as_ambient(changed)
+        return ambient if changed == metadata else _compat.recording.as_ambient(changed)
 
     def _at_source(self, place: Any) -> tuple[tuple[int, int | None], ...]:
         """The rules and clauses whose pattern of a source is the place, a code object and the offset of an instruction."""
         if place is None:
             return ()
         if place not in self._by_place:
-            file, line, column = _compat.line_of(place)
+            file, line, column = _compat.recording.line_of(place)
             self._by_place[place] = tuple(
                 (index, clause)
                 for index in range(len(self.rules))
@@ -293,31 +293,31 @@ class RuleSet:
           ambient: that of the thread.
           traceback: of the equation's source.
         """
-        found = self._at_source(_compat.place_of(traceback))
+        found = self._at_source(_compat.recording.place_of(traceback))
         return (
-            self._remembered((ambient, found, _compat.is_transposing()), lambda: self._meeting(ambient, found))
+            self._remembered((ambient, found, _compat.tracing.is_transposing()), lambda: self._meeting(ambient, found))
             if found
             else ambient
         )
 
     def _meeting(self, ambient: Any, found: tuple[tuple[int, int | None], ...]) -> Any:
-        metadata = _compat.metadata_in(ambient)
+        metadata = _compat.recording.metadata_in(ambient)
         changed = dict(metadata)
         for index, clause in found:
             if not self._has(changed, index, clause, "source"):
                 self._meet(changed, index, clause, "source")
-        return ambient if changed == metadata else _compat.as_ambient(changed)
+        return ambient if changed == metadata else _compat.recording.as_ambient(changed)
 
     def binding(self, ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """The metadata under which an operation is bound: with its primal, unless there is one or no rule needs it."""
-        metadata = _compat.metadata_in(ambient)
+        metadata = _compat.recording.metadata_in(ambient)
         if PRIMAL in metadata or not self._remembered(ambient, lambda: self.needs_primal(metadata)):
             return ambient
-        own = primal_of(primitive, _compat.avals_of(args), params)
+        own = primal_of(primitive, _compat.recording.avals_of(args), params)
         if own is None:
             return ambient
         if ambient not in own.within:
-            own.within[ambient] = _compat.as_ambient({**metadata, PRIMAL: own})
+            own.within[ambient] = _compat.recording.as_ambient({**metadata, PRIMAL: own})
         return own.within[ambient]
 
     def needs_primal(self, metadata: Mapping[str, Any]) -> bool:
@@ -349,7 +349,7 @@ class RuleSet:
             met |= {name}
         else:
             unless[clause] |= {name}
-        began = match.is_of_backward_rule or (met == self._needs[index] != match.met and _compat.is_transposing())
+        began = match.is_of_backward_rule or (met == self._needs[index] != match.met and _compat.tracing.is_transposing())
         bound = match.bindings if clause is not None or bindings is None else bindings
         metadata[f"{RULE}{index}"] = self._one(Match, met, tuple(unless), bound, began)
 
@@ -407,7 +407,7 @@ def primal_of(primitive: Any, avals: Iterable[Any], params: Mapping[str, Any]) -
       avals: the types of its operands.
       params: its parameters.
     """
-    if _compat.is_open(primitive):
+    if _compat.recording.is_open(primitive):
         return None
     avals = tuple(avals)
     try:

@@ -43,7 +43,7 @@ def lowering() -> Iterator[None]:
     outer = _thread.is_lowering
     try:
         _thread.is_lowering = True
-        with _compat.ambient_metadata_is({OF_LOWERING: _OF_LOWERING}):
+        with _compat.tracing.ambient_metadata_is({OF_LOWERING: _OF_LOWERING}):
             yield
     finally:
         _thread.is_lowering = outer
@@ -58,12 +58,12 @@ def _current() -> RuleSet | None:
 def _enter(original: Callable, scope: Any) -> Any:
     names = original(scope)
     if (rules := _current()) is not None and rules.has_scopes and scope.name not in _OF_JAX:
-        ambient = _compat.ambient()
+        ambient = _compat.recording.ambient()
         within = rules.entering(ambient, scope.name)
         if len(rules.seen) < 4096:
-            rules.seen[_compat.scope_path()] = None
+            rules.seen[_compat.recording.scope_path()] = None
         if within is not ambient:
-            _compat.restore_ambient_metadata(within)
+            _compat.tracing.restore_ambient_metadata(within)
             _thread.scopes.append((scope, ambient))
     return names
 
@@ -72,7 +72,7 @@ def _leave(original: Callable, scope: Any, *exc_info: Any) -> Any:
     entered = _thread.scopes
     for place in reversed(range(len(entered))):
         if entered[place][0] is scope:
-            _compat.restore_ambient_metadata(entered[place][1])
+            _compat.tracing.restore_ambient_metadata(entered[place][1])
             del entered[place:]
             break
     return original(scope, *exc_info)
@@ -82,13 +82,13 @@ def _call(original: Callable, fun: Any, *args: Any) -> Any:
     rules = _current()
     if rules is None or not rules.has_calls:
         return original(fun, *args)
-    ambient = _compat.ambient()
-    within = rules.calling(ambient, getattr(fun, "__name__", ""), not _compat.is_recording())
+    ambient = _compat.recording.ambient()
+    within = rules.calling(ambient, getattr(fun, "__name__", ""), not _compat.tracing.is_recording())
     try:
-        _compat.restore_ambient_metadata(within)
+        _compat.tracing.restore_ambient_metadata(within)
         return original(fun, *args)
     finally:
-        _compat.restore_ambient_metadata(ambient)
+        _compat.tracing.restore_ambient_metadata(ambient)
 
 
 def _bind(ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -102,10 +102,10 @@ def _record(ambient: Any, traceback: Any) -> Any:
 
 
 _HOOKS = {
-    "has_scopes": Hooks(*_compat.name_stack_patches(_enter, _leave)),
-    "has_calls": Hooks(_compat.jit_patch(_call)),
-    "has_ops": Hooks(_compat.primal_patch(_bind)),
-    "has_sources": Hooks(*_compat.recording_patches(_record)),
+    "has_scopes": Hooks(*_compat.recording.name_stack_patches(_enter, _leave)),
+    "has_calls": Hooks(_compat.recording.jit_patch(_call)),
+    "has_ops": Hooks(_compat.recording.primal_patch(_bind)),
+    "has_sources": Hooks(*_compat.recording.recording_patches(_record)),
 }
 ALL = tuple(_HOOKS.values())
 

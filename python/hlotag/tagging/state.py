@@ -113,7 +113,7 @@ def set_for_process(stage: Stage | None) -> None:
     """
     global _off  # noqa: PLW0603
     context, before = _user_context(), of_process()
-    if before is not stage and _compat.runs_jax():
+    if before is not stage and _compat.tracing.runs_jax():
         if before is None:
             _off = _Off()
         else:

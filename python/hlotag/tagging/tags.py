@@ -90,11 +90,11 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     derived = _derived_entries(metadata, grad, remat)
     if active() is None:
         _warn_of_no_stage(grad, remat)
-        return _compat.jax_value_tag(value, metadata)
+        return _compat.tracing.jax_value_tag(value, metadata)
     for leaf in jax.tree.leaves(value):
         if isinstance(leaf, np.ndarray | np.generic):  # NumPy arrays are constants, and get a warning.
             tag_equations(leaf, metadata)
-    return _compat.jax_value_tag(value, metadata | _unless_transposing(derived) | {VALUE: CHECKED})
+    return _compat.tracing.jax_value_tag(value, metadata | _unless_transposing(derived) | {VALUE: CHECKED})
 
 
 def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Block:
@@ -138,7 +138,7 @@ class Block:
         scopes.tags.enter(self, self._change)
 
     def _change(self) -> Callable[[], None]:
-        ambient = _compat.ambient_metadata()
+        ambient = _compat.tracing.ambient_metadata()
         for key in self._metadata:
             ambient.pop(GRAD + key, None)
             ambient.pop(REMAT + key, None)
@@ -148,8 +148,8 @@ class Block:
         else:
             _warn_of_no_stage(self._grad, self._remat)
         ambient = {key: value for key, value in ambient.items() if value is not None}
-        previous = _compat.swap_ambient_metadata(ambient)
-        return lambda: _compat.restore_ambient_metadata(previous)
+        previous = _compat.tracing.swap_ambient_metadata(ambient)
+        return lambda: _compat.tracing.restore_ambient_metadata(previous)
 
     def __exit__(self, *exc_info: object) -> None:
         scopes.tags.leave(self)
@@ -176,7 +176,7 @@ def tag_value(value: Any, metadata: dict[str, Any]) -> dict[str, Any] | None:
     if VALUE not in metadata:
         entries = with_policies(entries)
     is_tagged = tag_equations(value, entries, is_repeated=is_repeated)
-    return entries | {VALUE: APPLIED} if is_tagged and _compat.is_recorded_as_equation() else None
+    return entries | {VALUE: APPLIED} if is_tagged and _compat.tracing.is_recorded_as_equation() else None
 
 
 def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool = False) -> bool:
@@ -197,7 +197,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool 
     original = tracing.original_of(value)
     equations = tracing.equations_of(original)
     lack = is_repeated or original is not value
-    if not equations and _compat.is_recording() and not is_repeated:
+    if not equations and _compat.tracing.is_recording() and not is_repeated:
         _drop(
             metadata,
             "the value is an argument, a carry or a constant, which no operation of this trace made. Tag the value where it is "
@@ -210,16 +210,16 @@ def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool 
         for one, result in known:  # Not a dict by `id`: calls of `id` raise audit events.
             if one is context:
                 return result
-        old = _compat.metadata_of(context)
+        old = _compat.tracing.metadata_of(context)
         own = {key_of(k) for k in old} if lack else set()
         new = {k: v for k, v in metadata.items() if key_of(k) not in own}
         kept.difference_update(new)
         old = {k: v for k, v in old.items() if key_of(k) not in new}
-        known.append((context, _compat.with_metadata(context, old | new)))
+        known.append((context, _compat.tracing.with_metadata(context, old | new)))
         return known[-1][1]
 
     for equation in equations:
-        _compat.retag(equation, retagged)
+        _compat.tracing.retag(equation, retagged)
     if kept:
         _drop(
             {key: metadata[key] for key in kept},
@@ -253,7 +253,7 @@ _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
 
 def lowered(jaxpr: Any, module: Any) -> None:
     """Records for `module`, the lowering of `jaxpr`, the tags that were dropped while `jaxpr` was traced."""
-    functions = _compat.functions_in(jaxpr) if _dropped else ()
+    functions = _compat.tracing.functions_in(jaxpr) if _dropped else ()
     if found := [drop for function, (_, drops) in tuple(_dropped.items()) if function in functions for drop in tuple(drops)]:
         _dropped_of[module] = tuple(found)
 
@@ -270,9 +270,9 @@ def dropped(module: Any = None) -> tuple[Dropped, ...]:
 
 
 def _drop(metadata: Mapping[str, Any], reason: str) -> None:
-    frame = _compat.user_frame()
+    frame = _compat.tracing.user_frame()
     attrs = tuple((key, as_text(value)) for key, value in metadata.items() if key_of(key) == key)
-    function = _compat.traced_function()
+    function = _compat.tracing.traced_function()
     drop = Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)
     with _dropping:
         if function not in _dropped or _dropped[function][0] is not function:
@@ -390,7 +390,7 @@ def _policy(attrs: dict[str, str], grad: Grad) -> dict[str, str | None]:
 
 def _unless_transposing(entries: dict[str, Reserved]) -> dict[str, Reserved]:
     """`entries`; empty while a user's backward rule is traced, because its tags are for its own operations."""
-    if not entries or _compat.is_transposing():
+    if not entries or _compat.tracing.is_transposing():
         return {}
     reserved.is_used = True
     return entries

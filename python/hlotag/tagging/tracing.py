@@ -19,14 +19,14 @@ from hlotag._core import equations_of_bind, in_group, in_some_group, recorded, r
 
 def untagged(value: Any) -> Any:
     """Returns `value` before the value tags that it already has."""
-    while (operand := _compat.operand_of_value_tag(value)) is not None:
+    while (operand := _compat.tracing.operand_of_value_tag(value)) is not None:
         value = operand
     return value
 
 
 def original_of(value: Any) -> Any:
     """Follows `value` back through operations that lower to nothing (`stop_gradient`)."""
-    while (operand := _compat.operand_handed_on(value)) is not None:
+    while (operand := _compat.tracing.operand_handed_on(value)) is not None:
         value = operand
     return value
 
@@ -38,14 +38,14 @@ def equations_of(value: Any) -> list[Any]:
       value: one array or tracer.
 
     Returns:
-      Equations (or the one recipe) of `_compat.equation_behind`. Arguments, constants and concrete arrays have none.
+      Equations (or the one recipe) of `_compat.tracing.equation_behind`. Arguments, constants and concrete arrays have none.
     """
-    equation = _compat.equation_behind(value)
+    equation = _compat.tracing.equation_behind(value)
     return [] if equation is None else equations_of_bind(equation)
 
 
 PATCHES = (
-    *_compat.bind_patches(in_group, in_some_group),
-    _compat.equation_patch(recorded),
-    _compat.recipe_patch(recorded_recipe),
+    *_compat.hooks.bind_patches(in_group, in_some_group),
+    _compat.hooks.equation_patch(recorded),
+    _compat.hooks.recipe_patch(recorded_recipe),
 )

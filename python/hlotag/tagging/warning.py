@@ -73,7 +73,7 @@ def warn(text: str, category: type[Warning]) -> None:
     from hlotag import _compat
 
     try:
-        frame = _compat.user_frame()
+        frame = _compat.tracing.user_frame()
     except IncompatibleJaxlibError:  # Rules work on modules without JAX's tracing.
         frame = None
     warn_at(text, category, *(_read.get() or (frame and frame.file_name, frame.start_line if frame else 0)))

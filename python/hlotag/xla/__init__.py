@@ -18,12 +18,12 @@ from hlotag.xla.executable import Executable
 from hlotag.xla.options import CompileOptions, DebugOptions, ExecutableBuildOptions
 from hlotag.xla.results import CompiledMemoryStats, ExecuteResults, ShardedToken, Token
 
-DeviceAssignment = _compat.DeviceAssignment
-DeviceList = _compat.DeviceList
-HloModule = _compat.HloModule
-HostBufferSemantics = _compat.HostBufferSemantics
-Shape = _compat.Shape
-XlaComputation = _compat.XlaComputation
+DeviceAssignment = _compat.runtime.DeviceAssignment
+DeviceList = _compat.runtime.DeviceList
+HloModule = _compat.runtime.HloModule
+HostBufferSemantics = _compat.runtime.HostBufferSemantics
+Shape = _compat.runtime.Shape
+XlaComputation = _compat.runtime.XlaComputation
 
 __all__ = [
     "ArgumentError",
@@ -116,4 +116,4 @@ def deserialize_executable(serialized: bytes, *args: Any, client: Any = None, **
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
-    return _compat.jaxlib_name(name)
+    return _compat.runtime.jaxlib_name(name)

@@ -40,7 +40,7 @@ class Client:
             client = client.jaxlib_object
         if client is None or isinstance(client, str):
             client = backend.get_backend(client)
-        if not isinstance(client, _compat.JaxlibClient):
+        if not isinstance(client, _compat.runtime.JaxlibClient):
             raise ArgumentError(f"client must be a jaxlib client or the name of a platform, not {type(client).__name__}")
         self._raw = client
 
@@ -235,7 +235,9 @@ class Client:
         sharding = jax.sharding.SingleDeviceSharding(place)
         semantics = {} if host_buffer_semantics is None else {"host_buffer_semantics": host_buffer_semantics}
         with refusals_explained(f"put an array of dtype {data.dtype} on a device", "pass numbers"):
-            return _compat.put_on_device(aval, sharding, [data], [place], force_copy=force_copy, enable_x64=True, **semantics)
+            return _compat.runtime.put_on_device(
+                aval, sharding, [data], [place], force_copy=force_copy, enable_x64=True, **semantics
+            )
 
     # --- Checks: jaxlib aborts on many invalid arguments. ---
 
@@ -286,7 +288,7 @@ class Client:
         needed = replicas * partitions
         count = f"{replicas} replicas of {partitions} partitions need {needed} devices"
         assignment = options.device_assignment
-        assigned = _compat.assigned_ids(assignment) if assignment is not None else []
+        assigned = _compat.runtime.assigned_ids(assignment) if assignment is not None else []
         if assignment is not None and (assignment.replica_count(), assignment.computation_count()) != (replicas, partitions):
             raise ArgumentError(f"{count}, but options.device_assignment is {assignment}; set it to None or to {needed} devices")
         if devices is None:
@@ -299,10 +301,10 @@ class Client:
             raise ArgumentError(f"a device is given twice: {', '.join(map(str, given))}")
         ids = np.array([device.id for device in given], np.int32).reshape(replicas, partitions)
         if assignment is None:
-            options.device_assignment = _compat.DeviceAssignment.create(ids)
+            options.device_assignment = _compat.runtime.DeviceAssignment.create(ids)
         elif assigned != ids.ravel().tolist():
             raise ArgumentError(f"options.device_assignment is {assignment}, but the devices are {given}; pass only one of them")
-        return _compat.DeviceList(tuple(given))
+        return _compat.runtime.DeviceList(tuple(given))
 
     def _own(self, devices: list[Any]) -> list[Any]:
         """Checks that the devices are this client's: jaxlib aborts on others."""
@@ -367,7 +369,7 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
     if num_devices is not None and (not isinstance(num_devices, int) or num_devices < 1):
         raise ArgumentError(f"num_devices must be 1 or more, not {shown(num_devices)}")
     return Client(
-        _compat.make_cpu_client(
+        _compat.runtime.make_cpu_client(
             asynchronous=asynchronous,
             distributed_client=distributed_client,
             node_id=node_id,

@@ -23,7 +23,7 @@ from hlotag.host.modules import to_bytecode
 from hlotag.xla._errors import ArgumentError
 
 
-class Computation(_compat.XlaComputation):
+class Computation(_compat.runtime.XlaComputation):
     """The HLO of a function: jaxlib's `XlaComputation`, with the data that HLO text lacks.
 
     `as_hlo_text()`, `as_serialized_hlo_module_proto()`, `as_hlo_dot_graph()`, `get_hlo_module()` and `program_shape()` are
@@ -106,7 +106,9 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         example = _example(args, kwargs, static, donated)
         trace = jax.make_jaxpr(fun, example.static, axis_env=list(axes.items()), return_shape=True)
         jaxpr, out = trace(*example.args, **example.kwargs)
-        module, (keepalive, callbacks) = _compat.lower_for_replicas(name, jaxpr, axes, _platform(backend), example.is_donated)
+        module, (keepalive, callbacks) = _compat.runtime.lower_for_replicas(
+            name, jaxpr, axes, _platform(backend), example.is_donated
+        )
         shardings = {
             "arg_attrs": _shardings("in_parts", in_parts, example.arrays),
             "res_attrs": _shardings("out_parts", out_parts, out),
@@ -168,7 +170,7 @@ def _computation(module: Any, shardings: dict[str, dict[int, Any]], *, is_tupled
     partitions = _partition_count([sharding for by_index in shardings.values() for sharding in by_index.values()], module)
     for attribute, by_index in shardings.items():
         _write_shardings(module, attribute, by_index)
-    built = _compat.module_to_computation(to_bytecode(module), is_tupled)
+    built = _compat.runtime.module_to_computation(to_bytecode(module), is_tupled)
     result = Computation(built.as_serialized_hlo_module_proto())
     result.num_partitions = partitions
     return result

@@ -37,7 +37,7 @@ class Executable:
         client: jaxlib's client that compiled it.
     """
 
-    _JAXLIB_CLASS: type = _compat.JaxlibExecutable
+    _JAXLIB_CLASS: type = _compat.runtime.JaxlibExecutable
 
     def __init__(self, jaxlib_object: Any, client: Any):
         self._raw, self._client = jaxlib_object, client
@@ -65,7 +65,7 @@ class Executable:
             if "not implemented" not in str(error):
                 raise
         # Some versions of jaxlib have the analysis only on the client.
-        return _compat.hlo_cost_analysis(self._client, self.hlo_modules()[0])
+        return _compat.runtime.hlo_cost_analysis(self._client, self.hlo_modules()[0])
 
     def serialize(self) -> bytes:
         """Serializes the executable, for `deserialize_executable` of the same jaxlib on the same kind of device.
@@ -115,7 +115,7 @@ class Executable:
             module = self.hlo_modules()[0]
         except JaxRuntimeError:
             return None
-        return _compat.XlaComputation(module.as_serialized_hlo_module_proto()).program_shape()
+        return _compat.runtime.XlaComputation(module.as_serialized_hlo_module_proto()).program_shape()
 
     @cached_property
     def _stamp(self) -> Stamp:
@@ -140,10 +140,10 @@ class Loaded(Executable):
         serialized: The bytes that the program was deserialized from, or None.
     """
 
-    _JAXLIB_CLASS = _compat.JaxlibLoadedExecutable
+    _JAXLIB_CLASS = _compat.runtime.JaxlibLoadedExecutable
 
     def __init__(self, jaxlib_object: Any, serialized: bytes | None = None):
-        if not isinstance(jaxlib_object, _compat.JaxlibLoadedExecutable):
+        if not isinstance(jaxlib_object, _compat.runtime.JaxlibLoadedExecutable):
             raise ArgumentError(f"jaxlib_object must be jaxlib's loaded executable, not a {type(jaxlib_object).__name__}")
         super().__init__(jaxlib_object, jaxlib_object.client)
         self._devices = tuple(jaxlib_object.local_devices())

@@ -103,7 +103,7 @@ def read(computation: Any, pipeline: str | Sequence[str] | None = None) -> Progr
         raise _errors.ParseError(str(error)) from None
     if pipeline is None:
         return program
-    copy = _compat.read_bytecode(to_bytecode(program.module))
+    copy = _compat.modules.read_bytecode(to_bytecode(program.module))
     return replace(program, module=run_passes(copy, pipeline))
 
 
@@ -176,7 +176,7 @@ def check_replica_groups(module: ir.Module, count: int) -> None:
 
 def _read_text(text: str) -> Program:
     if _MLIR_TEXT.match(text):
-        with _compat.ir_context():
+        with _compat.runtime.ir_context():
             return _of_module(parse_module(text, "<StableHLO text>"))
     if not text.strip():
         raise ParseError(f"the text is empty; pass {ACCEPTED}")
@@ -191,7 +191,7 @@ def _read_hlo_text(text: str) -> Program:
             "as_hlo_text(print_large_constants=True), or dump it under XLA_FLAGS=--xla_dump_large_constants"
         )
     try:
-        serialized = _compat.parse_hlo(text).as_serialized_hlo_module_proto()
+        serialized = _compat.runtime.parse_hlo(text).as_serialized_hlo_module_proto()
     except JaxRuntimeError as error:
         raise ParseError(_why_not_hlo(text, reason_of(error))) from None
     program = _read_hlo_proto(serialized, text)
@@ -219,7 +219,7 @@ def _why_not_hlo(text: str, reason: str) -> str:
 
 def _read_bytes(data: bytes) -> Program:
     if data.startswith(BYTECODE_MAGIC):
-        with _compat.ir_context():
+        with _compat.runtime.ir_context():
             return _of_module(parse_module(data, "<MLIR bytecode>"))
     text = _as_text(data)
     if text is not None:
@@ -266,16 +266,16 @@ def _hlo_module_in(data: bytes) -> bytes:
 
 def _read_hlo_proto(serialized: bytes, text: str = "") -> Program:
     try:
-        bytecode = _compat.hlo_to_stablehlo(serialized)
+        bytecode = _compat.runtime.hlo_to_stablehlo(serialized)
     except (JaxRuntimeError, ValueError, MemoryError) as error:
         raise ParseError(
             f"the HLO cannot be read: {reason_of(error)}\nPass complete HLO from before optimization: "
             "as_hlo_text(print_large_constants=True) or as_serialized_hlo_module_proto()."
         ) from None
-    with _compat.ir_context():
+    with _compat.runtime.ir_context():
         module, diagnostics = try_parse(bytecode)
     if module is not None:
-        shape = _compat.XlaComputation(serialized).program_shape()
+        shape = _compat.runtime.XlaComputation(serialized).program_shape()
         _check_entry_layout(module, shape)
         _untuple_aliases(module, shape)
         return _of_module(module)
@@ -416,7 +416,7 @@ def _read_module(module: ir.Module) -> Program:
 
 
 def _read_lowered(lowered: jax.stages.Lowered) -> Program:
-    callbacks = _compat.compile_arguments(lowered).get("host_callbacks") or ()
+    callbacks = _compat.runtime.compile_arguments(lowered).get("host_callbacks") or ()
     module: Any = lowered.compiler_ir("stablehlo")
     return replace(_of_module(module, is_checked=True), host_callbacks=tuple(callbacks), keepalive=lowered)
 
@@ -428,7 +428,7 @@ def _read_exported(exported: Any) -> Program:
     if any(not isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
         shapes = ", ".join(str(aval) for aval in exported.in_avals)
         raise ParseError(f"the export is for arguments of any size ({shapes}); {lower}, with arguments of the wanted size")
-    program = _of_module(_compat.read_artifact(exported.mlir_module_serialized))
+    program = _of_module(_compat.modules.read_artifact(exported.mlir_module_serialized))
     return replace(program, num_partitions=exported.nr_devices, keepalive=exported)
 
 
@@ -449,6 +449,6 @@ _READERS: dict[type, Callable[[Any], Program]] = {
     ir.Module: _read_module,
     jax.stages.Lowered: _read_lowered,
     jax.export.Exported: _read_exported,
-    _compat.XlaComputation: _read_computation,
-    _compat.HloModule: _read_computation,
+    _compat.runtime.XlaComputation: _read_computation,
+    _compat.runtime.HloModule: _read_computation,
 }

@@ -148,7 +148,7 @@ class CompileOptions(_Options):
     _raw: Any
 
     def __init__(self) -> None:
-        self._raw = _compat.JaxlibCompileOptions()
+        self._raw = _compat.runtime.JaxlibCompileOptions()
 
     @classmethod
     def of(cls, options: Any) -> CompileOptions:
@@ -165,7 +165,7 @@ class CompileOptions(_Options):
         """
         if options is None:
             return cls()
-        if not isinstance(options, cls | _compat.JaxlibCompileOptions):
+        if not isinstance(options, cls | _compat.runtime.JaxlibCompileOptions):
             raise ArgumentError(f"options must be hlotag.xla.CompileOptions, not {type(options).__name__}")
         return cls.ParseFromString(options.SerializeAsString())
 
@@ -185,7 +185,7 @@ class CompileOptions(_Options):
         _check_message("an xla.CompileOptionsProto", s)
         result = CompileOptions()
         with refusals_explained("read the options", "pass the result of CompileOptions.SerializeAsString"):
-            result._raw = _compat.JaxlibCompileOptions.ParseFromString(s)
+            result._raw = _compat.runtime.JaxlibCompileOptions.ParseFromString(s)
         return result
 
     @property
@@ -220,7 +220,7 @@ class CompileOptions(_Options):
 
     def _assign(self, number: int, value: bytes) -> None:
         """Replaces the options in field `number` of this message."""
-        self._raw = _compat.JaxlibCompileOptions.ParseFromString(_wire.with_part(self._message(), number, value))
+        self._raw = _compat.runtime.JaxlibCompileOptions.ParseFromString(_wire.with_part(self._message(), number, value))
 
 
 def _check_kind(name: str, value: Any, expected: type) -> None:

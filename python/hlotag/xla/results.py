@@ -151,8 +151,8 @@ def _taken_once() -> Iterator[None]:
         ) from None
 
 
-Token = _compat.Token
+Token = _compat.runtime.Token
 """The end of an execution on one device: `block_until_ready()`."""
 
-CompiledMemoryStats = _compat.CompiledMemoryStats
+CompiledMemoryStats = _compat.runtime.CompiledMemoryStats
 """The memory that an executable needs: `argument_size_in_bytes`, `output_size_in_bytes`, `temp_size_in_bytes`, ..."""

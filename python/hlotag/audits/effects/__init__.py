@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from hlotag.audits.effects import collectives, fusions, placement, scheduling, structure
+from hlotag.audits.effects import collectives, placement, scheduling, structure
 from hlotag.audits.effects.collectives import kept_apart
-from hlotag.audits.effects.schedule import Schedule, is_passive
-from hlotag.audits.effects.verdict import Member, Seen
+from hlotag.audits.effects.schedule import Member, Schedule, Seen, is_passive
 from hlotag.audits.model import Effect, Op, Tag, TagState, Verdict
 from hlotag.hlo import HloModule
 from hlotag.tagging import keys
@@ -25,8 +24,8 @@ JUDGES: Mapping[str, tuple[str, Judge]] = {
     "_xla_stream_annotation": ("stream", scheduling.stream),
     "_xla_compute_type": ("thread", placement.compute_type),
     "_xla_buffer_placement": ("memory space", placement.buffer),
-    "MUST_FUSE": ("fusion", fusions.must_fuse),
-    "FUSE_LIMIT": ("fusion", fusions.limit),
+    "MUST_FUSE": ("fusion", structure.must_fuse),
+    "FUSE_LIMIT": ("fusion", structure.limit),
     "inlineable": ("kept call", structure.inlineable),
     "skip-simplify-while-loops_trip-count-one": ("kept loop", structure.kept_loop),
     "combiner_key": ("collectives", collectives.combiner_key),
@@ -45,15 +44,9 @@ def judged_keys(names: Iterable[str], platform: str) -> set[str]:
 
 
 def compared_keys(names: AbstractSet[str], module: HloModule, platform: str) -> set[str]:
-    """Selects the keys whose effect a second compilation can show: the program without them.
+    """Of the keys of an audit's tags, those that a second compilation leaves out to show their effect.
 
-    Args:
-        names: The keys of an audit's tags.
-        module: The compiled module.
-        platform: JAX's name of the platform that the module was compiled for.
-
-    Returns:
-        The keys to leave out; empty if the compiler would compile the same program again.
+    None if the compiler would compile the same program again.
     """
     judged = judged_keys(names, platform)
     own = set(filter(collectives.is_peoples, names))
@@ -137,15 +130,7 @@ def _why_unread(key: keys.Key, backend: str) -> str:
 
 
 def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
-    """Calls a tag used that is missing from the compiled module, if its effect shows that the compiler read and took the key.
-
-    Args:
-        tags: The tags.
-        effects: Their effects.
-
-    Returns:
-        The tags, some with another last state.
-    """
+    """The tags. A lost one is called used if its effect shows that the compiler read and took the key."""
     read = {(e.key, e.value) for e in effects if e.verdict == Verdict.CHANGED and keys.is_taken(e.key)}
     return [_used(tag) if tag.state == TagState.LOST and (tag.key, tag.value) in read else tag for tag in tags]
 

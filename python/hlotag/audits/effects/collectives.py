@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlotag.audits.effects.schedule import Schedule
-from hlotag.audits.effects.verdict import Member, Seen, names
+from hlotag.audits.effects.schedule import Member, Schedule, Seen, names
 from hlotag.audits.model import Apart, Tag
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction
@@ -79,15 +78,9 @@ def may_be_apart(module: HloModule, platform: str) -> bool:
 
 
 def kept_apart(tags: Iterable[Tag], tagged: Schedule, untagged: Schedule) -> tuple[Apart, ...]:
-    """Finds the collectives that are apart, and that XLA combines without the tags.
+    """Finds the collectives that are apart in a compiled module, and combined in that of the program without the tags.
 
-    Args:
-        tags: The tags of an audit.
-        tagged: The compiled module.
-        untagged: The compiled module of the program without the tags.
-
-    Returns:
-        By keys and opcode, the number of collectives. Collectives that differ in a key which compilers read do not count.
+    Collectives that differ in a key which compilers read do not count.
     """
     entries: dict[int, dict[str, str]] = {}
     for tag in tags:

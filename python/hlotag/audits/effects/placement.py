@@ -9,8 +9,17 @@ from typing import Any
 
 from hlotag._text import count, listed
 from hlotag.audits.cost import in_words
-from hlotag.audits.effects.schedule import HOST_MEMORY, Schedule, destination, is_passive, memory_spaces, thread
-from hlotag.audits.effects.verdict import Member, Seen, names
+from hlotag.audits.effects.schedule import (
+    HOST_MEMORY,
+    Member,
+    Schedule,
+    Seen,
+    destination,
+    is_passive,
+    memory_spaces,
+    names,
+    thread,
+)
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
 

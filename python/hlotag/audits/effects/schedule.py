@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When does each instruction of a compiled module run, on which thread, and in which memory is its value?"""
+"""When does each instruction of a compiled module run, on which thread, in which memory is its value? What do judges see?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from hlotag._text import listed
 from hlotag.audits.matching import is_glue_call
+from hlotag.audits.model import Op
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Computation, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
@@ -20,6 +22,37 @@ _PASSIVE = {
     *("add-dependency", "after-all", "bitcast", "constant", "copy-done", "copy-start", "get-tuple-element", "parameter"),
     *("partition-id", "replica-id", "slice-done", "slice-start", "tuple"),
 }
+_LISTED = 4  # instructions in texts
+
+
+class Member(NamedTuple):
+    """An operation with the tag, in one compiled module.
+
+    Attributes:
+        op: The operation.
+        instructions: The instructions of the operation; empty if none is left.
+        neighbours: The instructions of the operations that define its operands or use its result.
+    """
+
+    op: Op
+    instructions: Sequence[Instruction]
+    neighbours: Sequence[Instruction]
+
+
+class Seen(NamedTuple):
+    """What a judge sees in one compiled module.
+
+    Attributes:
+        facts: What the key is about, by operations: equal for two modules that do the same.
+        evidence: The instructions that show it.
+        is_done: Whether the module does what the key asks for.
+        reason: Why not; or what to know about it.
+    """
+
+    facts: Hashable
+    evidence: str
+    is_done: bool = True
+    reason: str = ""
 
 
 class Schedule:
@@ -139,13 +172,8 @@ class Schedule:
     def together(self, members: Sequence[Sequence[Instruction]]) -> list[list[Instruction]]:
         """For each member, the instructions that run it in the innermost scheduled computation that runs all members.
 
-        The `-done` of an asynchronous instruction goes with its `-start`.
-
-        Args:
-            members: The instructions of each member.
-
-        Returns:
-            The instructions of each member in schedule order; empty if no computation runs all members.
+        They are in schedule order; empty if no computation runs all members. The `-done` of an asynchronous instruction goes with
+        its `-start`.
         """
         chains = [self._by_computation(instructions) for instructions in members]
         for computation in chains[0] if chains else ():
@@ -206,3 +234,8 @@ def destination(instruction: Instruction) -> Any:
     shape = instruction.proto.shape
     index = {"copy-start": 0, "async-start": 1}.get(instruction.opcode)
     return shape if index is None or index >= len(shape.tuple_shapes) else shape.tuple_shapes[index]
+
+
+def names(instructions: Iterable[Instruction]) -> str:
+    """The names of the first few instructions."""
+    return listed(list(dict.fromkeys(i.name for i in instructions)), _LISTED)

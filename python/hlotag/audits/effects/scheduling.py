@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlotag.audits.effects.collectives import is_collective
-from hlotag.audits.effects.schedule import Schedule
-from hlotag.audits.effects.verdict import Member, Seen, names
+from hlotag.audits.effects.schedule import Member, Schedule, Seen, names
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import kind_of
 

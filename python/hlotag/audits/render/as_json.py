@@ -14,27 +14,12 @@ SCHEMA = "hlotag.audit/4"
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:
-    """Writes an audit as JSON.
-
-    Args:
-        audit: The audit.
-        indent: As for `json.dumps`.
-
-    Returns:
-        The JSON text, equal for equal programs in every process.
-    """
+    """Writes an audit as JSON, which is equal for equal programs in every process. `indent` is that of `json.dumps`."""
     return json.dumps(as_dict(audit), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def as_dict(audit: Reported) -> dict[str, Any]:
-    """Converts an audit to dictionaries, lists and scalars.
-
-    Args:
-        audit: The audit.
-
-    Returns:
-        A dictionary in the format of `schema.json`.
-    """
+    """Converts an audit to dictionaries, lists and scalars in the format of `schema.json`."""
     return {
         "schema": SCHEMA,
         "name": audit.name,

@@ -46,15 +46,7 @@ _OF_TEXTS = {
 def write(audit: Findings, path: Path) -> list[Path]:
     """Writes the graph, and beside it a file of node data for the states and one for the values of each key.
 
-    Args:
-        audit: The audit.
-        path: The graph's file, `audit.json`. The others are `audit.state.json` and `audit.KEY.json`.
-
-    Returns:
-        The files, the graph first.
-
-    Raises:
-        OSError: A file cannot be written.
+    For `audit.json`, these are `audit.state.json` and `audit.KEY.json`. Returns the files, the graph first.
     """
     by_op: dict[int, list[Tag]] = {}
     for tag in audit.tags:
@@ -72,14 +64,7 @@ def write(audit: Findings, path: Path) -> list[Path]:
 
 
 def explore(audit: Findings) -> None:
-    """Opens the graph in Model Explorer, and serves it until interrupted.
-
-    Args:
-        audit: The audit.
-
-    Raises:
-        HlotagError: Model Explorer is not installed.
-    """
+    """Opens the graph in Model Explorer, and serves it until interrupted. Raises HlotagError if it is not installed."""
     model_explorer = installed()
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         graph, *node_data = write(audit, Path(folder, "audit.json"))
@@ -90,14 +75,7 @@ def explore(audit: Findings) -> None:
 
 
 def installed() -> Any:
-    """Imports Model Explorer.
-
-    Returns:
-        The module.
-
-    Raises:
-        HlotagError: It is not installed.
-    """
+    """Imports Model Explorer. Raises HlotagError if it is not installed."""
     try:
         import model_explorer
     except ImportError:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from hlotag._util.files import source_line
 from hlotag.audits import cost
 from hlotag.audits.model import RANK, Group, Op, Stage, Step, TagState, groups, kernels, phases_in
-from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, folded_in_words, kernel_rows
+from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, facts_in_words, folded_in_words, kernel_rows
 
 _STATES = tuple(TagState)
 _STAGES = tuple(Stage)
@@ -39,14 +39,7 @@ _PROBLEMS, _ROWS, _LINKS, _KERNELS = 100, 200, 12, 40
 
 
 def html(audit: Reported) -> str:
-    """Renders the page.
-
-    Args:
-        audit: The audit.
-
-    Returns:
-        HTML. Its content security policy forbids connections and foreign scripts, whatever texts the tags have.
-    """
+    """Renders the page."""
     # A function keeps the script's names private.
     script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
     lines = _source_lines(audit)
@@ -58,16 +51,13 @@ def html(audit: Reported) -> str:
 
 
 def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
-    """Makes an HTML document in the style of audits.
+    """Makes an HTML document in the style of audits, with a content security policy: no connections, no other scripts.
 
     Args:
         title: The title, as text.
         body: The content, as HTML.
         style: More CSS.
         script: The script that `body` has; empty for none.
-
-    Returns:
-        HTML. Its content security policy forbids connections and other scripts.
     """
     css = _asset("page.css") + style
     scripts = f"script-src '{_digest(script)}'; " if script else ""
@@ -80,10 +70,6 @@ def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
 
 def _report(audit: Reported, lines: dict[str, str]) -> str:
     problems = audit.report.problems
-    tagged = len({tag.op.id for tag in audit.tags})
-    facts = f"{len(audit.tags)} tags on {tagged} of {len(audit.ops)} operations"
-    if audit.instruction_count:
-        facts += f"; {audit.instruction_count} instructions after XLA" + (f" ({audit.platform})" if audit.platform else "")
     looks = "bad" if any(tag.state.needs_attention for tag in audit.tags) else "fair" if problems else "good"
     states = "".join(
         f'<li><a href="#search={quote(str(state))}" title="{escape(state.meaning)}">'
@@ -94,11 +80,11 @@ def _report(audit: Reported, lines: dict[str, str]) -> str:
         [
             f"<header><h1>{escape(audit.name)}</h1>",
             f'<p id="sentence" class="{looks}">{escape(audit.report.sentence)}</p>',
-            f'<p id="facts">{escape(facts)}</p>',
+            f'<p id="facts">{escape(facts_in_words(audit))}</p>',
             f'<ul id="states">{states}</ul></header>',
             *_listed(problems, audit, lines),
             *_effects(audit),
-            *_table(groups(audit.tags), [state for state in TagState if audit.counts[state]], folded_in_words(audit)),
+            *_groups(audit),
             *_kernels(audit),
         ]
     )
@@ -110,9 +96,7 @@ def _listed(problems: Sequence[Problem], audit: Reported, lines: dict[str, str])
     yield '<section id="problems"><h2>Problems</h2>'
     for problem in problems[:_PROBLEMS]:
         yield _problem(problem, audit, lines.get(f"{problem.file}:{problem.line}", ""))
-    if len(problems) > _PROBLEMS:
-        yield f"<p>{len(problems) - _PROBLEMS} more problems are hidden; audit.to_json() has all.</p>"
-    yield "</section>"
+    yield f"{_more(len(problems), _PROBLEMS)}</section>"
 
 
 def _problem(problem: Problem, audit: Reported, code: str) -> str:
@@ -149,10 +133,7 @@ def _effects(audit: Reported) -> Iterable[str]:
     for verdict, what, details in rows[:_ROWS]:
         yield f'<dt><span class="state {verdict}">{escape(verdict.label)}</span> <code>{escape(what)}</code></dt>'
         yield f"<dd>{escape(details)}</dd>"
-    yield "</dl>"
-    if len(rows) > _ROWS:
-        yield f"<p>{len(rows) - _ROWS} more are hidden; audit.to_json() has all.</p>"
-    yield "</section>"
+    yield f"</dl>{_more(len(rows), _ROWS)}</section>"
 
 
 def _kernels(audit: Reported) -> Iterable[str]:
@@ -161,38 +142,41 @@ def _kernels(audit: Reported) -> Iterable[str]:
     if not found:
         return
     yield '<section id="kernels"><h2>Kernels: what is in a fusion</h2>'
-    columns = "".join(f"<th>{column}</th>" for column in KERNEL_COLUMNS)
     for kernel in found[:_KERNELS]:
         rows = kernel_rows(audit, kernel)
         tags = ", ".join(dict.fromkeys(row[-1] for row in rows if row[-1]))
         head = f"<code>{escape(kernel.name)}</code> {escape(cost.in_words(*kernel.work))} <code>{escape(tags)}</code>"
-        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows[:_ROWS])
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
-        table = f'<div class="scroll"><table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
-        yield f"<details><summary>{head}</summary>{table}</details>"
-    if len(found) > _KERNELS:
-        yield f"<p>{len(found) - _KERNELS} with less work are hidden; audit.to_json() has all.</p>"
-    yield "</section>"
+        yield f"<details><summary>{head}</summary>{_table(KERNEL_COLUMNS, (map(escape, row) for row in rows[:_ROWS]))}</details>"
+    yield f"{_more(len(found), _KERNELS)}</section>"
 
 
-def _table(rows: Sequence[Group], states: Sequence[TagState], folded: str) -> Iterable[str]:
+def _groups(audit: Reported) -> Iterable[str]:
+    rows = groups(audit.tags)
     if not rows:
         return
-    phases = phases_in(rows)
-    columns = (*phases, *(str(state) for state in states))
-    yield '<section id="tags"><h2>Keys and values</h2><div class="scroll"><table><thead><tr><th>tag</th>'
-    yield "".join(f"<th>{escape(column)}</th>" for column in columns) + "</tr></thead><tbody>"
-    for group in rows[:_ROWS]:
-        name = escape(f"{group.key}={group.value}")
-        link = f'<a href="#search={quote(f"{group.key}={group.value}")}"><code>{name}</code></a>'
-        numbers = (*(group.phases[phase] for phase in phases), *(group.states[state] for state in states))
-        yield f"<tr><td>{link}</td>" + "".join(f"<td>{number or '&middot;'}</td>" for number in numbers) + "</tr>"
-    yield "</tbody></table></div>"
-    if folded:
+    phases, states = phases_in(rows), [state for state in TagState if audit.counts[state]]
+
+    def cells(group: Group) -> Iterable[object]:
+        tag = f"{group.key}={group.value}"
+        yield f'<a href="#search={quote(tag)}"><code>{escape(tag)}</code></a>'
+        yield from (n or "&middot;" for n in (*map(group.phases.__getitem__, phases), *map(group.states.__getitem__, states)))
+
+    yield '<section id="tags"><h2>Keys and values</h2>'
+    yield _table(("tag", *phases, *map(str, states)), map(cells, rows[:_ROWS]))
+    if folded := folded_in_words(audit):
         yield f"<p>{escape(folded)}</p>"
-    if len(rows) > _ROWS:
-        yield f"<p>{len(rows) - _ROWS} more are hidden; the search below finds their tags.</p>"
-    yield "</section>"
+    yield f"{_more(len(rows), _ROWS, 'the search below finds their tags')}</section>"
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table. The cells are HTML."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _more(number: int, shown: int, where: str = "audit.to_json() has all") -> str:
+    return f"<p>{number - shown} more are hidden; {where}.</p>" if number > shown else ""
 
 
 def _footer(audit: Reported) -> str:

@@ -19,13 +19,8 @@ _WARNINGS = ("unmatched rule", "unread key", "warning")
 def dumps(problems: Sequence[Problem], folder: Path, audited: Path) -> str:
     """Writes problems as SARIF.
 
-    Args:
-        problems: The problems.
-        folder: The root of the repository. Files below it get relative paths.
-        audited: The audited file, the location of problems without a line. GitHub rejects results without a location.
-
-    Returns:
-        The SARIF text.
+    Files below `folder`, the root of the repository, get relative paths. Problems without a line get that of the audited file,
+    since GitHub rejects results without a location.
     """
     kinds = dict.fromkeys(problem.kind for problem in problems)
     driver = {"name": "hlotag", "version": VERSION, "rules": [{"id": kind, "shortDescription": {"text": kind}} for kind in kinds]}

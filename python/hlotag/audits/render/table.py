@@ -17,7 +17,7 @@ from rich.text import Text
 from hlotag._text import count, printable
 from hlotag.audits.cost import in_words
 from hlotag.audits.model import HOW_IT_CAME, RANK, TagState, Verdict, groups, kernels, phases_in
-from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, folded_in_words, kernel_rows
+from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, facts_in_words, folded_in_words, kernel_rows
 from hlotag.errors import ArgumentError
 
 # Limit of listed problems.
@@ -50,15 +50,7 @@ _PADDING = 2
 
 
 def as_text(audit: Reported, width: int | None = None) -> str:
-    """Renders an audit without colours.
-
-    Args:
-        audit: The audit.
-        width: Limit of columns; by default, the terminal's width.
-
-    Returns:
-        The lines as one text.
-    """
+    """Renders an audit without colours; `width` is the terminal's by default."""
     columns = width or shutil.get_terminal_size((120, 24)).columns
     return plain_text(renderable(audit, columns), columns)
 
@@ -81,36 +73,17 @@ def plain_text(shown: RenderableType, width: int | None = None) -> str:
 
 
 def renderable(audit: Reported, width: int) -> RenderableType:
-    """Renders an audit for rich.
-
-    Args:
-        audit: The audit.
-        width: Limit of columns.
-
-    Returns:
-        A title, a sentence, the problems, the effects and a table of keys and values.
-    """
+    """Renders an audit for rich: a title, a sentence, problems, effects, and a table of keys and values."""
     report = audit.report
+    title = Text.assemble((printable(audit.name), "bold"), printable(f": {facts_in_words(audit)}"))
     sentence = Text(printable(report.sentence), style="bold" if report.problems else "green")
-    parts: list[RenderableType] = [_title(audit), sentence, *problems(report.problems), *_effects(audit)]
+    parts: list[RenderableType] = [title, sentence, *problems(report.problems), *_effects(audit)]
     if audit.tags:
         parts.append(_table(audit, width))
     if folded := folded_in_words(audit):
         parts.append(Text(folded, style="dim"))
     parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
     return Group(*parts)
-
-
-def _title(audit: Reported) -> Text:
-    tagged = len({tag.op.id for tag in audit.tags})
-    title = Text.assemble(
-        (printable(audit.name), "bold"),
-        f": {count(len(audit.tags), 'tag')} on {tagged} of {count(len(audit.ops), 'operation')}",
-    )
-    if audit.instruction_count:
-        title.append(f"; {count(audit.instruction_count, 'instruction')} after XLA")
-        title.append(printable(f" ({audit.platform})") if audit.platform else "")
-    return title
 
 
 def _table(audit: Reported, width: int) -> Table:
@@ -136,14 +109,7 @@ def _table(audit: Reported, width: int) -> Table:
 
 
 def tags_table(audit: Reported) -> Table:
-    """Renders every tag, those on instructions first.
-
-    Args:
-        audit: The audit.
-
-    Returns:
-        A table for rich.
-    """
+    """Renders every tag, those on instructions first."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in ("tag", "phase", "operation", "source", "state", "on", "work"):
         table.add_column(column, overflow="fold")
@@ -157,13 +123,6 @@ def tags_table(audit: Reported) -> Table:
 
 def kernel_table(audit: Reported, name: str) -> Table:
     """Renders the operations that a fusion or another instruction computes, heaviest first.
-
-    Args:
-        audit: The audit.
-        name: Of an instruction, or of the fusion that it is in.
-
-    Returns:
-        A table for rich.
 
     Raises:
         ArgumentError: No instruction of this name came from an operation.
@@ -184,14 +143,7 @@ def kernel_table(audit: Reported, name: str) -> Table:
 
 
 def problems(problems: Sequence[Problem]) -> list[RenderableType]:
-    """Renders each problem with its source, reason and advice; the first ones only, if there are many.
-
-    Args:
-        problems: The problems of a report.
-
-    Returns:
-        Rows for rich.
-    """
+    """Renders each problem with its source, reason and advice; the first ones only, if there are many."""
     rows: list[RenderableType] = []
     for problem in problems[:_LISTED]:
         place = f" at {problem.source}" if problem.source else ""

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the diagnostics match the `expected-...` comments of a file? For `--verify-diagnostics`, as in `mlir-opt`."""
+"""`hlotag-opt` with `--verify-diagnostics`, as in `mlir-opt`: fails unless diagnostics match the `expected-...` comments.
+
+With HLOTAG_MLIR_OPT_PLUGIN in the environment, `mlir_opt_driver.py` runs the passes.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from hlotag.cli import commands, opt, terminal
 from hlotag.errors import Diagnostic
 from hlotag.host.modules import SOURCE_NAME
 
@@ -37,14 +44,7 @@ class Expectation:
 
 
 def find_expectations(source: str) -> list[Expectation]:
-    """Reads the comments of a file.
-
-    Args:
-        source: The file's text.
-
-    Returns:
-        One expectation for each comment.
-    """
+    """Reads the comments of a file."""
     lines = source.splitlines()
     holds_comment = [bool(_COMMENT.search(line)) for line in lines]
     found = []
@@ -64,15 +64,7 @@ def find_expectations(source: str) -> list[Expectation]:
 
 
 def compare(expectations: list[Expectation], reports: Iterable[Diagnostic]) -> list[tuple[int | None, str]]:
-    """Matches expectations with reports.
-
-    Args:
-        expectations: The expectations of the file.
-        reports: The reported diagnostics. Their notes are matched too.
-
-    Returns:
-        Line and problem for each unmatched expectation or report.
-    """
+    """Matches expectations with reports."""
     unmatched = list(expectations)
     problems: list[tuple[int | None, str]] = []
     for report in _flatten(reports):
@@ -120,3 +112,35 @@ def _pattern(text: str) -> re.Pattern[str]:
     """The pattern of an `-re` comment: `{{...}}` within the text is a regular expression, the rest is literal."""
     parts = _REGEX_PART.split(text)
     return re.compile("".join(part if index % 2 else re.escape(part) for index, part in enumerate(parts)))
+
+
+class Verifying(opt._Opt):
+    """A run that compares diagnostics instead of printing them."""
+
+    def _process(self, part: Any) -> None:
+        self.reports: list[Diagnostic] = []
+        super()._process(part)
+        self.failed = getattr(self, "differ", False)
+        for line, problem in compare(find_expectations(part.source), self.reports):
+            place = f"{self.filename}:{line}" if line else f"{self.filename}: unknown location"
+            terminal.say(f"{place}: error: {problem}")
+            self.failed = self.differ = True
+
+    def _report(self, part: Any, diagnostics: Iterable[Diagnostic]) -> None:
+        self.reports += diagnostics
+
+
+def main() -> int:
+    """Returns the exit status: 1 if a diagnostic and the comments differ."""
+    opt._Opt = Verifying
+    arguments = [argument for argument in sys.argv[1:] if argument != "--verify-diagnostics"]
+    if "HLOTAG_MLIR_OPT_PLUGIN" not in os.environ:
+        return commands.opt_main(arguments)
+    import mlir_opt_driver
+
+    sys.argv[1:] = arguments
+    return mlir_opt_driver.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
