@@ -6,7 +6,6 @@
 #include "text_guard.h"
 #include "trace_groups.h"
 
-#include "hlotag/analysis/key_values.h"
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/capi/table.h"
@@ -35,8 +34,22 @@ nb::list toList(const std::vector<std::string_view> &names) {
   return list;
 }
 
-pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOptions &options,
+/// `pythonRun` is null, None or a PythonRun.
+pass::ValueCheck valueCheckOf(nb::handle pythonRun) {
+  if (!pythonRun.is_valid() || pythonRun.is_none())
+    return {};
+  return [pythonRun](std::string_view key, std::string_view value) {
+    nb::gil_scoped_acquire acquire;
+    auto decode = [](std::string_view text) {
+      return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
+    };
+    return nb::cast<std::string>(pythonRun.attr("why_illegal")(decode(key), decode(value)));
+  };
+}
+
+pass::RunResult run(nb::handle capsule, std::string_view text, pass::RunOptions options,
                     nb::handle pythonRun) {
+  options.whyIllegal = valueCheckOf(pythonRun);
   MlirOperation module = python::operationOf(capsule);
   python::RunScope scope(pythonRun);
   // Parsing locks the registry. A process forks under Python's lock, so never in the middle of it.
@@ -196,8 +209,6 @@ void bindPasses(nb::module_ &m) {
 }
 
 void bindAnalyses(nb::module_ &m) {
-  m.def("why_illegal", &analysis::whyIllegal, nb::arg("key"), nb::arg("value"),
-        "Empty if the value is legal.");
   m.def("nesting_depth", &ir::nestingDepth, nb::arg("text"),
         nb::call_guard<nb::gil_scoped_release>(), "The depth of nested brackets in MLIR text.");
   m.def(

@@ -3,9 +3,10 @@
 
 namespace hlotag::pass {
 
-PassContext::PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics)
-    : module_(module), diagnostics_(diagnostics), rewriter_(module.context()), tags_(rewriter_),
-      ids_(module.context()) {}
+PassContext::PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics,
+                         ValueCheck whyIllegal)
+    : module_(module), diagnostics_(diagnostics), whyIllegal_(std::move(whyIllegal)),
+      rewriter_(module.context()), tags_(rewriter_), ids_(module.context()) {}
 
 const ir::OpList &PassContext::operations() {
   if (!operations_ || insertionsAtList_ != rewriter_.numInsertions()) {

@@ -72,8 +72,8 @@ class Executor {
 public:
   Executor(ir::Operation module, const Pipeline &pipeline, const RunOptions &options)
       : module_(module), elements_(pipeline.elements()), options_(options),
-        diagnostics_(module.context()), context_(module, diagnostics_), printer_(module, options),
-        mixed_(pipeline.hasOpaque()) {
+        diagnostics_(module.context()), context_(module, diagnostics_, options.whyIllegal),
+        printer_(module, options), mixed_(pipeline.hasOpaque()) {
     for (const PipelineElement &element : elements_) {
       managers_.push_back(element.pass ? std::nullopt : std::optional(managerFor(element)));
       hasGuests_ |= element.pass && element.isOpaque();

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hlotag._util.arguments import check_text, shown
 from hlotag.errors import ArgumentError
+from hlotag.tagging.keys import lookup
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -36,7 +37,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 @dataclasses.dataclass
 class PythonRun:
-    """The state of one pipeline run that Python passes share.
+    """What one pipeline run shares with Python.
 
     Attributes:
         module: The module that the passes change.
@@ -45,6 +46,22 @@ class PythonRun:
 
     module: ir.Module
     exception: BaseException | None = None
+
+    def why_illegal(self, key: str, value: str) -> str:
+        """Says for `hlotag-verify` why a value is not legal for a key.
+
+        Args:
+            key: The key of an entry.
+            value: Its value as text.
+
+        Returns:
+            The legal values, and what XLA does with another; empty if the value is legal.
+        """
+        known = lookup(key)
+        if known is None or known.values is None or known.values.allow(value):
+            return ""
+        otherwise = known.otherwise or "XLA would ignore it, or fail without naming this line"
+        return f"legal values: {known.values}. With this one {otherwise}"
 
 
 @overload
