@@ -36,7 +36,7 @@ const OpIds::Row &OpIds::rowOf(Identifier name) const {
   auto [row, isNew] = rows_.insert(name.opaque());
   // Other operations of StableHLO have no symbols.
   if (isNew)
-    row->facts = isHlo(name.str()) ? 0 : kRefers;
+    row->facts = isHlo(name.str()) ? 0U : unsigned{kRefers};
   return *row;
 }
 
