@@ -47,16 +47,4 @@ OptionBase *Pass::findOption(std::string_view name) const {
   return nullptr;
 }
 
-std::string Pass::str() const {
-  std::string body;
-  for (const OptionBase *option : options_) {
-    if (option->isDefault())
-      continue;
-    body.append(body.empty() ? "" : " ").append(option->name()).append("=");
-    body.append(option->print());
-  }
-  std::string text(info().argument);
-  return body.empty() ? text : text + "{" + body + "}";
-}
-
 } // namespace hlotag::pass

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hlotag._util.arguments import check_text, shown
 from hlotag.errors import ArgumentError
+from hlotag.passes import syntax
 from hlotag.tagging.keys import lookup
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         _core.register_pass(argument, summary, description.strip(), written, _caller(pass_, options), replace=replaces)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
+    syntax.forget()
     module_of[argument], _qualname_of[argument] = place
     _versions[argument] += 1
     return pass_
@@ -136,10 +138,9 @@ class _Option:
     description: str
     convert: Callable[[Any], Any]
 
-    def as_tuple(self) -> tuple[str, str, str, str]:
-        from hlotag import _core
-
-        return self.field.replace("_", "-"), self.type, _core.print_option(self.default), self.description
+    def as_tuple(self) -> tuple[str, str, Any, str]:
+        default = list(self.default) if isinstance(self.default, tuple) else self.default
+        return self.field.replace("_", "-"), self.type, default, self.description
 
 
 def _options_of(pass_: Any) -> list[_Option]:

@@ -105,8 +105,6 @@ public:
 
   const OptionList &options() const { return options_; }
   OptionBase *findOption(std::string_view name) const;
-  /// `name{option=value ...}` with the options that are not at their default.
-  std::string str() const;
 
 protected:
   Pass() = default;
