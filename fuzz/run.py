@@ -23,7 +23,7 @@ from record import Outcome, record
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "fuzz"
-TARGETS = ("pipeline_text", "location_name", "rules_text", "symbol_table", "module")
+TARGETS = ("location_name", "rules_text", "symbol_table", "module")
 SCRIPTS = ("lowered", "random_programs")
 LENGTHS = {"symbol_table": 20_000, "module": 1500}
 

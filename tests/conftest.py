@@ -75,10 +75,9 @@ def set_xla_metadata(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture(autouse=True)
 def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a test lowers in the stage: after the passes the module is valid, and running them again changes no byte."""
-    from hlotag import _core
     from hlotag.host.modules import to_bytecode
     from hlotag.lowering import staging
-    from hlotag.passes import pipeline
+    from hlotag.passes import pipeline, syntax
 
     run_once = staging.run_or_raise
 
@@ -89,7 +88,7 @@ def the_stage_leaves_valid_modules_that_a_second_run_does_not_change(monkeypatch
         tags = str(attributes["hlotag.tags"]) if "hlotag.tags" in attributes else ""
         loses = "hlotag.escaped" in attributes or "hlotag.unset" in tags
         result = run_once(module, text, **options)
-        elements = [name for name, _, _ in _core.pipeline_elements(text)] if isinstance(text, str) else []
+        elements = [element.name for element in syntax.parse(text)] if isinstance(text, str) else []
         # Passes of others may be anything, and so may modules that are no program's.
         if not elements or not all(name.startswith("hlotag-") for name in elements):
             return result

@@ -65,3 +65,27 @@ def test_backward_products_are_marked_and_forward_ones_are_not(run_python):
     expected = '(lambda i: (i.get("grad_x") == "true") != (i.get("k") == "v"))'
     finished = run_python(code.replace("EXPECTED", expected), JAX_PLATFORMS="cuda")
     assert finished.returncode == 0, finished.stderr
+
+
+PROFILED = """
+import jax, jax.numpy as jnp, hlotag
+hlotag.enable()
+def loss(weights, x):
+    for number, w in enumerate(weights):
+        with hlotag.tagged({"layer": number}):
+            x = jax.nn.gelu(x @ w)
+    return (x**2).mean()
+weights, x = [jnp.full((1024, 1024), 0.01)] * 3, jnp.ones((2048, 1024))
+profile = hlotag.profile(jax.grad(loss), weights, x, steps=5)
+print(profile)
+places = {(row.value, row.phase) for row in profile.rows if row.key == "layer" and row.seconds}
+assert {(str(n), phase) for n in range(3) for phase in ("forward", "backward")} <= places, places
+for row in profile.rest:
+    assert row.value not in ("command buffers", "without a name") or row.share < 0.1, row
+assert profile.in_operations > 0.3 * profile.total_seconds
+"""
+
+
+def test_a_profile_has_the_time_of_each_layer(run_python):
+    finished = run_python(PROFILED, JAX_PLATFORMS="cuda")
+    assert finished.returncode == 0, finished.stderr

@@ -23,6 +23,7 @@ from hlotag.host import connection, probe, trial
 from hlotag.host.cache import cache_directory
 from hlotag.host.library import Host, find_host
 from hlotag.host.symbols import read_symbols
+from hlotag.passes import syntax
 from hlotag.passes.pipeline import DEFAULT_PIPELINE
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -315,7 +316,8 @@ def test_probe_accepts_this_jaxlib(host: Host) -> None:
 
 
 def test_probe_runs_the_default_pipeline() -> None:
-    assert f"{DEFAULT_PIPELINE},cse" == probe.PIPELINE
+    elements = syntax.parse(f"{DEFAULT_PIPELINE},cse")
+    assert [(element.name, element.options) for element in elements] == probe.PIPELINE
 
 
 def test_probe_notices_a_wrong_function(host: Host) -> None:

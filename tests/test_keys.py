@@ -15,7 +15,6 @@ import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
-from hlotag import _core
 from hlotag.hlo.restore import restorable, withheld_keys
 from hlotag.tagging import keys
 from modules import ops_of
@@ -109,18 +108,6 @@ def test_illegal_values_are_refused(key):
             assert repr(key.name) in message and repr(text_of(value)) in message and str(key.values) in message
             assert all(word in message for word in key.values.choices) or key.values.text
             assert key.otherwise in message
-
-
-@by_name
-def test_the_passes_know_the_same_values(key):
-    """`hlotag-verify` has a table of its own, for modules that no Python tagged."""
-    candidates = {text_of(value) for legal, illegal in VALUES.values() for value in legal + illegal}
-    candidates |= {change(text) for text in candidates for change in (str.upper, str.title, "{} ".format, "+{}".format)}
-    for text in candidates:
-        why = _core.why_illegal(key.name, text)
-        assert (why == "") == (key.values is None or key.values.allow(text)), text
-        if why:
-            assert why.startswith(f"legal values: {key.values}. With this one ") and key.otherwise in why
 
 
 @pytest.mark.parametrize("name", ["_xla_loop_unroll_strategy", "scheduler_delay_priority", "_xla_stream_annotation"])
@@ -329,6 +316,14 @@ def test_a_registered_key(registry):
     with hlotag.stage():
         assert gradient(FORMS["value"]({"my_kind": "a"}), "my_kind")[1] == 0
         assert gradient(FORMS["value"]({"my_kind": "a"}, grad="same"), "my_kind")[1] > 0
+
+
+def test_the_last_pass_knows_the_values_of_registered_keys(registry):
+    hlotag.register_key("my_kind", values=["a", "b"])
+    module = 'func.func @f() attributes {{mhlo.frontend_attributes = {{my_kind = "{}"}}}} {{ return }}'
+    assert "my_kind" in hlotag.run_passes(module.format("a"), "hlotag-verify")
+    with pytest.raises(hlotag.PassError, match=r"legal values: a, b\. With this one XLA would ignore it"):
+        hlotag.run_passes(module.format("c"), "hlotag-verify")
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,8 @@ static void add(const HlotagHost *host) {
   host->addPass(host->state, &taken);
 }
 static void null_text(const HlotagHost *host) noexcept {
-  HlotagOption option = {nullptr, "bool", "false", ""};
+  static const char *const no[] = {"false", nullptr};
+  HlotagOption option = {nullptr, "bool", no, ""};
   HlotagPass one = {"one-more", "", "", 1, &option, nullptr, nullptr};
   host->addPass(host->state, &one);
 }

@@ -16,7 +16,7 @@ def test_dir_has_public_names_only():
     names = dir(hlotag)
     assert not [name for name in names if name.startswith("_")]
     modules = {name for name in names if inspect.ismodule(getattr(hlotag, name))}
-    assert modules == {"audits", "xla"} and set(hlotag.__all__) == set(names) and hlotag.__version__
+    assert modules == {"audits", "profiles", "xla"} and set(hlotag.__all__) == set(names) and hlotag.__version__
 
 
 def test_types_of_results_are_public(monkeypatch):

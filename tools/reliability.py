@@ -43,7 +43,7 @@ What was tried to break hlotag, and what broke.
 TAIL = """
 ## How
 
-- `make fuzz TIME=seconds` fuzzes pipeline text, rules, names in locations and symbol tables with libFuzzer, under the
+- `make fuzz TIME=seconds` fuzzes rules, names in locations and symbol tables with libFuzzer, under the
   address and undefined-behaviour sanitizers. It also makes modules of the fuzzer's bytes and runs every pass on them
   with upstream's MLIR 22; mutates JAX's modules in jaxlib's MLIR; and tags random JAX programs under random
   transformations.

@@ -6,7 +6,6 @@
 #include "text_guard.h"
 #include "trace_groups.h"
 
-#include "hlotag/analysis/key_values.h"
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/capi/table.h"
@@ -19,8 +18,11 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -35,12 +37,32 @@ nb::list toList(const std::vector<std::string_view> &names) {
   return list;
 }
 
-pass::RunResult run(nb::handle capsule, std::string_view text, const pass::RunOptions &options,
-                    nb::handle pythonRun) {
+/// `pythonRun` is null, None or a PythonRun.
+pass::ValueCheck valueCheckOf(nb::handle pythonRun) {
+  if (!pythonRun.is_valid() || pythonRun.is_none())
+    return {};
+  return [pythonRun](std::string_view key, std::string_view value) {
+    nb::gil_scoped_acquire acquire;
+    auto decode = [](std::string_view text) {
+      return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
+    };
+    return nb::cast<std::string>(pythonRun.attr("why_illegal")(decode(key), decode(value)));
+  };
+}
+
+/// A pass of ours with its options, or the text of an element for MLIR.
+using Element = std::pair<std::string, std::optional<std::map<std::string, pass::OptionValue>>>;
+
+pass::RunResult run(nb::handle capsule, const std::vector<Element> &elements,
+                    pass::RunOptions options, nb::handle pythonRun) {
+  options.whyIllegal = valueCheckOf(pythonRun);
   MlirOperation module = python::operationOf(capsule);
   python::RunScope scope(pythonRun);
-  // Parsing locks the registry. A process forks under Python's lock, so never in the middle of it.
-  pass::Pipeline pipeline = pass::Pipeline::parse(text);
+  // This locks the registry. A process forks under Python's lock, so never in the middle of it.
+  pass::Pipeline pipeline;
+  for (const auto &[name, values] : elements)
+    pipeline.push_back(values ? pass::makeElement(name, {values->begin(), values->end()})
+                              : pass::PipelineElement{nullptr, name});
   // The caller holds a reference to the operation, and C++ passes need no Python.
   nb::gil_scoped_release release;
   return pass::run(module, pipeline, options);
@@ -78,7 +100,7 @@ nb::dict describe(const pass::Pass &pass) {
     nb::dict entry;
     entry["name"] = option->name();
     entry["type"] = option->type();
-    entry["default"] = option->print();
+    entry["default"] = option->initial();
     entry["description"] = option->description();
     options.append(entry);
   }
@@ -89,30 +111,6 @@ nb::dict describe(const pass::Pass &pass) {
   result["description"] = pass.info().description;
   result["options"] = options;
   return result;
-}
-
-nb::list pipelineElements(std::string_view text) {
-  pass::Pipeline pipeline = pass::Pipeline::parse(text);
-  nb::list elements;
-  for (const pass::PipelineElement &element : pipeline.elements())
-    elements.append(nb::make_tuple(element.name(), element.str(), bool(element.pass)));
-  return elements;
-}
-
-nb::list stringOptions(std::string_view text) {
-  pass::Pipeline pipeline = pass::Pipeline::parse(text);
-  nb::list elements;
-  for (const pass::PipelineElement &element : pipeline.elements()) {
-    nb::dict given;
-    for (const pass::OptionBase *option :
-         element.pass ? std::as_const(*element.pass).options() : pass::OptionList()) {
-      auto *text = dynamic_cast<const pass::Option<std::string> *>(option);
-      if (text && !text->isDefault())
-        given[nb::str(option->name().data(), option->name().size())] = text->get();
-    }
-    elements.append(given);
-  }
-  return elements;
 }
 
 nb::list listPasses() {
@@ -166,8 +164,8 @@ void bindRun(nb::module_ &m) {
       .def_rw("print_generic", &RunOptions::printGeneric);
   m.def("run", &run, nb::arg("module"), nb::arg("pipeline"), nb::arg("options") = RunOptions(),
         nb::arg("python_run") = nb::none(),
-        "Runs a pipeline on the builtin.module behind a capsule of jaxlib. Python passes get "
-        "`python_run`.");
+        "Runs passes on the builtin.module behind a capsule of jaxlib: (name, values of options), "
+        "or (text for MLIR, None). Python passes get `python_run`.");
 }
 
 void bindLoading(nb::module_ &m) {
@@ -191,15 +189,9 @@ void bindPasses(nb::module_ &m) {
   nb::exception<plugin::PluginError> pluginError(m, "PluginError", PyExc_RuntimeError);
   m.def("load_plugin", &plugin::load, nb::arg("path"), "Returns the names of its passes.");
   m.def("list_passes", &listPasses);
-  m.def("parse_pipeline", [](std::string_view text) { return pass::Pipeline::parse(text).str(); });
-  m.def("pipeline_elements", &pipelineElements);
-  m.def("string_options", &stringOptions,
-        "For each element, the string options with another value than the default.");
 }
 
 void bindAnalyses(nb::module_ &m) {
-  m.def("why_illegal", &analysis::whyIllegal, nb::arg("key"), nb::arg("value"),
-        "Empty if the value is legal.");
   m.def("nesting_depth", &ir::nestingDepth, nb::arg("text"),
         nb::call_guard<nb::gil_scoped_release>(), "The depth of nested brackets in MLIR text.");
   m.def(

@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -21,18 +22,6 @@ struct Immortal {
   nb::handle handle;
 };
 
-nb::object valueOf(const pass::OptionBase &option) {
-  if (auto *flag = dynamic_cast<const pass::Option<bool> *>(&option))
-    return nb::cast(flag->get());
-  if (auto *integer = dynamic_cast<const pass::Option<int64_t> *>(&option))
-    return nb::cast(integer->get());
-  if (auto *number = dynamic_cast<const pass::Option<double> *>(&option))
-    return nb::cast(number->get());
-  if (auto *list = dynamic_cast<const pass::Option<std::vector<std::string>> *>(&option))
-    return nb::cast(list->get());
-  return nb::cast(dynamic_cast<const pass::Option<std::string> &>(option).get());
-}
-
 /// `function(run, values)` returns None, or the reason of a failure.
 pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass::Pass &pass) {
   nb::gil_scoped_acquire acquire;
@@ -41,7 +30,7 @@ pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass
   try {
     nb::list values;
     for (const pass::OptionBase *option : pass.options())
-      values.append(valueOf(*option));
+      values.append(option->value());
     nb::object failure = function(currentRun, values);
     if (failure.is_none())
       return pass::success();
@@ -51,7 +40,7 @@ pass::LogicalResult call(nb::handle function, pass::PassContext &ctx, const pass
   }
 }
 
-using OptionTuple = std::tuple<std::string, std::string, std::string, std::string>;
+using OptionTuple = std::tuple<std::string, std::string, pass::OptionValue, std::string>;
 
 void registerPass(std::string argument, std::string summary, std::string description,
                   const std::vector<OptionTuple> &options, nb::object function, bool replace) {
@@ -81,20 +70,6 @@ void bindPythonPasses(nb::module_ &m) {
   m.def("register_pass", &registerPass, nb::arg("argument"), nb::arg("summary"),
         nb::arg("description"), nb::arg("options"), nb::arg("function"), nb::kw_only(),
         nb::arg("replace") = false, "Makes a Python function a pass; it is never freed.");
-  m.def(
-      "print_option",
-      [](nb::handle value) {
-        if (nb::isinstance<nb::bool_>(value))
-          return pass::detail::printValue(nb::cast<bool>(value));
-        if (nb::isinstance<nb::int_>(value))
-          return pass::detail::printValue(nb::cast<int64_t>(value));
-        if (nb::isinstance<nb::float_>(value))
-          return pass::detail::printValue(nb::cast<double>(value));
-        if (nb::isinstance<nb::str>(value))
-          return pass::detail::printValue(nb::cast<std::string>(value));
-        return pass::detail::printValue(nb::cast<std::vector<std::string>>(value));
-      },
-      "A value of an option in the syntax of pipelines.");
 }
 
 } // namespace hlotag::python

@@ -47,11 +47,14 @@ void emit(mlir::MLIRContext *context, const hlotag::ir::Diagnostic &diagnostic) 
     emitted.attachNote(locationOf(context, note)) << note.message;
 }
 
-/// An MLIR pass that runs one of hlotag's. Keeps the options as text.
+/// An MLIR pass that runs one of hlotag's. MLIR reads the options, as texts.
 class Adapter final : public mlir::Pass {
 public:
   Adapter(const hlotag::pass::PassInfo &info, mlir::TypeID id)
-      : Pass(id, mlir::ModuleOp::getOperationName()), info_(info), text_(info.argument) {}
+      : Pass(id, mlir::ModuleOp::getOperationName()), info_(info) {
+    addOptions();
+  }
+  Adapter(const Adapter &other) : Pass(other), info_(other.info_) { addOptions(); }
 
   mlir::StringRef getName() const override { return {info_.name.data(), info_.name.size()}; }
   mlir::StringRef getArgument() const override {
@@ -66,26 +69,15 @@ public:
   std::unique_ptr<mlir::Pass> clonePass() const override {
     return std::make_unique<Adapter>(*this);
   }
-  Adapter(const Adapter &) = default;
-
-  mlir::LogicalResult initializeOptions(
-      mlir::StringRef options,
-      mlir::function_ref<mlir::LogicalResult(const llvm::Twine &)> errorHandler) override {
-    text_ = std::string(info_.argument) + "{" + options.str() + "}";
-    try {
-      hlotag::pass::Pipeline::parse(text_);
-      return mlir::success();
-    } catch (const hlotag::pass::PipelineError &error) {
-      return errorHandler(error.what());
-    }
-  }
-
   void runOnOperation() override {
     MlirOperation module{getOperation()};
     hlotag::pass::RunOptions options;
     options.verify = false; // mlir-opt verifies
-    hlotag::pass::RunResult result =
-        hlotag::pass::run(module, hlotag::pass::Pipeline::parse(text_), options);
+    hlotag::pass::Pipeline pipeline;
+    pipeline.push_back(hlotag::pass::makeElement(info_.argument));
+    if (!setOptions(*pipeline[0].pass))
+      return signalPassFailure();
+    hlotag::pass::RunResult result = hlotag::pass::run(module, pipeline, options);
     for (const hlotag::ir::Diagnostic &diagnostic : result.diagnostics)
       emit(&getContext(), diagnostic);
     if (!result.ok)
@@ -93,8 +85,44 @@ public:
   }
 
 private:
+  using Text = Option<std::string>;
+  using List = ListOption<std::string>;
+
+  void addOptions() {
+    for (hlotag::pass::OptionBase *option :
+         std::as_const(*hlotag::pass::lookup(info_.argument)).options()) {
+      std::vector<std::string> initial = hlotag::pass::toTexts(option->initial());
+      if (option->type() == "list of strings")
+        lists_.push_back(std::make_unique<List>(*this, name(*option)));
+      else
+        texts_.push_back(std::make_unique<Text>(*this, name(*option), llvm::cl::init(initial[0])));
+    }
+  }
+
+  /// Sets those of `pass` that were given. Reports a value of a wrong type.
+  bool setOptions(const hlotag::pass::Pass &pass) {
+    bool ok = true;
+    auto set = [&](llvm::StringRef name, const std::vector<std::string> &texts) {
+      bool fits = pass.findOption({name.data(), name.size()})->setTexts(texts);
+      if (!fits)
+        mlir::emitError(getOperation()->getLoc()) << "a wrong value for the option " << name;
+      ok &= fits;
+    };
+    for (const auto &text : texts_)
+      set(text->getArgStr(), {text->getValue()});
+    for (const auto &list : lists_)
+      if (list->hasValue())
+        set(list->getArgStr(), {list->begin(), list->end()});
+    return ok;
+  }
+
+  static llvm::StringRef name(const hlotag::pass::OptionBase &option) {
+    return {option.name().data(), option.name().size()};
+  }
+
   const hlotag::pass::PassInfo &info_;
-  std::string text_;
+  std::vector<std::unique_ptr<Text>> texts_;
+  std::vector<std::unique_ptr<List>> lists_;
 };
 
 void registerPasses() {

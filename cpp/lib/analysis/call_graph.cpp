@@ -45,11 +45,11 @@ void CallGraph::addBody(size_t function, const ir::OpList &operations, size_t st
       i = operations.after(i);
       continue;
     }
-    const Kind &kind = kindOf(name, ids);
-    if (kind.calls)
-      addCalls({op, function, kNone, place, 0}, op.attr(kind.calls.str()));
-    if (kind.mayRefer)
-      addReferences(op, kind.calls);
+    Identifier callees = ids.calleesOf(name);
+    if (callees)
+      addCalls({op, function, kNone, place, 0}, op.attr(callees.str()));
+    if (ids.is(name, ir::kRefers)) // Reading all attributes is slow.
+      addReferences(op, callees);
     ++place;
     ++i;
   }
@@ -70,20 +70,6 @@ void CallGraph::addCalls(const CallSite &site, Attribute callees) {
     return add(callees, 0);
   for (intptr_t i = 0; i < list.size(); ++i)
     add(list[i], size_t(i));
-}
-
-const CallGraph::Kind &CallGraph::kindOf(Identifier opName, const ir::OpIds &ids) {
-  auto [kind, isNew] = kinds_.insert(opName.opaque());
-  if (!isNew)
-    return *kind;
-  // Only these two operations of StableHLO have symbols; reading all attributes is slow.
-  std::string_view text = opName.str();
-  bool isHlo = ir::startsWith(text, "stablehlo.") || ir::startsWith(text, "chlo.");
-  kind->calls = ids.calleesOf(opName);
-  kind->mayRefer =
-      opName == ids.customCall || opName == ids.composite ||
-      (!isHlo && opName != ids.func && opName != ids.funcReturn && opName != ids.funcCall);
-  return *kind;
 }
 
 void CallGraph::addReferences(Operation op, Identifier calleeAttr) {

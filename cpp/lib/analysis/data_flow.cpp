@@ -9,10 +9,8 @@ using ir::Operation;
 using ir::Value;
 
 DataFlow::DataFlow(const ir::OpList &operations, const ir::OpIds &ids)
-    : operations_(operations), ids_(ids),
-      rng_(ir::Identifier::get(operations[0].op.context(), "stablehlo.rng")),
-      manual_(ir::Identifier::get(operations[0].op.context(), "sdy.manual_computation")),
-      calls_(operations, ids), operands_(operations.size() - 1) {
+    : operations_(operations), ids_(ids), calls_(operations, ids),
+      operands_(operations.size() - 1) {
   for (size_t f = 0; f < calls_.functions().size(); ++f)
     *functions_.insert(calls_.functions()[f].op.opaque()).first = f;
   for (const CallGraph::CallSite &site : calls_.callSites())
@@ -46,7 +44,7 @@ std::optional<size_t> DataFlow::callee(size_t op) const {
 DataFlow::Computation DataFlow::computation(size_t number,
                                             const std::vector<size_t> &values) const {
   auto [op, name, numNested, hasRegions] = operations_[number + 1];
-  if (hasRegions || name == ids_.funcCall || name == ids_.customCall || name == rng_)
+  if (hasRegions || ids_.is(name, ir::kUnequal))
     return {op};
   Computation made{{}, name};
   for (const Definition &operand : operands(number)) {
@@ -117,13 +115,13 @@ DataFlow::Definition DataFlow::definition(Value value) const {
 
 Value DataFlow::source(Value value) const {
   if (Operation call = value.definingOp()) {
-    if (call.name() == manual_)
+    if (call.name() == ids_.manualComputation)
       return call.regions()[0].firstBlock().yielded(value.number());
     const size_t *callee = callees_.find(call.opaque());
     return callee ? bodyOf(*callee).yielded(value.number()) : Value();
   }
   Operation parent = value.ownerBlock().parentOp();
-  if (parent.name() == manual_)
+  if (parent.name() == ids_.manualComputation)
     return value.number() < parent.operands().size() ? parent.operands()[value.number()] : Value();
   const size_t *function = functions_.find(parent.opaque());
   // Arguments of the other blocks come from branches.

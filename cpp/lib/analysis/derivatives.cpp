@@ -25,7 +25,7 @@ constexpr std::string_view kSum = "add_any";
 
 /// Returns true for functions, modules and terminators, which compute nothing.
 bool isNoOperation(Operation op, const ir::OpIds &ids) {
-  return ids.isNeverTagged(op.name()) || op.block().terminator() == op;
+  return ids.is(op.name(), kUntaggable) || op.block().terminator() == op;
 }
 
 constexpr size_t kMaxFlows = 256; // values that one value flows through: calls, loops
@@ -33,9 +33,7 @@ constexpr size_t kMaxFlows = 256; // values that one value flows through: calls,
 } // namespace
 
 Derivatives::Derivatives(const OpList &operations, Provenance &provenance)
-    : provenance_(provenance), ids_(operations[0].op.context()),
-      manual_(Identifier::get(operations[0].op.context(), "sdy.manual_computation")),
-      sum_(provenance.intern(kSum)) {
+    : provenance_(provenance), ids_(operations[0].op.context()), sum_(provenance.intern(kSum)) {
   for (const DerivativeText &row : kDerivatives) {
     std::vector<Emission> &emissions = emissions_[provenance.intern(row.primitive)];
     for (std::string_view rest = row.names; !rest.empty();) {
@@ -59,7 +57,7 @@ Derivatives::Derivatives(const OpList &operations, Provenance &provenance)
   std::vector<Operation> forward;
   for (size_t i = 1; i < operations.size();) {
     const OpList::Entry &entry = operations[i];
-    bool isBody = entry.hasRegions && !isSite(entry.op) && !ids_.isNeverTagged(entry.name);
+    bool isBody = entry.hasRegions && !isSite(entry.op) && !ids_.is(entry.name, kUntaggable);
     i = isBody ? operations.after(i) : i + 1;
     if (isNoOperation(entry.op, ids_) || entry.name == ids_.constant)
       continue;
@@ -140,11 +138,7 @@ bool Derivatives::addsKnown(Operation sum) {
 }
 
 /// Returns whether `op` runs other equations: a call, a loop, a conditional.
-bool Derivatives::isSite(Operation op) const {
-  Identifier name = op.name();
-  return name == ids_.funcCall || name == ids_.whileOp || name == ids_.caseOp ||
-         name == ids_.ifOp || name == manual_;
-}
+bool Derivatives::isSite(Operation op) const { return ids_.is(op.name(), kRunsEquations); }
 
 bool Derivatives::mayEmit(Operation primal, Operation op) {
   if (isSite(primal) || isSite(op))
@@ -295,10 +289,7 @@ void Derivatives::addFlows(OpOperand use, std::vector<Value> &values) const {
 
 /// Returns whether `op` stacks residuals of a loop or takes them from a stack.
 bool Derivatives::movesSlices(Operation op) {
-  std::string_view name = op.name().str();
-  return (name == "stablehlo.dynamic_update_slice" || name == "stablehlo.dynamic_slice" ||
-          name == "stablehlo.broadcast_in_dim" || name == "stablehlo.reshape") &&
-         loopSources_.find(provenance_.of(op).sourceKey);
+  return ids_.is(op.name(), kMovesSlices) && loopSources_.find(provenance_.of(op).sourceKey);
 }
 
 } // namespace hlotag::analysis

@@ -60,7 +60,6 @@ private:
 
   Provenance &provenance_;
   ir::OpIds ids_;
-  ir::Identifier manual_;
   TextId sum_;
   std::unordered_map<uint64_t, Expression> expressions_;
   std::map<std::vector<uint64_t>, std::vector<ir::Operation>> candidates_; // by signature

@@ -13,7 +13,7 @@ using ir::Operation;
 bool EntryCarrier::isTaggable(Operation op, Identifier name) {
   auto [known, isNew] = taggable_.insert(name.opaque());
   if (isNew)
-    *known = !ids_.isNeverTagged(name) && op.block().terminator() != op;
+    *known = !ids_.is(name, ir::kUntaggable) && op.block().terminator() != op;
   return *known;
 }
 

@@ -19,8 +19,8 @@ bool staysCall(Operation call, const ir::TagWriter &tags) {
 InlinedCalls::InlinedCalls(const CallGraph &graph, const ir::OpIds &ids,
                            const ir::TagWriter &tags) {
   for (const CallGraph::CallSite &site : graph.callSites()) {
-    bool isCall = site.op.name() == ids.funcCall || site.op.name() == ids.composite;
-    if (!isCall || site.callee == CallGraph::kNone || staysCall(site.op, tags))
+    if (!ids.is(site.op.name(), ir::kInlined) || site.callee == CallGraph::kNone ||
+        staysCall(site.op, tags))
       continue;
     if (Block body = graph.functions()[site.callee].op.regions()[0].firstBlock())
       *bodies_.insert(site.op.opaque()).first = body;

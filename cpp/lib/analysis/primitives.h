@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operation does a primitive of JAX lower to, by their names?
+// Which primitive of JAX lowered to an operation, by its location?
 #pragma once
 
 #include "hlotag/ir/ir.h"
@@ -8,10 +8,6 @@
 #include <string_view>
 
 namespace hlotag::analysis {
-
-/// Returns true if a primitive of JAX lowers to operations called `opName`, as `mul` does to
-/// `stablehlo.multiply`.
-bool isLoweredTo(std::string_view primitive, std::string_view opName);
 
 /// The last element of a name such as `jit(f)/jvp(a/b)/mul`.
 std::string_view primitiveOf(std::string_view name);

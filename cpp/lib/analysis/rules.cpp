@@ -185,10 +185,8 @@ bool matchesOp(std::string_view pattern, std::string_view name) {
 bool isInBody(ir::Operation op, const ir::OpIds &ids) {
   for (op = op.parent(); op; op = op.parent()) {
     std::string_view name = op.name().str();
-    bool isReducer = op.name() != ids.whileOp && name != "stablehlo.case" &&
-                     name != "stablehlo.if" &&
-                     (ir::startsWith(name, "stablehlo.") || ir::startsWith(name, "mhlo."));
-    if (isReducer)
+    bool isHlo = ir::startsWith(name, "stablehlo.") || ir::startsWith(name, "mhlo.");
+    if (isHlo && !ids.is(op.name(), ir::kRunsEquations))
       return true;
     if (op.name() == ids.func)
       return false;

@@ -203,8 +203,6 @@ std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
                                                    const ir::OpList &operations,
                                                    const ir::OpIds &ids, std::string_view token,
                                                    bool every) {
-  ir::Identifier broadcast =
-      ir::Identifier::get(operations[0].op.context(), "stablehlo.broadcast_in_dim");
   ir::PointerMap<size_t> numbers;
   for (size_t i = 1; !every && i < operations.size(); ++i)
     *numbers.insert(operations[i].op.opaque()).first = i - 1;
@@ -219,7 +217,7 @@ std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
     if (!location || location.name().str().empty())
       continue;
     size_t number = i - 1;
-    if (!every && name == broadcast) {
+    if (!every && name == ids.broadcast) {
       Operation user = onlyUser(op);
       if (user && haveOneLocation(location, nameOf(user.location()))) {
         number = *numbers.find(user.opaque());

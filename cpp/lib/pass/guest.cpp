@@ -19,19 +19,11 @@ bool isName(std::string_view text) {
          std::all_of(text.begin(), text.end(), isNameCharacter);
 }
 
-template <class T>
-std::unique_ptr<OptionBase> makeOption(OptionList &owner, const GuestSpec::OptionSpec &option,
-                                       const std::vector<std::string_view> &choices = {}) {
-  T initial{};
-  if (!detail::parseValue(option.initial, initial) ||
-      (!choices.empty() && !detail::isChoice(initial, choices)))
-    throw std::invalid_argument(ir::concat({"'", option.initial, "' is not a value of type ",
-                                            option.type, " for the option '", option.name, "'"}));
-  return std::make_unique<Option<T>>(owner, option.name, option.description, initial, choices);
-}
-
+/// Returns the choices of a type such as `all|attached`.
 std::vector<std::string_view> splitChoices(std::string_view type) {
   std::vector<std::string_view> choices;
+  if (type.find('|') == std::string_view::npos)
+    return choices;
   for (size_t start = 0; start <= type.size();) {
     size_t end = std::min(type.find('|', start), type.size());
     choices.push_back(type.substr(start, end - start));
@@ -67,26 +59,14 @@ std::optional<std::string> check(const GuestSpec &spec) {
 GuestPass::GuestPass(std::shared_ptr<const GuestSpec> spec)
     : spec_(std::move(spec)),
       info_{spec_->argument, spec_->argument, spec_->summary, spec_->description} {
-  for (const GuestSpec::OptionSpec &option : spec_->options)
-    addOption(option);
-}
-
-void GuestPass::addOption(const GuestSpec::OptionSpec &option) {
-  if (option.type == "bool")
-    owned_.push_back(makeOption<bool>(options(), option));
-  else if (option.type == "int")
-    owned_.push_back(makeOption<int64_t>(options(), option));
-  else if (option.type == "float")
-    owned_.push_back(makeOption<double>(options(), option));
-  else if (option.type == "string")
-    owned_.push_back(makeOption<std::string>(options(), option));
-  else if (option.type == "list of strings")
-    owned_.push_back(makeOption<std::vector<std::string>>(options(), option));
-  else if (option.type.find('|') != std::string::npos)
-    owned_.push_back(makeOption<std::string>(options(), option, splitChoices(option.type)));
-  else
-    throw std::invalid_argument(
-        ir::concat({"the option '", option.name, "' has the unknown type '", option.type, "'"}));
+  for (const GuestSpec::OptionSpec &given : spec_->options) {
+    auto option = std::make_unique<OptionBase>(options(), given.name, given.description,
+                                               given.initial, splitChoices(given.type));
+    if (option->type() != given.type || !option->set(given.initial))
+      throw std::invalid_argument(ir::concat(
+          {"the initial value of the option '", given.name, "' is not of type ", given.type}));
+    owned_.push_back(std::move(option));
+  }
 }
 
 std::optional<std::string> registerGuests(std::vector<GuestSpec> specs, bool replace) {

@@ -3,9 +3,10 @@
 
 namespace hlotag::pass {
 
-PassContext::PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics)
-    : module_(module), diagnostics_(diagnostics), rewriter_(module.context()), tags_(rewriter_),
-      ids_(module.context()) {}
+PassContext::PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics,
+                         ValueCheck whyIllegal)
+    : module_(module), diagnostics_(diagnostics), whyIllegal_(std::move(whyIllegal)),
+      rewriter_(module.context()), tags_(rewriter_), ids_(module.context()) {}
 
 const ir::OpList &PassContext::operations() {
   if (!operations_ || insertionsAtList_ != rewriter_.numInsertions()) {
@@ -44,18 +45,6 @@ OptionBase *Pass::findOption(std::string_view name) const {
     if (option->name() == name)
       return option;
   return nullptr;
-}
-
-std::string Pass::str() const {
-  std::string body;
-  for (const OptionBase *option : options_) {
-    if (option->isDefault())
-      continue;
-    body.append(body.empty() ? "" : " ").append(option->name()).append("=");
-    body.append(option->print());
-  }
-  std::string text(info().argument);
-  return body.empty() ? text : text + "{" + body + "}";
 }
 
 } // namespace hlotag::pass

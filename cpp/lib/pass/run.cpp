@@ -4,10 +4,10 @@
 // own, so that the failing element is known; the C API has no stable functions for instrumentation.
 #include "hlotag/pass/run.h"
 #include "hlotag/ir/source_name.h"
-#include "hlotag/pass/registry.h"
 #include "report.h"
 #include "snapshot.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -51,15 +51,6 @@ private:
   MlirPassManager manager_;
 };
 
-/// Suggests a pass of ours for a name that MLIR rejects.
-std::string hint(const PipelineElement &element) {
-  std::vector<std::string> known;
-  for (const auto &pass : allPasses())
-    known.emplace_back(pass->info().argument);
-  std::vector<std::string> near = nearest(element.name(), known, 1);
-  return near.empty() ? "" : "\nhlotag has a pass '" + near.front() + "'";
-}
-
 /// The type of the function that JAX calls, or null.
 ir::Attribute entryType(ir::Operation module) {
   for (ir::Operation op : module.regions()[0].firstBlock().operations())
@@ -71,9 +62,10 @@ ir::Attribute entryType(ir::Operation module) {
 class Executor {
 public:
   Executor(ir::Operation module, const Pipeline &pipeline, const RunOptions &options)
-      : module_(module), elements_(pipeline.elements()), options_(options),
-        diagnostics_(module.context()), context_(module, diagnostics_), printer_(module, options),
-        mixed_(pipeline.hasOpaque()) {
+      : module_(module), elements_(pipeline), options_(options), diagnostics_(module.context()),
+        context_(module, diagnostics_, options.whyIllegal), printer_(module, options),
+        mixed_(std::any_of(pipeline.begin(), pipeline.end(),
+                           [](const PipelineElement &element) { return element.isOpaque(); })) {
     for (const PipelineElement &element : elements_) {
       managers_.push_back(element.pass ? std::nullopt : std::optional(managerFor(element)));
       hasGuests_ |= element.pass && element.isOpaque();
@@ -86,7 +78,7 @@ private:
   PassManager managerFor(const PipelineElement &element) const {
     PassManager manager(module_.context(), options_.verify);
     if (auto reason = manager.addText(element.foreign))
-      throw PipelineError("MLIR rejects '" + element.foreign + "': " + *reason + hint(element));
+      throw PipelineError("MLIR rejects '" + element.foreign + "': " + *reason);
     return manager;
   }
 
@@ -106,7 +98,7 @@ private:
   void rollback();
 
   ir::Operation module_;
-  const std::vector<PipelineElement> &elements_;
+  const Pipeline &elements_;
   const RunOptions &options_;
   ir::DiagnosticScope diagnostics_;
   PassContext context_;

@@ -79,9 +79,7 @@ struct Seed {
 class Completer {
 public:
   Completer(PassContext &ctx, bool attachedOnly)
-      : ctx_(ctx), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), attachedOnly_(attachedOnly),
-        broadcast_(ir::Identifier::get(ctx.context(), "stablehlo.broadcast_in_dim")),
-        barrier_(ir::Identifier::get(ctx.context(), "stablehlo.optimization_barrier")) {}
+      : ctx_(ctx), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), attachedOnly_(attachedOnly) {}
 
   void run() {
     collect();
@@ -119,7 +117,6 @@ private:
   PassContext &ctx_;
   analysis::EntryCarrier carrier_;
   bool attachedOnly_;
-  ir::Identifier broadcast_, barrier_;
 
   bool anyEntries_ = false;
   std::vector<Seed> seeds_;
@@ -141,8 +138,8 @@ void Completer::collect() {
   for (const ir::OpList::Entry &entry : ctx_.operations()) {
     ir::Operation op = entry.op;
     ir::Identifier name = entry.name;
-    if (name == ids.constant || (name == broadcast_ && isSplatOfConstant(op)) ||
-        (name == barrier_ && !attachedOnly_ && isOfCheckpoint(op)))
+    if (name == ids.constant || (name == ids.broadcast && isSplatOfConstant(op)) ||
+        (name == ids.barrier && !attachedOnly_ && isOfCheckpoint(op)))
       feeders_.push_back(op);
     else if (name == ids.whileOp)
       loops_.push_back(op);

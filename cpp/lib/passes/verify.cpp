@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/groups.h"
 #include "hlotag/analysis/entries.h"
-#include "hlotag/analysis/key_values.h"
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
@@ -39,7 +38,7 @@ const PassInfo &Verify::staticInfo() {
                              R"(The last pass of a pipeline. Mistakes in entries are
 
 - a value that is neither a string nor a bool: XLA drops it silently;
-- a value that is not legal for a key that XLA reads (`hlotag keys` lists them);
+- a value that is not legal for a key that XLA reads (`hlotag keys` lists them) or that you registered;
 - scheduling groups (`_scheduling_group_id`) that no schedule can satisfy: an operation outside depends on the
   group and the group on it (a gap), groups depend on each other (a cycle), or only some members ask for an order
   (`keep_original_sequence_order_in_group`);
@@ -218,7 +217,7 @@ std::string Verifier::mistakeIn(ir::NamedAttribute entry) {
     mistake = ", which XLA drops: it must be a string or a bool";
   } else {
     std::string illegal =
-        analysis::whyIllegal(key, text ? std::string(text.value()) : entry.value.str());
+        ctx_.whyIllegal(key, text ? std::string(text.value()) : entry.value.str());
     if (illegal.empty())
       return {};
     mistake = ", which is not legal; " + illegal;

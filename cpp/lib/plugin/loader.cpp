@@ -3,7 +3,7 @@
 
 #include "hlotag/capi/table.h"
 #include "hlotag/pass/guest.h"
-#include "hlotag/plugin/abi.h"
+#include "plugin/texts.h"
 
 #include <dlfcn.h>
 #include <exception>
@@ -64,15 +64,14 @@ void collect(void *sink, const HlotagReport *report) noexcept {
   });
 }
 
-LogicalResult run(int32_t (*function)(void *, void *, const char *const *, HlotagReporter, void *),
+LogicalResult run(int32_t (*function)(void *, void *, const HlotagTexts *, HlotagReporter, void *),
                   void *data, PassContext &ctx, const GuestPass &self) {
-  std::vector<std::string> texts;
+  std::vector<Texts> texts;
   for (const OptionBase *option : self.options())
-    texts.push_back(option->print());
-  std::vector<const char *> values;
-  values.reserve(texts.size());
-  for (const std::string &text : texts)
-    values.push_back(text.c_str());
+    texts.emplace_back(option->value());
+  std::vector<HlotagTexts> values;
+  for (const Texts &of : texts)
+    values.push_back(of.raw());
   Reports reports;
   bool ok = function(data, ctx.module().raw().ptr, values.data(), collect, &reports) == 0;
   if (reports.problem)
@@ -82,6 +81,25 @@ LogicalResult run(int32_t (*function)(void *, void *, const char *const *, Hlota
   return {ok};
 }
 
+/// Returns the initial value of an option; of a wrong type if the texts are.
+OptionValue valueOf(const HlotagOption &option) {
+  if (!option.initial)
+    throw std::invalid_argument("the initial value of an option is null");
+  std::string_view type = option.type;
+  OptionValue value{std::string()};
+  if (type == "bool")
+    value = false;
+  else if (type == "int")
+    value = int64_t{0};
+  else if (type == "float")
+    value = 0.0;
+  else if (type == "list of strings")
+    value = std::vector<std::string>();
+  OptionList owner;
+  OptionBase made(owner, "", "", value);
+  return made.setTexts(copyTexts(option.initial)) ? made.value() : OptionValue();
+}
+
 GuestSpec specOf(const HlotagPass *pass) {
   GuestSpec spec;
   spec.argument = pass->argument;
@@ -89,7 +107,7 @@ GuestSpec specOf(const HlotagPass *pass) {
   spec.description = pass->description;
   for (size_t i = 0; i < pass->numOptions; ++i) {
     const HlotagOption &option = pass->options[i];
-    spec.options.push_back({option.name, option.type, option.initial, option.description});
+    spec.options.push_back({option.name, option.type, valueOf(option), option.description});
   }
   spec.run = [function = pass->run, data = pass->data](PassContext &ctx, const GuestPass &self) {
     return run(function, data, ctx, self);

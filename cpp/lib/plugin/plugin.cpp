@@ -3,6 +3,8 @@
 // Compiled into each plugin: the plugin's side of abi.h.
 #include "hlotag/plugin/plugin.h"
 
+#include "texts.h"
+
 #include <string>
 #include <utility>
 
@@ -24,10 +26,9 @@ void report(const ir::Diagnostic &diagnostic, bool isNote, HlotagReporter report
     report(note, /*isNote=*/true, reporter, sink);
 }
 
-bool setOptions(pass::Pass &pass, const char *const *values) {
-  size_t index = 0;
+bool setOptions(pass::Pass &pass, const HlotagTexts *values) {
   for (pass::OptionBase *option : std::as_const(pass).options())
-    if (!option->parse(values[index++]))
+    if (!option->setTexts(copyTexts(*values++)))
       return false;
   return true;
 }
@@ -42,7 +43,7 @@ pass::LogicalResult runGuarded(pass::Pass &pass, pass::PassContext &ctx) {
   }
 }
 
-int32_t run(void *data, void *module, const char *const *values, HlotagReporter reporter,
+int32_t run(void *data, void *module, const HlotagTexts *values, HlotagReporter reporter,
             void *sink) noexcept {
   try {
     std::unique_ptr<pass::Pass> pass = (*static_cast<const Factory *>(data))();
@@ -63,14 +64,17 @@ int32_t run(void *data, void *module, const char *const *values, HlotagReporter 
 
 void describe(const HlotagHost &host, const Factory &factory) {
   std::unique_ptr<pass::Pass> pass = factory();
-  // Reserved, because C strings point into it: 4 texts for each option and 3 for the pass.
+  // Reserved, because C strings point into it: 3 texts for each option and for the pass.
   std::vector<std::string> texts;
-  texts.reserve(4 * std::as_const(*pass).options().size() + 3);
+  texts.reserve(3 * std::as_const(*pass).options().size() + 3);
+  std::vector<Texts> initials;
   auto keep = [&](std::string_view text) { return texts.emplace_back(text).c_str(); };
   std::vector<HlotagOption> options;
-  for (const pass::OptionBase *option : std::as_const(*pass).options())
-    options.push_back({keep(option->name()), keep(option->type()), keep(option->print()),
+  for (const pass::OptionBase *option : std::as_const(*pass).options()) {
+    initials.emplace_back(option->initial());
+    options.push_back({keep(option->name()), keep(option->type()), initials.back().raw(),
                        keep(option->description())});
+  }
   const pass::PassInfo &info = pass->info();
   HlotagPass raw{};
   raw.argument = keep(info.argument);

@@ -14,10 +14,16 @@ from hlotag.host.symbols import addresses_of
 SUCCESS = "hlotag probe: ok"
 
 # The default pipeline of `hlotag.passes`, and a pass of MLIR's.
-PIPELINE = (
-    "hlotag-resolve,hlotag-attach,hlotag-complete-lowering{seeds=attached},hlotag-propagate-regions,hlotag-propagate-calls,"
-    "hlotag-propagate-autodiff{seeds=attached},hlotag-verify{on-mistake=warning},cse"
-)
+PIPELINE: list[tuple[str, dict[str, str] | None]] = [
+    ("hlotag-resolve", {}),
+    ("hlotag-attach", {}),
+    ("hlotag-complete-lowering", {"seeds": "attached"}),
+    ("hlotag-propagate-regions", {}),
+    ("hlotag-propagate-calls", {}),
+    ("hlotag-propagate-autodiff", {"seeds": "attached"}),
+    ("hlotag-verify", {"on-mistake": "warning"}),
+    ("cse", None),
+]
 
 _MODULE = Path(__file__).with_name("trial.mlir")
 _EXPECTED = Path(__file__).with_name("trial_expected.mlir")

@@ -13,7 +13,7 @@
 #plain = loc("jit(f)/jit(g)"(#file))
 #negate = loc(fused<"metadata">["jit(f)/neg"(#file), #sine])
 module @jit_f attributes {hlotag.tags = [{derived = {k = "w"}, forward = {k = "v"}}, {derived = {}, forward = {a = "1", b = "2"}},
-                                              {derived = {}, forward = {_scheduling_group_id = "first"}}]} {
+                                              {derived = {}, forward = {_scheduling_group_id = "1"}}]} {
   func.func public @main(%x: tensor<f32> loc("x"), %t: tensor<f32> loc("t")) -> (tensor<f32>, tensor<f32>) {
     %0 = stablehlo.sine %x : tensor<f32> loc(#sine)
     %1 = stablehlo.cosine %x : tensor<f32> loc(#cosine)
@@ -29,7 +29,7 @@ module @jit_f attributes {hlotag.tags = [{derived = {k = "w"}, forward = {k = "v
     } loc(#loop)
     %5 = call @g(%4) : (tensor<f32>) -> tensor<f32> loc(#called)
     %6 = call @g(%5) : (tensor<f32>) -> tensor<f32> loc(#plain)
-    %7 = stablehlo.abs %6 : tensor<f32> loc("unused"(#file))
+    %7 = stablehlo.abs %6 {mhlo.frontend_attributes = {k = 3 : i32}} : tensor<f32> loc("unused"(#file))
     return %0, %6 : tensor<f32>, tensor<f32> loc(#file)
   } loc(#file)
   func.func private @g(%x: tensor<f32> loc("x")) -> tensor<f32> {

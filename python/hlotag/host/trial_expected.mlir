@@ -1,5 +1,4 @@
 // probe.py:3:7: warning
-// probe.py:3:7: warning
 module @jit_f {
   func.func public @main(%arg0: tensor<f32> loc("x"), %arg1: tensor<f32> loc("t")) -> (tensor<f32>, tensor<f32>) {
     %0 = stablehlo.sine %arg0 {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("jit(f)/jvp()/sin"(callsite("f"("probe.py":3:7) at "probe.py":9:1)))
@@ -19,11 +18,11 @@ module @jit_f {
     return %0, %6 : tensor<f32>, tensor<f32> loc("probe.py":3:7)
   } loc("probe.py":3:7)
   func.func private @g(%arg0: tensor<f32> loc("x")) -> tensor<f32> {
-    %0 = stablehlo.tanh %arg0 {mhlo.frontend_attributes = {_scheduling_group_id = "first"}} : tensor<f32> loc("tanh"(callsite("f"("probe.py":3:7) at "probe.py":9:1)))
+    %0 = stablehlo.tanh %arg0 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32> loc("tanh"(callsite("f"("probe.py":3:7) at "probe.py":9:1)))
     return %0 : tensor<f32> loc("probe.py":3:7)
   } loc("probe.py":3:7)
   func.func private @g_0(%arg0: tensor<f32> loc("x")) -> tensor<f32> {
-    %0 = stablehlo.tanh %arg0 {mhlo.frontend_attributes = {_scheduling_group_id = "first", a = "1", b = "2"}} : tensor<f32> loc("tanh"(callsite("f"("probe.py":3:7) at "probe.py":9:1)))
+    %0 = stablehlo.tanh %arg0 {mhlo.frontend_attributes = {_scheduling_group_id = "1", a = "1", b = "2"}} : tensor<f32> loc("tanh"(callsite("f"("probe.py":3:7) at "probe.py":9:1)))
     return %0 : tensor<f32> loc("probe.py":3:7)
   } loc("probe.py":3:7)
 } loc("probe.py":3:7)

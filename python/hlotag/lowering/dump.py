@@ -12,6 +12,7 @@ from hlotag import _compat
 from hlotag._util.arguments import path_of
 from hlotag._util.files import as_file_name, module_file_name, write_atomically
 from hlotag.host.modules import copy_of
+from hlotag.passes import syntax
 from hlotag.passes.pipeline import run_and_report
 from hlotag.tagging.warning import warn
 
@@ -69,7 +70,6 @@ def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
 
 
 def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: bool) -> None:
-    from hlotag import _core
 
     prefix = f"jax_ir{_compat.modules.next_dump_number():04d}_{module_file_name(module)}_hlotag"
     process = _compat.runtime.process_of_job()
@@ -82,13 +82,13 @@ def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: boo
     copy = copy_of(module)
     before = _text(copy)
     write(0, "before", before)
-    for number, (argument, element, _) in enumerate(_core.pipeline_elements(pipeline), 1):
+    for number, element in enumerate(syntax.parse(pipeline), 1):
         done = run_and_report(copy, f"builtin.module({element})", verify=False, debug_origins=debug_origins)
         if not done.ok:
             return  # The run on the module itself reports the failure.
         after = _text(copy)
         if after != before:
-            write(number, argument, after)
+            write(number, element.name, after)
         before = after
 
 

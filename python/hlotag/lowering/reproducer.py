@@ -14,6 +14,7 @@ from typing import Any
 from hlotag._util.files import module_file_name, private_directory, write_atomically
 from hlotag.errors import PassError
 from hlotag.host.trial import interpreter
+from hlotag.passes import syntax
 from hlotag.passes.plugins import library_of
 from hlotag.passes.python_passes import module_of
 
@@ -45,9 +46,7 @@ def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
 
 
 def _names(pipeline: str) -> list[str]:
-    from hlotag import _core
-
-    return [name for name, _, _ in _core.pipeline_elements(pipeline)]
+    return [element.name for element in syntax.parse(pipeline)]
 
 
 def _command(path: Path, pipeline: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
-from hlotag import _compat, _core
+from hlotag import _compat
 from hlotag._util import interrupts
 from hlotag._util.arguments import check_choice, check_flag, shown
 from hlotag._util.forks import free_in_children
@@ -21,7 +21,7 @@ from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
 from hlotag.host import connection
 from hlotag.lowering import dump, hlo_stage, kinds
 from hlotag.lowering.reproducer import with_reproducer
-from hlotag.passes import python_passes
+from hlotag.passes import python_passes, syntax
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
 from hlotag.passes.rules import checked
 from hlotag.tagging import keys, marks, matching, rule_hooks, scopes, state, tracing
@@ -210,7 +210,7 @@ def _make(
     connection.ensure()
     text = _complete(pipeline_text(pipeline))
     # Only MLIR knows the passes of others. Fail here rather than in the middle of a program.
-    if foreign := [element for _, element, is_ours in _core.pipeline_elements(text) if not is_ours]:
+    if foreign := [str(element) for element in syntax.parse(text) if element.options is None]:
         run_passes("module {}", foreign)
     new = Stage(
         text,
@@ -228,7 +228,7 @@ def _make(
 
 def _complete(pipeline: str) -> str:
     """Adds the passes that remove marks, unless the pipeline has `hlotag-verify`, which fails on marks."""
-    names = [name for name, _, _ in _core.pipeline_elements(pipeline)]
+    names = [element.name for element in syntax.parse(pipeline)]
     if "hlotag-verify" in names:
         return pipeline
     first = [] if "hlotag-resolve" in names else ["hlotag-resolve"]

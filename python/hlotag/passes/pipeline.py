@@ -17,8 +17,9 @@ from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
 from hlotag.host import connection
 from hlotag.host.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
-from hlotag.passes import jax_artifacts
+from hlotag.passes import jax_artifacts, syntax
 from hlotag.passes.python_passes import PythonRun
+from hlotag.passes.syntax import quoted  # noqa: F401  (part of this module)
 from hlotag.tagging.warning import file_of_program, warn_at
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def list_passes() -> list[PassInfo]:
             name=entry["argument"],
             summary=entry["summary"],
             description=entry["description"],
-            options=tuple(PassOption(**option) for option in entry["options"]),
+            options=tuple(PassOption(**{**option, "default": syntax.written(option["default"])}) for option in entry["options"]),
         )
         for entry in _core.list_passes()
     ]
@@ -181,8 +182,6 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         ArgumentError: The pipeline is malformed, or names an unknown option or pass of hlotag. Unknown passes of others are
             errors when the pipeline runs.
     """
-    from hlotag import _core
-
     texts = [pipeline] if isinstance(pipeline, str) else pipeline
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise ArgumentError(f"pipeline must be a string or a sequence of strings, not {shown(pipeline)}")
@@ -190,23 +189,12 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         check_text("pipeline", text)
         if "\0" in text:  # It ends the text for MLIR.
             raise ArgumentError(f"pipeline {text!r} has a zero byte at offset {text.index(chr(0))}")
-    try:
-        named = [(name, element) for text in texts for name, element, _ in _core.pipeline_elements(text)]
-    except ValueError as error:
-        raise ArgumentError(str(error)) from None
-    elements = [element for _, element in named]
-    if any("rules-file=" in element for element in elements):
+    elements = [element for text in texts for element in syntax.parse(text)]
+    if any("rules-file" in (element.options or ()) for element in elements):
         from hlotag.passes.rules import with_rules_of_file
 
-        elements = [with_rules_of_file(name, element) for name, element in named]
-    # An element may itself be a `builtin.module(...)`, for modules within the module.
-    return _core.parse_pipeline(f"builtin.module({','.join(elements)})")
-
-
-def quoted(value: str) -> str:
-    """`value` in the quotes of a pipeline option."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+        elements = [with_rules_of_file(element) for element in elements]
+    return syntax.join(elements)
 
 
 def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
@@ -242,10 +230,14 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     run_options = _core.RunOptions()
     for name, value in options.items():
         setattr(run_options, name, value)
+    elements = [(element.foreign or element.name, element.options) for element in syntax.parse(pipeline)]
     try:
-        result = _core.run(capsule(run.module), pipeline, run_options, run)
-    except ValueError as error:
-        raise ArgumentError(str(error)) from None
+        result = _core.run(capsule(run.module), elements, run_options, run)
+    except ValueError as error:  # MLIR rejects an element
+        near = [
+            name for text, given in elements if given is None and repr(text) in str(error) for name in syntax.nearest(text, 1)
+        ]
+        raise ArgumentError(f"{error}" + "".join(f"\nhlotag has a pass {name!r}" for name in near)) from None
     if run.exception is not None and not isinstance(run.exception, Exception):
         raise run.exception  # An interrupt, not a failure of the pass.
     return result

@@ -12,6 +12,7 @@ from hlotag._util.arguments import check_text, path_of
 from hlotag.errors import ArgumentError, HlotagError
 from hlotag.host import connection
 from hlotag.host.symbols import LibraryError, read_symbols
+from hlotag.passes import syntax
 
 _GROUP = "hlotag.passes"
 _ENTRY = "hlotagGetPassPlugin"
@@ -74,6 +75,7 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
         names = tuple(_core.load_plugin(str(path.resolve())))
     except (LibraryError, _core.PluginError) as error:
         raise ArgumentError(str(error)) from None
+    syntax.forget()
     library_of.update(dict.fromkeys(names, str(path)))
     return names
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hlotag._util.arguments import check_text, shown
 from hlotag.errors import ArgumentError
+from hlotag.passes import syntax
+from hlotag.tagging.keys import lookup
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -36,7 +38,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 @dataclasses.dataclass
 class PythonRun:
-    """The state of one pipeline run that Python passes share.
+    """What one pipeline run shares with Python.
 
     Attributes:
         module: The module that the passes change.
@@ -45,6 +47,22 @@ class PythonRun:
 
     module: ir.Module
     exception: BaseException | None = None
+
+    def why_illegal(self, key: str, value: str) -> str:
+        """Says for `hlotag-verify` why a value is not legal for a key.
+
+        Args:
+            key: The key of an entry.
+            value: Its value as text.
+
+        Returns:
+            The legal values, and what XLA does with another; empty if the value is legal.
+        """
+        known = lookup(key)
+        if known is None or known.values is None or known.values.allow(value):
+            return ""
+        otherwise = known.otherwise or "XLA would ignore it, or fail without naming this line"
+        return f"legal values: {known.values}. With this one {otherwise}"
 
 
 @overload
@@ -99,6 +117,7 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         _core.register_pass(argument, summary, description.strip(), written, _caller(pass_, options), replace=replaces)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
+    syntax.forget()
     module_of[argument], _qualname_of[argument] = place
     _versions[argument] += 1
     return pass_
@@ -119,10 +138,9 @@ class _Option:
     description: str
     convert: Callable[[Any], Any]
 
-    def as_tuple(self) -> tuple[str, str, str, str]:
-        from hlotag import _core
-
-        return self.field.replace("_", "-"), self.type, _core.print_option(self.default), self.description
+    def as_tuple(self) -> tuple[str, str, Any, str]:
+        default = list(self.default) if isinstance(self.default, tuple) else self.default
+        return self.field.replace("_", "-"), self.type, default, self.description
 
 
 def _options_of(pass_: Any) -> list[_Option]:

@@ -14,6 +14,8 @@ from typing import Any
 
 from hlotag._util.arguments import check_text, path_of, shown
 from hlotag.errors import ArgumentError, TagError
+from hlotag.passes import syntax
+from hlotag.passes.syntax import Element
 from hlotag.tagging.rules import PATTERNS, Rule
 from hlotag.tagging.warning import reading
 
@@ -48,23 +50,14 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
     if not rules:
         return pipeline
     _must_be_of_the_program(rules)
-    from hlotag import _core
-
     check_text("pipeline", pipeline)
-    try:
-        elements = [(name, element) for name, element, _ in _core.pipeline_elements(pipeline)]
-    except ValueError as error:
-        raise ArgumentError(str(error)) from None
-    place = next((place for place, (name, _) in enumerate(elements) if name == _ATTACH), None)
+    elements = list(syntax.parse(pipeline))
+    place = next((place for place, element in enumerate(elements) if element.name == _ATTACH), None)
     if place is None:
         raise ArgumentError(f"rules need the pass {_ATTACH}, which is not in the pipeline {pipeline!r}")
-    texts = [element for _, element in elements]
-    has_options = texts[place] != _ATTACH
-    option = "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"
-    texts.insert(place, f"{_ATTACH}{{rules={_core.print_option(option)}}}")
-    if not has_options:
-        del texts[place + 1]
-    return ",".join(texts)
+    added = Element(_ATTACH, {"rules": "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"})
+    kept = place if elements[place].options else place + 1
+    return syntax.join([*elements[:place], added, *elements[kept:]])
 
 
 def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
@@ -117,25 +110,23 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def with_rules_of_file(name: str, element: str) -> str:
+def with_rules_of_file(element: Element) -> Element:
     """Replaces the option `rules-file` of a `hlotag-attach` by the file's rules, before those of its option `rules`.
 
     Raises:
       TagError, OSError: as for `load_rules`.
     """
-    if name != _ATTACH:
+    if element.name != _ATTACH:
         return element
-    from hlotag import _core
-
-    (options,) = _core.string_options(element)
+    options = element.options or {}
     if "rules-file" not in options:
         return element
-    found = load_rules(options["rules-file"])
+    found = load_rules(str(options["rules-file"]))
     _must_be_of_the_program(found)
     rules = [rule.as_attribute() for rule in found]
-    own = options.get("rules", "").strip().removeprefix("[").removesuffix("]")
+    own = str(options.get("rules", "")).strip().removeprefix("[").removesuffix("]")
     text = "[" + ", ".join([*rules, *filter(None, [own])]) + "]"
-    return f"{_ATTACH}{{rules={_core.print_option(text)}}}"
+    return Element(_ATTACH, {"rules": text})
 
 
 def _must_be_of_the_program(rules: Iterable[Rule]) -> None:

@@ -30,7 +30,7 @@ class Times:
     names: list[str]
     wall: _Floats
     busy: _Floats
-    events: _Ints
+    events: _Floats | _Ints
     steps: _Floats
 
 
@@ -56,11 +56,10 @@ def measure(device: Device, is_container: Callable[[str], bool]) -> Times:
     keep = ~contains[of_event] if len(of_event) else np.zeros(0, bool)
     step = np.searchsorted(steps[:, 0], start, side="right") - 1
     keep &= (step >= 0) & (start < steps[np.maximum(step, 0), 1])
-    of_event, start, end, lane, step = (array[keep] for array in (of_event, start, end, lane, step))
-    end = np.minimum(end, steps[step, 1])
-
-    order = np.lexsort((-end, start, lane))
-    of_event, start, end, lane, step = (array[order] for array in (of_event, start, end, lane, step))
+    kept = np.flatnonzero(keep)
+    kept = kept[np.lexsort((-end[kept], start[kept], lane[kept]))]
+    of_event, start, lane, step = of_event[kept], start[kept], lane[kept], step[kept]
+    end = np.minimum(end[kept], steps[step, 1])
     parent = _nest(start, end, lane)
     wall = _own(_shared(start, end, parent), parent) / 1e9
     busy = _own(end - start, parent) / 1e9

@@ -42,7 +42,9 @@ class Change:
         """What changed: `layer=3, backward`."""
         if not self.key:
             return self.value or "step"
-        return f"{self.key}={self.value}, {self.phase}" if self.value else f"without {self.key}, {self.phase}"
+        pairs = zip(self.key.split(", "), self.value.split(", "), strict=False)
+        values = ", ".join(f"{key}={value}" for key, value in pairs) if self.value else f"without {self.key}"
+        return f"{values}, {self.phase}"
 
     def __str__(self) -> str:
         """One line."""
@@ -58,12 +60,12 @@ def changes(now: Timing, before: Timing) -> list[Change]:
         before: The earlier one.
 
     Returns:
-        The whole step and the rows that differ by more than their steps vary, and by at least a hundredth of a step. Those with
-        the largest difference come first.
+        The whole step, and rows of keys that both profiles have, which differ by more than their steps vary and by a hundredth
+        of a step. Those with the largest difference come first.
     """
-    names = {(row.key, row.value, row.phase) for profile in (now, before) for row in profile.rows}
-    steps = [{(row.key, row.value, row.phase): row.steps for row in profile.rows} for profile in (now, before)]
-    rows = [(name, steps[0].get(name, ()), steps[1].get(name, ())) for name in names]
+    keys = {row.key for row in now.rows} & {row.key for row in before.rows}
+    steps = [{(row.key, row.value, row.phase): row.steps for row in profile.rows if row.key in keys} for profile in (now, before)]
+    rows = [(name, steps[0].get(name, ()), steps[1].get(name, ())) for name in steps[0] | steps[1]]
     found = [_change(name, *values) for name, *values in [(("", "", ""), now.steps, before.steps), *rows]]
     least = _LEAST * before.total_seconds
     significant = [change for change in found if abs(change.now - change.before) > max(change.spread, least)]
@@ -71,6 +73,6 @@ def changes(now: Timing, before: Timing) -> list[Change]:
 
 
 def _change(name: tuple[str, str, str], now: Sequence[float], before: Sequence[float]) -> Change:
-    mean = [sum(steps) / len(steps) if steps else 0.0 for steps in (before, now)]
+    was, is_now = (sum(steps) / len(steps) if steps else 0.0 for steps in (before, now))
     spread = max(max(steps) - min(steps) if steps else 0.0 for steps in (before, now))
-    return Change(*name, *mean, spread)
+    return Change(*name, was, is_now, spread)

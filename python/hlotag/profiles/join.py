@@ -128,14 +128,15 @@ def _mean(found: Sequence[Times]) -> Times:
     count = min(len(times.steps) for times in found)
     names = list(dict.fromkeys(name for times in found for name in times.names))
     index = {name: n for n, name in enumerate(names)}
-    total = Times(names, *(np.zeros((len(names), count)) for _ in range(3)), np.zeros(count))
+    wall, busy, events = (np.zeros((len(names), count)) for _ in range(3))
+    steps = np.zeros(count)
     for times in found:
         rows = [index[name] for name in times.names]
-        total.wall[rows] += times.wall[:, :count] / len(found)
-        total.busy[rows] += times.busy[:, :count] / len(found)
-        total.events[rows] += times.events[:, :count] / len(found)
-        total.steps += times.steps[:count] / len(found)
-    return total
+        wall[rows] += times.wall[:, :count] / len(found)
+        busy[rows] += times.busy[:, :count] / len(found)
+        events[rows] += times.events[:, :count] / len(found)
+        steps += times.steps[:count] / len(found)
+    return Times(names, wall, busy, events, steps)
 
 
 def _hottest(program: Program, times: Times, total: float) -> tuple[Hot, ...]:
@@ -146,7 +147,7 @@ def _hottest(program: Program, times: Times, total: float) -> tuple[Hot, ...]:
 
 
 def _hot(program: Program, name: str, seconds: float, total: float, events: float) -> Hot:
-    parts = program.parts(name)
+    parts = [part for part in program.parts(name) if part.weight]
     hot = Hot(name, program.opcode(name), seconds, seconds / total if total else 0.0, events)
     if not parts:
         return hot

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -16,34 +17,51 @@ from hlotag.profiles.model import ADDED, NOTHING, Hot, Line, Row, Timing, in_wor
 
 # Limit of listed values and instructions.
 _LINES, _HOT = 40, 10
+_NUMBER, _PADDING = 6, 3  # columns of a number, and between columns
+_WIDE = 120  # columns of a terminal that has room for tags
 
 
-def as_text(profile: Timing) -> str:
+def as_text(profile: Timing, width: int | None = None) -> str:
     """Renders a profile without colours.
 
     Args:
         profile: The profile.
+        width: Limit of columns; by default, the terminal's width.
 
     Returns:
         The lines as one text.
     """
-    return plain_text(renderable(profile))
+    columns = width or shutil.get_terminal_size((120, 24)).columns
+    return plain_text(renderable(profile, columns), columns)
 
 
-def renderable(profile: Timing) -> RenderableType:
+def renderable(profile: Timing, width: int) -> RenderableType:
     """Renders a profile for rich.
 
     Args:
         profile: The profile.
+        width: Limit of columns.
 
     Returns:
-        The sentence, a table for each key, the rest, and the instructions that take most time.
+        The sentence, a table for each key, and the instructions that take most time. All times of the tables have one unit.
     """
+    unit = _Unit(profile.total_seconds)
     parts: list[RenderableType] = [Text(printable(profile.sentence), "bold")]
-    parts += [_table(key, phases, lines, profile.rest) for key, phases, lines in profile.tables()]
+    parts += [_table(unit, each, profile.rest, width) for each in profile.tables()]
     if profile.instructions:
-        parts.append(_hottest(profile))
+        parts.append(_hottest(unit, profile, width))
     return Group(*parts, *(Text(printable(f"note: {note}"), "dim") for note in notes(profile)))
+
+
+class _Unit:
+    """The unit of a profile's tables: thousandths of a step have two digits at least."""
+
+    def __init__(self, total: float) -> None:
+        self.name, self._factor = next(((n, f) for n, f in (("s", 1.0), ("ms", 1e-3)) if total >= f), ("us", 1e-6))
+        self._digits = 1 if total / self._factor >= 100 else 2 if total / self._factor >= 10 else 3
+
+    def __call__(self, seconds: float) -> str:
+        return f"{seconds / self._factor:.{self._digits}f}"
 
 
 def notes(profile: Timing) -> Iterator[str]:
@@ -56,7 +74,7 @@ def notes(profile: Timing) -> Iterator[str]:
         Sentences.
     """
     total = profile.total_seconds
-    if profile.split:
+    if profile.split >= 0.005 * total:
         yield (
             f"{profile.split / total:.0%} of the time is in instructions that compute operations of several values. "
             "It is divided among them by their work."
@@ -82,36 +100,34 @@ def operation_in_words(hot: Hot) -> str:
     return f"{hot.operation}{more}" if hot.operation else ADDED
 
 
-def _table(key: str, phases: Sequence[str], lines: Sequence[Line], rest: Sequence[Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title_justify="left")
-    table.add_column(printable(key), ratio=1, overflow="ellipsis", no_wrap=True, min_width=12)
-    for column in (*phases, "time", "share", "events"):
+def _table(unit: _Unit, table_of: tuple[str, Sequence[str], Sequence[Line]], rest: Sequence[Row], width: int) -> Table:
+    key, phases, lines = table_of
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    columns = (*phases, unit.name, "share")
+    room = width - sum(max(len(column), _NUMBER) + _PADDING for column in columns)
+    table.add_column(printable(key), overflow="ellipsis", no_wrap=True, max_width=max(12, room))
+    for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     for line in lines[:_LINES]:
-        times = [in_words(line.rows[phase].seconds) if phase in line.rows else "·" for phase in phases]
+        times = [unit(line.rows[phase].seconds) if phase in line.rows else "·" for phase in phases]
         name = Text(printable(line.value)) if line.value else Text(f"without {printable(key)}", "dim")
-        table.add_row(name, *times, *_numbers(line.seconds, line.share, sum(row.events for row in line.rows.values())))
+        table.add_row(name, *times, unit(line.seconds), f"{line.share:.1%}")
+    others = [(row.value, row.seconds, row.share) for row in rest]
     if left := lines[_LINES:]:
-        hidden = _numbers(sum(line.seconds for line in left), sum(line.share for line in left), 0)
-        table.add_row(Text(f"{len(left)} more", "dim"), *("" for _ in phases), *hidden)
-    for row in rest:
-        table.add_row(Text(row.value, "dim"), *("" for _ in phases), *_numbers(row.seconds, row.share, row.events))
+        others.insert(0, (f"{len(left)} more", sum(line.seconds for line in left), sum(line.share for line in left)))
+    for name, seconds, share in others:
+        table.add_row(Text(name, "dim"), *("" for _ in phases), unit(seconds), f"{share:.1%}")
     return table
 
 
-def _numbers(seconds: float, share: float, events: float) -> tuple[str, str, str]:
-    return in_words(seconds), f"{share:.1%}", f"{events:.3g}" if events else ""
-
-
-def _hottest(profile: Timing) -> Table:
+def _hottest(unit: _Unit, profile: Timing, width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("instruction", overflow="fold")
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
-    for column in ("operation", "phase", "source", "tags"):
-        table.add_column(column, overflow="fold")
+    wide = width >= _WIDE
+    columns = {"instruction": 18, unit.name: 9, "operation": 30 if wide else 22, "phase": 10, "source": 14}
+    for column, most in (columns | ({"tags": max(22, width - 98)} if wide else {})).items():
+        justify = "right" if column == unit.name else "left"
+        table.add_column(column, justify=justify, overflow="ellipsis", no_wrap=True, max_width=most)
     for hot in profile.instructions[:_HOT]:
-        cells = (hot.name, in_words(hot.seconds), f"{hot.share:.1%}", operation_in_words(hot), hot.phase, hot.source)
-        cells = (*cells, ", ".join(hot.tags))
-        table.add_row(*(Text(printable(cell)) for cell in cells))
+        cells = (hot.name, unit(hot.seconds), operation_in_words(hot), hot.phase, hot.source, ", ".join(hot.tags))
+        table.add_row(*(Text(printable(cell)) for cell in cells[: len(table.columns)]))
     return table

@@ -49,6 +49,7 @@ class Device:
         lanes: By event, the thread or stream. Two events of a lane do not overlap, unless one runs in the other.
         starts: By event, its start in nanoseconds.
         ends: By event, its end in nanoseconds.
+        runs: By event, what identifies its run of the program; None for other programs, empty on accelerators.
         steps: The steps, each from its start to its end.
         beside: Seconds of transfers and collectives that ran beside the instructions.
     """
@@ -58,6 +59,7 @@ class Device:
     lanes: list[int] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
+    runs: list[Any] = field(default_factory=list)
     steps: list[_Span] = field(default_factory=list)
     beside: float = 0.0
 
@@ -133,7 +135,7 @@ class _Reader:
         self._module = module
         self._kernels = kernels
         self._annotations: list[_Span] = []
-        self._runs: dict[str, dict[Any, _Span]] = {}  # By device and run.
+        self._cpus: dict[Any, Device] = {}  # By number.
         self._lane = 0
 
     def read_device(self, plane: Any) -> None:
@@ -173,16 +175,15 @@ class _Reader:
         self._move_late_ends(found, late)
 
     def _add_thunk(self, event: Any, stats: dict[str, Any]) -> Device:
-        name = f"CPU:{stats.get('device_ordinal', 0)}"
-        device = self.devices.setdefault(name, Device(name))
-        module = str(stats.get("hlo_module", ""))
-        self.modules[module] += 1
+        device = self._cpus.get(number := stats.get("device_ordinal", 0))
+        if device is None:
+            device = self._cpus[number] = self.devices[f"CPU:{number}"] = Device(f"CPU:{number}")
+        module = stats.get("hlo_module")
         is_ours = module == self._module
-        device.add(str(stats["hlo_op"]) if is_ours else OTHER, self._lane, event.start_ns, event.end_ns)
-        if is_ours:
-            runs = self._runs.setdefault(name, {})
-            start, end = runs.get(stats.get("run_id"), (event.start_ns, event.end_ns))
-            runs[stats.get("run_id")] = min(start, event.start_ns), max(end, event.end_ns)
+        if not is_ours:
+            self.modules[str(module)] += 1
+        device.add(stats["hlo_op"] if is_ours else OTHER, self._lane, event.start_ns, event.end_ns)
+        device.runs.append(stats.get("run_id") if is_ours else None)
         return device
 
     def _move_late_ends(self, found: dict[Any, tuple[Device, int]], late: Iterable[tuple[Any, float]]) -> None:
@@ -230,8 +231,12 @@ class _Reader:
 
     def runs(self, device: Device) -> list[_Span]:
         """The runs of the program; the whole trace, where events do not say to which run they belong."""
-        spans = sorted(self._runs.get(device.name, {}).values())
-        return spans or [(min(device.starts), max(device.ends))]
+        spans: dict[Any, _Span] = {}
+        for run, start, end in zip(device.runs, device.starts, device.ends, strict=False):
+            if run is not None:
+                first, last = spans.get(run, (start, end))
+                spans[run] = (min(first, start), max(last, end))
+        return sorted(spans.values()) or [(min(device.starts), max(device.ends))]
 
 
 def _instruction_of(text: str) -> str:

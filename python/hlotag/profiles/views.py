@@ -60,7 +60,7 @@ class Profile(Timing, JupyterMixin):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What `rich.print` and notebooks show."""
-        yield table.renderable(self)
+        yield table.renderable(self, options.max_width)
 
     def __str__(self) -> str:
         """The sentence and the tables, without colours."""

@@ -61,20 +61,12 @@ private:
   /// `calleeAttr` (may be null) is skipped: it holds callees, not references.
   void addReferences(ir::Operation op, ir::Identifier calleeAttr = {});
   size_t resolve(ir::Attribute symbol);
-  /// The attributes with symbols of all operations with one name.
-  struct Kind {
-    ir::Identifier calls;  ///< the attribute with the callees; null if there are none
-    bool mayRefer = false; ///< whether other attributes may refer to symbols
-  };
-  /// The reference is valid until the next call.
-  const Kind &kindOf(ir::Identifier opName, const ir::OpIds &ids);
 
   ir::Identifier module_;
   std::vector<Function> functions_;
   std::vector<CallSite> callSites_;
   std::unordered_map<std::string_view, size_t> byName_;
   ir::PointerMap<size_t> bySymbol_; // by symbol reference, which MLIR uniques
-  ir::PointerMap<Kind> kinds_;      // by name
 };
 
 } // namespace hlotag::analysis

@@ -64,7 +64,6 @@ private:
 
   const ir::OpList &operations_;
   const ir::OpIds &ids_;
-  ir::Identifier rng_, manual_; // stablehlo.rng, sdy.manual_computation
   CallGraph calls_;
   ir::PointerMap<size_t> numbers_;
   ir::PointerMap<size_t> functions_, callees_; // of `calls_`: by function, and by func.call

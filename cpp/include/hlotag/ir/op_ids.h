@@ -1,38 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations and attributes do passes know by name? Interned once per run.
+// Which operations and attributes do passes know by name? Interned once per run, from ops.def.
 #pragma once
 
 #include "hlotag/ir/attributes.h"
+#include "hlotag/ir/flat_map.h"
+
+#include <string_view>
 
 namespace hlotag::ir {
 
+/// What the name of an operation says about it.
+enum OpFact : unsigned {
+  kUntaggable = 1,    ///< has no entries: a module, function or mesh
+  kRunsEquations = 2, ///< runs other equations of JAX: a call, a loop, a conditional
+  kInlined = 4,       ///< XLA replaces it by its callee
+  kRefers = 8,        ///< attributes other than its callees may refer to functions
+  kUnequal = 16,      ///< two with equal operands may have different results
+  kCollective = 32,   ///< XLA groups it by `collective_group_key`
+  kMovesSlices = 64,  ///< stacks residuals of a loop or takes them from a stack
+};
+
 /// `op.name() == ids.func` is a pointer comparison.
-struct OpIds {
+class OpIds {
+public:
   explicit OpIds(MlirContext context);
 
-  // Operations
-  Identifier module, func, funcReturn, funcCall;
-  Identifier stablehloReturn, sdyReturn, sdyMesh;
-  Identifier constant;              // stablehlo.constant
-  Identifier whileOp, caseOp, ifOp; // stablehlo.while, .case, .if
-  Identifier composite, customCall;
+#define HLOTAG_OP(id, name, facts, callees, primitives) Identifier id;
+#include "hlotag/ir/ops.def"
 
   // Attributes
-  Identifier symName, callee, decomposition, calledComputations;
-  Identifier frontendAttributes, attached, tags;
+  Identifier symName, frontendAttributes, attached, tags;
 
-  /// Returns true for modules, functions and meshes, which cannot have tags.
-  bool isNeverTagged(Identifier name) const {
-    return name == func || name == module || name == sdyMesh;
-  }
+  /// Returns whether `fact` is known of operations called `name`.
+  bool is(Identifier name, OpFact fact) const { return (rowOf(name).facts & fact) != 0; }
   /// Returns the attribute in which operations called `name` keep their callees, or null.
-  Identifier calleesOf(Identifier name) const {
-    return name == funcCall     ? callee
-           : name == composite  ? decomposition
-           : name == customCall ? calledComputations
-                                : Identifier();
-  }
+  Identifier calleesOf(Identifier name) const { return rowOf(name).callees; }
+
+private:
+  struct Row {
+    unsigned facts = 0;
+    Identifier callees = {};
+  };
+  const Row &rowOf(Identifier name) const;
+
+  mutable PointerMap<Row> rows_; // by name: those of ops.def, and those that were asked for
 };
+
+/// Returns whether an operation can be what the lowering of a primitive ends with: `mul` and
+/// `stablehlo.multiply`.
+bool isLoweredTo(std::string_view primitive, std::string_view opName);
 
 } // namespace hlotag::ir

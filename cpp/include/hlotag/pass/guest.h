@@ -19,8 +19,8 @@ class GuestPass;
 struct GuestSpec {
   struct OptionSpec {
     std::string name;
-    std::string type;    ///< as `OptionBase::type()` returns it
-    std::string initial; ///< text for `OptionBase::parse()`
+    std::string type; ///< as `OptionBase::type()` returns it
+    OptionValue initial;
     std::string description;
   };
   std::string argument;
@@ -33,7 +33,7 @@ struct GuestSpec {
 
 class GuestPass final : public Pass {
 public:
-  /// Throws std::invalid_argument if the type or initial value of an option is invalid.
+  /// Throws std::invalid_argument if the initial value of an option is of another type.
   explicit GuestPass(std::shared_ptr<const GuestSpec> spec);
 
   const PassInfo &info() const override { return info_; }
@@ -41,8 +41,6 @@ public:
   bool keepsJournal() const override { return false; }
 
 private:
-  void addOption(const GuestSpec::OptionSpec &option);
-
   std::shared_ptr<const GuestSpec> spec_;
   PassInfo info_; ///< views into `spec_`
   std::vector<std::unique_ptr<OptionBase>> owned_;

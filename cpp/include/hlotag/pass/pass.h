@@ -14,6 +14,7 @@
 #include "hlotag/ir/ir.h"
 #include "hlotag/pass/option.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,10 +38,13 @@ struct PassInfo {
   std::string_view description; ///< Markdown, with the IR before and after
 };
 
+/// Returns why a value is illegal for a key; empty if it is legal.
+using ValueCheck = std::function<std::string(std::string_view key, std::string_view value)>;
+
 /// The module of one run. Passes change it through `rewriter()` or `tags()` only.
 class PassContext {
 public:
-  PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics);
+  PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics, ValueCheck whyIllegal = {});
 
   ir::Operation module() const { return module_; }
   MlirContext context() const { return rewriter_.context(); }
@@ -70,9 +74,15 @@ public:
   void report(ir::Diagnostic diagnostic);
   size_t numErrors() const { return numErrors_; }
 
+  /// Asks the caller of the pipeline why a value is illegal for a key; empty if it is legal.
+  std::string whyIllegal(std::string_view key, std::string_view value) const {
+    return whyIllegal_ ? whyIllegal_(key, value) : std::string();
+  }
+
 private:
   ir::Operation module_;
   ir::DiagnosticScope &diagnostics_;
+  ValueCheck whyIllegal_;
   ir::Rewriter rewriter_;
   ir::TagWriter tags_;
   ir::OpIds ids_;
@@ -95,8 +105,6 @@ public:
 
   const OptionList &options() const { return options_; }
   OptionBase *findOption(std::string_view name) const;
-  /// `name{option=value ...}` with the options that are not at their default.
-  std::string str() const;
 
 protected:
   Pass() = default;

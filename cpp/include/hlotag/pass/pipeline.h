@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which passes does a pipeline text name? The syntax is MLIR's.
+// Which passes run one after another? Python reads the text of a pipeline.
 #pragma once
 
 #include "hlotag/pass/pass.h"
@@ -9,16 +9,15 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hlotag::pass {
 
-/// The text is not a pipeline. what() says why and points at the place with a caret.
+/// A pipeline cannot be made or run.
 class PipelineError : public std::runtime_error {
 public:
-  /// `offset` is into `text`.
-  PipelineError(const std::string &reason, std::string_view text, size_t offset);
-  explicit PipelineError(const std::string &reason) : std::runtime_error(reason) {}
+  using std::runtime_error::runtime_error;
 };
 
 /// A pass of ours, or the text of an element for MLIR's own registry.
@@ -27,26 +26,19 @@ struct PipelineElement {
   std::string foreign; ///< when `pass` is null, e.g. `func.func(cse)`
 
   /// The name in messages and flags: `hlotag-strip`, `canonicalize`, `func.func`.
-  std::string name() const;
+  std::string name() const {
+    return pass ? std::string(pass->info().argument)
+                : foreign.substr(0, foreign.find_first_of("({ \t\r\n"));
+  }
   /// Whether it may change the module without the rewriter.
   bool isOpaque() const { return !pass || !pass->keepsJournal(); }
-  std::string str() const { return pass ? pass->str() : foreign; }
 };
 
-class Pipeline {
-public:
-  /// Parses `a,b{x=1},func.func(c)`, with or without `builtin.module(...)` around it. A name is
-  /// ours if it starts with `hlotag-` or is registered; MLIR parses all others. Throws
-  /// PipelineError.
-  static Pipeline parse(std::string_view text);
+using Pipeline = std::vector<PipelineElement>;
+using OptionValues = std::vector<std::pair<std::string, OptionValue>>;
 
-  const std::vector<PipelineElement> &elements() const { return elements_; }
-  bool hasOpaque() const;
-  /// Canonical text without `builtin.module(...)`; parses to the same pipeline.
-  std::string str() const;
-
-private:
-  std::vector<PipelineElement> elements_;
-};
+/// Makes an element of a pass of ours. Throws PipelineError if there is no such pass or option, or
+/// if a value is of another type.
+PipelineElement makeElement(std::string_view argument, const OptionValues &options = {});
 
 } // namespace hlotag::pass

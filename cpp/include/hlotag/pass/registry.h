@@ -29,8 +29,4 @@ std::unique_ptr<Pass> lookup(std::string_view argument);
 /// Makes one object of each pass, sorted by argument.
 std::vector<std::unique_ptr<Pass>> allPasses();
 
-/// Returns up to `limit` of `names` that are spelled like `word`, nearest first.
-std::vector<std::string> nearest(std::string_view word, const std::vector<std::string> &names,
-                                 size_t limit = 3);
-
 } // namespace hlotag::pass

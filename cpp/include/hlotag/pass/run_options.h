@@ -3,6 +3,8 @@
 // What can a caller choose about the run of a pipeline?
 #pragma once
 
+#include "hlotag/pass/pass.h"
+
 #include <string>
 #include <vector>
 
@@ -25,6 +27,8 @@ struct RunOptions {
   bool keepEntry = false;
   /// What messages and origins call the text that the module was read from.
   std::string source = "-";
+  /// Says why a value is illegal for a key, or nothing; null if all are legal.
+  ValueCheck whyIllegal;
   /// Print a table of wall times to stderr.
   bool timing = false;
 

@@ -9,16 +9,19 @@
 #include <stdint.h>
 
 /* Increment after any change below. */
-#define HLOTAG_PLUGIN_ABI 1
+#define HLOTAG_PLUGIN_ABI 2
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* The value of an option as texts: one, or those of a list of strings; null ends them. */
+typedef const char *const *HlotagTexts;
+
 typedef struct HlotagOption {
   const char *name;
-  const char *type;    /* bool, int, float, string, list of strings, or choices: a|b */
-  const char *initial; /* as pipelines write it */
+  const char *type; /* bool, int, float, string, list of strings, or choices: a|b */
+  HlotagTexts initial;
   const char *description;
 } HlotagOption;
 
@@ -40,9 +43,9 @@ typedef struct HlotagPass {
   const char *description;
   size_t numOptions;
   const HlotagOption *options;
-  /* Runs on a builtin.module (an MlirOperation's pointer) with a value for each option, as
-   * pipelines write it. Returns 0 on success; otherwise hlotag restores the module. */
-  int32_t (*run)(void *data, void *module, const char *const *values, HlotagReporter reporter,
+  /* Runs on a builtin.module (an MlirOperation's pointer) with a value for each option. Returns 0
+   * on success; otherwise hlotag restores the module. */
+  int32_t (*run)(void *data, void *module, const HlotagTexts *values, HlotagReporter reporter,
                  void *sink);
   void *data; /* lives as long as the process, as the plugin does */
 } HlotagPass;

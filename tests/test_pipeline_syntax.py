@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of pipelines: what is read, what is refused with which words, and what is written."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hlotag.errors import ArgumentError
+from hlotag.passes import syntax
+from hlotag.passes.syntax import Element, Option, join, parse, written
+
+SAMPLE = {
+    "flag": Option("bool", False),
+    "limit": Option("int", 3),
+    "ratio": Option("float", 0.5),
+    "text": Option("string", ""),
+    "keys": Option("list of strings", []),
+    "seeds": Option("all|attached", "all"),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def passes():
+    """The only pass of hlotag's is one with an option of each type."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(syntax, "known_passes", lambda: {"hlotag-sample": SAMPLE})
+        parse.cache_clear()
+        yield
+    syntax.forget()
+
+
+def round_trip(text: str) -> str:
+    once = join(parse(text))
+    assert parse(once) == parse(text)
+    assert join(parse(once)) == once
+    return once
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("", ""),
+        ("  \n ", ""),
+        ("builtin.module()", ""),
+        ("builtin.module(hlotag-sample,cse)", "hlotag-sample,cse"),
+        (" builtin.module ( hlotag-sample , cse ) ", "hlotag-sample,cse"),
+        ("builtin.module(cse),canonicalize", "builtin.module(cse),canonicalize"),
+        # The inner one is for modules within the module.
+        ("builtin.module(builtin.module(cse))", "builtin.module(builtin.module(cse))"),
+        ("func.func(cse,canonicalize{max-iterations=2 top-down=false})",) * 2,
+        ('a{b="x,)y"},c',) * 2,
+        ("func.func(x{a=hlotag-sample})",) * 2,
+        ("hlotag-sample{limit=3 flag=false ratio=.5}", "hlotag-sample"),
+        ("hlotag-sample{}", "hlotag-sample"),
+        ("hlotag-sample{keys= text=x}", "hlotag-sample{text=x}"),
+        ("hlotag-sample{seeds=attached flag limit=-4}", "hlotag-sample{flag=true limit=-4 seeds=attached}"),
+        ('hlotag-sample{ratio=2.5e-1 text="a b"}', 'hlotag-sample{ratio=0.25 text="a b"}'),
+        ("hlotag-sample{text='[{op = \"add\"}]'}",) * 2,
+    ],
+)
+def test_canonical_text(text, canonical):
+    assert round_trip(text) == canonical
+
+
+def test_elements():
+    function, sample = parse("func.func(cse),hlotag-sample{keys=x,y}")
+    assert function == Element("func.func", None, "func.func(cse)")
+    assert sample == Element("hlotag-sample", {"keys": ["x", "y"]})
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [("{}", None), ('"a,b c"', ["a", "b c"]), ('{"a,b", c}', ["a,b", "c"]), ("'a b',c", ["a b", "c"]), ("{a}", ["a"])],
+)
+def test_lists(text, keys):
+    (element,) = parse(f"hlotag-sample{{keys={text}}}")
+    assert element.options == ({"keys": keys} if keys else {})
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",))))
+def test_any_string_survives(value):
+    options = {"text": value, "keys": [value, "other", value]}
+    (element,) = parse(str(Element("hlotag-sample", options)))
+    assert element.options == {k: v for k, v in options.items() if v}
+
+
+@given(st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.floats(allow_nan=False)))
+def test_any_number_survives(value):
+    (element,) = parse(f"hlotag-sample{{{'limit' if isinstance(value, int) else 'ratio'}={written(value)}}}")
+    assert [*element.options.values()] in ([value], [])
+
+
+WORDS = [*"ab,{}()\"'\\ =", "hlotag-sample", "text=", "keys=", "builtin.module("]
+
+
+@given(st.lists(st.sampled_from(WORDS)).map("".join))
+def test_what_is_read_is_written(text):
+    with suppress(ArgumentError):
+        parse(text)
+        round_trip(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (",", "expected the name of a pass"),
+        ("cse,", "expected the name of a pass"),
+        ("cse canonicalize", "expected ','"),
+        ("cse)", "expected ','"),
+        ("func.func(cse", r"'\(' is not closed"),
+        ("func.func(cse}", "'}' closes nothing"),
+        ("builtin.module(cse", r"'\(' is not closed"),
+        ('hlotag-sample{text="a}', "the quote is not closed"),
+        ("hlotag-sample{limit=1", "'{' is not closed"),
+        ("hlotag-sample(cse)", "options are written in"),
+        ("func.func(cse, hlotag-sample)", "not nested in another operation"),
+        ("hlotag-sample{limit=1.5}", "'1.5' is not a value of type int for the option 'limit' of hlotag-sample; its"),
+        ("hlotag-sample{limit=99999999999999999999}", "type int"),
+        ("hlotag-sample{flag=yes}", "type bool"),
+        ("hlotag-sample{ratio=x}", "type float"),
+        ("hlotag-sample{seeds=some}", r"type all\|attached"),
+        ("hlotag-sample{text}", "needs a value"),
+        ("hlotag-sample{keys=a,,b}", "list of strings"),
+        ("hlotag-sample{=1}", "name of an option"),
+        (
+            "hlotag-sample{nope=1}",
+            r"unknown option 'nope' of hlotag-sample; its options: flag \(bool\), limit \(int\), ratio \(float\), text "
+            r"\(string\), keys \(list of strings\), seeds \(all\|attached\)",
+        ),
+    ],
+)
+def test_what_is_refused(text, reason):
+    with pytest.raises(ArgumentError, match=reason):
+        parse(text)
+
+
+def test_errors_show_the_place():
+    with pytest.raises(ArgumentError) as caught:
+        parse("cse,hlotag-sampel")
+    assert str(caught.value) == (
+        "at offset 4: unknown pass 'hlotag-sampel'; did you mean hlotag-sample?\n  cse,hlotag-sampel\n      ^"
+    )

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hlotag profile`, comparisons with a baseline, and what a profile is written as."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import hlotag
+import traces
+from hlotag.cli import main
+from hlotag.errors import ArgumentError, ParseError
+from hlotag.profiles import Row, Timing, as_json, changes
+from hlotag.profiles.model import in_words
+from test_profile_trace import PROGRAM, host, step, thunk
+
+STEP = """\
+import jax.numpy as jnp
+import hlotag
+
+def f(x):
+    print("traced")
+    with hlotag.tagged({"layer": "0"}):
+        return jnp.tanh(x @ x)
+
+def step():
+    return f, (jnp.ones((64, 64)),)
+"""
+FORGED = "</style><script>alert(1)</script>\x1b[31m"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(STEP)
+    return tmp_path
+
+
+@pytest.fixture
+def traced(tmp_path):
+    """A trace of two steps, and the audit of its program, whose product has a forged value."""
+    (tmp_path / "trace").mkdir()
+    traces.write(tmp_path / "trace", host(step(0, 0, 4), thunk("dot.1", 1, 2), step(1, 10, 6), thunk("dot.1", 11, 4)))
+    op = PROGRAM.parts("dot.1")[0].op._asdict()
+    tags = [{"key": "layer", "value": FORGED, "op": 0, "state": "kept", "steps": []}]
+    instructions = [{"name": "dot.1", "opcode": "dot", "fusion": "", "ops": [0], "scope": "", "phase": "forward"}]
+    audit = {
+        "schema": "hlotag.audit/4",
+        "name": "jit_step",
+        "problems": [],
+        "ops": [op],
+        "tags": tags,
+        "instructions": instructions,
+    }
+    (tmp_path / "audit.json").write_text(json.dumps(audit))
+    return ["profile", "trace", "--audit", "audit.json"]
+
+
+def test_a_program_is_profiled(capsys):
+    assert main(["profile", "train.py:step", "--steps", "2", "--json", "-", "--perfetto", "t.json"]) == 0
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert (document["name"], len(document["steps"])) == ("jit_f", 2)
+    assert {(row["value"], row["phase"]) for row in document["rows"] if row["key"] == "layer" and row["value"]} == {
+        ("0", "forward")
+    }
+    assert "traced" in err
+    assert json.loads(Path("t.json").read_text())["traceEvents"]
+    assert hlotag.active() is None
+
+
+def test_a_trace_is_profiled_and_shown_safely(traced, capsys):
+    assert main([*traced, "--html", "p.html", "--json", "p.json", "--perfetto", "t.json.gz", "--by", "layer"]) == 0
+    shown = capsys.readouterr().out
+    assert "A step of jit_step takes 5 ms on CPU:0: 60% in tagged operations, 40% in no instruction." in " ".join(shown.split())
+    assert "\x1b[31m" not in shown
+    page = Path("p.html").read_text()
+    assert FORGED not in page and "<script" not in page and "script-src" not in page
+    assert re.search(r"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-[^']+'", page)
+    assert [float(width) for width in re.findall(r'<rect class="(?:forward|none)" x="[\d.]+" width="([\d.]+)" height', page)] == [
+        1000,
+        666.7,
+    ]
+    assert gzip.decompress(Path("t.json.gz").read_bytes()).startswith(b'{"traceEvents"')
+    again = as_json.loads(Path("p.json").read_text(), "p.json")
+    assert (again.steps, again.rows[0].value, again.sentence) == (
+        (4e-3, 6e-3),
+        FORGED,
+        json.loads(Path("p.json").read_text())["sentence"],
+    )
+
+
+def test_a_baseline_finds_what_became_slower(traced, capsys):
+    assert main([*traced, "--json", "p.json"]) == 0
+    assert main([*traced, "--baseline", "p.json"]) == 0
+    assert "0 rows slower" in capsys.readouterr().err
+    document = json.loads(Path("p.json").read_text())
+    for row in document["rows"]:
+        row["steps"] = [seconds / 10 for seconds in row["steps"]]
+    Path("p.json").write_text(json.dumps(document))
+    assert main([*traced, "--baseline", "p.json"]) == 1
+    err = capsys.readouterr().err
+    assert "slower: layer=" in err and "forward: 300 us -> 3 ms (+900%, steps vary by 2 ms)" in err
+    assert "2 rows slower than in p.json" in err
+
+
+ERRORS = [
+    (["profile", "trace"], "a trace needs --audit FILE"),
+    (["profile", "train.py:step", "--audit", "a.json"], "--audit is for a trace"),
+    (["profile", "train.py:step", "--steps", "0"], "steps=0"),
+    (["profile", "train.py:step", "--by", "no"], "by='no'"),
+    (["profile", "train.py"], "needs the name of a function"),
+    (["profile", "nothing", "--audit", "train.py"], "not JSON"),
+    (["profile", "train.py:step", "--baseline", "train.py"], "not JSON"),
+    (["profile", "train.py:step", "--baseline", "missing.json"], "missing.json"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_errors_name_what_to_do(arguments, message, capsys):
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert message in err and "Traceback" not in err
+
+
+def test_json_that_is_no_profile_is_an_error():
+    whole = json.loads(
+        as_json.dumps(Timing("jit_f", ("CPU:0",), (1.0,), (Row("k", "1", "forward", 1.0, 1.0, 1.0, steps=(1.0,)),)))
+    )
+    for text, message in [
+        ("{", "not JSON"),
+        (json.dumps(whole | {"schema": "hlotag.audit/4"}), "expected a profile with schema 'hlotag.profile/1'"),
+        (json.dumps({name: value for name, value in whole.items() if name != "rows"}), "incomplete.*rows"),
+        (json.dumps(whole | {"rows": [{"key": "k"}]}), "incomplete"),
+        (json.dumps(whole | {"steps": ["a"]}), "incomplete"),
+    ]:
+        with pytest.raises(ParseError, match=message):
+            as_json.loads(text, "p.json")
+    with pytest.raises(ArgumentError, match="has no timeline"):
+        hlotag.Profile(**vars(as_json.loads(json.dumps(whole), "p.json"))).to_perfetto("t.json")
+
+
+def timing(**rows: tuple[float, ...]) -> Timing:
+    made = [Row("layer", value, "forward", sum(steps) / len(steps), 0.5, 1, steps=steps) for value, steps in rows.items()]
+    steps = tuple(map(sum, zip(*rows.values(), strict=True)))
+    return Timing("jit_f", ("CPU:0",), steps, tuple(made))
+
+
+def test_only_differences_larger_than_the_steps_vary_are_changes():
+    before = timing(a=(1.0, 1.2), b=(1.0, 1.0), c=(1.0, 1.0), d=(0.001, 0.001))
+    now = timing(a=(1.2, 1.3), b=(2.0, 2.1), e=(0.5, 0.5), d=(0.002, 0.002))
+    found = changes(now, before)
+    assert [(change.name, change.is_slower) for change in found] == [
+        *(("layer=b, forward", True), ("layer=c, forward", False), ("step", True), ("layer=e, forward", True)),
+    ]
+    assert str(found[0]) == "layer=b, forward: 1 s -> 2.05 s (+105%, steps vary by 100 ms)"
+    assert str(found[3]) == "layer=e, forward: 0 -> 500 ms (new, steps vary by 0)"
+
+
+def test_times_are_written_in_a_unit_that_fits():
+    assert [in_words(t) for t in (0, 1e-9, 2.5e-6, 0.0123, 12.3)] == ["0", "1 ns", "2.5 us", "12.3 ms", "12.3 s"]
+
+
+def test_a_long_table_names_what_it_leaves_out():
+    rows = tuple(Row("k", f"{n:02}", "forward", 1.0, 0.02, 1.0, steps=(1.0,)) for n in range(50))
+    found = hlotag.Profile("jit_f", ("CPU:0",), (50.0,), rows, notes=("a note",))
+    shown = str(found)
+    assert re.search(r"10 more +10.00 +20.0%", shown) and "note: a note" in shown
+    assert repr(found) == "<Profile of jit_f: 50 s a step, 1 steps>"
+    assert (
+        str(dataclasses.replace(found, rows=()))
+        == "A step of jit_f takes 50 s on CPU:0: 100% in tagged operations.\nnote: a note"
+    )
