@@ -95,8 +95,8 @@ def _table(audit: Reported, width: int) -> Table:
         table.add_column(label, str(total), justify="right", no_wrap=True, style=_STYLES.get(states[0], ""))
     for group in rows:
         cells = [sum(group.states[state] for state in states) for _, states in shown]
-        numbers = (*(group.phases[phase] for phase in phases), *cells)
-        table.add_row(Text(printable(f"{group.key}={group.value}")), *(str(n) if n else "·" for n in numbers))
+        in_phases = (str(group.phases[phase]) for phase in phases)
+        table.add_row(Text(printable(f"{group.key}={group.value}")), *in_phases, *(str(n) if n else "·" for n in cells))
     return table
 
 
