@@ -10,7 +10,6 @@ import types
 from pathlib import Path
 
 import jsonschema
-import pytest
 
 from audits import made_up
 from hlotag.cli import main
@@ -52,15 +51,10 @@ def test_keys_that_are_no_file_names_have_files_of_their_own(tmp_path):
     assert {check(file, "ModelNodeData")["module"]["name"] for file in files[1:]} == {"state", *keys}
 
 
-@pytest.fixture
-def module(tmp_path) -> str:
-    file = tmp_path / "m.mlir"
+def test_explore_opens_it_or_says_how_to_install_it_before_it_audits(tmp_path, monkeypatch, capsys):
     add = 'stablehlo.add %a, %a {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>'
-    file.write_text(f"func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {{ %r = {add}\n return %r : tensor<4xf32> }}")
-    return str(file)
-
-
-def test_explore_opens_it(module, monkeypatch):
+    module = tmp_path / "m.mlir"
+    module.write_text(f"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{ %r = {add}\n return %r : tensor<4xf32> }}")
     opened = []
 
     class Config:
@@ -70,15 +64,11 @@ def test_explore_opens_it(module, monkeypatch):
 
         def add_node_data_from_path(self, path):
             opened.append(check(Path(path), "ModelNodeData")["module"]["name"])
-            return self
 
     stub = types.SimpleNamespace(config=Config, visualize_from_config=lambda config: opened.append(type(config)))
     monkeypatch.setitem(sys.modules, "model_explorer", stub)
-    assert main(["audit", module, "--explore", "--no-hlo"]) == 0
+    assert main(["audit", str(module), "--explore", "--no-hlo"]) == 0
     assert opened == ["module", "k", "state", Config]
-
-
-def test_explore_says_how_to_install_it_before_it_audits(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "model_explorer", None)
     assert main(["audit", "no_such_file.mlir", "--explore"]) == 2
     assert "pip install 'hlotag[explore]'" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,12 +41,11 @@ def worse(audit: Reported, before: dict[str, Any]) -> list[Problem]:
     Key, value, operation, scope and phase identify a tag. Lines do not, because code moves. A key and value that covers less
     than in the baseline is a problem too.
     """
-    left = Counter(_known(before))
-    return [*_grown(audit, left), *_fewer(audit, before)]
+    now = as_dict(audit)
+    return [*_grown(audit, now, Counter(_known(before))), *_fewer(now, before)]
 
 
-def _grown(audit: Reported, left: Counter[Hashable]) -> Iterator[Problem]:
-    document = as_dict(audit)
+def _grown(audit: Reported, document: dict[str, Any], left: Counter[Hashable]) -> Iterator[Problem]:
     for problem, written in zip(audit.report.problems, document["problems"], strict=True):
         new = []
         for number, known in enumerate(_identities(written, document)):
@@ -77,15 +76,13 @@ def _identity(tag: dict[str, Any], ops: Sequence[dict[str, Any]]) -> tuple[str, 
     return tag["key"], tag["value"], op["name"], op["scope"], op["phase"]
 
 
-def _fewer(audit: Reported, before: dict[str, Any]) -> Iterator[Problem]:
+def _fewer(document: dict[str, Any], before: dict[str, Any]) -> Iterator[Problem]:
     """Keys and values with fewer operations in a scope and phase, or fewer whose operation has an instruction."""
-    had = _counted((tag["key"], tag["value"], before["ops"][tag["op"]], tag["state"]) for tag in before["tags"])
-    now = _counted((tag.key, tag.value, tag.op._asdict(), tag.state) for tag in audit.tags)
+    had, now = _counted(before), _counted(document)
     missing: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for place, (tagged, there) in had.items():
-        tagged_now, there_now = now.get(place, (0, 0))
+    for (key, value, phase, scope), (tagged, there) in had.items():
+        tagged_now, there_now = now.get((key, value, phase, scope), (0, 0))
         if tagged_now < tagged or there_now < there:
-            key, value, phase, scope = place
             where = f"{scope}, {phase}" if scope else phase
             was = f"{where}: {tagged} tagged, {there} with an instruction; now {tagged_now} and {there_now}"
             missing.setdefault((key, value), []).append((max(tagged - tagged_now, there - there_now), was))
@@ -96,11 +93,12 @@ def _fewer(audit: Reported, before: dict[str, Any]) -> Iterator[Problem]:
         yield Problem("fewer", f"{key}={value}", "", "", 0, sum(number for number, _ in found), why, effect, advice)
 
 
-def _counted(tags: Iterable[tuple[str, str, Mapping[str, Any], str]]) -> dict[tuple[str, ...], tuple[int, int]]:
+def _counted(document: dict[str, Any]) -> dict[tuple[str, ...], tuple[int, int]]:
     """By key, value, phase and scope: how many operations are tagged, and how many of them have an instruction."""
     counts: dict[tuple[str, ...], tuple[int, int]] = {}
-    for key, value, op, state in tags:
-        place = key, value, op["phase"], op["scope"]
+    for tag in document["tags"]:
+        op = document["ops"][tag["op"]]
+        place = tag["key"], tag["value"], op["phase"], op["scope"]
         tagged, there = counts.get(place, (0, 0))
-        counts[place] = tagged + 1, there + (state not in _GONE)
+        counts[place] = tagged + 1, there + (tag["state"] not in _GONE)
     return counts

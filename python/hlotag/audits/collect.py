@@ -355,7 +355,7 @@ def _finish(
         if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
             modules = [*evidence.passes[1:], ("", captures[-1].named)]
             tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
-    fusions = {called: i.name for i in captures[-1].module.instructions() if i.opcode == "fusion" for called in i.called_ids}
+    fusions = captures[-1].module.fusions
     ops = [_with_instructions(op, found.main.get(op.id, ()), fusions) for op in read.ops]
     tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
     return Audit(
@@ -463,9 +463,9 @@ def _inlined(capture: Capture) -> dict[int, list[Instruction]]:
     return inlined
 
 
-def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Mapping[int, str]) -> Op:
-    """An operation with its instructions and their fusions; `fusions` names the fusion of each fused computation."""
-    around = dict.fromkeys(fusions[i.computation.id] for i in instructions if i.computation.id in fusions)
+def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Mapping[int, Instruction]) -> Op:
+    """An operation with its instructions and their fusions; `fusions` are by the id of their computation."""
+    around = dict.fromkeys(fusions[i.computation.id].name for i in instructions if i.computation.id in fusions)
     return op._replace(instructions=tuple([i.name for i in instructions]), fusions=tuple(around)) if instructions else op
 
 

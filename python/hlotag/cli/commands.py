@@ -24,14 +24,7 @@ hlotag COMMAND --help has the flags of a command, with examples.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs `hlotag`.
-
-    Args:
-        argv: The arguments without the program's name; by default, those of the process.
-
-    Returns:
-        The exit status.
-    """
+    """Runs `hlotag` with the process's arguments, or others; returns the exit status."""
     args, unknown = _parser().parse_known_args(argv)
     if args.run is opt.run:
         args.passes = unknown
@@ -41,14 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def opt_main(argv: Sequence[str] | None = None) -> int:
-    """Runs `hlotag-opt`, which is `hlotag opt`.
-
-    Args:
-        argv: The arguments without the program's name; by default, those of the process.
-
-    Returns:
-        The exit status: 0, or 1 after an error, which is printed to stderr.
-    """
+    """Runs `hlotag-opt`, which is `hlotag opt`; returns the exit status: 0, or 1 after an error, printed to stderr."""
     return main(["opt", *(sys.argv[1:] if argv is None else argv)])
 
 

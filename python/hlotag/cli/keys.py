@@ -72,15 +72,7 @@ def as_json(key: Key) -> dict[str, object]:
 
 
 def table(keys: Sequence[Key], width: int) -> Table:
-    """Makes a table of keys.
-
-    Args:
-      keys: the keys.
-      width: the width of the terminal.
-
-    Returns:
-      A rich table.
-    """
+    """Makes a rich table of keys for the width of the terminal."""
     from rich.table import Table
     from rich.text import Text
 

@@ -19,26 +19,12 @@ _EXPECTED = "a function without arguments that returns jax.jit(step).lower(...),
 
 
 def is_named(text: str) -> bool:
-    """Tells the name of a program, `train.py:step`, from the file name of a module.
-
-    Args:
-        text: The user's argument.
-
-    Returns:
-        True for a Python file, with or without the name of a function.
-    """
+    """Whether a text names a program, `train.py:step` or `train.py`, and not the file of a module."""
     return text.endswith(".py") or ".py:" in text
 
 
 def file_of(text: str) -> str:
-    """The file that a text names.
-
-    Args:
-        text: `train.py:step`, or a module's path.
-
-    Returns:
-        `train.py`, or the path.
-    """
+    """The file that a text names: `train.py` for `train.py:step`, else the text."""
     return text.rpartition(":")[0] or text if is_named(text) else text
 
 
@@ -46,16 +32,8 @@ def file_of(text: str) -> str:
 def loaded(text: str, pipeline: str = "", *, hlo: bool = True) -> Iterator[tuple[Any, Sequence[Any]]]:
     """Loads a program in its own stage, or else in the stage of `hlotag.enable()`. What it prints goes to stderr.
 
-    Args:
-        text: `train.py:step`.
-        pipeline: The passes; empty for those of `hlotag.enable()`.
-        hlo: Whether to compile with hlotag's HLO stage.
-
-    Yields:
-        As `load` returns.
-
-    Raises:
-        HlotagError: As `load` raises; or the program has its own stage, and another one is asked for.
+    Yields what `load` returns. Raises HlotagError as `load` does, or if the program has its own stage and another one is asked
+    for by `pipeline` or `hlo`.
     """
     from hlotag import _compat
     from hlotag.lowering import staging
@@ -82,11 +60,7 @@ def loaded(text: str, pipeline: str = "", *, hlo: bool = True) -> Iterator[tuple
 def load(text: str) -> tuple[Any, Sequence[Any]]:
     """Runs the user's file and calls the function in it. Adds the file's folder to Python's path, as for a script.
 
-    Args:
-        text: `train.py:step`.
-
-    Returns:
-        A `Lowered` without arguments, or a function and its arguments.
+    Returns a `Lowered` without arguments, or a function and its arguments.
 
     Raises:
         HlotagError: `text` has no name; the file lacks the function; or the function fails or returns another object.
@@ -111,13 +85,6 @@ def _module(path: Path) -> Any:
 
 def called(text: str, function: Callable[[], Any]) -> Any:
     """Calls a function that runs the user's code.
-
-    Args:
-        text: `train.py:step`.
-        function: A function without arguments.
-
-    Returns:
-        The function's result.
 
     Raises:
         HlotagError: The user's code failed. Its traceback is on stderr, from the user's first line on. For hlotag's own errors,

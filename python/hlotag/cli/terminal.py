@@ -26,17 +26,9 @@ _INTERRUPTED = 130  # the exit status of shells after SIGINT
 def add_command(
     commands: Commands, name: str, run: Callable[[argparse.Namespace], int], *, failure: int = 1, **kwargs: Any
 ) -> argparse.ArgumentParser:
-    """Adds a command to a program.
+    """Adds a command to a program. `run` returns its exit status, which is `failure` after an error.
 
-    Args:
-        commands: The program's commands.
-        name: The name of the command.
-        run: Runs the command and returns the exit status.
-        failure: The exit status after an error.
-        **kwargs: As for `argparse.ArgumentParser`.
-
-    Returns:
-        The command's parser.
+    `kwargs` are those of `argparse.ArgumentParser`.
     """
     parser = commands.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **kwargs)
     parser.set_defaults(run=run, failure=failure, parser=parser)
@@ -44,10 +36,9 @@ def add_command(
 
 
 def say(text: str) -> None:
-    """Prints to stderr; on a terminal the words "error:", "warning:" and "note:" stand out, as in clang's messages.
+    """Prints messages to stderr, each `place: error: words`.
 
-    Args:
-        text: One or more messages, each `place: error: words`.
+    On a terminal the words "error:", "warning:" and "note:" stand out, as in clang's messages.
     """
     from rich.console import Console
     from rich.text import Text
@@ -59,11 +50,7 @@ def say(text: str) -> None:
 
 
 def write_output(path: str, content: str | bytes) -> None:
-    """Writes a file, or standard output if `path` is `-`.
-
-    Args:
-        path: The file. Its folder must exist, because a missing one is probably misspelt.
-        content: The content.
+    """Writes a file, or standard output if `path` is `-`. The folder must exist: a missing one is probably misspelt.
 
     Raises:
         OSError: The file cannot be written; an old file is unchanged.
@@ -79,16 +66,7 @@ def write_output(path: str, content: str | bytes) -> None:
 
 
 def run(program: str, failure: int, work: Callable[[], int]) -> int:
-    """Runs a command. Prints user errors without a traceback.
-
-    Args:
-        program: The prefix of error messages.
-        failure: The exit status after an error.
-        work: Runs the command and returns the exit status.
-
-    Returns:
-        The exit status.
-    """
+    """Runs a command and returns its exit status. Prints user errors without a traceback; `failure` is the status then."""
     try:
         status = work()
         sys.stdout.flush()

@@ -67,12 +67,15 @@ def result() -> str:
     """Runs the pipeline on the module of the trial.
 
     Returns:
-        The place and severity of each diagnostic, one a line, and the text of the module with its locations.
+        The place and severity of each diagnostic, then the scope and place of each operation, one a line, and the text of the
+        module with its locations.
     """
     from hlotag import _core
 
     with new_context():
         module = parse_module(_MODULE.read_text())
+        places = _core.provenance(capsule(module))
         run = _core.run(capsule(module), PIPELINE, _core.RunOptions(), None)
         text = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
-    return "".join([*(f"// {d.file}:{d.line}:{d.column}: {d.severity}\n" for d in run.diagnostics), text.strip(), "\n"])
+    lines = [f"// {' '.join(map(str, place)).strip()}\n" for place in places]
+    return "".join([*(f"// {d.file}:{d.line}:{d.column}: {d.severity}\n" for d in run.diagnostics), *lines, text.strip(), "\n"])

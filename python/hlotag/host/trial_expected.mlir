@@ -1,4 +1,21 @@
 // probe.py:3:7: warning
+// probe.py 3
+// f/hlotag#0 forward probe.py 3
+// f/hlotag#0 forward probe.py 3
+// f/hlotag#0 backward probe.py 3
+// probe.py 3
+// hlotag#1  probe.py 3
+// hlotag#1  probe.py 3
+// hlotag#1  probe.py 3
+// hlotag#1/while/body  probe.py 3
+// hlotag#1  probe.py 3
+// hlotag#1  probe.py 3
+// probe.py 3
+// probe.py 3
+// probe.py 3
+// probe.py 3
+// f/hlotag#2  probe.py 3
+// probe.py 3
 module @jit_f {
   func.func public @main(%arg0: tensor<f32> loc("x"), %arg1: tensor<f32> loc("t")) -> (tensor<f32>, tensor<f32>) {
     %0 = stablehlo.sine %arg0 {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("jit(f)/jvp()/sin"(callsite("f"("probe.py":3:7) at "probe.py":9:1)))

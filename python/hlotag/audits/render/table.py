@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import io
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from hlotag._text import count, printable
 from hlotag.audits.cost import in_words
-from hlotag.audits.model import HOW_IT_CAME, RANK, TagState, Verdict, groups, kernels, phases_in
+from hlotag.audits.model import HOW_IT_CAME, RANK, Tag, TagState, Verdict, groups, kernels, phases_in
 from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, facts_in_words, folded_in_words, kernel_rows
 from hlotag.errors import ArgumentError
 
@@ -51,20 +51,12 @@ _PADDING = 2
 
 def as_text(audit: Reported, width: int | None = None) -> str:
     """Renders an audit without colours; `width` is the terminal's by default."""
-    columns = width or shutil.get_terminal_size((120, 24)).columns
-    return plain_text(renderable(audit, columns), columns)
+    width = width or shutil.get_terminal_size((120, 24)).columns
+    return plain_text(renderable(audit, width), width)
 
 
 def plain_text(shown: RenderableType, width: int | None = None) -> str:
-    """Renders without colours.
-
-    Args:
-        shown: What rich can print.
-        width: Limit of columns; by default, the terminal's width.
-
-    Returns:
-        The lines as one text.
-    """
+    """Renders what rich can print without colours; `width` is the terminal's by default."""
     buffer = io.StringIO()
     columns = width or shutil.get_terminal_size((120, 24)).columns
     console = Console(file=buffer, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
@@ -103,22 +95,29 @@ def _table(audit: Reported, width: int) -> Table:
         table.add_column(label, str(total), justify="right", no_wrap=True, style=_STYLES.get(states[0], ""))
     for group in rows:
         cells = [sum(group.states[state] for state in states) for _, states in shown]
-        numbers = (*(group.phases[phase] for phase in phases), *cells)
-        table.add_row(Text(printable(f"{group.key}={group.value}")), *(str(n) if n else "·" for n in numbers))
+        in_phases = (str(group.phases[phase]) for phase in phases)
+        table.add_row(Text(printable(f"{group.key}={group.value}")), *in_phases, *(str(n) if n else "·" for n in cells))
+    return table
+
+
+def _listed(columns: Iterable[str], rows: Iterable[Iterable[str]], title: str = "") -> Table:
+    table = Table(title=printable(title) or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table
 
 
 def tags_table(audit: Reported) -> Table:
     """Renders every tag, those on instructions first."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in ("tag", "phase", "operation", "source", "state", "on", "work"):
-        table.add_column(column, overflow="fold")
-    for tag in sorted(audit.tags, key=lambda tag: -RANK[tag.state]):
-        op = tag.op
-        on = ", ".join(op.fusions or op.instructions)
-        cells = (f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, tag.state, on, in_words(op.flops, op.bytes))
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
+
+    def cells(tag: Tag) -> Iterable[str]:
+        op, on = tag.op, ", ".join(tag.op.fusions or tag.op.instructions)
+        return f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, tag.state, on, in_words(op.flops, op.bytes)
+
+    tags = sorted(audit.tags, key=lambda tag: -RANK[tag.state])
+    return _listed(("tag", "phase", "operation", "source", "state", "on", "work"), map(cells, tags))
 
 
 def kernel_table(audit: Reported, name: str) -> Table:
@@ -134,12 +133,7 @@ def kernel_table(audit: Reported, name: str) -> Table:
         near = difflib.get_close_matches(name, [*found, *around], 3)
         meant = f"; did you mean {', '.join(near)}?" if near else ""
         raise ArgumentError(f"no instruction {name!r} came from an operation of the program{meant}")
-    table = Table(title=printable(kernel.name), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in KERNEL_COLUMNS:
-        table.add_column(column, overflow="fold")
-    for cells in kernel_rows(audit, kernel):
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
+    return _listed(KERNEL_COLUMNS, kernel_rows(audit, kernel), kernel.name)
 
 
 def problems(problems: Sequence[Problem]) -> list[RenderableType]:
