@@ -17,7 +17,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-python_sources := $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.mlir')
+python_sources := $(shell find python -type f -not -name '*.pyc')
 sources := CMakeLists.txt pyproject.toml $(python_sources) \
   $(shell find cpp -name '*.cpp' -o -name '*.h' -o -name '*.def' -o -name CMakeLists.txt)
 
@@ -94,9 +94,9 @@ clean:
 	@echo "hlotag: needs Python 3.11, 3.12 or 3.13, and none was found" >&2; exit 1
 
 .venv/demo/.deps: pyproject.toml tools/make_venv.sh tools/requirements.py
-	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "hlotag: make demo needs python3 to be 3.11 or newer; it is $$(python3 --version)" >&2; exit 1; }
-	bash tools/make_venv.sh python3 .venv/demo build run
+	@test -n "$(newest)" || \
+	  { echo "hlotag: make demo needs Python 3.11, 3.12 or 3.13, and none was found; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	bash tools/make_venv.sh "$$(bash tools/find_python.sh $(newest))" .venv/demo build run
 	@touch $@
 
 .venv/%/.deps: pyproject.toml tools/make_venv.sh tools/requirements.py tools/constraints-%.txt

@@ -123,7 +123,7 @@ def _table(unit: _Unit, table_of: tuple[str, Sequence[str], Sequence[Line]], res
 def _hottest(unit: _Unit, profile: Timing, width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     wide = width >= _WIDE
-    columns = {"instruction": 18, unit.name: 9, "operation": 30 if wide else 22, "phase": 10, "source": 14}
+    columns = {"instruction": 18, unit.name: 9, "operation": 26 if wide else 20, "phase": 10, "source": 20 if wide else 16}
     for column, most in (columns | ({"tags": max(22, width - 98)} if wide else {})).items():
         justify = "right" if column == unit.name else "left"
         table.add_column(column, justify=justify, overflow="ellipsis", no_wrap=True, max_width=most)
