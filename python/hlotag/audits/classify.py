@@ -22,6 +22,7 @@ from hlotag.hlo.origins import place_of
 from hlotag.tagging import keys
 
 _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
+_UNCHANGED = (TagState.KEPT, TagState.RESTORED, TagState.USED)
 _MISSING = (*_GONE, TagState.LOST, TagState.MOVED)
 # Glue whose tags are no evidence. A fusion has the tags of its root, which counts itself.
 _NO_EVIDENCE = {"constant", "fusion", "parameter"}
@@ -161,20 +162,21 @@ def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = F
     """The tags, whose last step names the pass that gave the state; with `only_attention`, for tags that need it."""
     if len(passes) < 2:
         return list(tags)
-    unchanged = (TagState.KEPT, TagState.RESTORED, TagState.USED)
     names = [name for name, _ in passes]
-    wanted = [i for i, t in enumerate(tags) if (t.state.needs_attention if only_attention else t.state not in unchanged)]
     by_op: dict[int, list[Tag]] = {}
-    for i in wanted:
-        by_op.setdefault(tags[i].op.id, []).append(tags[i])
+    for tag in tags:
+        if tag.state.needs_attention if only_attention else tag.state not in _UNCHANGED:
+            by_op.setdefault(tag.op.id, []).append(tag)
     counts = [_counted(named, by_op) for _, named in passes]
-    result = list(tags)
-    for i in wanted:
-        tag = tags[i]
+
+    def with_pass(tag: Tag) -> Tag:
+        if tag not in by_op.get(tag.op.id, ()):
+            return tag
         entry = tag.op.id, tag.key
-        if by := _pass_of(tag, names, [(found[entry], missing[entry]) for found, missing in counts]):
-            result[i] = tag._replace(steps=(*tag.steps[:-1], tag.steps[-1]._replace(by=by)))
-    return result
+        by = _pass_of(tag, names, [(found[entry], missing[entry]) for found, missing in counts])
+        return tag._replace(steps=(*tag.steps[:-1], tag.steps[-1]._replace(by=by))) if by else tag
+
+    return list(map(with_pass, tags))
 
 
 def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) -> str:
