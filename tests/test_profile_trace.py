@@ -125,11 +125,11 @@ def test_threads_that_run_at_once_share_the_time(tmp_path):
 
 
 def test_an_instruction_that_ends_in_another_thread_runs_until_then(tmp_path):
-    first = [step(0, 0, 10), thunk("dot.1", 0, 1, _p=7), thunk("dot.2", 1, 1, _p=8)]
-    found = profiled(
-        tmp_path, host(*first, second=[("end: dot.1", 8 * MS, 10, {"_c": 7}), ("end: dot.2", 2 * MS, 10, {"_c": 8})])
-    )
-    assert milliseconds(found) == {("0", "forward"): 7.5, ("1", "forward"): 0.5, ("no instruction", ""): 2}
+    first = [step(0, 0, 10), thunk("dot.1", 0, 1, _p=7), thunk("dot.2", 1, 1, _p=8), thunk("dot.3", 3, 1, _p=9)]
+    ends = [(f"end: dot.{n}", end * MS, 10, {"_c": 6 + n}) for n, end in ((1, 8), (2, 2), (3, 6))]
+    found = profiled(tmp_path, host(*first, second=ends))
+    layers = {("0", "forward"): 6, ("1", "forward"): 0.5, ("1", "backward"): 1.5}
+    assert milliseconds(found) == layers | {("no instruction", ""): 2}
 
 
 def test_steps_are_told_apart_and_what_is_between_them_does_not_count(tmp_path):
@@ -178,6 +178,8 @@ def test_kernels_of_a_gpu(tmp_path):
     layers = {("0", "forward"): 3, ("1", "backward"): 1, ("1", "forward"): 2}
     rest = {("command buffers", ""): 1, ("without a name", ""): 1, ("no instruction", ""): 2}
     assert milliseconds(found) == layers | rest
+    alike = Program("m", OPS, [], [Instruction(name, "dot", ops=(0,)) for name in ("dot.1", "dot.2", "dot-2")])
+    assert alike.kernels == {"dot_1": "dot.1"}
 
 
 def test_instructions_of_a_tpu(tmp_path):
@@ -250,12 +252,16 @@ def test_what_is_no_trace_of_the_program_is_an_error(tmp_path, content, message)
 
 
 def test_a_timeline_has_a_track_for_each_key(tmp_path):
-    events = [thunk("dot.1", 0, 2), thunk("fusion.1", 2, 1), thunk("dot.2", 4, 2), thunk("copy.1", 6, 1), thunk("while.1", 7, 1)]
+    events = [thunk("dot.1", 0, 2), thunk("fusion.1", 2, 1), thunk("dot.2", 4, 2), thunk("copy.1", 6, 1), thunk("dot.2", 7, 1)]
     devices = trace.read(traces.write(tmp_path, host(*events)), "jit_step")
     written = perfetto.events(PROGRAM, devices)
     names = {event["tid"]: event["args"]["name"] for event in written if event["name"] == "thread_name"}
     shown = [(names[e["tid"]], e["name"], e["ts"], e["dur"]) for e in written if e["ph"] == "X"]
     of_layers = [each for each in shown if each[0] == "layer"]
-    assert of_layers == [("layer", "layer=0 forward", 0, 3000), ("layer", "layer=1 forward", 4000, 2000)]
-    assert [name for track, name, *_ in shown if track == "instructions"] == ["dot.1", "fusion.1", "dot.2", "copy.1"]
+    assert of_layers == [
+        ("layer", "layer=0 forward", 0, 3000),
+        ("layer", "layer=1 forward", 4000, 2000),
+        ("layer", "layer=1 forward", 7000, 1000),
+    ]
+    assert [name for track, name, *_ in shown if track == "instructions"] == ["dot.1", "fusion.1", "dot.2", "copy.1", "dot.2"]
     assert [each for each in shown if each[0] == "block"] == [("block", "block=mlp forward", 0, 2000)]
