@@ -73,7 +73,8 @@ hostile: $(newest_venv)/.installed
 
 TIME ?= 600
 fuzz: $(newest_venv)/.installed
-	@bash tools/get_llvm.sh clang
+	@test -x /usr/lib/llvm-22/bin/clang++ || \
+	  { echo "hlotag: make fuzz needs clang-22 and libclang-rt-22-dev; tools/get_packages.sh clang installs them" >&2; exit 1; }
 	@PATH="$(CURDIR)/$(newest_venv)/bin:$$PATH" $(newest_venv)/bin/python fuzz/run.py $(TIME)
 
 lint: $(newest_venv)/.lint-deps

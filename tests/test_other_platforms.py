@@ -23,7 +23,7 @@ PLATFORMS = {
     "aarch64": ("manylinux_2_27_aarch64", "libjax_common.so", 18, struct.pack("<H", EM_AARCH64)),
     "macos": ("macosx_11_0_arm64", "libjax_common.dylib", 4, struct.pack("<I", CPU_TYPE_ARM64)),
 }
-RELEASES = ["0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"]
+RELEASES = ["0.10.2", "0.12.0.1"]  # the oldest and the newest supported
 
 
 def library(version: str, platform: str, name: str, directory: Path) -> Path:

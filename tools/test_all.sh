@@ -6,9 +6,12 @@ set -u
 cd "$(dirname "$0")/.."
 source tools/steps.sh
 
-bash tools/get_llvm.sh
-bash tools/get_chromium.sh
-command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing "pages in Chromium: not found"
+chromium=false
+if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then
+  chromium=true
+else
+  missing "pages in Chromium: not found; tools/get_packages.sh installs it"
+fi
 export HLOTAG_CACHE_DIR=$PWD/build/cache
 
 newest=
@@ -37,13 +40,13 @@ if [[ -n $newest ]]; then
   step "C++ unit tests" bash tools/unittests.sh dev
   step "sanitizers" bash tools/sanitize.sh short
   step "docs" make --no-print-directory docs
-  if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then
+  if $chromium; then
     step "docs in Chromium" ".venv/$newest/bin/python" tools/check_site.py
   fi
   if [[ -x /usr/lib/llvm-22/bin/mlir-opt && -f /usr/lib/llvm-22/include/mlir-c/IR.h && -d /usr/lib/llvm-22/include/llvm ]]; then
     step "mlir-opt: the passes' lit tests" bash tools/mlir_opt.sh
   else
-    missing "mlir-opt: mlir-22-tools or libmlir-22-dev not found"
+    missing "mlir-opt: mlir-22-tools or libmlir-22-dev not found; tools/get_packages.sh installs them"
   fi
   step "lint" make --no-print-directory lint
   step "XLA's compilers for GPU and TPU" env CI=false bash tools/test_compilers.sh
