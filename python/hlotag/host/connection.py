@@ -16,6 +16,8 @@ from hlotag.host import library, symbols, trial
 from hlotag.host.cache import Cache
 from hlotag.host.library import Host, incompatible
 
+# Functions that a later MLIR renamed and did not change: by the name in functions.def, the names to try instead.
+RENAMED: dict[str, tuple[str, ...]] = {}
 _MAX_NAMED = 5  # missing functions in a message; the error has all of them
 
 # A signal handler may use hlotag too, and connect a second time.
@@ -73,14 +75,18 @@ def _install(host: Host, offsets: dict[str, int]) -> str | None:
 def _read_offsets(host: Host) -> dict[str, int]:
     from hlotag import _core
 
+    required = _core.required_symbols()
+    others = [other for name in required for other in RENAMED.get(name, ())]
     try:
-        offsets = symbols.read_symbols(host.library, _core.required_symbols())
+        found = symbols.read_symbols(host.library, [*required, *others])
     except symbols.LibraryError as error:
         raise incompatible(host, str(error)) from error
-    missing = sorted(set(_core.required_symbols()) - offsets.keys())
+    named = {name: next((n for n in (name, *RENAMED.get(name, ())) if n in found), None) for name in required}
+    offsets = {name: found[known] for name, known in named.items() if known is not None}
+    missing = sorted(set(required) - offsets.keys())
     if missing:
-        named = missing if len(missing) <= _MAX_NAMED else [*missing[:_MAX_NAMED], f"and {len(missing) - _MAX_NAMED} more"]
+        listed = missing if len(missing) <= _MAX_NAMED else [*missing[:_MAX_NAMED], f"and {len(missing) - _MAX_NAMED} more"]
         functions = count(len(missing), "function")
-        reason = f"it lacks {functions} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(named)
+        reason = f"it lacks {functions} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(listed)
         raise incompatible(host, reason, missing)
     return offsets

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONTRIBUTING.md is true: its files exist, and each of its three changes takes what it says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import requires
+from hlotag import _core
+from hlotag.hlo import opcodes
+from hlotag.host import connection, library
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_files_that_it_names_exist():
+    named = set(re.findall(r"\]\(([\w./]+)\)|`((?:cpp|python|tests|tools|lit_tests|docs|fuzz)/[\w./]+)`", PAGE))
+    paths = {link or quoted for link, quoted in named}
+    assert len(paths) > 15
+    assert not {path for path in paths if not (ROOT / path).exists()}
+
+
+def test_an_operation_without_a_line_is_pointwise_and_one_with_lines_is_what_they_say(monkeypatch):
+    def clear():
+        for function in (opcodes.kind_of, opcodes.opcode_of, opcodes.may_be):
+            function.cache_clear()
+
+    clear()
+    assert opcodes.kind_of("new-product") == opcodes.Kind.POINTWISE
+    assert not opcodes.may_be("stablehlo.new_product", "custom-call")
+    monkeypatch.setitem(opcodes._HEAVY, "new-product", "new")
+    monkeypatch.setitem(opcodes._REWRITTEN, "new", {"new", "custom-call"})
+    clear()
+    assert opcodes.kind_of("new-product") == opcodes.Kind.HEAVY
+    assert opcodes.may_be("stablehlo.new_product", "custom-call")
+    monkeypatch.undo()
+    clear()
+
+
+def test_a_renamed_function_takes_one_line(monkeypatch):
+    host, known = library.find_host(), "mlirIdentifierGet"
+    before = connection._read_offsets(host)
+    monkeypatch.setattr(_core, "required_symbols", lambda: [name for name in before if name != known] + ["mlirOldIdentifierGet"])
+    with pytest.raises(Exception, match="mlirOldIdentifierGet"):
+        connection._read_offsets(host)
+    monkeypatch.setitem(connection.RENAMED, "mlirOldIdentifierGet", ("mlirNeverThere", known))
+    assert connection._read_offsets(host)["mlirOldIdentifierGet"] == before[known]
+
+
+def test_a_pass_takes_a_file_and_two_lines(tmp_path):
+    compiler = requires.tool("c++", "g++")
+    shutil.copytree(ROOT / "cpp", tmp_path / "cpp")
+    folder, header = tmp_path / "cpp" / "lib" / "passes", tmp_path / "cpp" / "include" / "hlotag" / "passes" / "passes.h"
+    strip = (folder / "strip.cpp").read_text()
+    (folder / "sample.cpp").write_text(
+        strip.replace("createStripPass", "createSamplePass").replace('"hlotag-strip"', '"hlotag-sample"')
+    )
+    for file, line in (
+        (header, "std::unique_ptr<pass::Pass> createStripPass();"),
+        (folder / "register.cpp", "  pass::registerPass(createStripPass);"),
+    ):
+        text = file.read_text()
+        assert text.count(line) == 1
+        file.write_text(text.replace(line, f"{line}\n{line.replace('Strip', 'Sample')}"))
+    for source in ("sample.cpp", "register.cpp"):
+        command = [
+            compiler,
+            "-std=c++17",
+            "-fsyntax-only",
+            "-I",
+            tmp_path / "cpp" / "include",
+            "-I",
+            tmp_path / "cpp" / "lib",
+            folder / source,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
