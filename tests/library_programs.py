@@ -17,6 +17,7 @@ import inspect
 import itertools
 import os
 import random
+import textwrap
 import time
 import warnings
 from collections import Counter
@@ -284,20 +285,30 @@ def _has_gradient(expression: str) -> bool:
     return any("transpose(" in str(eqn.source_info.name_stack) for eqn in jaxpr.eqns)
 
 
-def find_calls() -> list[str]:
-    """An expression of `{0}`, a matrix, for each function and form of its arguments that can be differentiated."""
-    found: list[str] = []
+def find_calls() -> str:
+    """The functions that can be differentiated: lines of a module, places in ARGUMENTS, and the functions that take these."""
+    found: dict[str, list[str]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in function_names():
-            calls = (f"{name}({arguments})" for arguments in ARGUMENTS)
-            found += itertools.islice(filter(_has_gradient, calls), MOST_FORMS)
-    return found
+            fitting = (str(n) for n, arguments in enumerate(ARGUMENTS) if _has_gradient(f"{name}({arguments})"))
+            if forms := ",".join(itertools.islice(fitting, MOST_FORMS)):
+                module, _, function = name.rpartition(".")
+                found.setdefault(f"{module} {forms}:", []).append(function)
+    wrapped = (textwrap.fill(" ".join([head, *names]), 118, subsequent_indent="  ") for head, names in found.items())
+    return "".join(f"{lines}\n" for lines in wrapped)
 
 
 def expressions() -> list[str]:
-    """What was found when the file was last written, so that a case is the same one everywhere, and what is listed above."""
-    return [*CALLS.read_text().splitlines(), *EXPRESSIONS]
+    """Expressions of `{0}`, a matrix: of the functions that were found when the file was last written, and those above."""
+    forms: dict[str, list[str]] = {}
+    for line in CALLS.read_text().replace("\n  ", " ").splitlines():
+        head, _, names = line.partition(":")
+        module, places = head.split()
+        for name in names.split():
+            forms[f"{module}.{name}"] = [ARGUMENTS[int(place)] for place in places.split(",")]
+    ordered = sorted(forms, key=lambda name: (MODULES.index(name.rpartition(".")[0]), name))
+    return [f"{name}({arguments})" for name in ordered for arguments in forms[name]] + [*EXPRESSIONS]
 
 
 def program(expression: str, layout: str, transform: str) -> Program:
@@ -367,7 +378,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     transforms = args.transform or TRANSFORMS
     if args.find:
-        CALLS.write_text("".join(f"{call}\n" for call in find_calls()))
+        CALLS.write_text(find_calls())
     elif args.random:
         numbers = range(*map(int, args.random.split(":")))
         print(measure(itertools.product(numbers, transforms), random_sources.program, args.seconds))
