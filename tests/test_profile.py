@@ -180,5 +180,13 @@ def test_a_trace_that_runs_already_is_an_error(tmp_path):
 def test_a_program_without_tags_is_shown_by_line_and_scope():
     profile = hlotag.profile(jax.jit(lambda x: jnp.tanh(x @ x)), X)
     assert (profile.untagged, list(profile.tables())) == (pytest.approx(profile.in_operations), [])
+    assert profile.notes == ('No operation has a tag. by="source" groups by line, by="scope:2" by named scopes.',)
     by_line = hlotag.profile(jax.jit(lambda x: jnp.tanh(x @ x)), X, by="source")
     assert {value.partition(":")[0] for value, _ in places(by_line, "source")} == {"test_profile.py"}
+
+
+def test_a_profile_says_when_hlotag_is_off():
+    with hlotag.stage(None):
+        profile = hlotag.profile(loss, WEIGHTS, X)
+    assert any(note.startswith("hlotag is off:") for note in profile.notes)
+    assert places(profile, "layer")

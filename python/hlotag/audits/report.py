@@ -20,7 +20,7 @@ from hlotag.audits.model import Effect, Findings, Kernel, Op, Stage, Stray, Tag,
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
-_OFF = "hlotag is off: without hlotag.enable(), gradients have no tags, and rules and grad= have no effect."
+OFF = "hlotag is off: without hlotag.enable(), gradients have no tags, and rules and grad= have no effect."
 _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
 _UNRESTORED = "hlotag's HLO stage ran and did not correct the tag. Please report this with audit.to_json()."
@@ -120,7 +120,7 @@ def _sentence(audit: Findings, others: int) -> str:
         )
     if unknown:
         text += f", but for {unknown} that the dump does not tell of"
-    off = f"{_OFF} " if audit.is_off else ""
+    off = f"{OFF} " if audit.is_off else ""
     return f"{off}{text}. {count(others, 'other problem')}." if others else f"{off}{text}."
 
 

@@ -18,6 +18,7 @@ from hlotag.profiles.views import Profile
 _Floats = NDArray[np.float64]
 # Limit of listed instructions.
 _HOT = 200
+_NO_TAGS = 'No operation has a tag. by="source" groups by line, by="scope:2" by named scopes.'
 _REST = {trace.OTHER: model.OTHERS, trace.GRAPH: model.GRAPHS, trace.UNNAMED: model.UNNAMED}
 
 
@@ -42,6 +43,7 @@ def profile_of(
         The profile. Times are means over the devices.
     """
     groupings = program.grouping(by)
+    devices = sorted(devices, key=lambda device: device.name)
     times = _mean([clock.measure(device, lambda name: trace.is_container(name, program.opcode(name))) for device in devices])
     total = float(times.steps.mean())
     rows: list[Row] = []
@@ -67,7 +69,7 @@ def profile_of(
         split=float(wall @ is_split),
         busy=float(times.busy.sum()) / len(times.steps),
         untraced_seconds=untraced_seconds,
-        notes=tuple(_notes(devices, times)),
+        notes=(*_notes(devices, times), *([] if groupings else [_NO_TAGS])),
         source_root=source_root,
         program=program,
         timeline=devices,

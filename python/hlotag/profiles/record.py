@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hlotag._util.progress import step
 from hlotag.audits import baseline
 from hlotag.audits.collect import Audited, audited_and_compiled
 from hlotag.audits.model import Findings
+from hlotag.audits.report import OFF
 from hlotag.errors import ArgumentError, HlotagError
 from hlotag.profiles import trace
 from hlotag.profiles.join import profile_of
@@ -134,7 +136,8 @@ def _profile_function(
                 call(partial(StepTraceAnnotation, "step", step_num=number))
         with step("reading the trace"):
             devices = trace.read(trace.find(Path(folder)), program.name, program.kernels)
-    return profile_of(program, devices, by, untraced_seconds=untraced, source_root=audited.audit.source_root)
+    found = profile_of(program, devices, by, untraced_seconds=untraced, source_root=audited.audit.source_root)
+    return replace(found, notes=(*found.notes, OFF)) if audited.audit.is_off and program.keys else found
 
 
 def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], float]:
