@@ -203,8 +203,11 @@ public:
   }
 
   void run() {
+    // All entries first: an operation's origin is read from the locations around it, too.
     for (const ir::OpList::Entry &entry : ctx_.operations())
-      visit(entry);
+      addEntriesOf(entry);
+    for (const ir::OpList::Entry &entry : ctx_.operations())
+      strip(entry);
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
     if (rules_.empty())
       return;
@@ -216,14 +219,15 @@ public:
   }
 
 private:
-  void visit(const ir::OpList::Entry &entry) {
+  void addEntriesOf(const ir::OpList::Entry &entry) {
     ir::Location location = entry.op.location();
     const Resolved &resolved = locations_.resolve(location);
-    if (resolved.stripped != location) {
-      if (carrier_.isTaggable(entry))
-        addEntries(entry.op, entry.name, resolved);
-      ctx_.rewriter().setLocation(entry.op, resolved.stripped);
-    }
+    if (resolved.stripped != location && carrier_.isTaggable(entry))
+      addEntries(entry.op, entry.name, resolved);
+  }
+
+  void strip(const ir::OpList::Entry &entry) {
+    ctx_.rewriter().setLocation(entry.op, locations_.resolve(entry.op.location()).stripped);
     if (!entry.hasRegions)
       return;
     for (ir::Region region : entry.op.regions())
