@@ -203,11 +203,12 @@ public:
   }
 
   void run() {
-    // All entries first: an operation's origin is read from the locations around it, too.
+    // An operation's origin depends on the locations around it, which lose their marks first.
     for (const ir::OpList::Entry &entry : ctx_.operations())
-      addEntriesOf(entry);
+      if (provenance_ && entry.hasRegions)
+        (void)provenance_->of(entry.op, entry.op);
     for (const ir::OpList::Entry &entry : ctx_.operations())
-      strip(entry);
+      visit(entry);
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
     if (rules_.empty())
       return;
@@ -219,15 +220,14 @@ public:
   }
 
 private:
-  void addEntriesOf(const ir::OpList::Entry &entry) {
+  void visit(const ir::OpList::Entry &entry) {
     ir::Location location = entry.op.location();
     const Resolved &resolved = locations_.resolve(location);
-    if (resolved.stripped != location && carrier_.isTaggable(entry))
-      addEntries(entry.op, entry.name, resolved);
-  }
-
-  void strip(const ir::OpList::Entry &entry) {
-    ctx_.rewriter().setLocation(entry.op, locations_.resolve(entry.op.location()).stripped);
+    if (resolved.stripped != location) {
+      if (carrier_.isTaggable(entry))
+        addEntries(entry.op, entry.name, resolved);
+      ctx_.rewriter().setLocation(entry.op, resolved.stripped);
+    }
     if (!entry.hasRegions)
       return;
     for (ir::Region region : entry.op.regions())

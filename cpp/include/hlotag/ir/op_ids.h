@@ -37,13 +37,14 @@ public:
   /// Returns the attribute in which operations called `name` keep their callees, or null.
   Identifier calleesOf(Identifier name) const { return rowOf(name).callees; }
 
-private:
   struct Row {
     unsigned facts = 0;
     Identifier callees = {};
   };
+  /// Returns both. The reference is valid until the next call.
   const Row &rowOf(Identifier name) const;
 
+private:
   mutable PointerMap<Row> rows_; // by name: those of ops.def, and those that were asked for
 };
 
