@@ -367,3 +367,44 @@ def test_a_number_of_another_program_is_named():
     found.computations[0].instructions[0].metadata.op_name = "\x01abc:7\x01/sin"
     with pytest.raises(ValueError, match=f"names operation 7, but the program has {len(numbered)} operations"):
         numbered.join(proto.write(found), opcodes)
+
+
+def test_a_value_is_known_through_any_number_of_calls():
+    depth = 200
+    functions = [
+        f"func.func private @f{i}(%x: tensor<f32>) -> tensor<f32> {{ %0 = call @f{i + 1}(%x) : (tensor<f32>) -> tensor<f32>\n"
+        "return %0 : tensor<f32> }"
+        for i in range(depth)
+    ]
+    text = f"""
+    func.func public @main(%x: tensor<f32>) -> tensor<f32> {{
+      %0 = stablehlo.sine %x : tensor<f32>
+      %1 = call @f0(%0) : (tensor<f32>) -> tensor<f32>
+      return %1 : tensor<f32>
+    }}
+    {" ".join(functions)}
+    func.func private @f{depth}(%x: tensor<f32>) -> tensor<f32> {{
+      %0 = stablehlo.cosine %x : tensor<f32>
+      return %0 : tensor<f32>
+    }}"""
+    connection.ensure()
+    with new_context():
+        module = parse_module(text)
+        operations = _core.number_operations(capsule(module), "ab", every=True)
+    names = [operations[i][0] for i in range(len(operations))]
+    sine, cosine = names.index("stablehlo.sine"), names.index("stablehlo.cosine")
+    assert operations[cosine][2] == (sine,)
+    assert operations.results() == (cosine,)
+
+
+def test_functions_that_call_each_other_are_read():
+    text = """
+    func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+      %0 = call @main(%x) : (tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }"""
+    connection.ensure()
+    with new_context():
+        module = parse_module(text)
+        operations = _core.number_operations(capsule(module), "ab", every=True)
+    assert operations.results() == (None,)

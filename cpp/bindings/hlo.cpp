@@ -98,9 +98,8 @@ private:
 template <class Run> auto withModule(const nb::bytes &module, Run run) {
   try {
     return run(std::string_view(module.c_str(), module.size()));
-  } catch (const std::out_of_range &) {
-    throw nb::value_error(
-        "its bytes end too early, or an instruction refers to an id that the module lacks");
+  } catch (const wire::ModuleError &error) {
+    throw nb::value_error(error.what());
   }
 }
 

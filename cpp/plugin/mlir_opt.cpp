@@ -89,8 +89,8 @@ private:
   using List = ListOption<std::string>;
 
   void addOptions() {
-    for (hlotag::pass::OptionBase *option :
-         std::as_const(*hlotag::pass::lookup(info_.argument)).options()) {
+    std::unique_ptr<const hlotag::pass::Pass> pass = hlotag::pass::lookup(info_.argument);
+    for (hlotag::pass::OptionBase *option : pass->options()) {
       std::vector<std::string> initial = hlotag::pass::toTexts(option->initial());
       if (option->type() == "list of strings")
         lists_.push_back(std::make_unique<List>(*this, name(*option)));

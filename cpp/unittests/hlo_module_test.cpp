@@ -107,11 +107,13 @@ TEST(hlo_instructions_of_shared_computations_are_listed_once) {
   CHECK(std::adjacent_find(order.begin(), order.end()) == order.end());
 }
 
-TEST(hlo_references_to_what_comes_later_are_out_of_range) {
+TEST(hlo_references_to_what_comes_later_are_refused) {
   NoOpcodes opcodes;
   Kinds kinds(opcodes);
   std::string itself = module(1, {computation(1, 1, {instruction(1, "add", {1, 1})})});
-  CHECK_THROWS(Module(itself, kinds), std::out_of_range, "");
+  CHECK_THROWS(Module(itself, kinds), hlotag::wire::ModuleError,
+               "refers to an id that the module lacks");
   std::string recursive = module(1, {computation(1, 1, {instruction(1, "call", {}, {1})})});
-  CHECK_THROWS(Module(recursive, kinds), std::out_of_range, "");
+  CHECK_THROWS(Module(recursive, kinds), hlotag::wire::ModuleError,
+               "refers to an id that the module lacks");
 }

@@ -81,3 +81,11 @@ TEST(numbering_of_inlined_functions) {
 TEST(numbering_refuses_numbers_out_of_range) {
   CHECK_THROWS(numbers("\1ab:99999999999999999999\1/mul"), std::out_of_range, "");
 }
+
+TEST(numbering_of_deep_names_ends) {
+  std::string name = number(3) + "mul";
+  for (int depth = 0; depth < 5000; ++depth)
+    name = "(" + name + ":" + number(4) + "add)";
+  CHECK(numbers(name) != "");
+  CHECK(!plain(name).empty());
+}

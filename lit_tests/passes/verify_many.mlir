@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ten warnings and ten errors are reported; an error counts however many warnings or errors came before.
+// Ten warnings and ten errors are reported, and how many more there are; an error counts however many came before.
 // RUN: not hlotag-opt %s --hlotag-verify="on-mistake=warning" 2>&1 | FileCheck %s --check-prefix=WARN
 // RUN: not hlotag-opt %s --hlotag-verify 2>&1 | FileCheck %s --check-prefix=ERROR
 // WARN-COUNT-10: warning: 'stablehlo.sine' key 'k'
-// WARN-NOT: warning:
-// WARN: error: 'stablehlo.cosine' key 'hlotag.grad.k' in 'mhlo.frontend_attributes': the prefix 'hlotag.' is reserved
+// WARN-NOT: warning: 'stablehlo
+// WARN-DAG: error: 'stablehlo.cosine' key 'hlotag.grad.k' in 'mhlo.frontend_attributes': the prefix 'hlotag.' is reserved
+// WARN-DAG: warning: and 1 more warnings about entries
 // ERROR-COUNT-10: error: 'stablehlo.sine' key 'k'
-// ERROR-NOT: error:
+// ERROR-NOT: error: 'stablehlo
+// ERROR: error: and 2 more errors in entries
 func.func @many(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = 0 : i32}} : tensor<f32>
   %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {k = 1 : i32}} : tensor<f32>

@@ -45,10 +45,10 @@ void CallGraph::addBody(size_t function, const ir::OpList &operations, size_t st
       i = operations.after(i);
       continue;
     }
-    Identifier callees = ids.calleesOf(name);
+    auto [facts, callees] = ids.rowOf(name);
     if (callees)
       addCalls({op, function, kNone, place, 0}, op.attr(callees.str()));
-    if (ids.is(name, ir::kRefers)) // Reading all attributes is slow.
+    if (facts & ir::kRefers) // Reading all attributes is slow.
       addReferences(op, callees);
     ++place;
     ++i;

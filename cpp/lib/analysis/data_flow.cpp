@@ -96,15 +96,26 @@ std::vector<size_t> DataFlow::operandsFirst() const {
   return order;
 }
 
-DataFlow::Definition DataFlow::definition(Value value) const {
-  // Bounded, because functions may call each other in a cycle.
-  constexpr int kHops = 64;
-  for (int hop = 0; hop < kHops; ++hop) {
-    Value from = source(value);
-    if (!from)
+/// Looks through each call once, so a chain of calls costs its length. In a cycle of calls, ends at
+/// any value of the cycle.
+Value DataFlow::originOf(Value value) const {
+  std::vector<Value> chain;
+  while (Value from = source(value)) {
+    auto [known, isNew] = origins_.insert(value.opaque());
+    if (!isNew) {
+      value = *known ? *known : value;
       break;
+    }
+    chain.push_back(value);
     value = from;
   }
+  for (Value passed : chain)
+    *origins_.find(passed.opaque()) = value;
+  return value;
+}
+
+DataFlow::Definition DataFlow::definition(Value value) const {
+  value = originOf(value);
   auto numberOf = [&](Operation op) { return std::optional(*numbers_.find(op.opaque())); };
   if (Operation op = value.definingOp())
     return {value, op.name() != ids_.funcCall ? numberOf(op) : std::nullopt, {}};

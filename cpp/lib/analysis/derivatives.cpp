@@ -28,12 +28,11 @@ bool isNoOperation(Operation op, const ir::OpIds &ids) {
   return ids.is(op.name(), kUntaggable) || op.block().terminator() == op;
 }
 
-constexpr size_t kMaxFlows = 256; // values that one value flows through: calls, loops
-
 } // namespace
 
-Derivatives::Derivatives(const OpList &operations, Provenance &provenance)
-    : provenance_(provenance), ids_(operations[0].op.context()), sum_(provenance.intern(kSum)) {
+Derivatives::Derivatives(const OpList &operations, Provenance &provenance, size_t maxFlows)
+    : maxFlows_(maxFlows), provenance_(provenance), ids_(operations[0].op.context()),
+      sum_(provenance.intern(kSum)) {
   for (const DerivativeText &row : kDerivatives) {
     std::vector<Emission> &emissions = emissions_[provenance.intern(row.primitive)];
     for (std::string_view rest = row.names; !rest.empty();) {
@@ -217,8 +216,10 @@ bool Derivatives::isNeeded(Operation op, uint64_t expression) {
     values.pop_back();
     if (!seen.insert(value.opaque()).second)
       continue;
-    if (seen.size() > kMaxFlows)
+    if (seen.size() > maxFlows_) {
+      ++numCutOff_;
       return true;
+    }
     for (OpOperand use : value.uses()) {
       Operation user = use.owner();
       if (isSite(user) || isNoOperation(user, ids_)) {

@@ -20,7 +20,12 @@ namespace hlotag::analysis {
 /// candidates.
 class Derivatives {
 public:
-  Derivatives(const ir::OpList &operations, Provenance &provenance);
+  /// Follows a value through up to `maxFlows` others: calls and loops pass values on.
+  Derivatives(const ir::OpList &operations, Provenance &provenance, size_t maxFlows);
+
+  /// The number of operations whose values are taken for used outside of their expression, because
+  /// they pass on more.
+  size_t numCutOff() const { return numCutOff_; }
 
   /// Returns the forward operations that `op` may derive from. Empty if `op` is a forward
   /// operation, or if they are not all known. The list stays, and operations with equal candidates
@@ -58,6 +63,7 @@ private:
     return uint64_t(origin.localScope) << 32 | origin.sourceKey;
   }
 
+  size_t maxFlows_, numCutOff_ = 0;
   Provenance &provenance_;
   ir::OpIds ids_;
   TextId sum_;

@@ -14,17 +14,7 @@ using Place = InlinedBlock::Place;
 
 namespace {
 
-constexpr size_t kMaxInlined = 1'000'000;
 constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
-
-/// Returns whether XLA groups the operation by `collective_group_key`; it ignores the key on
-/// others.
-bool isCollective(ir::Identifier opName) {
-  static constexpr std::string_view names[] = {
-      "stablehlo.all_gather",         "stablehlo.all_reduce",           "stablehlo.all_to_all",
-      "stablehlo.collective_permute", "stablehlo.collective_broadcast", "stablehlo.reduce_scatter"};
-  return std::find(std::begin(names), std::end(names), opName.str()) != std::end(names);
-}
 
 std::string quoted(Operation op) { return ir::concat({"'", op.name().str(), "'"}); }
 std::string quotedAt(Operation op) {
@@ -39,7 +29,7 @@ std::string_view groupOf(std::string_view value) {
 
 } // namespace
 
-void Groups::add(Operation op, ir::DictionaryAttr entries) {
+void Groups::add(Operation op, ir::DictionaryAttr entries, const ir::OpIds &ids) {
   auto textOf = [&](std::string_view key) {
     return ir::dynCast<ir::StringAttr>(entries.lookup(key));
   };
@@ -50,7 +40,7 @@ void Groups::add(Operation op, ir::DictionaryAttr entries) {
     member.keepsOrder = order && order.value() == "true";
   }
   if (ir::StringAttr key = textOf(kCollectiveGroup);
-      key && !key.value().empty() && isCollective(op.name()))
+      key && !key.value().empty() && ids.is(op.name(), ir::kCollective))
     member.collective = key;
   if (!member.scheduling && !member.collective)
     return;
@@ -353,7 +343,7 @@ bool Groups::find(const std::vector<Range> &ranges, const InlinedCalls &calls, s
 }
 
 std::vector<Groups::Conflict> Groups::conflicts(const CallGraph &graph, const ir::OpIds &ids,
-                                                const ir::TagWriter &tags) const {
+                                                const ir::TagWriter &tags, size_t maxInlined) {
   InlinedCalls calls(graph, ids, tags);
   std::vector<Range> ranges = blocks_;
   ir::PointerMap<size_t> known = places_;
@@ -364,7 +354,8 @@ std::vector<Groups::Conflict> Groups::conflicts(const CallGraph &graph, const ir
           body && known.find(body.opaque()))
         extend(ranges, known, graph.callSites()[site].op);
   std::vector<Conflict> found;
-  if (find(ranges, calls, kMaxInlined, found))
+  inlinesCalls_ = find(ranges, calls, maxInlined, found);
+  if (inlinesCalls_)
     return found;
   found.clear();
   (void)find(blocks_, InlinedCalls(), std::numeric_limits<size_t>::max(), found);

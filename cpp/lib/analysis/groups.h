@@ -16,7 +16,7 @@ inline constexpr std::string_view kCollectiveGroup = "collective_group_key";
 
 /// Finds groups that XLA refuses to compile. Like XLA, checks one computation at a time, calls
 /// inlined. Linear in the inlined operations between the first and the last member in each block.
-/// Beyond a million operations, calls are not inlined.
+/// Beyond `maxInlined` operations, calls are not inlined.
 class Groups {
 public:
   struct Conflict {
@@ -25,7 +25,7 @@ public:
   };
 
   /// Records the frontend attributes of `op`.
-  void add(ir::Operation op, ir::DictionaryAttr entries);
+  void add(ir::Operation op, ir::DictionaryAttr entries, const ir::OpIds &ids);
   bool empty() const { return blocks_.empty(); }
 
   /// Returns all conflicts, in the order of the blocks.
@@ -36,7 +36,9 @@ public:
   /// - An order: only some members of a scheduling group have
   ///   `keep_original_sequence_order_in_group`.
   std::vector<Conflict> conflicts(const CallGraph &graph, const ir::OpIds &ids,
-                                  const ir::TagWriter &tags) const;
+                                  const ir::TagWriter &tags, size_t maxInlined);
+  /// Whether calls were inlined.
+  bool inlinesCalls() const { return inlinesCalls_; }
 
 private:
   enum class Kind { Scheduling, Collective };
@@ -61,6 +63,7 @@ private:
   ir::PointerMap<Membership> members_; // by operation
   std::vector<Range> blocks_;
   ir::PointerMap<size_t> places_; // index in `blocks_`, by block
+  bool inlinesCalls_ = true;
 };
 
 } // namespace hlotag::analysis

@@ -13,7 +13,7 @@ namespace {
 size_t rootOf(const Facts &facts, size_t wrapper) {
   size_t root = facts.module.wrapped(wrapper);
   while (facts.kind(root).isCopied && facts[root].ids.empty())
-    root = facts.module.source(facts.module.instructions[root].operands.at(0));
+    root = facts.module.source(elementAt(facts.module.instructions[root].operands, 0));
   return root;
 }
 
@@ -67,7 +67,7 @@ std::vector<size_t> findHeaviest(const Module &module) {
     bool isDone = kind.isDone && !instruction.operands.empty();
     heaviest[*i] = isDone ? heaviest[instruction.operands[0]] : *i;
     if (kind.isFusion || kind.isAsyncStart)
-      heaviest[*i] = inBody[instruction.called.at(0)].value_or(*i);
+      heaviest[*i] = inBody[elementAt(instruction.called, 0)].value_or(*i);
     if (!module.kind(heaviest[*i]).isHeavy)
       continue;
     std::optional<size_t> &found = inBody[instruction.computation];

@@ -4,18 +4,17 @@
 #include "fields.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace hlotag::hlo {
 
 constexpr int kMaxNestedTuples = 1000; // bounds the recursion for malformed modules
 
-/// Returns the index for an id. Throws `std::out_of_range` if there is none.
+/// Returns the index for an id. Throws ModuleError if there is none.
 static size_t at(const ir::FlatMap<uint64_t, size_t> &byId, int64_t id) {
   const size_t *found = byId.find(uint64_t(id));
   if (!found)
-    throw std::out_of_range("no such id");
+    throw wire::ModuleError("an instruction refers to an id that the module lacks");
   return *found;
 }
 
@@ -56,7 +55,7 @@ void Module::readInstruction(std::string_view data, ById &byId) {
     if (message.field() == fields::metadata::kOpName)
       made.opName = message.bytes();
   if (std::any_of(read.opcode.begin(), read.opcode.end(), [](char letter) { return letter < 0; }))
-    throw std::out_of_range("an opcode is not ASCII");
+    throw wire::ModuleError("an opcode is not ASCII");
   made.opcode = kinds_.of(read.opcode);
   // Operands come before their users, and computations before their callers.
   made.operands.reserve(read.operands.size());
@@ -108,7 +107,7 @@ void Module::findCallers() {
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Kinds::Kind &kind = this->kind(i);
     if ((kind.isFusion || kind.isCall || kind.isAsyncStart) && instructions[i].called.empty())
-      throw std::out_of_range("a call has no callee");
+      throw wire::ModuleError("a call has no callee");
     if (kind.isDone) // it calls the computation of its start
       continue;
     bool isFollowed = kind.isFusion || kind.isCall || kind.isLoop || kind.isAsyncStart;
@@ -145,20 +144,20 @@ Ids Module::dimensions(size_t instruction) const {
 
 size_t Module::source(size_t instruction, int depth) const {
   if (depth == kMaxNestedTuples)
-    throw std::out_of_range("tuples are nested too deep");
+    throw wire::ModuleError("tuples are nested too deep");
   while (true) {
     const Kinds::Kind &kind = this->kind(instruction);
     std::optional<size_t> caller = computations[instructions[instruction].computation].caller;
     if (kind.isParameter && caller && !this->kind(*caller).isLoop) {
-      instruction = instructions[*caller].operands.at(instructions[instruction].index);
+      instruction = elementAt(instructions[*caller].operands, instructions[instruction].index);
     } else if (kind.isFusion || kind.isCall) {
       instruction = computations[instructions[instruction].called[0]].root;
     } else if (kind.isDone) {
-      instruction = instructions[instruction].operands.at(0);
+      instruction = elementAt(instructions[instruction].operands, 0);
       if (this->kind(instruction).isAsyncStart)
         instruction = computations[instructions[instruction].called[0]].root;
     } else if (kind.isElement) {
-      size_t made = source(instructions[instruction].operands.at(0), depth + 1);
+      size_t made = source(elementAt(instructions[instruction].operands, 0), depth + 1);
       auto element = elementOf(made, instructions[instruction].index, depth);
       if (!element)
         return instruction;
@@ -181,19 +180,20 @@ size_t Module::wrapped(size_t instruction) const {
 std::optional<size_t> Module::elementOf(size_t made, size_t index, int depth) const {
   const Instruction &tuple = instructions[made];
   if (kind(made).isTuple)
-    return tuple.operands.at(index);
+    return elementAt(tuple.operands, index);
   std::optional<size_t> loop = computations[tuple.computation].caller;
   if (!kind(made).isParameter || !loop || !kind(*loop).isLoop)
     return std::nullopt;
   const Computation &body = computations[instructions[*loop].called[0]];
   if (!kind(body.root).isTuple)
     return std::nullopt;
-  size_t next = instructions[body.root].operands.at(index);
+  size_t next = elementAt(instructions[body.root].operands, index);
   if (!kind(next).isElement || instructions[next].index != index ||
-      !kind(instructions[next].operands.at(0)).isParameter)
+      !kind(elementAt(instructions[next].operands, 0)).isParameter)
     return std::nullopt;
-  size_t start = source(instructions[*loop].operands.at(0), depth + 1);
-  return kind(start).isTuple ? std::optional(instructions[start].operands.at(index)) : std::nullopt;
+  size_t start = source(elementAt(instructions[*loop].operands, 0), depth + 1);
+  return kind(start).isTuple ? std::optional(elementAt(instructions[start].operands, index))
+                             : std::nullopt;
 }
 
 std::vector<size_t> Module::results() const {

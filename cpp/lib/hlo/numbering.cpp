@@ -113,12 +113,15 @@ std::string inlinedName(std::string_view name, std::string_view token) {
   return result;
 }
 
+constexpr int kMaxCombined = 32; // how often XLA combines what it combined
+
 /// Splits the name of combined collectives, `prefix/(a:b)`; empty for other names. XLA writes equal
 /// names once, but numbers make all names distinct.
-std::vector<std::string> combinedNames(std::string_view name) {
+std::vector<std::string> combinedNames(std::string_view name, int depth = 0) {
   std::string first = {'(', kMark};
   size_t open = name.substr(0, first.size()) == first ? 0 : name.find('/' + first) + 1;
-  if (name.empty() || name.back() != ')' || name.substr(open, first.size()) != first)
+  if (depth == kMaxCombined || name.empty() || name.back() != ')' ||
+      name.substr(open, first.size()) != first)
     return {};
   std::string_view inside = name.substr(open + first.size(), name.size() - open - first.size() - 1);
   std::vector<std::string> names;
@@ -161,17 +164,17 @@ std::string combine(const std::vector<std::string> &names) {
 
 /// Calls `visit` with the name of each operation that became the instruction.
 template <class Visit>
-void forEachName(std::string_view name, std::string_view token, Visit visit) {
-  std::vector<std::string> combined = combinedNames(name);
+void forEachName(std::string_view name, std::string_view token, Visit visit, int depth = 0) {
+  std::vector<std::string> combined = combinedNames(name, depth);
   for (const std::string &part : combined)
-    forEachName(part, token, visit);
+    forEachName(part, token, visit, depth + 1);
   if (!combined.empty())
     return;
   std::vector<std::string_view> merged = split(name, ";");
   if (merged.size() == 1)
     return visit(name);
   for (std::string_view part : merged)
-    forEachName(part, token, visit);
+    forEachName(part, token, visit, depth + 1);
 }
 
 /// Returns the location with an operation's name, or null. A name `"type:"(...)` around it is the
@@ -255,25 +258,30 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
   return read;
 }
 
-std::string withoutNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
+static std::string strip(std::string_view name, std::string_view token, bool isOnePlace,
+                         int depth) {
   if (!findNumber(name, token))
     return std::string(name);
-  std::vector<std::string> names = combinedNames(name);
+  std::vector<std::string> names = combinedNames(name, depth);
   for (std::string &part : names)
-    part = withoutNumbers(part, token, isOnePlace);
+    part = strip(part, token, isOnePlace, depth + 1);
   if (!names.empty())
     return combine(names);
   std::vector<std::string_view> merged = split(name, ";");
   if (merged.size() == 1)
     return inlinedName(name, token);
   for (std::string_view part : merged)
-    names.push_back(withoutNumbers(part, token, isOnePlace));
+    names.push_back(strip(part, token, isOnePlace, depth + 1));
   if (isOnePlace && areEqual(names))
     return names[0];
   std::string joined = names[0];
   for (size_t i = 1; i < names.size(); ++i)
     joined.append(";").append(names[i]);
   return joined;
+}
+
+std::string withoutNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
+  return strip(name, token, isOnePlace, 0);
 }
 
 } // namespace hlotag::hlo

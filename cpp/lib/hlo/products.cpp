@@ -8,7 +8,7 @@ constexpr int kMaxReshapes = 8; // between a slice and its contraction
 std::optional<size_t> slicedContraction(const Facts &facts, size_t i) {
   bool isPart = facts.kind(i).isSlice;
   for (int step = 0; isPart && step < kMaxReshapes; ++step) {
-    i = facts.module.source(facts.module.instructions[i].operands.at(0));
+    i = facts.module.source(elementAt(facts.module.instructions[i].operands, 0));
     if (facts.kind(i).heavy == kContraction)
       return i;
     isPart = facts.kind(i).isReshaped;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/wire.h"
 
-#include <stdexcept>
-
 using namespace hlotag;
 
 static std::string_view take(std::string_view &data, uint64_t size) {
   if (size > data.size())
-    throw std::out_of_range("the bytes end within a field");
+    throw wire::ModuleError("its bytes end within a field");
   std::string_view taken = data.substr(0, size);
   data.remove_prefix(size);
   return taken;
@@ -23,7 +21,7 @@ static uint64_t takeVarint(std::string_view &data) {
       return value;
     }
   }
-  throw std::out_of_range("a number has no end");
+  throw wire::ModuleError("a number has no end");
 }
 
 bool wire::Message::next() {
@@ -50,7 +48,7 @@ bool wire::Message::next() {
     take(rest_, 4);
     break;
   default:
-    throw std::out_of_range("a field is of no known kind");
+    throw wire::ModuleError("a field is of no known kind");
   }
   raw_ = start.substr(0, start.size() - rest_.size());
   return true;

@@ -29,6 +29,8 @@ private:
                              "which entries to extend: all, or those that rules attached",
                              "all",
                              {"all", "attached"}};
+  Option<int64_t> maxFlows_{options(), "max-flows",
+                            "how many values a value is followed through, by calls and loops", 256};
 };
 
 const PassInfo &PropagateAutodiff::staticInfo() {
@@ -153,7 +155,14 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
 
   analysis::Provenance provenance(operations);
   TakenAway takenAway(provenance.calls(), carrier, ctx.tags());
-  analysis::Derivatives derivatives(operations, provenance);
+  analysis::Derivatives derivatives(operations, provenance,
+                                    size_t(std::max<int64_t>(*maxFlows_, 0)));
+  if (size_t count = derivatives.numCutOff())
+    ctx.emitRemark(ctx.module(),
+                   ir::concat({"the values of ", std::to_string(count),
+                               " operations pass through more than ", std::to_string(*maxFlows_),
+                               " calls and loops, and count as used outside of their "
+                               "line; max-flows follows them further"}));
   ir::PointerMap<analysis::Entries> agreed; // by list of candidates
   std::vector<Derived> found;
   for (const ir::OpList::Entry &entry : operations) {

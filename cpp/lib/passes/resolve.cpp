@@ -203,6 +203,10 @@ public:
   }
 
   void run() {
+    // An operation's origin depends on the locations around it, which lose their marks first.
+    for (const ir::OpList::Entry &entry : ctx_.operations())
+      if (provenance_ && entry.hasRegions)
+        (void)provenance_->of(entry.op, entry.op);
     for (const ir::OpList::Entry &entry : ctx_.operations())
       visit(entry);
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);

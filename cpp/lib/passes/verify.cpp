@@ -30,6 +30,9 @@ private:
                                  "the severity of entries that XLA would drop or refuse",
                                  "error",
                                  {"error", "warning"}};
+  Option<int64_t> maxInlined_{options(), "max-inlined",
+                              "inline no calls to check groups if that makes more operations",
+                              1'000'000};
 };
 
 const PassInfo &Verify::staticInfo() {
@@ -46,7 +49,9 @@ const PassInfo &Verify::staticInfo() {
   groups on each other.
 
 Groups are checked per block, with calls inlined as in XLA: two calls of a function contribute two parts to one
-group. Beyond a million operations calls are not inlined.
+group. If that makes more than `max-inlined` operations, calls are not inlined, with a remark.
+
+Ten warnings and ten errors are reported, then how many more there are.
 
 With `on-mistake=error` mistakes make the pass fail. The pipeline of `hlotag.enable()` has `on-mistake=warning`:
 mistakes may come from a library, and a program that runs without hlotag must run with it. The pass always fails
@@ -81,9 +86,9 @@ After:
 
 class Verifier {
 public:
-  Verifier(PassContext &ctx, bool warns)
-      : ctx_(ctx), warns_(warns), derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)) {
-  }
+  Verifier(PassContext &ctx, bool warns, size_t maxInlined)
+      : ctx_(ctx), warns_(warns), maxInlined_(maxInlined),
+        derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)) {}
 
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
@@ -91,13 +96,13 @@ public:
     for (const ir::OpList::Entry &entry : ctx_.operations())
       visit(entry);
     checkGroups();
+    reportRest();
     restoreNames();
     return failed_ ? failure() : success();
   }
 
 private:
-  /// At most this many warnings and this many errors, so that reports on large modules are
-  /// readable.
+  /// So many warnings and so many errors are reported one by one.
   static constexpr size_t kMaxReports = 10;
 
   void report(ir::Operation op, const std::string &message, bool isError) {
@@ -124,6 +129,8 @@ private:
   const Checked &check(ir::Operation op, ir::Attribute attr);
   void checkAttached(ir::Operation op);
   void checkGroups();
+  /// Reports how many mistakes were not.
+  void reportRest();
   /// Removes escapes and marks from names.
   void restoreNames();
   std::string mistakeIn(ir::NamedAttribute entry);
@@ -131,6 +138,7 @@ private:
 
   PassContext &ctx_;
   bool warns_;
+  size_t maxInlined_;
   ir::Identifier derived_;
   size_t numReports_[2] = {}; // warnings and errors
   bool failed_ = false;
@@ -159,7 +167,7 @@ void Verifier::visit(const ir::OpList::Entry &entry) {
     if (!checked.isError && final != entries)
       ctx_.tags().set(op, final);
     if (checked.isInGroup && final)
-      groups_.add(op, final);
+      groups_.add(op, final, ctx_.ids());
   }
   if (op.hasAttr(ir::kAttached)) {
     checkAttached(op);
@@ -194,9 +202,24 @@ void Verifier::checkGroups() {
   // A function is checked once per call, with equal reports.
   std::set<std::pair<const void *, std::string>> seen;
   analysis::CallGraph graph(ctx_.operations(), ctx_.ids());
-  for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), ctx_.tags()))
+  for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), ctx_.tags(), maxInlined_))
     if (seen.emplace(op.opaque(), message).second)
       report(op, message, !warns_);
+  if (!groups_.inlinesCalls())
+    ctx_.emitRemark(
+        ctx_.module(),
+        ir::concat({"groups were checked without inlining calls, which makes more than ",
+                    std::to_string(maxInlined_), " operations"}));
+}
+
+void Verifier::reportRest() {
+  auto rest = [&](bool isError) {
+    return "and " + std::to_string(numReports_[isError] - kMaxReports) + " more";
+  };
+  if (numReports_[false] > kMaxReports)
+    ctx_.emitWarning(ctx_.module(), rest(false) + " warnings about entries");
+  if (numReports_[true] > kMaxReports)
+    (void)ctx_.emitError(ctx_.module(), rest(true) + " errors in entries");
 }
 
 void Verifier::restoreNames() {
@@ -256,7 +279,7 @@ Verifier::Checked Verifier::checkUncached(ir::Attribute attr) {
 }
 
 LogicalResult Verify::run(PassContext &ctx) {
-  return Verifier(ctx, *onMistake_ == "warning").run();
+  return Verifier(ctx, *onMistake_ == "warning", size_t(std::max<int64_t>(*maxInlined_, 0))).run();
 }
 
 } // namespace

@@ -59,6 +59,8 @@ private:
     return calls_.functions()[function].op.regions()[0].firstBlock();
   }
   Definition definition(ir::Value value) const;
+  /// The value that calls and manual computations pass on as `value`.
+  ir::Value originOf(ir::Value value) const;
   /// The operand or returned value that a call or manual computation passes on as `value`, or null.
   ir::Value source(ir::Value value) const;
 
@@ -68,6 +70,7 @@ private:
   ir::PointerMap<size_t> numbers_;
   ir::PointerMap<size_t> functions_, callees_; // of `calls_`: by function, and by func.call
   std::vector<std::vector<Definition>> operands_;
+  mutable ir::PointerMap<ir::Value> origins_; // of values that are passed on; null in progress
 };
 
 } // namespace hlotag::analysis

@@ -23,6 +23,13 @@ inline constexpr int64_t kNone = -1;
 /// Frontend attributes.
 using Entries = std::map<std::string, std::string>;
 
+/// Throws ModuleError if an instruction has fewer operands or callees.
+inline size_t elementAt(const std::vector<size_t> &elements, size_t index) {
+  if (index >= elements.size())
+    throw wire::ModuleError("an instruction has too few operands or callees");
+  return elements[index];
+}
+
 class Module {
 public:
   struct Instruction {
@@ -37,7 +44,7 @@ public:
     std::optional<size_t> caller; // The fusion, call or loop, if it is the only caller.
   };
 
-  /// Reads an `HloModuleProto`, and keeps views of `data`. Throws `std::out_of_range` if the bytes
+  /// Reads an `HloModuleProto`, and keeps views of `data`. Throws `ModuleError` if the bytes
   /// end too early or an instruction refers to an id that is not in the module.
   Module(std::string_view data, Kinds &kinds);
 

@@ -37,7 +37,7 @@ protected:
 /// unless `keepsNumbers`. All other bytes stay the same. Rules are asked once for equal
 /// instructions.
 ///
-/// Throws `std::out_of_range` if `module` is not a valid `HloModuleProto`.
+/// Throws `ModuleError` if `module` is not a valid `HloModuleProto`.
 std::string restore(std::string_view module, const Program &program, Opcodes &opcodes, Rules &rules,
                     bool keepsNumbers);
 
@@ -45,7 +45,7 @@ std::string restore(std::string_view module, const Program &program, Opcodes &op
 /// renumbers frames in the order of their first use, parents first, but keeps its former table. In
 /// one chain each frame comes after all frames with lower ids, so no id changes.
 ///
-/// Throws `std::out_of_range` if `module` is not a valid `HloModuleProto`.
+/// Throws `ModuleError` if `module` is not a valid `HloModuleProto`.
 std::string chainFrames(std::string_view module);
 
 } // namespace hlotag::hlo

@@ -4,13 +4,20 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hlotag::wire {
 
-/// Iterates over the fields of a message. Throws `std::out_of_range` if a field is cut off.
+/// The bytes are not a module. what() says why.
+class ModuleError : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Iterates over the fields of a message. Throws ModuleError if a field is cut off.
 class Message {
 public:
   explicit Message(std::string_view data) : rest_(data) {}

@@ -12,7 +12,7 @@ namespace hlotag::ir {
 
 /// What the name of an operation says about it.
 enum OpFact : unsigned {
-  kUntaggable = 1,    ///< has no entries: a module, function or mesh
+  kUntaggable = 1,    ///< has no entries: a module, a function, a mesh, a terminator
   kRunsEquations = 2, ///< runs other equations of JAX: a call, a loop, a conditional
   kInlined = 4,       ///< XLA replaces it by its callee
   kRefers = 8,        ///< attributes other than its callees may refer to functions
@@ -37,13 +37,14 @@ public:
   /// Returns the attribute in which operations called `name` keep their callees, or null.
   Identifier calleesOf(Identifier name) const { return rowOf(name).callees; }
 
-private:
   struct Row {
     unsigned facts = 0;
     Identifier callees = {};
   };
+  /// Returns both. The reference is valid until the next call.
   const Row &rowOf(Identifier name) const;
 
+private:
   mutable PointerMap<Row> rows_; // by name: those of ops.def, and those that were asked for
 };
 
