@@ -161,7 +161,7 @@ def load() -> str:
     busy = os.getloadavg()[0]
     if busy <= 1:
         return ""
-    return f"\n\n**The machine was busy (load {busy:.1f}) when this was recorded: only ratios and counts are to be relied on.**"
+    return f"\n\n**The machine was busy (load {busy:.1f}) when this was recorded: rely on ratios and counts only.**"
 
 
 def run(section: Section, arguments: str) -> str:

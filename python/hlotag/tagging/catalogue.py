@@ -225,8 +225,8 @@ CATALOGUE: tuple[Key, ...] = (
             seen=seen,
         )
         for name, doc, seen in (
-            ("MUST_FUSE", "Operations with the same id are to be one fusion.", ("tpu",)),
-            ("MAXIMAL_FUSE", "Operations with the same id are to be fused, in one fusion or several.", ("tpu",)),
+            ("MUST_FUSE", "XLA makes one fusion of the operations with the same id.", ("tpu",)),
+            ("MAXIMAL_FUSE", "XLA fuses the operations with the same id, into one fusion or several.", ("tpu",)),
             ("mosaic_fusion_group", "Operations with the same id are one fusion group of Mosaic.", ()),
         )
     ),
