@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import checkify
 
 import hlotag
 from hlotag import Rule
@@ -288,3 +289,14 @@ def test_drops_are_kept_for_the_latest_functions_only():
         for thread in threads:
             thread.join()
     assert 0 < len(module._dropped) <= module._MAX_DROPPED
+
+
+def test_an_equation_that_does_not_lower_alone_keeps_no_arrays():
+    @jax.vmap
+    def f(x):
+        checkify.check(x.sum() == 1.0, "not one")
+        return x
+
+    with jax.checking_leaks(), hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")]):
+        for _ in range(2):
+            assert f(jnp.array([[0.5, 0.5], [1.0, 0.0]])).shape == (2, 2)

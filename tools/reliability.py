@@ -51,6 +51,10 @@ TAIL = """
   characters, and cycles of calls. It runs each at a quarter of the size, too: time must grow slower than the square.
 - `python tools/reliability.py --faults` runs the tests that break files, disks, caches, libraries, plugins and passes.
   It counts each test as one fault; a few of them test the undisturbed case.
+- `tools/jax_tests.sh` runs JAX's own tests in the stage, and with a rule for every operation. Of 486 tests in 11 files
+  with jax 0.12, those differ that compare texts with tags: in `xla_metadata_test.py` 6 in the stage, which
+  [count the tags of a call](differences.md), and 27 with the rule. The rule held tracers in 4 of `checkify_test.py`:
+  mended, with a test.
 
 ## Known limits
 

@@ -62,10 +62,13 @@ def _lowered(primals: list[Primal], lower: Callable[..., Any], options: Mapping[
     try:
         module = _compat.jaxprs.lower_equations(primals, lower, options)
     except Exception as error:  # Anything that a lowering rule raises out of its context.
+        module = None
+        _logger.debug("hlotag: equations do not lower alone: %s", error)
+        error.__traceback__ = None  # JAX raises some errors as one object each, which would keep the frames with their arrays.
+    if module is None:
         if len(primals) > 1:
             return [names for primal in primals for names in _lowered([primal], lower, options)]
         name = primals[0].primitive.name
-        _logger.debug("hlotag: the equation %s does not lower alone: %s", name, error)
         return [frozenset({f"stablehlo.{_COLLECTIVES.get(name, name)}"})]
     names: list[set[str]] = [set() for _ in primals]
     functions = {function.sym_name.value: function for function in module.body.operations if hasattr(function, "sym_name")}
