@@ -161,8 +161,8 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     ctx.emitRemark(ctx.module(),
                    ir::concat({"the values of ", std::to_string(count),
                                " operations pass through more than ", std::to_string(*maxFlows_),
-                               " calls and loops, and count as used outside of their "
-                               "line; max-flows follows them further"}));
+                               (" calls and loops, and count as used outside of "
+                                "their line; max-flows follows them further")}));
   ir::PointerMap<analysis::Entries> agreed; // by list of candidates
   std::vector<Derived> found;
   for (const ir::OpList::Entry &entry : operations) {

@@ -70,6 +70,7 @@ LogicalResult run(int32_t (*function)(void *, void *, const HlotagTexts *, Hlota
   for (const OptionBase *option : self.options())
     texts.emplace_back(option->value());
   std::vector<HlotagTexts> values;
+  values.reserve(texts.size());
   for (const Texts &of : texts)
     values.push_back(of.raw());
   Reports reports;
