@@ -77,7 +77,7 @@ def python_walk(module: ir.Module) -> None:
 
 
 def through_text(module: ir.Module) -> None:
-    there = ir.Module.parse(module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), module.context)
+    there = ir.Module.parse(module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), module.context)  # pyright: ignore[reportCallIssue]
     python_walk(there)
     ir.Module.parse(there.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), module.context)
 
@@ -104,7 +104,7 @@ def mlir_opt() -> list[str] | None:
 
 def through_process(command: list[str], module: ir.Module) -> None:
     text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)  # pyright: ignore[reportCallIssue]
     ir.Module.parse(done.stdout, module.context)
 
 

@@ -422,7 +422,7 @@ def sharded(params, x):
 
     mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     specs = (PartitionSpec(), PartitionSpec(), PartitionSpec("data"))
-    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec())(*params, x)
+    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec())(*params, x)  # pyright: ignore[reportCallIssue]
 
 
 def vmap_grad(function):

@@ -14,7 +14,7 @@ from programs import B, W, X
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.7), (1, 1.0)])
 @pytest.mark.parametrize("name", list(audit_programs.programs()))
 def test_states_are_the_true_ones(name, seed, share):
-    case = audit_truth.make(*audit_programs.programs()[name], seed, share)
+    case = audit_truth.make(*audit_programs.programs()[name], seed, share)  # pyright: ignore[reportCallIssue]
     truth = audit_truth.Truth(case)
     assert audit_truth.differences(case, truth) == []
     assert audit_truth.differences_with_both_stages(case, truth) == []
@@ -22,7 +22,7 @@ def test_states_are_the_true_ones(name, seed, share):
 
 @pytest.mark.parametrize("name", ["mlp", "turned", "heads", "twice"])
 def test_the_pass_that_lost_a_tag_is_the_true_one(name):
-    case = audit_truth.make(*audit_programs.programs()[name], 0)
+    case = audit_truth.make(*audit_programs.programs()[name], 0)  # pyright: ignore[reportCallIssue]
     truth = audit_truth.Truth(case)
     found = {tag.op.id: tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).tags if tag.state.needs_attention}
     assert found and found == {number: truth.lost_by(number) for number in found}
@@ -30,7 +30,7 @@ def test_the_pass_that_lost_a_tag_is_the_true_one(name):
 
 def test_a_large_module_names_passes_when_asked(monkeypatch):
     monkeypatch.setattr(collect, "_MAX_DUMPED", 0)
-    case = audit_truth.make(*audit_programs.programs()["heads"], 0)
+    case = audit_truth.make(*audit_programs.programs()["heads"], 0)  # pyright: ignore[reportCallIssue]
     assert {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).lost} == {""}
     assert "" not in {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}
 

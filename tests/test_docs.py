@@ -104,7 +104,7 @@ def messages() -> list[str]:
     for path in (ROOT / "python" / "hlotag").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.JoinedStr):
-                texts.append("".join(part.value if isinstance(part, ast.Constant) else "..." for part in node.values))
+                texts.append("".join(part.value if isinstance(part, ast.Constant) else "..." for part in node.values))  # pyright: ignore[reportCallIssue]
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.append(node.value)
     return [*texts, *(path.read_text() for path in (ROOT / "cpp" / "lib").rglob("*.cpp"))]

@@ -66,7 +66,7 @@ def optimized(function: Callable, *, hlo: bool) -> tuple[str, list[Any]]:
     jax.clear_caches()  # What was traced before, for another test, has the frames of that.
     with hlotag.stage(hlo=hlo), hlotag.set_xla_metadata(k="v"):
         executable = jax.jit(function).lower(X, W).compile()
-    return re.sub(r", frontend_attributes=\{[^}]*\}", "", executable.as_text()), jax.tree.leaves(executable(X, W))
+    return re.sub(r", frontend_attributes=\{[^}]*\}", "", executable.as_text()), jax.tree.leaves(executable(X, W))  # pyright: ignore[reportCallIssue]
 
 
 @pytest.fixture(params=[True, False], ids=["all frames", "one frame"])

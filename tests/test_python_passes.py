@@ -226,7 +226,7 @@ def test_a_pass_that_is_defined_again_replaces_the_old_one():
     def define(option, default):
         @dataclass(frozen=True)
         class Cell:
-            text: option = default
+            text: option = default  # pyright: ignore[reportInvalidTypeForm]
 
             def __call__(self, module):
                 module.operation.attributes["test.kind"] = ir.StringAttr.get(repr(self.text))

@@ -81,7 +81,7 @@ def test_names_in_the_executable_are_as_without_the_stage(scope):
     names = []
     for pipeline in (None, hlotag.DEFAULT_PIPELINE):
         with hlotag.stage(pipeline):
-            names.append(re.findall(r'op_name="([^"]*)"', jax.jit(f).lower(jnp.ones((2, 2))).compile().as_text()))
+            names.append(re.findall(r'op_name="([^"]*)"', jax.jit(f).lower(jnp.ones((2, 2))).compile().as_text()))  # pyright: ignore[reportCallIssue]
     assert names[0] == names[1]
 
 

@@ -96,7 +96,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("layers", [scanned, unrolled])
 def test_effects_of_a_train_step(layers, four):
-    found = effects(four, partial(train_step, layers=layers), *ARGUMENTS)
+    found = effects(four, partial(train_step, layers=layers), *ARGUMENTS)  # pyright: ignore[reportCallIssue]
     offloaded = {
         "_xla_buffer_placement=pinned_host": (Verdict.CHANGED, "into the host's memory (S(5))"),
         "_xla_buffer_placement=device": (Verdict.CHANGED, "out of the host's memory (S(5))"),
