@@ -70,7 +70,7 @@ def _in_runs(runs_of: Sequence[Sequence[Instruction]], longest: Sequence[Instruc
 def _reason(members: Sequence[Member], alone: Sequence[Instruction]) -> str:
     if len(members) == 1:
         return "a group of one has nothing to run with"
-    if len({member.op.phase for member in members}) > 1:
+    if len({member.op.phase in ("backward", "recomputed") for member in members}) > 1:
         return "forward and backward operations share the id; give derived ones another by grad="
     return f"nothing of the group runs beside {names(alone)}" if alone else ""
 
