@@ -84,8 +84,7 @@ nb::list provenance(nb::handle capsule) {
       continue;
     const analysis::Origin &origin = provenance.of(entry.op);
     std::string_view name = provenance.text(origin.scope);
-    std::string_view phase =
-        analysis::phaseOf(provenance.text(origin.transforms), origin.rematted);
+    std::string_view phase = analysis::phaseOf(provenance.text(origin.transforms), origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
     result.append(nb::make_tuple(nb::str(name.data(), name.size()), phase,
                                  nb::str(file.data(), file.size()),
@@ -200,7 +199,8 @@ void bindAnalyses(nb::module_ &m) {
         analysis::NamePath path = analysis::parseName(name);
         return nb::make_tuple(path.scope(), analysis::phaseOf(path.transforms, path.rematted));
       },
-      nb::arg("name"), "The scopes in a name of JAX's, and the phase: empty if not differentiated.");
+      nb::arg("name"),
+      "The scopes in a name of JAX's, and the phase: empty if not differentiated.");
   m.def("provenance", &provenance, nb::arg("module"),
         "The origin of each operation: (scope, phase, file, line).");
 }
