@@ -355,14 +355,15 @@ def _finish(
         if every_pass and (name_all or any(tag.state.needs_attention for tag in found.tags)):
             modules = [*evidence.passes[1:], ("", captures[-1].named)]
             tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
-    fusions = captures[-1].module.fusions
-    ops = [_with_instructions(op, found.main.get(op.id, ()), fusions) for op in read.ops]
-    tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
+        fusions = captures[-1].module.fusions
+        ops = [_with_instructions(op, found.main.get(op.id, ()), fusions) for op in read.ops]
+        tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
+        instructions = captures[-1].origins(ops)
     return Audit(
         name=read.name,
         ops=ops,
         tags=tags_found,
-        instructions=captures[-1].origins(ops),
+        instructions=instructions,
         strays=found.strays,
         platform=platform,
         stages=list(Stage),

@@ -125,7 +125,7 @@ def without_numbers(name: str) -> str:
     return _NUMBER.sub("", name)
 
 
-@lru_cache(1 << 16)
+@lru_cache(1 << 18)  # as many as the names of a large program: a smaller one would forget each before it is asked for again
 def place_of(name: str) -> tuple[str, str]:
     """Reads a name of JAX's.
 
