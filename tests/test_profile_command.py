@@ -128,6 +128,15 @@ def test_errors_name_what_to_do(arguments, message, capsys):
     assert message in err and "Traceback" not in err
 
 
+def test_an_audit_that_is_incomplete_is_an_error(traced, capsys):
+    document = json.loads(Path("audit.json").read_text())
+    wrong = ({"instructions": [{"name": "dot.1"}]}, {"ops": [{"id": 0, "name": "a", "scope": "", "phase": "forward", "no": 1}]})
+    for changed in [{name: value for name, value in document.items() if name != "instructions"}, *(document | w for w in wrong)]:
+        Path("audit.json").write_text(json.dumps(changed))
+        assert main(traced) == 2
+        assert "audit.json: the audit is incomplete" in capsys.readouterr().err
+
+
 def test_json_that_is_no_profile_is_an_error():
     whole = json.loads(
         as_json.dumps(Timing("jit_f", ("CPU:0",), (1.0,), (Row("k", "1", "forward", 1.0, 1.0, 1.0, steps=(1.0,)),)))
@@ -163,7 +172,14 @@ def test_only_differences_larger_than_the_steps_vary_are_changes():
 
 
 def test_times_are_written_in_a_unit_that_fits():
-    assert [in_words(t) for t in (0, 1e-9, 2.5e-6, 0.0123, 12.3)] == ["0", "1 ns", "2.5 us", "12.3 ms", "12.3 s"]
+    assert [in_words(t) for t in (0, 1e-9, 2.5e-6, 0.0123, 12.3, 0.99999e-3)] == [
+        "0",
+        "1 ns",
+        "2.5 us",
+        "12.3 ms",
+        "12.3 s",
+        "1 ms",
+    ]
 
 
 def test_a_long_table_names_what_it_leaves_out():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import linecache
 import os
 import re
@@ -12,9 +13,36 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hlotag.errors import ParseError
+
 _OPEN_FILES = ("/dev/", "/proc/")  # names of open files, which are written to in place
 _MAX_SOURCE = 4 << 20  # bytes of a source file
 _MAX_NAME = 128  # bytes; leaves room for a prefix and a suffix within the 255 that file systems allow
+
+
+def read_document(text: str, filename: str, what: str, schema: str) -> dict[str, Any]:
+    """Reads JSON that the command wrote.
+
+    Args:
+        text: The JSON.
+        filename: The name in messages.
+        what: What the document is, in messages: "an audit".
+        schema: The schema that it must have.
+
+    Returns:
+        The document.
+
+    Raises:
+        ParseError: `text` is not JSON, or has another schema.
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ParseError(f"{filename}: not JSON: {error}") from None
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != schema:
+        raise ParseError(f"{filename}: expected {what} with schema {schema!r}, found {found!r}; write it with --json")
+    return document
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, private: bool = True) -> None:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from hlotag._text import listed
+from hlotag._util.files import read_document
 from hlotag.audits.model import TagState
 from hlotag.audits.render.as_json import SCHEMA, as_dict
 from hlotag.audits.report import Problem, Reported
@@ -21,13 +21,7 @@ _GONE = (TagState.CSED, TagState.FOLDED, TagState.DEAD)
 
 def read(text: str, filename: str) -> dict[str, Any]:
     """Reads the JSON of `Audit.to_json`. Raises ParseError if it is not a complete audit, or has another schema."""
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise ParseError(f"{filename}: not JSON: {error}") from None
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != SCHEMA:
-        raise ParseError(f"{filename}: expected an audit with schema {SCHEMA!r}, found {found!r}; write it with --json")
+    document = read_document(text, filename, "an audit", SCHEMA)
     try:
         hash((*_known(document), *(_identity(tag, document["ops"]) for tag in document["tags"])))
     except (LookupError, TypeError) as error:

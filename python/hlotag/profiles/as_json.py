@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from hlotag._util.files import read_document
 from hlotag.errors import ParseError
 from hlotag.profiles.model import Hot, Row, Timing
 
@@ -43,13 +44,7 @@ def loads(text: str, filename: str) -> Timing:
     Raises:
         ParseError: `text` is not a complete profile, or has another schema.
     """
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise ParseError(f"{filename}: not JSON: {error}") from None
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != SCHEMA:
-        raise ParseError(f"{filename}: expected a profile with schema {SCHEMA!r}, found {found!r}; write it with --json")
+    document = read_document(text, filename, "a profile", SCHEMA)
     try:
         fields = {name: _frozen(document[name]) for name in _FIELDS}
         rows = [Row(**{name: _frozen(value) for name, value in row.items()}) for row in document["rows"]]

@@ -37,7 +37,7 @@ class Times:
 def measure(device: Device, is_container: Callable[[str], bool]) -> Times:
     """Divides the time of each step among the instructions that ran in it.
 
-    An instruction that runs in another one is taken from it. What runs others, such as a loop, counts only where it runs nothing.
+    An instruction that runs in another one is taken from it. What runs others, such as a loop, has no time of its own.
 
     Args:
         device: The events.

@@ -207,6 +207,6 @@ _SENTENCES = {
 def in_words(seconds: float) -> str:
     """Formats a time: `1.25 ms`."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= factor:
+        if seconds >= 0.9995 * factor:  # What three digits round up.
             return f"{seconds / factor:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns" if seconds else "0"

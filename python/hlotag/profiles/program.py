@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hlotag.audits.model import Findings, Instruction, Kernel, Op
+from hlotag.audits.model import Findings, Instruction, Op
 from hlotag.errors import ArgumentError
 
 _SCOPE = re.compile(r"scope(?::([1-9]\d*))?")
@@ -99,8 +99,8 @@ class Program:
             name: Of a fusion, or of an instruction outside of fusions.
 
         Returns:
-            The parts, those with most work first: by floating-point operations, if one operation has any, else by bytes. None
-            if no operation of the program became the instruction.
+            The parts, those with most work first: by floating-point operations, if one operation has any, else by bytes.
+            Empty if no operation of the program became the instruction.
         """
         if name not in self._parts:
             self._parts[name] = self._divide(self._inside.get(name, ()))
@@ -162,8 +162,3 @@ class Program:
 
     def _value_of(self, key: str) -> Callable[[Part], str]:
         return lambda part: self.values(part.op).get(key, "")
-
-
-def kernel_of(program: Program, name: str) -> Kernel:
-    """The operations of an instruction, those with most work first."""
-    return Kernel(name, tuple(part.op for part in program.parts(name)))

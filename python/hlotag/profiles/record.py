@@ -22,7 +22,7 @@ from hlotag.audits import baseline
 from hlotag.audits.collect import Audited, audited_and_compiled
 from hlotag.audits.model import Findings
 from hlotag.audits.report import OFF
-from hlotag.errors import ArgumentError, HlotagError
+from hlotag.errors import ArgumentError, HlotagError, ParseError
 from hlotag.profiles import trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
@@ -67,7 +67,8 @@ def profile(
 
     Raises:
         ArgumentError: Neither or both of `fun` and `trace_dir` are given; or `by` names a key that no operation has.
-        ParseError: The program did not run in the trace.
+        ParseError: The program did not run in the trace, or a file is no trace or no audit.
+        OSError: A file cannot be read.
         HlotagError: A trace is being made already.
 
     Examples:
@@ -116,7 +117,12 @@ def profile_trace(path: Path, audit: Findings | str | os.PathLike[str], by: str 
 def _program(audit: Findings | str | os.PathLike[str]) -> Program:
     if isinstance(audit, Findings):
         return Program.of_audit(audit)
-    return Program.of_json(baseline.read(Path(audit).read_text(encoding="utf-8"), os.fspath(audit)))
+    filename = os.fspath(audit)
+    document = baseline.read(Path(filename).read_text(encoding="utf-8"), filename)
+    try:
+        return Program.of_json(document)
+    except (LookupError, TypeError) as error:
+        raise ParseError(f"{filename}: the audit is incomplete ({error!r}); write it again with --json") from None
 
 
 def _profile_function(

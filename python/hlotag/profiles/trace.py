@@ -8,6 +8,7 @@ core, another one those that run beside it.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -142,7 +143,7 @@ class _Reader:
         """Reads the plane of a GPU, a TPU core or another accelerator."""
         lines = {line.name: line for line in plane.lines}
         device = self.devices.setdefault(plane.name, Device(plane.name))
-        runs = list(self._runs_in(lines[_MODULES])) if _MODULES in lines else []
+        runs = sorted(self._runs_in(lines[_MODULES]), key=lambda run: run[1]) if _MODULES in lines else []
         device.steps = [(start, end) for name, start, end in runs if name == self._module]
         streams = [line for name, line in lines.items() if name not in _DERIVED and name != _ASYNC]
         for line in [lines[_OPS]] if _OPS in lines else streams:
@@ -206,7 +207,7 @@ class _Reader:
     def _add_kernel(self, device: Device, event: Any, runs: Sequence[tuple[str, float, float]]) -> None:
         stats = dict(event.stats)
         start, end = event.start_ns, event.end_ns
-        module = str(stats.get("hlo_module", "")) or next((n for n, begin, until in runs if begin <= start < until), "")
+        module = str(stats.get("hlo_module", "")) or _running(runs, start)
         self.modules[module] += bool(module)
         if not _GRAPHS.isdisjoint(stats):  # The kernels of a graph have the name of its launch.
             name = self._kernels.get(event.name, GRAPH)
@@ -226,8 +227,9 @@ class _Reader:
 
     def annotated(self, device: Device) -> list[_Span]:
         """The steps that the host marked with `StepTraceAnnotation`, if instructions ran in them."""
-        starts = np.array(device.starts)
-        return [span for span in sorted(self._annotations) if np.any((starts >= span[0]) & (starts < span[1]))]
+        starts, spans = np.sort(device.starts), sorted(self._annotations)
+        counts = [np.diff(np.searchsorted(starts, span))[0] for span in spans]
+        return [span for span, count in zip(spans, counts, strict=True) if count]
 
     def runs(self, device: Device) -> list[_Span]:
         """The runs of the program; the whole trace, where events do not say to which run they belong."""
@@ -237,6 +239,12 @@ class _Reader:
                 first, last = spans.get(run, (start, end))
                 spans[run] = (min(first, start), max(last, end))
         return sorted(spans.values()) or [(min(device.starts), max(device.ends))]
+
+
+def _running(runs: Sequence[tuple[str, float, float]], instant: float) -> str:
+    """The program that a TPU runs at an instant; empty for none. `runs` are in order."""
+    at = bisect.bisect_right(runs, instant, key=lambda run: run[1]) - 1
+    return runs[at][0] if at >= 0 and instant < runs[at][2] else ""
 
 
 def _instruction_of(text: str) -> str:
