@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import pairwise
 
 from hlotag._text import listed
@@ -61,11 +62,10 @@ class Capture:
     def origins(self, ops: Sequence[Op]) -> list[model.Instruction]:
         """The instructions that came from operations, fusions apart: what is in a fusion says what it computes."""
         default = default_phase(op.phase for op in ops)
-        return [
-            self._with_place(i, found, ops[found[0]], default)
-            for i, joined in self.joined.items()
-            if i.opcode not in ("fusion", "parameter") and (found := tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))))
-        ]
+        found = {i: joined for i, joined in self.joined.items() if i.opcode not in ("fusion", "parameter")}
+        if self.stands_for:
+            found = {i: tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))) for i, joined in found.items()}
+        return [self._with_place(i, numbers, ops[numbers[0]], default) for i, numbers in found.items() if numbers]
 
     def _with_place(self, i: Instruction, found: tuple[int, ...], op: Op, default: str) -> model.Instruction:
         fusion = self.module.fusions.get(i.computation.id)
@@ -132,6 +132,8 @@ def _without_eliminated(capture: Capture, evidence: Evidence) -> Named:
     Data flow alone cannot tell equal operations apart.
     """
     present = {number for numbers in capture.named.values() for number in numbers}
+    if present.issuperset(itertools.chain.from_iterable(capture.joined.values())):
+        return capture.joined
 
     def survivor(instruction: Instruction, number: int) -> int | None:
         if number in present or number not in evidence.eliminated:
@@ -223,7 +225,11 @@ class _View:
         self._attributes = {i: self._as_written(i) for i in capture.module.instructions() if i.entries}
         self._strays = self._find_strays()
         self._moved = self._find_moved()
-        self._by_name = {n for n, main in matching.main.items() if any(n in capture.named[i] for i in main)}
+
+    @cached_property
+    def _by_name(self) -> set[int]:
+        """The operations after which one of their instructions is named."""
+        return {n for n, main in self.matching.main.items() if any(n in self._capture.named[i] for i in main)}
 
     def _as_written(self, instruction: Instruction) -> Mapping[str, str]:
         """The attributes, with the program's values for keys that XLA set at a call and copied when it inlined the call."""
@@ -374,7 +380,7 @@ class _View:
     def _source_of(self, instruction: Instruction, entry: tuple[str, str]) -> int | None:
         """The operation that a stray tag was taken from, None if no nearby operation lacks the tag."""
         named = self._capture.named.get(instruction, ())
-        distance = functools.partial(self._unlikeliness, instruction, entry)
+        distance = partial(self._unlikeliness, instruction, entry)
         number = min((n for n in self._candidates(named, entry) if self._lacks(n, entry)), key=distance, default=None)
         source = number
         # If XLA folded operations one into the next, the instruction has the tag of the last one.

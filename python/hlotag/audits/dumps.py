@@ -201,19 +201,18 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
         tags = classify.with_passes(tags, [*between, ("", named)])
         schedule = Schedule(last, found.main) if effects.judged_keys({tag.key for tag in tags}, platform) else None
-        instructions = captures[-1].origins(program.ops)
-    return Audit(
-        name=first.name,
-        ops=program.ops,
-        tags=tags,
-        instructions=instructions,
-        strays=found.strays,
-        effects=effects.find(tags, program.ops, schedule, None, platform),
-        platform=platform,
-        stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
-        notes=_notes(first, last, tags),
-        instruction_count=len(last),
-    )
+        return Audit(
+            name=first.name,
+            ops=program.ops,
+            tags=tags,
+            instructions=captures[-1].origins(program.ops),
+            strays=found.strays,
+            effects=effects.find(tags, program.ops, schedule, None, platform),
+            platform=platform,
+            stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
+            notes=_notes(first, last, tags),
+            instruction_count=len(last),
+        )
 
 
 def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:

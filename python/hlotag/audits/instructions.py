@@ -33,25 +33,25 @@ class Instructions:
         self.ops: list[Op] = []
         self.tags: dict[int, TagSteps] = {}
         self.paths = _paths(module)
+        path = {computation: paths[0] for computation, paths in self.paths.items()}
+        names = {path[i.computation.id] + i.op_name for i in module.instructions()}
+        default = default_phase(phase for _, phase in map(place_of, names))
         for computation in module.computations.values():
-            self._add(computation)
-        phase = default_phase(op.phase for op in self.ops)
-        self.ops = [op if op.phase else op._replace(phase=phase) for op in self.ops]
+            self._add(computation, path[computation.id], default)
 
-    def _add(self, computation: Computation) -> None:
-        path = next(iter(self.paths[computation.id]))
+    def _add(self, computation: Computation, path: str, default: str) -> None:
         numbers: dict[int, int] = {}  # By the instruction's id.
         for instruction in computation.instructions:
             tags = tags_of(instruction.entries)
             if not tags and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
-            name = without_numbers(path + instruction.op_name)
-            scope, phase = place_of(name)
+            scope, phase = place_of(path + instruction.op_name)
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
             operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])
             names = (instruction.name,)
-            self.ops.append(Op(number, instruction.opcode, scope, computation.name, phase, file, line, operands, names))
+            place = scope, computation.name, phase or default, file, line
+            self.ops.append(Op(number, instruction.opcode, *place, operands, names))
             if tags:
                 step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=names)
                 self.tags[number] = {entry: [step] for entry in tags.items()}
@@ -80,8 +80,13 @@ class Lineage:
         self.ambiguous: dict[Instruction, tuple[int, ...]] = {}
         self.unsure: set[int] = set()
         self.unsure_if_gone: set[int] = set()
-        self._first = {n: i for i in module.instructions() if (n := ids[i]) is not None}
+        self._module, self._ids = module, ids
         self._by_name = _by_full_name(module, ids)
+
+    @cached_property
+    def _first(self) -> dict[int, Instruction]:
+        """The instructions of the first module by operation."""
+        return {n: i for i in self._module.instructions() if (n := self._ids[i]) is not None}
 
     def follow(self, module: HloModule) -> Mapping[Instruction, tuple[int, ...]]:
         """Follows the instructions into the module after a later pass; returns the new `named`."""
@@ -124,10 +129,13 @@ def _by_full_name(module: HloModule, ids: Instructions) -> dict[str, tuple[int, 
     """The operations by `op_name`, before and after XLA inlines calls, with and without the HLO stage's prefixes."""
     found: dict[str, dict[int, None]] = {}
     for computation in module.computations.values():
+        paths = ["", *filter(None, ids.paths[computation.id])]
         for instruction in computation.instructions:
             if (number := ids[instruction]) is None or not (own := instruction.op_name):
                 continue
-            for name in {own, *(path + own for path in ids.paths[computation.id])}:
+            for path in paths:
+                name = path + own
                 found.setdefault(name, {})[number] = None
-                found.setdefault(without_numbers(name), {})[number] = None
+                if (plain := without_numbers(name)) != name:
+                    found.setdefault(plain, {})[number] = None
     return {name: tuple(numbers) for name, numbers in found.items()}

@@ -32,11 +32,12 @@ class Instruction:
       computation: the computation with the instruction.
     """
 
-    __slots__ = ("called_ids", "computation", "id", "name", "op_name", "opcode", "operand_ids", "proto")
+    __slots__ = ("_entries", "called_ids", "computation", "id", "name", "op_name", "opcode", "operand_ids", "proto")
 
     def __init__(self, instruction: Any, computation: Computation):
         self.proto = instruction
         self.computation = computation
+        self._entries: Mapping[str, str] | None = None
         self.name: str = instruction.name
         self.opcode: str = instruction.opcode
         self.op_name: str = instruction.metadata.op_name
@@ -54,11 +55,20 @@ class Instruction:
 
     @attributes.setter
     def attributes(self, entries: Mapping[str, str]) -> None:
-        set_attributes(self.proto, entries)
+        written = self.proto.frontend_attributes.map
+        written.clear()
+        for key, value in entries.items():  # Not `update`, which is several times as slow.
+            written[key] = value
+        self._entries = None
 
     @property
     def entries(self) -> Mapping[str, str]:
-        """The frontend attributes, with those that XLA has moved to fields of their own."""
+        """The frontend attributes, with those that XLA has moved to fields of their own. Read once: audits ask often."""
+        if self._entries is None:
+            self._entries = self._read_entries()
+        return self._entries
+
+    def _read_entries(self) -> Mapping[str, str]:
         moved = {}
         if self.proto.metadata.HasField("metadata_payload"):
             moved["xla_metadata_payload"] = self.computation.module.payload_of(self.proto.metadata.metadata_payload)
@@ -85,14 +95,6 @@ class Instruction:
     def dimensions(self) -> tuple[int, ...]:
         """The dimensions of an array result, () for scalars and tuples."""
         return tuple(self.proto.shape.dimensions)
-
-
-def set_attributes(instruction: Any, entries: Mapping[str, str]) -> None:
-    """Writes the frontend attributes of an `HloInstructionProto`."""
-    written = instruction.frontend_attributes.map
-    written.clear()
-    for key, value in entries.items():  # Not `update`, which is several times as slow.
-        written[key] = value
 
 
 class Computation:

@@ -122,7 +122,7 @@ class Origins:
 
 def without_numbers(name: str) -> str:
     """A name without the numbers of any module."""
-    return _NUMBER.sub("", name)
+    return _NUMBER.sub("", name) if "\x01" in name else name
 
 
 @lru_cache(1 << 18)  # as many as the names of a large program: a smaller one would forget each before it is asked for again

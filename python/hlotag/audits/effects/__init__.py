@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -76,8 +77,9 @@ def find(
         One effect for each value of each key of the catalogue, and of keys that compilers do not get, in program order.
     """
     by_tag: dict[tuple[keys.Key, str], list[Op]] = {}
+    known = functools.cache(keys.lookup)
     for name, value, op in [*((tag.key, tag.value, tag.op) for tag in tags), *inserted]:
-        key = keys.lookup(name)
+        key = known(name)
         if key is not None and not key.reserved and (key.consumer != "registered" or not key.compiler):
             by_tag.setdefault((key, value), []).append(op)
     if not by_tag:
