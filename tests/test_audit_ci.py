@@ -103,6 +103,14 @@ def test_what_is_no_program_is_an_error_in_words(program, name, said, capsys):
     assert said in capsys.readouterr().err
 
 
+def test_the_page_says_what_is_worse_than_the_baseline(program, tmp_path, capsys):
+    assert main(["audit", f"{program}:pair", "--json", f"{tmp_path}/before.json"]) == 0
+    Path(program).write_text(PROGRAM.replace(', grad={"k": "g"}', ""))
+    arguments = ["audit", f"{program}:pair", "--baseline", f"{tmp_path}/before.json", "--html", f"{tmp_path}/a.html"]
+    assert main(arguments) == 1
+    assert "k=g covers less than before" in (tmp_path / "a.html").read_text()
+
+
 @pytest.mark.parametrize("name", ["failing", "failing_later"])
 def test_a_failing_program_has_its_own_traceback(program, name, capsys):
     assert main(["audit", f"{program}:{name}"]) == 2
@@ -117,11 +125,12 @@ def test_an_error_of_hlotags_own_names_the_users_line(program, capsys):
     assert capsys.readouterr().err.startswith(f"hlotag audit: error: {program}:{line}: key '_xla_compute_type': the value 'hst'")
 
 
-def test_lists_of_tags_and_of_what_is_in_a_fusion(program, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+def test_lists_of_tags_of_lines_without_one_and_of_what_is_in_a_fusion(program, capsys):
     assert main(["audit", f"{program}:pair", "--tags"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if " kept " in line]
     assert rows and all(row[1] in ("forward", "backward") for row in rows)
+    assert main(["audit", f"{program}:pair", "--untagged"]) == 0
+    assert "train_step.py:7   9 " in capsys.readouterr().out
     assert main(["audit", f"{program}:pair", "--json", "-"]) == 0
     name = json.loads(capsys.readouterr().out)["instructions"][0]["name"]
     assert main(["audit", f"{program}:pair", "--instruction", name]) == 0

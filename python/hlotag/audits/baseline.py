@@ -77,11 +77,11 @@ def _fewer(document: dict[str, Any], before: dict[str, Any]) -> Iterator[Problem
     for (key, value, phase, scope), (tagged, there) in had.items():
         tagged_now, there_now = now.get((key, value, phase, scope), (0, 0))
         if tagged_now < tagged or there_now < there:
-            where = f"{scope}, {phase}" if scope else phase
-            was = f"{where}: {tagged} tagged, {there} with an instruction; now {tagged_now} and {there_now}"
-            missing.setdefault((key, value), []).append((max(tagged - tagged_now, there - there_now), was))
+            where = f"{phase} in {scope}" if scope else phase
+            change = f"{tagged} to {tagged_now}" if tagged_now < tagged else f"{there} to {there_now} with an instruction"
+            missing.setdefault((key, value), []).append((max(tagged - tagged_now, there - there_now), f"{where} {change}"))
     for (key, value), found in missing.items():
-        why = f"Fewer than in the baseline: {listed([was for _, was in found])}."
+        why = f"Fewer tagged operations than in the baseline: {listed([was for _, was in found])}."
         effect = f"{key}={value} covers less than before."
         advice = "Write a new baseline if the program is meant to be so."
         yield Problem("fewer", f"{key}={value}", "", "", 0, sum(number for number, _ in found), why, effect, advice)

@@ -62,7 +62,7 @@ class Capture:
     def origins(self, ops: Sequence[Op]) -> list[model.Instruction]:
         """The instructions that came from operations, fusions apart: what is in a fusion says what it computes."""
         default = default_phase(op.phase for op in ops)
-        found = {i: joined for i, joined in self.joined.items() if i.opcode not in ("fusion", "parameter")}
+        found = {i: tuple(joined) for i, joined in self.joined.items() if i.opcode not in ("fusion", "parameter")}
         if self.stands_for:
             found = {i: tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))) for i, joined in found.items()}
         return [self._with_place(i, numbers, ops[numbers[0]], default) for i, numbers in found.items() if numbers]

@@ -257,6 +257,25 @@ def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
     ]
 
 
+UNTAGGED_COLUMNS = ("source", "operations", "work", "scopes")
+
+
+def untagged_rows(audit: Findings) -> list[tuple[str, ...]]:
+    """The cells of `UNTAGGED_COLUMNS` for each source line whose operations compute something and have no tag, by work."""
+    tagged = {tag.op.id for tag in audit.tags}
+    lines: dict[tuple[str, int], list[Op]] = {}
+    for op in audit.ops:
+        if op.id not in tagged and op.flops:
+            lines.setdefault((op.file, op.line), []).append(op)
+    rows = [(sum(op.flops for op in ops), sum(op.bytes for op in ops), ops) for ops in lines.values()]
+    rows.sort(key=lambda row: row[:2], reverse=True)
+    return [(ops[0].source or "unknown", f"{len(ops)}", cost.in_words(flops, size), _scopes(ops)) for flops, size, ops in rows]
+
+
+def _scopes(ops: Sequence[Op]) -> str:
+    return listed(list(dict.fromkeys(op.scope for op in ops if op.scope)))
+
+
 def folded_in_words(audit: Findings) -> str:
     """How many folded tags are on what XLA always folds; empty if none is."""
     folded = audit.in_state(TagState.FOLDED)

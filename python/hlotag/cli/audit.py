@@ -47,6 +47,7 @@ is invalid
 
 # Limit of lines printed for a condition that holds.
 _LISTED = 20
+_UNBROKEN = 1 << 16  # columns
 
 
 def add_to(commands: terminal.Commands) -> None:
@@ -78,6 +79,7 @@ def add_to(commands: terminal.Commands) -> None:
     )
     add("--tags", action="store_true", help="list every tag: phase, operation, line, state, instruction and work")
     add("--instruction", metavar="NAME", help="list what a fusion or an instruction computes: operations, lines, work and tags")
+    add("--untagged", action="store_true", help="list the source lines whose operations have no tag, those with most work first")
     add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
@@ -112,10 +114,14 @@ def _run(args: argparse.Namespace) -> int:
     _write_outputs(args, audit, worse)
     if "-" not in (args.json, args.sarif):
         Console().print(audit)
+        # In a file or pipe, a row of a list is one line.
+        console = Console(width=None if sys.stdout.isatty() else _UNBROKEN)
         if args.tags:
-            Console().print(table.tags_table(audit))
+            console.print(table.tags_table(audit))
+        if args.untagged:
+            console.print(table.untagged_table(audit))
         if args.instruction:
-            Console().print(table.kernel_table(audit, args.instruction))
+            console.print(table.kernel_table(audit, args.instruction))
     status = _report(audit, conditions)
     if worse:
         status = 1
@@ -128,13 +134,14 @@ def _run(args: argparse.Namespace) -> int:
 
 def _write_outputs(args: argparse.Namespace, audit: Audit, worse: Sequence[Problem] | None) -> None:
     """Writes the files that the flags name; `worse` are the problems that the baseline does not have."""
-    from hlotag.audits.render import sarif
+    from hlotag._util.files import write_atomically
+    from hlotag.audits.render import page, sarif
     from hlotag.cli import programs
 
     audited = Path(args.dump_dir or programs.file_of(args.file))
     problems = audit.report.problems if worse is None else worse
     outputs: dict[str, Callable[[str], None]] = {
-        "html": audit.to_html,
+        "html": lambda path: write_atomically(path, page.html(audit, worse or ()), private=False),
         "json": lambda path: terminal.write_output(path, audit.to_json(indent=1) + "\n"),
         "sarif": lambda path: terminal.write_output(path, sarif.dumps(problems, Path.cwd(), audited) + "\n"),
     }

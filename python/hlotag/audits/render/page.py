@@ -12,10 +12,21 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote
 
+from hlotag._text import count
 from hlotag._util.files import source_line
 from hlotag.audits import cost
 from hlotag.audits.model import RANK, Group, Op, Stage, Step, TagState, groups, kernels, phases_in
-from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, facts_in_words, folded_in_words, kernel_rows
+from hlotag.audits.report import (
+    KERNEL_COLUMNS,
+    UNTAGGED_COLUMNS,
+    Problem,
+    Reported,
+    effects_in_words,
+    facts_in_words,
+    folded_in_words,
+    kernel_rows,
+    untagged_rows,
+)
 
 _STATES = tuple(TagState)
 _STAGES = tuple(Stage)
@@ -38,15 +49,15 @@ _DOCUMENT = """\
 _PROBLEMS, _ROWS, _LINKS, _KERNELS = 100, 200, 12, 40
 
 
-def html(audit: Reported) -> str:
-    """Renders the page."""
+def html(audit: Reported, worse: Sequence[Problem] = ()) -> str:
+    """Renders the page, which begins with what is worse than a baseline."""
     # A function keeps the script's names private.
     script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
     lines = _source_lines(audit)
     # Escaped, because "<" could end the script element.
     data = json.dumps(_data(audit, lines), separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
     scripts = f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>'
-    body = "\n".join([_report(audit, lines), _asset("list.html"), _footer(audit), scripts])
+    body = "\n".join([_report(audit, lines, worse), _asset("list.html"), _footer(audit), scripts])
     return assemble(f"{audit.name}: where its tags went", body, script=script)
 
 
@@ -68,9 +79,9 @@ def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
 # --- The report, which needs no script -------------------------------------------------------------------------------------
 
 
-def _report(audit: Reported, lines: dict[str, str]) -> str:
+def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) -> str:
     problems = audit.report.problems
-    looks = "bad" if any(tag.state.needs_attention for tag in audit.tags) else "fair" if problems else "good"
+    looks = "bad" if worse or any(tag.state.needs_attention for tag in audit.tags) else "fair" if problems else "good"
     states = "".join(
         f'<li><a href="#search={quote(str(state))}" title="{escape(state.meaning)}">'
         f'{audit.counts[state]} <span class="state {state}">{escape(str(state))}</span></a></li>'
@@ -82,18 +93,20 @@ def _report(audit: Reported, lines: dict[str, str]) -> str:
             f'<p id="sentence" class="{looks}">{escape(audit.report.sentence)}</p>',
             f'<p id="facts">{escape(facts_in_words(audit))}</p>',
             f'<ul id="states">{states}</ul></header>',
-            *_listed(problems, audit, lines),
+            *_listed("worse", "Worse than the baseline", worse, audit, lines),
+            *_listed("problems", "Problems", problems, audit, lines),
             *_effects(audit),
             *_groups(audit),
             *_kernels(audit),
+            *_untagged(audit),
         ]
     )
 
 
-def _listed(problems: Sequence[Problem], audit: Reported, lines: dict[str, str]) -> Iterable[str]:
+def _listed(section: str, title: str, problems: Sequence[Problem], audit: Reported, lines: dict[str, str]) -> Iterable[str]:
     if not problems:
         return
-    yield '<section id="problems"><h2>Problems</h2>'
+    yield f'<section id="{section}"><h2>{title}</h2>'
     for problem in problems[:_PROBLEMS]:
         yield _problem(problem, audit, lines.get(f"{problem.file}:{problem.line}", ""))
     yield f"{_more(len(problems), _PROBLEMS)}</section>"
@@ -134,6 +147,14 @@ def _effects(audit: Reported) -> Iterable[str]:
         yield f'<dt><span class="state {verdict}">{escape(verdict.label)}</span> <code>{escape(what)}</code></dt>'
         yield f"<dd>{escape(details)}</dd>"
     yield f"</dl>{_more(len(rows), _ROWS)}</section>"
+
+
+def _untagged(audit: Reported) -> Iterable[str]:
+    if rows := untagged_rows(audit):
+        yield '<section id="untagged"><h2>Lines without a tag</h2>'
+        yield f"<details><summary>{count(len(rows), 'line')}, those with most work first</summary>"
+        yield _table(UNTAGGED_COLUMNS, (map(escape, row) for row in rows[:_ROWS]))
+        yield f"{_more(len(rows), _ROWS, 'hlotag audit --untagged lists all')}</details></section>"
 
 
 def _kernels(audit: Reported) -> Iterable[str]:

@@ -17,7 +17,17 @@ from rich.text import Text
 from hlotag._text import count, printable
 from hlotag.audits.cost import in_words
 from hlotag.audits.model import HOW_IT_CAME, RANK, Tag, TagState, Verdict, groups, kernels, phases_in
-from hlotag.audits.report import KERNEL_COLUMNS, Problem, Reported, effects_in_words, facts_in_words, folded_in_words, kernel_rows
+from hlotag.audits.report import (
+    KERNEL_COLUMNS,
+    UNTAGGED_COLUMNS,
+    Problem,
+    Reported,
+    effects_in_words,
+    facts_in_words,
+    folded_in_words,
+    kernel_rows,
+    untagged_rows,
+)
 from hlotag.errors import ArgumentError
 
 # Limit of listed problems.
@@ -110,14 +120,21 @@ def _listed(columns: Iterable[str], rows: Iterable[Iterable[str]], title: str = 
 
 
 def tags_table(audit: Reported) -> Table:
-    """Renders every tag, those on instructions first."""
+    """Renders every tag, those on instructions first. A state has the XLA pass that caused it, where the audit names one."""
 
     def cells(tag: Tag) -> Iterable[str]:
         op, on = tag.op, ", ".join(tag.op.fusions or tag.op.instructions)
-        return f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, tag.state, on, in_words(op.flops, op.bytes)
+        by = tag.steps[-1].by if tag.state != TagState.RESTORED else ""
+        state = f"{tag.state} by {by}" if by else tag.state
+        return f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, state, on, in_words(op.flops, op.bytes)
 
     tags = sorted(audit.tags, key=lambda tag: -RANK[tag.state])
     return _listed(("tag", "phase", "operation", "source", "state", "on", "work"), map(cells, tags))
+
+
+def untagged_table(audit: Reported) -> Table:
+    """Renders the source lines whose operations have no tag, those with most work first."""
+    return _listed(UNTAGGED_COLUMNS, untagged_rows(audit))
 
 
 def kernel_table(audit: Reported, name: str) -> Table:
