@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-from hlotag.audits import Audit, Op, Stage, Step, Tag, TagState
+from hlotag.audits import Audit, Form, Op, Step, Tag, TagState
 
 NAMES = ("add", "multiply", "dot_general", "reshape", "broadcast_in_dim", "tanh", "reduce", "transpose")
 ENDS = (TagState.KEPT, TagState.KEPT, TagState.KEPT, TagState.FOLDED, TagState.DUPLICATED, TagState.RESTORED)
@@ -35,13 +35,13 @@ def made_up(count: int, *, texts: tuple[str, ...] = ("attention", "mlp", "norm")
         if chance.random() < 0.4:
             end = TagState.LOST if len(tags) % max(1, count // 10) == 5 and lost else chance.choice(ENDS)
             came = Step(
-                Stage.LOWERED, TagState.PROPAGATED if backward else TagState.ATTACHED, "hlotag-resolve", "tag of the program"
+                Form.LOWERED, TagState.PROPAGATED if backward else TagState.ATTACHED, "hlotag-resolve", "tag of the program"
             )
             bears = () if end in (TagState.FOLDED, TagState.LOST) else op.instructions
             steps = (
                 came,
-                Step(Stage.UNOPTIMIZED, TagState.KEPT, instructions=(f"op.{number}",)),
-                Step(Stage.OPTIMIZED, end, instructions=bears),
+                Step(Form.UNOPTIMIZED, TagState.KEPT, instructions=(f"op.{number}",)),
+                Step(Form.OPTIMIZED, end, instructions=bears),
             )
             tags.append(Tag("block", texts[layer % len(texts)], op, steps))
-    return Audit("jit_step", ops, tags, platform="cpu", stages=list(Stage), instruction_count=count)
+    return Audit("jit_step", ops, tags, platform="cpu", forms=list(Form), instruction_count=count)

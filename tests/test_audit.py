@@ -20,7 +20,7 @@ from rich.console import Console
 import hlotag
 from hlo_programs import entries_with_fusion
 from hlotag import _compat
-from hlotag.audits import Audit, Stage, TagState, collect, program
+from hlotag.audits import Audit, Form, TagState, collect, program
 from hlotag.audits.collect import audit_module
 from hlotag.audits.dumps import of_modules
 from hlotag.cli import main
@@ -92,7 +92,7 @@ def test_state(name):
     (tag,) = audit.tags
     assert tag.state == expected
     assert tag.origin == TagState.ATTACHED
-    assert [step.stage for step in tag.steps][:2] == ["StableHLO", "HLO"]
+    assert [step.form for step in tag.steps][:2] == ["StableHLO", "HLO"]
 
 
 def test_a_dot_with_its_transposes_tag():
@@ -157,7 +157,7 @@ def test_an_instruction_named_after_a_call_is_no_trace_of_what_is_next_to_the_ca
       p = f32[4,8] power(n, s), metadata={{op_name="{names["stablehlo.power"]}"}}
       ROOT r = f32[4,8] tanh(p), metadata={{op_name="{names["stablehlo.tanh"]}"}}
     }}"""
-    capture = collect._capture(Stage.OPTIMIZED, HloModule(_compat.runtime.hlo_from_text(optimized)), read)
+    capture = collect._capture(Form.OPTIMIZED, HloModule(_compat.runtime.hlo_from_text(optimized)), read)
     (tag,) = collect._finish(read, [capture], None, "cpu").tags
     assert tag.state == TagState.FOLDED
 
@@ -179,7 +179,7 @@ def test_passes_are_named():
 def test_what_the_conversion_to_hlo_lost_is_named():
     with hlotag.stage(hlo=False):
         audit = hlotag.audit(jax.jit(hlotag.tagged({"k": "v"})(lambda x: jnp.tanh(x / 3.0 + 1.0) / x)), X, xla_passes=True)
-    first = [tag for tag in audit.tags if tag.steps[1].stage == Stage.UNOPTIMIZED and tag.steps[1].state == TagState.LOST]
+    first = [tag for tag in audit.tags if tag.steps[1].form == Form.UNOPTIMIZED and tag.steps[1].state == TagState.LOST]
     assert first and {tag.steps[-1].by for tag in first} == {"conversion to HLO"}
 
 
@@ -342,7 +342,7 @@ def test_json_is_as_described(sample):
     schema = json.loads(resources.files("hlotag.audits").joinpath("schema.json").read_text())
     document = json.loads(sample.to_json())
     jsonschema.validate(document, schema)
-    assert document["schema"] == "hlotag.audit/4"
+    assert document["schema"] == "hlotag.audit/5"
     assert len(document["tags"]) == len(sample.tags)
     assert document["counts"] == {str(state): count for state, count in sample.counts.items()}
     assert [op["id"] for op in document["ops"]] == list(range(len(sample.ops)))

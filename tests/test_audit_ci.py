@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hlotag
-from hlotag.audits import Audit, Op, Stage, Step, Tag, TagState, Verdict, baseline
+from hlotag.audits import Audit, Form, Op, Step, Tag, TagState, Verdict, baseline
 from hlotag.audits.model import Effect
 from hlotag.audits.render import as_json, sarif
 from hlotag.cli import main
@@ -145,10 +145,10 @@ def test_lists_of_tags_of_lines_without_one_and_of_what_is_in_a_fusion(program, 
 def audit_of(*states: TagState, line: int = 7, value: str = "v", **fields) -> Audit:
     ops = [Op(n, "stablehlo.dot_general", f"layer_{n}", file="/x/model.py", line=line) for n in range(len(states))]
     tags = [
-        Tag("k", value, op, (Step(Stage.LOWERED, TagState.ATTACHED), Step(Stage.OPTIMIZED, state, "algsimp")))
+        Tag("k", value, op, (Step(Form.LOWERED, TagState.ATTACHED), Step(Form.OPTIMIZED, state, "algsimp")))
         for op, state in zip(ops, states, strict=True)
     ]
-    return Audit("m", ops, tags, stages=list(Stage), **fields)
+    return Audit("m", ops, tags, forms=list(Form), **fields)
 
 
 def worse(now: Audit, before: Audit) -> list[tuple[str, int, tuple[int, ...]]]:

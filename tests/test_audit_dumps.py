@@ -17,7 +17,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from hlotag import _compat
-from hlotag.audits import Op, Stage, Step, Tag, TagState, classify, dumps, program
+from hlotag.audits import Form, Op, Step, Tag, TagState, classify, dumps, program
 from hlotag.audits.collect import _named
 from hlotag.cli import main
 from hlotag.errors import ParseError
@@ -193,7 +193,7 @@ def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
         return {i: (0,) for i in HloModule(_compat.runtime.hlo_from_text(text)).instructions() if i.opcode != "parameter"}
 
     op = Op(0, "stablehlo.dot_general")
-    lost = Step(Stage.OPTIMIZED, TagState.LOST, detail="on 1 of 2 instructions", instructions=("sum",))
+    lost = Step(Form.OPTIMIZED, TagState.LOST, detail="on 1 of 2 instructions", instructions=("sum",))
     passes = [
         ("", named(whole)),
         ("layout", named(whole)),

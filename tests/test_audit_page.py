@@ -104,7 +104,7 @@ def test_links_can_be_sent(chromium, tmp_path):
     assert listed(chromium)[0] == 17 and listed(chromium).count(17) == 1
     way = text_of(chromium, "#tag-17")
     tag = audit.tags[17]
-    assert all(text in way for text in (f"{tag.op.file}:{tag.op.line}", *map(str, (s.stage for s in tag.steps)), "op."))
+    assert all(text in way for text in (f"{tag.op.file}:{tag.op.line}", *map(str, (s.form for s in tag.steps)), "op."))
     chromium.execute_script("location.hash = '#search=lost'")
     chromium.execute_async_script("setTimeout(arguments[0], 100)")
     assert {audit.tags[number].state for number in listed(chromium)} == {TagState.LOST}

@@ -12,7 +12,7 @@ import pytest
 
 import hlotag
 from audits import made_up
-from hlotag.audits import Audit, Op, Stage, Step, Stray, Tag, TagState
+from hlotag.audits import Audit, Form, Op, Step, Stray, Tag, TagState
 from hlotag.audits.model import kernels
 from hlotag.cli import audit as command
 from hlotag.cli.condition import Condition
@@ -34,12 +34,12 @@ def ops_of(*states: TagState, by: str = "algsimp", line: int = 7, flops: int = 0
     tags = []
     for number, state in enumerate(states):
         op = Op(number, "stablehlo.dot_general", f"layer_{number}", file="/x/model.py", line=line, type="f32[8,8]", flops=flops)
-        tags.append(Tag("k", "v", op, (Step(Stage.LOWERED, TagState.ATTACHED), Step(Stage.OPTIMIZED, state, by, **fields))))
+        tags.append(Tag("k", "v", op, (Step(Form.LOWERED, TagState.ATTACHED), Step(Form.OPTIMIZED, state, by, **fields))))
     return tags
 
 
 def audit_of(tags: list[Tag], **fields) -> Audit:
-    return Audit("m", [tag.op for tag in tags], tags, stages=list(Stage), **fields)
+    return Audit("m", [tag.op for tag in tags], tags, forms=list(Form), **fields)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def traced(tmp_path):
     tags = [{"key": "layer", "value": FORGED, "op": 0, "state": "kept", "steps": []}]
     instructions = [{"name": "dot.1", "opcode": "dot", "fusion": "", "ops": [0], "scope": "", "phase": "forward"}]
     audit = {
-        "schema": "hlotag.audit/4",
+        "schema": "hlotag.audit/5",
         "name": "jit_step",
         "problems": [],
         "ops": [op],
@@ -143,7 +143,7 @@ def test_json_that_is_no_profile_is_an_error():
     )
     for text, message in [
         ("{", "not JSON"),
-        (json.dumps(whole | {"schema": "hlotag.audit/4"}), "expected a profile with schema 'hlotag.profile/1'"),
+        (json.dumps(whole | {"schema": "hlotag.audit/5"}), "expected a profile with schema 'hlotag.profile/1'"),
         (json.dumps({name: value for name, value in whole.items() if name != "rows"}), "incomplete.*rows"),
         (json.dumps(whole | {"rows": [{"key": "k"}]}), "incomplete"),
         (json.dumps(whole | {"steps": ["a"]}), "incomplete"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of `hlotag.audit`, which says where every tag of a program went."""
 
-from hlotag.audits.model import Apart, Effect, Instruction, Kernel, Op, Stage, Step, Stray, Tag, TagState, Verdict
+from hlotag.audits.model import Apart, Effect, Form, Instruction, Kernel, Op, Step, Stray, Tag, TagState, Verdict
 from hlotag.audits.report import Problem, Report
 from hlotag.audits.views import Audit
 
@@ -9,12 +9,12 @@ __all__ = [
     "Apart",
     "Audit",
     "Effect",
+    "Form",
     "Instruction",
     "Kernel",
     "Op",
     "Problem",
     "Report",
-    "Stage",
     "Step",
     "Stray",
     "Tag",

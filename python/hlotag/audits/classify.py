@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each tag? Compares the instructions of each operation with its tags, at each stage."""
+"""What became of each tag? Compares the instructions of each operation with its tags, in each form of the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotag._text import listed
 from hlotag.audits import cost, model
 from hlotag.audits.evidence import Evidence, Named, Passes
 from hlotag.audits.matching import Matching
-from hlotag.audits.model import Op, Stage, Step, Stray, Tag, TagState, TagSteps, default_phase
+from hlotag.audits.model import Form, Op, Step, Stray, Tag, TagState, TagSteps, default_phase
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, may_be, opcode_of
@@ -37,10 +37,10 @@ _MAX_DISTANCE = 3
 
 @dataclass
 class Capture:
-    """A module at one stage.
+    """A module of one form of the program.
 
     Attributes:
-        stage: The stage.
+        form: The form.
         module: An `HloModule`.
         named: By instruction, the operations that it is named after.
         joined: By instruction, the operations that it came from.
@@ -50,7 +50,7 @@ class Capture:
         fusions: By id of a computation, the fusion that it is part of, whose tags may not be repeated in it.
     """
 
-    stage: Stage
+    form: Form
     module: HloModule
     named: Named
     joined: Named
@@ -109,7 +109,7 @@ def classify(
     found = Classified([], [], {})
     for capture in captures if has_program else captures[1:]:
         joined = capture.joined
-        if capture.stage == Stage.OPTIMIZED:
+        if capture.form == Form.OPTIMIZED:
             joined = _with_merged(_without_eliminated(capture, evidence), ops, tags, evidence)
         view = _View(ops, capture, Matching(ops, capture.named, joined, capture.fusions), tags, evidence)
         for number, steps_of in tags.items():
@@ -186,7 +186,7 @@ def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) 
 
     `counts` has, after each pass, how many instructions of the operation have the tag, and how many lack it.
     """
-    if any(step.stage == Stage.UNOPTIMIZED and step.state in _MISSING for step in tag.steps):
+    if any(step.form == Form.UNOPTIMIZED and step.state in _MISSING for step in tag.steps):
         return CONVERSION
     totals = [sum(pair) for pair in counts]
     if tag.state in (TagState.DUPLICATED, TagState.MERGED):
@@ -256,11 +256,11 @@ class _View:
         return number in self._by_name or (number, key, value) in self._moved
 
     def step(self, number: int, key: str, value: str) -> Step:
-        """What became of an operation's tag at this stage."""
+        """What became of an operation's tag in this form."""
         step = self._step(number, key, value)
         may_be_used = step.state in (TagState.LOST, TagState.FOLDED) and keys.is_taken(key)
         by = self._evidence.consumed.get((number, key)) if may_be_used else None
-        return Step(step.stage, TagState.USED, by) if by else step
+        return Step(step.form, TagState.USED, by) if by else step
 
     def _step(self, number: int, key: str, value: str) -> Step:
         main = self.matching.main.get(number, [])
@@ -268,13 +268,13 @@ class _View:
         if tagged:
             return self._tagged(number, key, main, tagged)
         if main := [i for i in main if not self._is_named_after_another(i, number)]:
-            return Step(self._capture.stage, TagState.LOST, detail=self._why_lost(main, key))
+            return Step(self._capture.form, TagState.LOST, detail=self._why_lost(main, key))
         glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self._has(i, key, value)]
         if glue:
-            return Step(self._capture.stage, TagState.KEPT, detail="on glue that carries its result", instructions=_each(glue))
+            return Step(self._capture.form, TagState.KEPT, detail="on glue that carries its result", instructions=_each(glue))
         if stray := self._moved.get((number, key, value)):
             detail = f"on {stray.opcode} {stray.name}, which is another operation's"
-            return Step(self._capture.stage, TagState.MOVED, detail=detail, instructions=(stray.name,))
+            return Step(self._capture.form, TagState.MOVED, detail=detail, instructions=(stray.name,))
         return self._gone(number)
 
     def _tagged(self, number: int, key: str, main: list[Instruction], tagged: list[Instruction]) -> Step:
@@ -290,7 +290,7 @@ class _View:
             state, detail = TagState.MERGED, f"with {len(shared)} more"
         elif len(tagged) > 1 and (copies := self._copies(number, tagged, main)) > 1:
             state, detail = TagState.DUPLICATED, f"{copies} times"
-        return Step(self._capture.stage, state, by, detail, instructions=_each(tagged))
+        return Step(self._capture.form, state, by, detail, instructions=_each(tagged))
 
     def _are_too_few(self, number: int, tagged: list[Instruction], main: list[Instruction]) -> bool:
         """Whether an operation is lost although some of its instructions have the tag: it is computed more often."""
@@ -347,13 +347,13 @@ class _View:
 
     def _gone(self, number: int) -> Step:
         """Why no instruction is left of an operation."""
-        stage = self._capture.stage
+        form = self._capture.form
         if number not in self._evidence.live:
-            return Step(stage, TagState.DEAD)
+            return Step(form, TagState.DEAD)
         if number not in self._evidence.eliminated:
-            return Step(stage, TagState.FOLDED)
+            return Step(form, TagState.FOLDED)
         instead = self._evidence.instead_of(number)
-        return Step(stage, TagState.CSED, detail=f"equal to {instead.opcode} {instead.name}" if instead else "")
+        return Step(form, TagState.CSED, detail=f"equal to {instead.opcode} {instead.name}" if instead else "")
 
     def _find_strays(self) -> list[tuple[Instruction, str, str]]:
         """Instructions with a tag that none of their operations has, each with key and value."""
@@ -407,10 +407,10 @@ class _View:
             return False
         if self._ops[number].name in _NEVER_MOVED_FROM:
             return False
-        return self._capture.stage != Stage.OPTIMIZED or number not in self._evidence.eliminated
+        return self._capture.form != Form.OPTIMIZED or number not in self._evidence.eliminated
 
     def _unlikeliness(self, instruction: Instruction, entry: tuple[str, str], number: int) -> tuple[bool, bool, bool]:
-        """How unlikely an instruction replaced an operation: another shape, another size, no such move at an earlier stage."""
+        """How unlikely an instruction replaced an operation: another shape, another size, no such move in an earlier form."""
         shape = cost.shape_of(self._ops[number])  # None in an audit of dumps.
         same_size = shape is None or math.prod(shape) == math.prod(instruction.dimensions)
         was_moved = self._tags[number][entry][-1].state == TagState.MOVED

@@ -27,7 +27,7 @@ from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.evidence import PASSES, Evidence, Named, Passes
 from hlotag.audits.garbage import no_collection
 from hlotag.audits.matching import Matching
-from hlotag.audits.model import Op, Stage
+from hlotag.audits.model import Form, Op
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
@@ -272,10 +272,10 @@ def _audited(
         with nullcontext() if first is None else suppress(ParseError):
             dump = dumps.largest(dumps.find(Path(folder)))
             first = first or dumps.read(dump.ends[0])
-        captures = [_capture(Stage.UNOPTIMIZED, first, read)] if first else []
+        captures = [_capture(Form.UNOPTIMIZED, first, read)] if first else []
         modules = of_executable(executable)[:1]
         for last in modules:
-            captures.append(_restored(records[-1], last, read) if records else _capture(Stage.OPTIMIZED, last, read))
+            captures.append(_restored(records[-1], last, read) if records else _capture(Form.OPTIMIZED, last, read))
         found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
     found = dataclasses.replace(found, hlo_stage=bool(records))
     rules = records[-1].inserted if records else InsertedRules({})
@@ -307,7 +307,7 @@ def audit_compiled(compiled: Any) -> Audit:
 
 def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) -> Capture:
     """The module after the HLO stage: names from the stage's input, which still has the numbers; attributes from its output."""
-    capture = _capture(Stage.OPTIMIZED, record.before, read)
+    capture = _capture(Form.OPTIMIZED, record.before, read)
     after = {i.name: i.attributes for i in record.after.instructions()}
     left = {i.name for i in last.instructions()}
     named, joined, stands_for, restored = {}, {}, {}, {}
@@ -366,7 +366,7 @@ def _finish(
         instructions=instructions,
         strays=found.strays,
         platform=platform,
-        stages=list(Stage),
+        forms=list(Form),
         notes=[] if dump else [_NOT_DUMPED],
         instruction_count=len(captures[-1].module),
     )
@@ -445,7 +445,7 @@ def _of_inserted(inserted: Sequence[tuple[str, str, Op]]) -> Iterator[str]:
 
 def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inserted: _Inserted) -> Schedule:
     """The schedule of a compiled module. Products that XLA merged share an instruction, as in the audit's `ops`."""
-    capture = _capture(Stage.OPTIMIZED, module, read)
+    capture = _capture(Form.OPTIMIZED, module, read)
     main = Matching(read.ops, capture.named, capture.joined, capture.fusions).main
     owner = {name: op.id for op in ops if op.id in main for name in op.instructions}
     missing = {op.id: owner[name] for op in ops if op.id not in main for name in op.instructions if name in owner}
@@ -470,13 +470,13 @@ def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Map
     return op._replace(instructions=tuple([i.name for i in instructions]), fusions=tuple(around)) if instructions else op
 
 
-def _capture(stage: Stage, module: HloModule, read: program.Program) -> Capture:
+def _capture(form: Form, module: HloModule, read: program.Program) -> Capture:
     named = _named(module, read)
     found = sources(module, read.origins.program, (read.origins.ids_and_calls(i.op_name) for i in module.instructions()))
     # An inlined call has no instruction; a remaining call instruction stands for the call, not for the callee's operations.
     joined = {i: (named[i] if _is_call(i, named, read) else _known(numbers, read) or named[i]) for i, numbers in found.items()}
     callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
-    return Capture(stage, module, named, joined, callers)
+    return Capture(form, module, named, joined, callers)
 
 
 def _is_call(instruction: Instruction, named: Named, read: program.Program) -> bool:

@@ -16,7 +16,7 @@ from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.evidence import Evidence
 from hlotag.audits.garbage import no_collection
 from hlotag.audits.instructions import Instructions, Lineage
-from hlotag.audits.model import Stage, Step, Tag, TagState
+from hlotag.audits.model import Form, Step, Tag, TagState
 from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -193,8 +193,8 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
         captures = [
-            Capture(Stage.UNOPTIMIZED, first, unoptimized, unoptimized),
-            Capture(Stage.OPTIMIZED, last, named, joined, fusions=last.fusions),
+            Capture(Form.UNOPTIMIZED, first, unoptimized, unoptimized),
+            Capture(Form.OPTIMIZED, last, named, joined, fusions=last.fusions),
         ]
         evidence = Evidence(program.ops, lambda: _live(first, program), lambda: [("", unoptimized), *between])
         found = classify.classify(program.ops, program.tags, captures, evidence, has_program=False)
@@ -209,7 +209,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
             strays=found.strays,
             effects=effects.find(tags, program.ops, schedule, None, platform),
             platform=platform,
-            stages=[Stage.UNOPTIMIZED, Stage.OPTIMIZED] if first is not last else [Stage.OPTIMIZED],
+            forms=[Form.UNOPTIMIZED, Form.OPTIMIZED] if first is not last else [Form.OPTIMIZED],
             notes=_notes(first, last, tags),
             instruction_count=len(last),
         )
@@ -238,7 +238,7 @@ def _unknown_if_ambiguous(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Ta
         why = "the operation shares its name with others, and instructions have that name"
     elif last.state == TagState.FOLDED and not has_passes:
         why = "no instruction is named after the operation: CSE or a simplification removed it"
-    return tag._replace(steps=(*tag.steps[:-1], Step(last.stage, TagState.UNKNOWN, detail=why))) if why else tag
+    return tag._replace(steps=(*tag.steps[:-1], Step(last.form, TagState.UNKNOWN, detail=why))) if why else tag
 
 
 def _live(module: HloModule, program: Instructions) -> set[int]:

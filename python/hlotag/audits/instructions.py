@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from hlotag import _core
-from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps, default_phase
+from hlotag.audits.model import Form, Op, Step, TagState, TagSteps, default_phase
 from hlotag.hlo.join import program_of
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of, may_be
@@ -53,7 +53,7 @@ class Instructions:
             place = scope, computation.name, phase or default, file, line
             self.ops.append(Op(number, instruction.opcode, *place, operands, names))
             if tags:
-                step = Step(Stage.UNOPTIMIZED, TagState.ATTACHED, instructions=names)
+                step = Step(Form.UNOPTIMIZED, TagState.ATTACHED, instructions=names)
                 self.tags[number] = {entry: [step] for entry in tags.items()}
 
     @cached_property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is the result of an audit? Operations, their tags, and each tag's state at every stage."""
+"""What is the result of an audit? Operations, their tags, and each tag's state in every form of the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TagState(enum.StrEnum):
-    """The state of a tag at a stage. The first three states say how the operation got the tag, the others where it went.
+    """The state of a tag in a form of the program. Three states say how the operation got the tag, the others where it went.
 
     Attributes:
         meaning: The definition of the state in one sentence.
@@ -63,8 +63,8 @@ RANK = {TagState[name]: rank for rank, name in enumerate(_BY_ATTENTION.split())}
 """The order of states in the report."""
 
 
-class Stage(enum.StrEnum):
-    """A stage of compilation whose module an audit reads."""
+class Form(enum.StrEnum):
+    """A form of the program whose module an audit reads."""
 
     LOWERED = "StableHLO"
     UNOPTIMIZED = "HLO"
@@ -156,10 +156,10 @@ class Instruction(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A tag at one stage.
+    """A tag in one form of the program.
 
     Attributes:
-        stage: The stage.
+        form: The form.
         state: The state of the tag there.
         by: The hlotag or XLA pass that caused the state; empty if unknown or if nothing changed.
         detail: The rule, the source of the tag, or what happened, as text for people.
@@ -167,7 +167,7 @@ class Step(NamedTuple):
         instructions: The instructions that have the tag.
     """
 
-    stage: Stage
+    form: Form
     state: TagState
     by: str = ""
     detail: str = ""
@@ -180,13 +180,13 @@ TagSteps = dict[tuple[str, str], list[Step]]
 
 
 class Tag(NamedTuple):
-    """A key and value on an operation, with its state at each stage.
+    """A key and value on an operation, with its state in each form of the program.
 
     Attributes:
         key: The key.
         value: The value, as text.
         op: The operation that it belongs to.
-        steps: One step for each stage that the tag reached.
+        steps: One step for each form that the tag reached.
     """
 
     key: str
@@ -315,7 +315,7 @@ class Findings:
         dropped: Tags of the program on values that no operation made.
         effects: By key and value, what the tags changed.
         apart: Collectives that tags keep apart.
-        stages: The stages that the audit read.
+        forms: The forms of the program that the audit read.
         notes: The limits of this audit, in words.
         instruction_count: How many instructions the last module has, those inside fusions included.
         reports: Warnings and remarks of hlotag's passes, such as a rule that matched nothing.
@@ -334,7 +334,7 @@ class Findings:
     apart: Sequence[Apart] = ()
     instructions: Sequence[Instruction] = ()
     platform: str = ""
-    stages: Sequence[Stage] = ()
+    forms: Sequence[Form] = ()
     notes: Sequence[str] = ()
     instruction_count: int = 0
     reports: Sequence[Diagnostic] = ()

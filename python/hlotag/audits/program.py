@@ -9,7 +9,7 @@ from typing import Any
 
 from hlotag._compat.bindings import capsule
 from hlotag.audits import cost
-from hlotag.audits.model import Op, Stage, Step, TagState, TagSteps, default_phase
+from hlotag.audits.model import Form, Op, Step, TagState, TagSteps, default_phase
 from hlotag.errors import ParseError
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
@@ -237,7 +237,7 @@ def _tags(operation: Any, where: str) -> TagSteps:
             texts[entry.name] = entry.attr.value_bytes.decode() if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
         except UnicodeDecodeError as error:
             raise ParseError(f"{entry.name!r} of {operation.name} has a value that is not UTF-8: {error}") from None
-    return {(key, value): [records.get(key, Step(Stage.LOWERED, TagState.ATTACHED))] for key, value in tags_of(texts).items()}
+    return {(key, value): [records.get(key, Step(Form.LOWERED, TagState.ATTACHED))] for key, value in tags_of(texts).items()}
 
 
 def _records(operation: Any) -> dict[str, Step]:
@@ -260,4 +260,4 @@ def _step(record: Any) -> Step:
     confidence = float(fields["confidence"]) if "confidence" in fields else None
     if confidence is not None and not 0 <= confidence <= 1:
         raise ValueError(f"the confidence {confidence} is not between 0 and 1")
-    return Step(Stage.LOWERED, state, by, detail, confidence)
+    return Step(Form.LOWERED, state, by, detail, confidence)

@@ -16,7 +16,7 @@ from functools import cached_property
 from hlotag._text import count, listed
 from hlotag.audits import cost
 from hlotag.audits.classify import CONVERSION
-from hlotag.audits.model import Effect, Findings, Kernel, Op, Stage, Stray, Tag, TagState, Verdict
+from hlotag.audits.model import Effect, Findings, Form, Kernel, Op, Stray, Tag, TagState, Verdict
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -181,7 +181,7 @@ def _why(audit: Findings, tag: Tag) -> str:
 
 def _hint(audit: Findings) -> str:
     """How to learn which pass it was."""
-    if Stage.LOWERED in audit.stages:
+    if Form.LOWERED in audit.forms:
         return "xla_passes=True, or --xla-passes, names the pass."
     return "A dump with --xla_dump_hlo_pass_re=.* names the pass."
 

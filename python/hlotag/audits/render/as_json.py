@@ -10,7 +10,7 @@ from typing import Any
 from hlotag.audits.model import Stray, Tag
 from hlotag.audits.report import Reported
 
-SCHEMA = "hlotag.audit/4"
+SCHEMA = "hlotag.audit/5"
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:
@@ -24,7 +24,7 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "schema": SCHEMA,
         "name": audit.name,
         "platform": audit.platform,
-        "stages": [str(stage) for stage in audit.stages],
+        "forms": [str(form) for form in audit.forms],
         "instruction_count": audit.instruction_count,
         "notes": list(audit.notes),
         "hlo_stage": audit.hlo_stage,

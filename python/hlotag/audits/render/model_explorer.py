@@ -96,7 +96,7 @@ def _node(op: Op, audit: Findings, tags: list[Tag]) -> dict[str, Any]:
         linked = {"type": "node_ids", "nodeIds": [str(number) for number in op.derived_from]}
         attrs.append({"key": "derived from" if len(op.derived_from) == 1 else "derived from one of", "value": linked})
     for tag in tags:
-        attrs += [{"key": f"{tag.key}={tag.value}, {step.stage}", "value": _step(step)} for step in tag.steps]
+        attrs += [{"key": f"{tag.key}={tag.value}, {step.form}", "value": _step(step)} for step in tag.steps]
     return {
         "id": str(op.id),
         "label": op.name.rpartition(".")[2],

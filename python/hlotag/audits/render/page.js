@@ -74,14 +74,14 @@ function stepsOf(tag) {
   add("Operation", element("code", "", opText(op)), ` ${text(ops.work[op])}`, element("div", "dim", within.filter(Boolean).join(", ")));
   if (ops.derived[op].length) add(ops.derived[op].length === 1 ? "Derived from" : "Derived from one of", ...links(ops.derived[op]));
   if (derivatives.has(op)) add("Derivatives", ...links(derivatives.get(op)));
-  data.steps[tags.steps[tag]].forEach(([stage, state, by, detail, confidence], step) => {
+  data.steps[tags.steps[tag]].forEach(([form, state, by, detail, confidence], step) => {
     const on = tags.on[tag][step] ?? [];
     const parts = [element("span", `state ${states[state][0]}`, states[state][1])];
     if (text(by)) parts.push(" by ", element("code", "", text(by)));
     if (text(detail)) parts.push(`: ${text(detail)}`);
     if (confidence !== null && confidence < 1) parts.push(` (confidence ${confidence})`);
     if (on.length) parts.push(element("div", "", "on ", element("code", "", namesOf(on))));
-    add(data.stages[stage], ...parts, element("div", "dim", states[state][2]));
+    add(data.forms[form], ...parts, element("div", "dim", states[state][2]));
   });
   if (ops.instructions[op].length) add("Instructions", element("code", "", namesOf(ops.instructions[op])));
   if (ops.fusions[op].length) add("In fusions", element("code", "", namesOf(ops.fusions[op])));

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from hlotag._text import count
 from hlotag._util.files import source_line
 from hlotag.audits import cost
-from hlotag.audits.model import RANK, Group, Op, Stage, Step, TagState, groups, kernels, phases_in
+from hlotag.audits.model import RANK, Form, Group, Op, Step, TagState, groups, kernels, phases_in
 from hlotag.audits.report import (
     KERNEL_COLUMNS,
     UNTAGGED_COLUMNS,
@@ -29,7 +29,7 @@ from hlotag.audits.report import (
 )
 
 _STATES = tuple(TagState)
-_STAGES = tuple(Stage)
+_FORMS = tuple(Form)
 _DOCUMENT = """\
 <!doctype html>
 <html lang="en">
@@ -231,7 +231,7 @@ def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
     place = {op.id: index for index, op in enumerate(ops)}
     return {
         "states": [[str(state), str(state), state.meaning] for state in _STATES],
-        "stages": [str(stage) for stage in _STAGES],
+        "forms": [str(form) for form in _FORMS],
         "lines": lines,
         "order": sorted(range(len(audit.tags)), key=lambda number: -RANK[audit.tags[number].state]),
         "tags": {
@@ -248,7 +248,7 @@ def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
 
 
 def _coded(step: Step, text: _Table) -> tuple:
-    return _STAGES.index(step.stage), _STATES.index(step.state), text(step.by), text(step.detail), step.confidence
+    return _FORMS.index(step.form), _STATES.index(step.state), text(step.by), text(step.detail), step.confidence
 
 
 def _columns(ops: Sequence[Op], text: _Table, place: dict[int, int]) -> dict[str, list]:
