@@ -402,7 +402,7 @@ def kernels(findings: Findings) -> list[Kernel]:
 
 
 @dataclass(frozen=True)
-class Group:
+class EntryTags:
     """The tags with one key and value.
 
     Attributes:
@@ -426,29 +426,29 @@ class Group:
         return Counter(tag.op.phase for tag in self.tags)
 
 
-def phases_in(groups: Sequence[Group]) -> list[str]:
-    """The phases of the tags of some groups.
+def phases_in(entries: Sequence[EntryTags]) -> list[str]:
+    """The phases of the tags of some keys and values.
 
     Args:
-        groups: The groups.
+        entries: The keys and values, with their tags.
 
     Returns:
         Those of `PHASES`, in this order. "forward" and "backward" are always there.
     """
-    return [phase for phase in PHASES if phase in PHASES[:2] or any(group.phases[phase] for group in groups)]
+    return [phase for phase in PHASES if phase in PHASES[:2] or any(entry.phases[phase] for entry in entries)]
 
 
-def groups(tags: Iterable[Tag]) -> list[Group]:
+def by_entry(tags: Iterable[Tag]) -> list[EntryTags]:
     """Groups the tags of one audit by key and value.
 
     Args:
         tags: The tags.
 
     Returns:
-        One group for each key and value, those with most lost tags first.
+        One for each key and value, those with most lost tags first.
     """
     found: dict[tuple[str, str], list[Tag]] = {}
     for tag in tags:
         found.setdefault((tag.key, tag.value), []).append(tag)
-    result = [Group(key, value, tuple(members)) for (key, value), members in found.items()]
+    result = [EntryTags(key, value, tuple(members)) for (key, value), members in found.items()]
     return sorted(result, key=lambda g: (-g.states[TagState.LOST], -g.states[TagState.MOVED], g.key, g.value))

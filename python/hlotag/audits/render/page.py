@@ -15,7 +15,7 @@ from urllib.parse import quote
 from hlotag._text import count
 from hlotag._util.files import source_line
 from hlotag.audits import cost
-from hlotag.audits.model import RANK, Form, Group, Op, Step, TagState, groups, kernels, phases_in
+from hlotag.audits.model import RANK, EntryTags, Form, Op, Step, TagState, by_entry, kernels, phases_in
 from hlotag.audits.report import (
     KERNEL_COLUMNS,
     UNTAGGED_COLUMNS,
@@ -96,7 +96,7 @@ def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) ->
             *_listed("worse", "Worse than the baseline", worse, audit, lines),
             *_listed("problems", "Problems", problems, audit, lines),
             *_effects(audit),
-            *_groups(audit),
+            *_entries(audit),
             *_kernels(audit),
             *_untagged(audit),
         ]
@@ -171,16 +171,16 @@ def _kernels(audit: Reported) -> Iterable[str]:
     yield f"{_more(len(found), _KERNELS)}</section>"
 
 
-def _groups(audit: Reported) -> Iterable[str]:
-    rows = groups(audit.tags)
+def _entries(audit: Reported) -> Iterable[str]:
+    rows = by_entry(audit.tags)
     if not rows:
         return
     phases, states = phases_in(rows), [state for state in TagState if audit.counts[state]]
 
-    def cells(group: Group) -> Iterable[object]:
-        tag = f"{group.key}={group.value}"
+    def cells(entry: EntryTags) -> Iterable[object]:
+        tag = f"{entry.key}={entry.value}"
         yield f'<a href="#search={quote(tag)}"><code>{escape(tag)}</code></a>'
-        yield from (n or "&middot;" for n in (*map(group.phases.__getitem__, phases), *map(group.states.__getitem__, states)))
+        yield from (n or "&middot;" for n in (*map(entry.phases.__getitem__, phases), *map(entry.states.__getitem__, states)))
 
     yield '<section id="tags"><h2>Keys and values</h2>'
     yield _table(("tag", *phases, *map(str, states)), map(cells, rows[:_ROWS]))

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from hlotag._text import count, printable
 from hlotag.audits.cost import in_words
-from hlotag.audits.model import HOW_IT_CAME, RANK, Tag, TagState, Verdict, groups, kernels, phases_in
+from hlotag.audits.model import HOW_IT_CAME, RANK, Tag, TagState, Verdict, by_entry, kernels, phases_in
 from hlotag.audits.report import (
     KERNEL_COLUMNS,
     UNTAGGED_COLUMNS,
@@ -89,7 +89,7 @@ def renderable(audit: Reported, width: int) -> RenderableType:
 
 
 def _table(audit: Reported, width: int) -> Table:
-    rows = groups(audit.tags)
+    rows = by_entry(audit.tags)
     wide, narrow = ([column for column in columns if audit.in_state(*column[1])] for columns in (_WIDE, _NARROW))
     phases = phases_in(rows)
     labels = (*phases, *(label for label, _ in wide))
@@ -98,15 +98,15 @@ def _table(audit: Reported, width: int) -> Table:
     # Only this column shrinks, because values may be long.
     table.add_column("tag", "all", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
     for phase in phases:
-        total = sum(group.phases[phase] for group in rows)
+        total = sum(entry.phases[phase] for entry in rows)
         table.add_column(phase, str(total), justify="right", no_wrap=True, header_style="dim", style="dim")
     for label, states in shown:
         total = sum(audit.counts[state] for state in states)
         table.add_column(label, str(total), justify="right", no_wrap=True, style=_STYLES.get(states[0], ""))
-    for group in rows:
-        cells = [sum(group.states[state] for state in states) for _, states in shown]
-        in_phases = (str(group.phases[phase]) for phase in phases)
-        table.add_row(Text(printable(f"{group.key}={group.value}")), *in_phases, *(str(n) if n else "·" for n in cells))
+    for entry in rows:
+        cells = [sum(entry.states[state] for state in states) for _, states in shown]
+        in_phases = (str(entry.phases[phase]) for phase in phases)
+        table.add_row(Text(printable(f"{entry.key}={entry.value}")), *in_phases, *(str(n) if n else "·" for n in cells))
     return table
 
 
