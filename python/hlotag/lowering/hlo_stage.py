@@ -78,7 +78,7 @@ def stage_of(module: Any) -> Stage | None:
 
 
 def release(*, keeps_prepared: bool) -> None:
-    """Removes the hooks from JAX and XLA, unless a prepared module is alive and is to go through the HLO stage."""
+    """Removes the hooks from JAX and XLA, unless a prepared module is alive that will go through the HLO stage."""
     if not (keeps_prepared and prepared.stages):
         _hooks.remove()
 

@@ -41,7 +41,7 @@ def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
     """Makes XLA fuse all operations of a function: stages it out as a call with `MUST_FUSE=identifier`.
 
     Args:
-      identifier: the fusion. Calls with the same identifier are to be one fusion. The backward pass gets it too; use
+      identifier: the fusion. XLA makes one fusion of calls with the same identifier. The backward pass gets it too; use
         `xla_metadata_call2` to give the backward pass another one, or none.
 
     Returns:

@@ -268,7 +268,7 @@ CATALOGUE: tuple[Key, ...] = (
         ("collectives",),
         "gpu, tpu",
         "drop",
-        "Independent collectives to launch as one group; the key is to be unique within the module.",
+        "Independent collectives to launch as one group; the value must be unique within the module.",
         otherwise="XLA would form no group",
         seen=("gpu",),
         late=("gpu",),
