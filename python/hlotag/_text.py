@@ -7,15 +7,7 @@ from collections.abc import Sequence
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Makes a user's text safe for a terminal: escapes control characters, and with them escape sequences.
-
-    Args:
-        text: The text.
-        keep: Control characters that stay.
-
-    Returns:
-        The text, with unprintable characters as Python writes them.
-    """
+    """Makes a user's text safe for a terminal: escapes control characters but for those to `keep`, as Python writes them."""
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 

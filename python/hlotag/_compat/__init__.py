@@ -45,11 +45,7 @@ def _imported(name: str) -> ModuleType:
 
 @cache
 def hide_frames(path: str) -> None:
-    """Hides a file's or folder's frames in JAX's locations and tracebacks, which then name the user's lines.
-
-    Args:
-        path: A file, or a folder.
-    """
+    """Hides the frames of a file or folder in JAX's locations and tracebacks, which then name the user's lines."""
     from jax._src import source_info_util, traceback_util
 
     for register in (source_info_util.register_exclusion, traceback_util.register_exclusion):

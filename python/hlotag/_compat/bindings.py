@@ -21,12 +21,9 @@ def extension_path() -> str:
 
 
 def dialect_registry() -> Any:
-    """Returns a registry of all dialects that JAX uses, and registers MLIR's own passes, such as `canonicalize`.
+    """Returns an `ir.DialectRegistry` of all dialects that JAX uses, and registers MLIR's own passes, such as `canonicalize`.
 
     jaxlib's contexts have neither until JAX is imported, which takes much longer.
-
-    Returns:
-        An `ir.DialectRegistry` for `Context.append_dialect_registry`.
     """
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext

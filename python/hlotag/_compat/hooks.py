@@ -116,14 +116,11 @@ class SwitchingPatch(Patch):
 
 
 def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -> tuple[Patch, ...]:
-    """Wraps `Primitive.bind` of every primitive.
+    """Wraps `Primitive.bind` of every primitive, and `bind_with_trace`: a program may hold an unwrapped `primitive.bind`.
 
     One bind by user code is one primal equation. The rules of autodiff and batching emit their equations before the bind returns,
-    and only the bind tells these from the equations of an equal operation on the same line.
-
-    Args:
-      wrap_bind: a function from `bind`, the switch and the class to the replacement.
-      wrap_held: the same for `bind_with_trace`, which every bind calls: a program may hold an unwrapped `primitive.bind`.
+    and only the bind tells these from the equations of an equal operation on the same line. Both arguments make the replacement
+    from the original, the switch and the class.
     """
     return (
         SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap_bind, owner=Primitive)),
@@ -141,11 +138,7 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
 
 
 def equation_patch(wrap: Callable[..., Any]) -> Patch:
-    """Wraps `make_eqn`, which makes each equation of a jaxpr trace and returns it with the tracers of its results.
-
-    Args:
-      wrap: a function from `make_eqn`, the switch and the class to the replacement.
-    """
+    """Wraps `make_eqn`, which makes each equation of a jaxpr trace and returns it with the tracers of its results."""
     return SwitchingPatch(DynamicJaxprTrace, "make_eqn", "self", partial(wrap, owner=DynamicJaxprTrace))
 
 
@@ -153,9 +146,6 @@ def recipe_patch(wrap: Callable[..., Any]) -> Patch:
     """Wraps `new_eqn_recipe`, which makes every equation of the older partial evaluation.
 
     JAX uses this for rules of `custom_jvp` and for `linear_transpose`; both run user code.
-
-    Args:
-      wrap: a function from the original and the switch to the replacement.
     """
     return SwitchingPatch(pe, "new_eqn_recipe", "trace", wrap)
 

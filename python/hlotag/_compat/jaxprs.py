@@ -59,15 +59,10 @@ def marked_equations(
     mark_of: Callable[[Any], tuple[str, Any] | None],
     value_tag_of: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> Iterator[Any]:
-    """Marks equations.
+    """Yields each equation, or a copy of it whose name stack has a mark.
 
-    Args:
-      equations: the equations of a jaxpr; they stay unchanged.
-      mark_of: a function of an equation. It returns the text of the mark and the new context, or None for no mark.
-      value_tag_of: a function of the metadata of a value tag. It returns what JAX attaches to the value's op.
-
-    Yields:
-      Each equation, or a copy of it whose name stack has the mark.
+    `mark_of` returns the text of an equation's mark and the new context, or None for no mark; `value_tag_of` what JAX attaches to
+    the op of a value tag with this metadata.
     """
     for original in equations:
         equation = original
@@ -89,13 +84,8 @@ def marked_equations(
 def lower_equations(primals: Sequence[Any], lower: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     """Lowers equations to a module, equation number `n` in the scope `hlotag<n>`.
 
-    Args:
-      primals: objects with the `primitive`, `params` and `avals` of an equation.
-      lower: `mlir.lower_jaxpr_to_module`.
-      options: its keyword arguments for another program on the same platforms.
-
-    Returns:
-      An `ir.Module`.
+    A primal has the `primitive`, `params` and `avals` of an equation. `options` are those of `lower`, JAX's
+    `mlir.lower_jaxpr_to_module`, for another program on the same platforms.
     """
     equations, arguments = [], []
     for number, primal in enumerate(primals):

@@ -146,17 +146,10 @@ def _shape(module: ir.Module) -> tuple[int, int]:
 
 
 def compile_module(module: Any, options: Mapping[str, Any]) -> Any:
-    """Compiles a module without a `Lowered`, by JAX's own function but without its caches. Runs nothing.
+    """Compiles a module with a symbol name without a `Lowered`, by JAX's own function but without its caches. Runs nothing.
 
-    Args:
-      module: an `ir.Module` with a symbol name.
-      options: XLA's options, by name.
-
-    Returns:
-      XLA's executable for JAX's default backend.
-
-    Raises:
-      RuntimeError: XLA cannot compile the module, or there are too few devices.
+    Returns XLA's executable for JAX's default backend. Raises RuntimeError if XLA cannot compile the module, or there are too few
+    devices.
     """
     backend = xla_bridge.get_backend()
     shape = _shape(module)

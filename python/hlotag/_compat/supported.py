@@ -14,10 +14,9 @@ REQUIREMENT = "jax>=0.10.2,<0.13"
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """A block that turns an error about a missing part of JAX into one that names the versions to install.
+    """A block that turns an error about a missing part of JAX into an IncompatibleJaxlibError that names the versions to install.
 
-    Raises:
-        IncompatibleJaxlibError: The block raised an ImportError or an AttributeError about something that is not hlotag's.
+    ImportErrors and AttributeErrors about something that is hlotag's pass.
     """
     try:
         yield

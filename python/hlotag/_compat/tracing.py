@@ -95,12 +95,8 @@ def is_array(leaf: Any) -> bool:
 def equation_behind(value: Any) -> Any | None:
     """Finds the equation of a current trace whose result is `value`.
 
-    Args:
-      value: a tracer of any transformation, or a concrete array.
-
-    Returns:
-      A mutable equation of a jaxpr trace; a tracer of the older partial evaluation, whose equation is an immutable recipe
-      (`is_recipe`); or None for arguments, constants and concrete arrays.
+    That is a mutable equation of a jaxpr trace, or a tracer of the older partial evaluation, whose equation is an immutable
+    recipe (`is_recipe`). Arguments, constants and concrete arrays have none.
     """
     tracer = _jaxpr_tracer(value)
     return None if tracer is None else _equation_of(tracer)
@@ -344,10 +340,7 @@ def metadata_call_primitive() -> Any:
 def jaxpr_function(jaxpr: Any, key: Hashable, wrap: Callable[[Callable], Callable]) -> Callable[..., list[Any]]:
     """A function that evaluates a jaxpr; the same object for the same jaxpr and key.
 
-    Args:
-      jaxpr: the jaxpr.
-      key: what `wrap` depends on.
-      wrap: decorates the function that JAX traces.
+    `wrap`, which depends on the key, decorates the function that JAX traces.
     """
     functions = _functions.setdefault(jaxpr, {})
     if key not in functions:

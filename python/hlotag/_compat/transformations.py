@@ -25,19 +25,10 @@ Callback = Callable[[bytes], bytes | None]
 
 
 def register_transformation(backend: Any, callback: Callback, *, name: str, stage: PipelineStage) -> Callable[[], Any]:
-    """Makes the compiler for a platform call `callback` with each HLO module.
+    """Makes the compiler for a platform call `callback` with each serialized `HloModuleProto`, at a stage of compilation.
 
-    Args:
-      backend: a client or a compile-only topology of the platform.
-      callback: takes a serialized `HloModuleProto`; returns its replacement, or None.
-      name: the name of the transformation, unique in its stage.
-      stage: when the compiler calls the transformation.
-
-    Returns:
-      A function that removes the callback from the compiler.
-
-    Raises:
-      RuntimeError: The compiler does not support transformations.
+    The callback returns a replacement, or None. `backend` is a client or a compile-only topology; `name` is unique in its stage.
+    Returns a function that removes the callback. Raises RuntimeError if the compiler does not support transformations.
     """
     platforms = ["cpu"] if backend.platform == "cpu" else _plugins(backend.platform)
     if not platforms:

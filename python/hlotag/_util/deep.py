@@ -21,17 +21,9 @@ T = TypeVar("T")
 
 
 def with_room(depth: int, work: Callable[[], T]) -> T:
-    """Calls a function whose stack use is proportional to a depth.
+    """Calls a function whose stack use is proportional to a depth, of at most `MAX_DEPTH`.
 
-    Args:
-        depth: How deep the function may recurse; at most `MAX_DEPTH`.
-        work: The function. At a large depth, it runs in a thread with a larger stack.
-
-    Returns:
-        The function's result.
-
-    Raises:
-        BaseException: The function raised it.
+    At a large depth, it runs in a thread with a larger stack.
     """
     if depth <= _SHALLOW:
         return work()

@@ -21,19 +21,9 @@ _MAX_NAME = 128  # bytes; leaves room for a prefix and a suffix within the 255 t
 
 
 def read_document(text: str, filename: str, what: str, schema: str) -> dict[str, Any]:
-    """Reads JSON that the command wrote.
+    """Reads JSON that the command wrote. Raises ParseError if the text is not JSON, or has another schema.
 
-    Args:
-        text: The JSON.
-        filename: The name in messages.
-        what: What the document is, in messages: "an audit".
-        schema: The schema that it must have.
-
-    Returns:
-        The document.
-
-    Raises:
-        ParseError: `text` is not JSON, or has another schema.
+    `what` is the document in messages: "an audit".
     """
     try:
         document = json.loads(text)
@@ -48,15 +38,10 @@ def read_document(text: str, filename: str, what: str, schema: str) -> dict[str,
 def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, private: bool = True) -> None:
     """Writes a file atomically: it appears whole or not at all, even if the disk is full or the process is killed.
 
-    Args:
-        path: The file. An old file is replaced; symbolic links are followed. Pipes and devices, such as `/dev/stdout`, are
-            written to in place.
-        content: Text, which is written as UTF-8, or bytes.
-        private: Whether only the user may read the file, whose folder is made if necessary. Otherwise an old file keeps its
-            mode, a new one gets the umask's, and a missing folder, which is probably misspelt, is an error.
-
-    Raises:
-        OSError: The file cannot be written. An old file is unchanged, and no temporary file is left.
+    An old file is replaced; symbolic links are followed. Pipes and devices, such as `/dev/stdout`, are written to in place. Only
+    the user may read a `private` file, whose folder is made if necessary. Otherwise an old file keeps its mode, a new one gets
+    the umask's, and a missing folder, which is probably misspelt, is an error. After an OSError an old file is unchanged, and no
+    temporary file is left.
     """
     data = content.encode() if isinstance(content, str) else content
     old = _status(path)
@@ -73,14 +58,8 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
 def replace(path: str | os.PathLike[str], data: bytes, mode: int = 0o600, exact_mode: int | None = None) -> None:
     """Replaces whatever is at a path, links and pipes included, by a file, atomically.
 
-    Args:
-        path: The file, in an existing folder.
-        data: The content.
-        mode: The mode, reduced by the process's umask.
-        exact_mode: The mode, regardless of the umask.
-
-    Raises:
-        OSError: The file cannot be written. The old file is unchanged, and no temporary file is left.
+    The process's umask reduces `mode` and not `exact_mode`. After an OSError the old file is unchanged, and no temporary file is
+    left.
     """
     temporary = Path(path).parent / f".new-{secrets.token_hex(8)}"
     try:
@@ -101,17 +80,7 @@ def replace(path: str | os.PathLike[str], data: bytes, mode: int = 0o600, exact_
 
 
 def private_directory(path: str | os.PathLike[str]) -> bool:
-    """Makes a directory that only the user can use.
-
-    Args:
-        path: The directory.
-
-    Returns:
-        True if the directory exists and is private; False if the path belongs to another user, or is a link.
-
-    Raises:
-        OSError: The directory cannot be made.
-    """
+    """Makes a directory that only the user can use. False if the path belongs to another user, or is a link."""
     with suppress(FileExistsError):
         os.makedirs(path, mode=0o700)
     status = os.lstat(path)
@@ -119,15 +88,9 @@ def private_directory(path: str | os.PathLike[str]) -> bool:
 
 
 def source_line(file: str, line: int, root: str | None) -> str:
-    """Reads the source line that a location names, if the file is a regular file below a folder and not huge.
+    """Reads the source line that a location names, stripped, if the file is a regular file below a folder and not huge.
 
-    Args:
-        file: The file, or IPython's name of a cell.
-        line: The line, from 1.
-        root: The folder; `/` also allows cells; None allows nothing.
-
-    Returns:
-        The stripped text; empty if the file must not be read or has no such line.
+    The `root` `/` also allows IPython's cells; None allows nothing. Empty if the file must not be read or has no such line.
     """
     if root is None:
         return ""
@@ -143,14 +106,7 @@ def source_line(file: str, line: int, root: str | None) -> str:
 
 
 def module_file_name(module: Any) -> str:
-    """Makes a file name of a module's name.
-
-    Args:
-        module: An `ir.Module`.
-
-    Returns:
-        The name by `as_file_name`; "module" if the module has no name.
-    """
+    """Makes a file name of a module's name; "module" if it has none."""
     attributes = module.operation.attributes
     # As bytes: MLIR's names need not be UTF-8.
     name = attributes["sym_name"].value_bytes.decode(errors="replace") if "sym_name" in attributes else ""
@@ -158,14 +114,7 @@ def module_file_name(module: Any) -> str:
 
 
 def as_file_name(name: str) -> str:
-    """Makes a name fit for a file, as JAX does for its dumps.
-
-    Args:
-        name: Any text.
-
-    Returns:
-        The text without characters that file names cannot have, cut to a legal length.
-    """
+    """Makes a name fit for a file, as JAX does for its dumps, and cuts it to a legal length."""
     return re.sub(r"[^\w.)( -]", "", name).encode()[:_MAX_NAME].decode(errors="ignore")
 
 

@@ -8,15 +8,9 @@ from typing import Any
 
 
 def free_in_children(lock: Any) -> Any:
-    """Makes a lock free in forked processes, whoever holds it.
+    """Makes a lock, which must live as long as the process, free in forked processes, whoever holds it.
 
     What the lock guards must be usable at every point of a change.
-
-    Args:
-        lock: A lock of `threading`, which must live as long as the process.
-
-    Returns:
-        The lock.
     """
     if hasattr(os, "register_at_fork"):  # Not on Windows.
         os.register_at_fork(after_in_child=lock._at_fork_reinit)

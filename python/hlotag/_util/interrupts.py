@@ -11,15 +11,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Holds Ctrl-C back until the block ends. Does nothing in threads other than the main one, which get no Ctrl-C.
+    """Holds Ctrl-C back until the block ends, and raises KeyboardInterrupt then.
 
-    Does nothing either if a signal runs no Python code, because it then raises nothing.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        KeyboardInterrupt: At the end, if one was held back.
+    Does nothing in threads other than the main one, which get no Ctrl-C, and if a signal runs no Python code, because it then
+    raises nothing.
     """
     if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
         yield

@@ -37,9 +37,7 @@ _line: ContextVar[_Line | None] = ContextVar("hlotag_progress", default=None)
 def step(what: str, size: int = 0) -> Iterator[None]:
     """Shows a running step on the terminal. Within the outermost step nothing else may be printed.
 
-    Args:
-        what: The name of the step.
-        size: Bytes to parse. MLIR keeps Python from running meanwhile, so a step of many bytes is shown at once.
+    `size` is bytes to parse. MLIR keeps Python from running meanwhile, so a step of many bytes is shown at once.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
@@ -74,15 +72,7 @@ def step(what: str, size: int = 0) -> Iterator[None]:
 
 
 def track(items: Sequence[_ItemT], what: str) -> Iterator[_ItemT]:
-    """Iterates over items in a step that counts them.
-
-    Args:
-        items: The items.
-        what: The name of the step.
-
-    Yields:
-        The items.
-    """
+    """Iterates over items in a step that counts them."""
     with step(what):
         for number, item in enumerate(items, 1):
             if (line := _line.get()) is not None:

@@ -13,15 +13,11 @@ _SCALARS = {"string": _Field.TYPE_STRING, "int32": _Field.TYPE_INT32, "int64": _
 
 
 def classes(messages: Mapping[str, Mapping[str, tuple[int, str]]]) -> dict[str, Any]:
-    """Makes the classes of messages.
+    """Makes the classes of messages from the number and type of each field.
 
-    Args:
-        messages: By message and field, the field's number and type: a message, "string", "bytes", "int32" or "int64", with `[]`
-            at the end for repeated fields; or "map", from text to text.
-
-    Returns:
-        The classes by message. Keep all of them: protobuf creates the class of a nested message when one is first read, and
-        holds no reference to it. If the collector frees the class while another thread reads a message, the process crashes.
+    A type is a message, "string", "bytes", "int32" or "int64", with `[]` at the end for repeated fields; or "map", from text to
+    text. Keep all classes: protobuf creates the class of a nested message when one is first read, and holds no reference to it.
+    If the collector frees the class while another thread reads a message, the process crashes.
     """
     file = descriptor_pb2.FileDescriptorProto(name="hlotag.proto", package="hlotag", syntax="proto3")
     for name, fields in messages.items():

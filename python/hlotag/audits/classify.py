@@ -97,14 +97,9 @@ def classify(
     *,
     has_program: bool = True,
 ) -> Classified:
-    """Follows every tag through the captures, which are in XLA's order.
+    """Follows every tag through the captures, which are in XLA's order, and appends its steps to `tags`.
 
-    Args:
-        ops: The operations.
-        tags: By operation, its tags with the steps so far. New steps are appended.
-        captures: The HLO modules.
-        evidence: Explains missing tags.
-        has_program: Whether the tags are those of a program. If not, they are those of the first capture.
+    Without `has_program`, the tags are those of the first capture.
     """
     found = Classified([], [], {})
     for capture in captures if has_program else captures[1:]:

@@ -190,19 +190,10 @@ def _audited_lowered(
 def audit_module(
     source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False, compare: bool = True
 ) -> Audit:
-    """Audits a module without a program: compiles it for JAX's default backend. The options are those of `audit`.
+    """Audits a module without a program, text or bytecode: compiles it for JAX's default backend, after the passes of `pipeline`.
 
-    Args:
-        source: Text or bytecode of the module.
-        filename: The module's name in messages.
-        pipeline: Passes to run first; empty for none.
-        xla_passes: As for `audit`.
-        hlo: Whether to compile with hlotag's HLO stage, as `hlotag.enable()` does.
-        compare: Whether to compile the module without the tags too.
-
-    Raises:
-        ParseError: The module cannot be parsed, or XLA cannot compile it.
-        PassError, ArgumentError: A pass failed, or the pipeline is invalid.
+    `hlo` and `compare` say whether to compile with hlotag's HLO stage, and once more without the tags. Raises ParseError if the
+    module cannot be parsed or compiled; PassError or ArgumentError for a pass that fails or a wrong pipeline.
     """
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     # Locations may be nested deeper than regions.

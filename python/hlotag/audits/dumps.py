@@ -63,8 +63,7 @@ class Dump:
 def find(folder: Path) -> list[Dump]:
     """Lists the complete dumps in the folder of `--xla_dump_to`: modules before and after the optimizations.
 
-    Raises:
-        ParseError: There are none.
+    Raises ParseError if there are none.
     """
     if not os.path.isdir(folder):  # Path.is_dir raises if the name is too long.
         raise ParseError(f"{folder}: no such folder; pass the folder of XLA_FLAGS=--xla_dump_to=...")
@@ -152,16 +151,10 @@ def _checked(module: HloModule, file: Path) -> HloModule:
 
 
 def audit_dumps(folder: Path, module: str | None = None) -> Audit:
-    """Audits a module in the folder of `--xla_dump_to`.
+    """Audits the module in the folder of `--xla_dump_to` whose name has `module` in it; by default, the largest.
 
-    Instructions are followed by name and `op_name`. If these are ambiguous, the state of a tag is unknown.
-
-    Args:
-        folder: The folder.
-        module: Part of the module's name; by default, the largest module.
-
-    Raises:
-        ParseError: There is no such module, or a file cannot be read.
+    Instructions are followed by name and `op_name`. If these are ambiguous, the state of a tag is unknown. Raises ParseError if
+    there is no such module, or a file cannot be read.
     """
     dumps = find(folder)
     chosen = [dump for dump in dumps if module is None or module in dump.name]
@@ -178,11 +171,8 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
 def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
     """Audits HLO modules without their program.
 
-    Args:
-        first: XLA's input module; `last` if there is only the optimized module.
-        last: The optimized module.
-        passes: (name of the pass, module after it), in order.
-        platform: The platform that XLA compiled for.
+    `first` is `last` if there is only the optimized module; `passes` are names of passes, each with the module after it, in
+    order.
     """
     with step("following tags"), no_collection():
         program = Instructions(first)

@@ -10,11 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Turns the collector off in a block that allocates and frees nothing: its runs over JAX's many objects double the time.
-
-    Yields:
-        Nothing.
-    """
+    """Turns the collector off in a block that allocates and frees nothing: its runs over JAX's many objects double the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -77,13 +77,9 @@ PHASES = ("forward", "backward", "recomputed", "other")
 
 
 def default_phase(phases: Iterable[str]) -> str:
-    """The phase of operations that JAX differentiates neither forward nor backward.
+    """The phase of operations that JAX differentiates neither forward nor backward: "other" in a program with a backward pass.
 
-    Args:
-        phases: Those of the operations of a program, empty where there is none.
-
-    Returns:
-        "other" in a program with a backward pass, else "forward".
+    Empty texts among the program's `phases` stand for such operations.
     """
     return "other" if not {"backward", "recomputed"}.isdisjoint(phases) else "forward"
 
@@ -383,14 +379,7 @@ class Kernel:
 
 
 def kernels(findings: Findings) -> list[Kernel]:
-    """Groups the operations of an audit by what runs as one.
-
-    Args:
-        findings: The audit.
-
-    Returns:
-        The kernels, those with most work first.
-    """
+    """Groups the operations of an audit by what runs as one, those with most work first."""
     found: dict[str, dict[int, None]] = {}
     for instruction in findings.instructions:
         found.setdefault(instruction.fusion or instruction.name, {}).update(dict.fromkeys(instruction.ops))
@@ -427,26 +416,12 @@ class EntryTags:
 
 
 def phases_in(entries: Sequence[EntryTags]) -> list[str]:
-    """The phases of the tags of some keys and values.
-
-    Args:
-        entries: The keys and values, with their tags.
-
-    Returns:
-        Those of `PHASES`, in this order. "forward" and "backward" are always there.
-    """
+    """The phases of the tags, in the order of `PHASES`. "forward" and "backward" are always there."""
     return [phase for phase in PHASES if phase in PHASES[:2] or any(entry.phases[phase] for entry in entries)]
 
 
 def by_entry(tags: Iterable[Tag]) -> list[EntryTags]:
-    """Groups the tags of one audit by key and value.
-
-    Args:
-        tags: The tags.
-
-    Returns:
-        One for each key and value, those with most lost tags first.
-    """
+    """Groups the tags of one audit by key and value, those with most lost tags first."""
     found: dict[tuple[str, str], list[Tag]] = {}
     for tag in tags:
         found.setdefault((tag.key, tag.value), []).append(tag)

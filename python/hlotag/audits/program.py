@@ -56,13 +56,8 @@ class Program:
 def read(module: Any, filename: str = "") -> Program:
     """Numbers and reads an `ir.Module` of your own: its locations are changed.
 
-    Args:
-        module: The module.
-        filename: The file of the module, for operations whose location is their line in that file.
-
-    Raises:
-        ParseError: The module has text that is not UTF-8, which can crash jaxlib's bindings, or its frontend attributes are not
-            a dictionary.
+    `filename` is for operations without a line of Python. Raises ParseError if frontend attributes are not a dictionary, or text
+    is not UTF-8, which can crash jaxlib's bindings.
     """
     from hlotag import _core
     from hlotag.host import connection

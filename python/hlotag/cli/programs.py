@@ -60,11 +60,8 @@ def loaded(text: str, pipeline: str = "", *, hlo: bool = True) -> Iterator[tuple
 def load(text: str) -> tuple[Any, Sequence[Any]]:
     """Runs the user's file and calls the function in it. Adds the file's folder to Python's path, as for a script.
 
-    Returns a `Lowered` without arguments, or a function and its arguments.
-
-    Raises:
-        HlotagError: `text` has no name; the file lacks the function; or the function fails or returns another object.
-        OSError: There is no such file.
+    Returns a `Lowered` without arguments, or a function and its arguments. Raises HlotagError if `text` has no name, the file
+    lacks the function, or the function fails or returns another object; OSError if there is no such file.
     """
     filename, _, name = text.rpartition(":")
     if not name.isidentifier():
@@ -84,11 +81,9 @@ def _module(path: Path) -> Any:
 
 
 def called(text: str, function: Callable[[], Any]) -> Any:
-    """Calls a function that runs the user's code.
+    """Calls a function that runs the user's code. If that fails, raises HlotagError.
 
-    Raises:
-        HlotagError: The user's code failed. Its traceback is on stderr, from the user's first line on. For hlotag's own errors,
-            the message has the user's line instead.
+    The traceback is on stderr, from the user's first line on. For hlotag's own errors, the message has the user's line instead.
     """
     try:
         return function()

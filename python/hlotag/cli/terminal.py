@@ -50,11 +50,7 @@ def say(text: str) -> None:
 
 
 def write_output(path: str, content: str | bytes) -> None:
-    """Writes a file, or standard output if `path` is `-`. The folder must exist: a missing one is probably misspelt.
-
-    Raises:
-        OSError: The file cannot be written; an old file is unchanged.
-    """
+    """Writes a file, or standard output if `path` is `-`. The folder must exist: a missing one is probably misspelt."""
     if path == "-":
         sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
         sys.stdout.buffer.flush()

@@ -38,12 +38,9 @@ class Inserted:
 
 
 def find_inserted(module: HloModule, ids: Mapping[Instruction, Ids], origins: Origins) -> Iterator[Inserted]:
-    """Finds the collectives that XLA's partitioner inserted. One that XLA combined from several is found once for each.
+    """Finds the collectives that XLA's partitioner inserted in a module after it.
 
-    Args:
-      module: the module after partitioning, with numbers in its names.
-      ids: the numbers of each instruction (`hlo.join`).
-      origins: the numbered operations.
+    One that XLA combined from several is found once for each. `ids` has the numbers of each instruction (`hlo.join`).
     """
     names = _Names(module, origins)
     for instruction in module.instructions():
@@ -125,11 +122,9 @@ class InsertedRules:
         return bool(self._rules)
 
     def entries_in(self, module: HloModule, origins: Origins) -> dict[Instruction, dict[str, str]]:
-        """The entries of the inserted collectives of a module, with numbers in its names.
+        """The entries of the inserted collectives of a module with numbers in its names.
 
-        Raises:
-          TagError: as for `entries_for`.
-          ParseError: an instruction refers to an id that is not in the module.
+        Raises TagError as `entries_for`; ParseError for an instruction that refers to an id which is not in the module.
         """
         values: dict[Instruction, dict[str, list[str]]] = {}
         for found, entries in self.matches_in(module, origins):
@@ -146,8 +141,7 @@ class InsertedRules:
     def entries_for(self, collective: Inserted) -> dict[str, str]:
         """The entries that the rules give to a collective.
 
-        Raises:
-          TagError: the text of a scope makes a value that is not legal for its key.
+        Raises TagError if the text of a scope makes a value that is not legal for its key.
         """
         entries: dict[str, str] = {}
         for name, rule in self._rules.items():

@@ -16,35 +16,20 @@ Ids = tuple[int, ...]
 
 
 def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
-    """Joins the instructions of a module to the operations they came from.
+    """Joins the instructions of a module after XLA's passes to the operations they came from.
 
-    Args:
-      module: the module after XLA's passes, with numbers in its names.
-      origins: the numbered operations.
-
-    Returns:
-      The numbers of each instruction, also in fused and called computations: first its own operation's, then those of operations
-      that XLA merged into it. Empty for XLA's own instructions: parameters, tuples, copies.
-
-    Raises:
-      ParseError: an instruction refers to an id that is not in the module.
+    Returns the numbers of each instruction, also in fused and called computations: first its own operation's, then those of
+    operations that XLA merged into it. Empty for XLA's own instructions: parameters, tuples, copies. Raises ParseError if an
+    instruction refers to an id that is not in the module.
     """
     return _joined(module, origins.program, None)
 
 
 def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> dict[Instruction, Ids]:
-    """Joins instructions to the operations that they came from, excluding operations that only have an equal value.
+    """As `join`, for modules without numbers.
 
-    Args:
-      module: as for `join`.
-      program: the operations.
-      named: for each instruction, the operations that it is named after, then the calls that it was inlined from.
-
-    Returns:
-      The numbers of each instruction, as for `join`.
-
-    Raises:
-      ParseError: an instruction refers to an id that is not in the module.
+    `named` has for each instruction the operations that it is named after, then the calls that it was inlined from. Leaves out
+    operations that only have an equal value.
     """
     return _joined(module, program, list(named))
 
@@ -55,17 +40,9 @@ def _joined(module: HloModule, program: _core.Program, named: Sequence[Ids] | No
 
 
 def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
-    """Makes a program of the instructions of a module.
+    """Makes a program of the instructions of a module. `numbers` has the index of the operation of each instruction; -1 for none.
 
-    Args:
-      module: the module.
-      numbers: for each instruction, the index of its operation; -1 for none.
-
-    Returns:
-      The program.
-
-    Raises:
-      ParseError: an instruction refers to an id that is not in the module.
+    Raises ParseError as `join`.
     """
     with _must_be_sound(module):
         return _core.program_of_instructions(module.to_bytes(), opcodes, numbers)

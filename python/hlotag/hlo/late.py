@@ -35,14 +35,9 @@ class Late:
         self.gaps: set[str] = set()
 
     def add_tags(self, data: bytes) -> bytes | None:
-        """Adds tags to a serialized module. Removes none, and leaves the numbers in names.
+        """Adds tags to a serialized module; None if it needs no tag. Removes none, and leaves the numbers in names.
 
-        Returns:
-          The module, or None if it needs no tag.
-
-        Raises:
-          ParseError: the bytes are not a valid HLO module.
-          TagError: a rule makes a value that is not legal.
+        Raises ParseError if the bytes are not a valid HLO module, TagError if a rule makes a value that is not legal.
         """
         back = data
         if self._rules is not None:

@@ -218,11 +218,7 @@ class HloModule:
 
 
 def of_executable(executable: Any) -> list[HloModule]:
-    """The optimized modules of a compiled program.
-
-    Args:
-      executable: a `jax.stages.Compiled`, or what its `runtime_executable()` gives.
-    """
+    """The optimized modules of a `jax.stages.Compiled`, or of what its `runtime_executable()` gives."""
     if hasattr(executable, "runtime_executable"):
         executable = executable.runtime_executable()
     return [HloModule(m.as_serialized_hlo_module_proto()) for m in executable.hlo_modules()]

@@ -117,14 +117,7 @@ _OF_ONE_PLACE = {"gather": "dynamic-slice", "scatter": "dynamic-update-slice"}
 
 @functools.cache
 def kind_of(opcode: str) -> Kind:
-    """The kind of an instruction.
-
-    Args:
-        opcode: As in HLO text.
-
-    Returns:
-        Its kind.
-    """
+    """The kind of an instruction with this opcode."""
     if opcode in _GLUE:
         return Kind.GLUE
     if opcode in _LAYOUT:
@@ -134,14 +127,7 @@ def kind_of(opcode: str) -> Kind:
 
 @functools.cache
 def opcode_of(name: str) -> str:
-    """The HLO opcode that an operation is translated to; empty if it depends.
-
-    Args:
-        name: `stablehlo.dot_general`, or an opcode.
-
-    Returns:
-        The opcode.
-    """
+    """The HLO opcode that an operation (`stablehlo.dot_general`, or an opcode) is translated to; empty if it depends."""
     dialect, dot, base = name.rpartition(".")
     if base in _OPAQUE or dialect == "chlo":
         return ""
@@ -150,15 +136,7 @@ def opcode_of(name: str) -> str:
 
 @functools.cache
 def may_be(name: str, opcode: str) -> bool:
-    """Whether an operation may have become a non-glue instruction.
-
-    Args:
-        name: The operation's.
-        opcode: The instruction's.
-
-    Returns:
-        False for glue too.
-    """
+    """Whether an operation of this name may have become an instruction with this opcode that is not glue."""
     own, kind = opcode_of(name), kind_of(opcode)
     if opcode == own:
         return True
@@ -177,11 +155,7 @@ def may_be(name: str, opcode: str) -> bool:
 
 
 def collective_of(instruction: Instruction) -> str:
-    """The opcode of a collective, or of the one that an asynchronous pair runs; "" for other instructions.
-
-    Args:
-        instruction: Of an HLO module.
-    """
+    """The opcode of a collective, or of the one that an asynchronous pair runs; "" for other instructions."""
     wrapped = [called.root.opcode for called in instruction.called] if instruction.opcode.startswith("async-") else []
     opcode = base(wrapped[0] if wrapped else instruction.opcode)
     return opcode if opcode in COLLECTIVES else ""
@@ -189,13 +163,10 @@ def collective_of(instruction: Instruction) -> str:
 
 @functools.cache
 def traits(name: str) -> tuple[str, bool, bool, bool, str]:
-    """The traits of a name, for `hlotag._core.join`.
+    """The traits of an operation's name or an opcode, for `hlotag._core.join`.
 
-    Args:
-        name: An operation's, or an opcode.
-
-    Returns:
-        (opcode, whether it only moves values, whether it relabels elements, whether it is XLA's own if nameless, heavy kind).
+    They are the opcode, whether it only moves values, whether it relabels elements, whether it is XLA's own if nameless, the
+    heavy kind.
     """
     opcode = opcode_of(name)
     return opcode, opcode in MOVES, opcode in RELABELLING, opcode in _XLAS_OWN, _HEAVY.get(base(opcode), "")

@@ -127,13 +127,9 @@ def without_numbers(name: str) -> str:
 
 @lru_cache(1 << 18)  # as many as the names of a large program: a smaller one would forget each before it is asked for again
 def place_of(name: str) -> tuple[str, str]:
-    """Reads a name of JAX's.
+    """Reads a name of JAX's, such as "jit(f)/transpose(jvp(layer_0))/mul", with or without numbers of any module.
 
-    Args:
-      name: a name such as "jit(f)/transpose(jvp(layer_0))/mul", with or without numbers of any module.
-
-    Returns:
-      The path of named scopes, and the phase: "forward", "backward", "recomputed", or "" outside of derivatives.
+    Returns the path of named scopes, and the phase: "forward", "backward", "recomputed", or "" outside of derivatives.
     """
     return _core.name_path(without_numbers(name))
 

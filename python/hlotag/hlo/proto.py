@@ -87,11 +87,7 @@ HloModuleProto = _CLASSES["HloModuleProto"]
 
 
 def read(data: bytes) -> Any:
-    """The `HloModuleProto` in `data`.
-
-    Raises:
-      ParseError: `data` is not a serialized HLO module.
-    """
+    """The `HloModuleProto` in `data`. Raises ParseError if there is none."""
     try:
         return HloModuleProto.FromString(data)
     except DecodeError:
@@ -102,11 +98,7 @@ def read(data: bytes) -> Any:
 
 
 def module_of_dump(data: bytes, file: str) -> Any:
-    """The `HloModuleProto` in a serialized `HloProto`, as XLA dumps it.
-
-    Raises:
-      ParseError: `data` is not a serialized `HloProto`.
-    """
+    """The `HloModuleProto` in a serialized `HloProto`, as XLA dumps it. Raises ParseError for other bytes."""
     try:
         return _CLASSES["HloProto"].FromString(data).hlo_module
     except DecodeError:

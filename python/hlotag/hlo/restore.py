@@ -30,31 +30,16 @@ def restorable(entries: Entries, patterns: tuple[str, ...] = ("*",)) -> dict[str
 
 
 def withheld_keys(entries: Iterable[Entries], patterns: tuple[str, ...], fingerprint: str) -> set[str]:
-    """The keys of tags that match one of the patterns and that the compiler does not get.
-
-    Args:
-      entries: entries of operations.
-      patterns: patterns of the keys to restore.
-      fingerprint: the registered keys (`keys.fingerprint`) when the stage was made.
-    """
+    """The keys of tags that match a pattern and that the compiler does not get, by the `keys.fingerprint` of the stage."""
     withheld = keys.withheld_in(fingerprint)
     return {key for found in entries for key in restorable(found, patterns) if key in withheld}
 
 
 def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_numbers: bool = False) -> bytes:
-    """Gives every instruction the tags of the operations that it came from.
+    """Gives every instruction of a serialized module, after XLA's passes, the tags of the operations that it came from.
 
-    Args:
-      module: a serialized `HloModuleProto`, after XLA's passes.
-      program: the numbered operations.
-      rules: decide about the entries of instructions; called once for equal arguments.
-      keeps_numbers: whether names keep their numbers, for a later call.
-
-    Returns:
-      The module, unchanged except for tags and names.
-
-    Raises:
-      ParseError: the bytes are not a valid HLO module.
+    `rules` decides about the entries of instructions, and is called once for equal arguments. With `keeps_numbers`, names keep
+    their numbers for a later call. Raises ParseError if the bytes are not a valid HLO module.
     """
     try:
         return program.restore(module, opcodes, rules, keeps_numbers=keeps_numbers)
@@ -99,14 +84,11 @@ class Rules:
     def entries_for(
         self, before: Entries, own: Sequence[int], callers: Sequence[int], is_operation: bool, is_combined: bool
     ) -> Entries:
-        """The entries of an instruction.
+        """The entries of an instruction that had the entries `before` after XLA's passes.
 
-        Args:
-          before: its entries after XLA's passes.
-          own: the indices of the entries of the operations that it came from, its own operation's first.
-          callers: the indices of the entries of inlined calls.
-          is_operation: whether it computes its operation's result, rather than an intermediate value.
-          is_combined: whether it replaces several collectives.
+        `own` are the indices of the entries of the operations that it came from, its own first; `callers` those of inlined calls.
+        `is_operation` says whether it computes its operation's result, rather than an intermediate value; `is_combined` whether
+        it replaces several collectives.
         """
         if all(self._tags[index] == before for index in own):
             return before
@@ -126,9 +108,6 @@ class Rules:
 
         A tag that differs from layer to layer would keep a compiler from making one kernel of the layers' equal fusions. A key
         that the compiler is known to read stays where it is read.
-
-        Args:
-          key: the tag's.
         """
         return self._repeats or keys.is_read(key, self._platform) or not _is_restorable(key, ("*",))
 

@@ -48,15 +48,10 @@ class Transformations:
         self._silent: set[tuple[str, bytes]] = set()
 
     def platform(self, backend: Any, options: bytes, compile_module: Compile) -> Platform | None:
-        """How XLA for `backend` treats transformed modules. Compiles a small program to find out, once for each platform.
+        """How XLA for a client or topology treats transformed modules.
 
-        Args:
-          backend: the client or topology that compiles.
-          options: digest of the compiler options, which may turn transformations off.
-          compile_module: compiles an `ir.Module` for the backend with these options.
-
-        Returns:
-          The platform, or None if XLA does not call transformations there with these options.
+        Compiles a small program to find out, once for each platform. `options` is a digest of the compiler options, with which
+        `compile_module` compiles an `ir.Module`. None if XLA does not call transformations there with these options.
         """
         platform = backend.platform
         with self._platforms_lock:
@@ -67,13 +62,7 @@ class Transformations:
             return None if (platform, options) in self._silent else self._known[platform]
 
     def is_called(self, backend: Any, options: bytes, compile_module: Compile) -> bool:
-        """Whether XLA calls transformations with these options. Tries again after a compilation without a call.
-
-        Args:
-          backend: as for `platform`.
-          options: as for `platform`.
-          compile_module: as for `platform`.
-        """
+        """Whether XLA calls transformations with these options. Tries again after a compilation without a call."""
         with self._platforms_lock:
             self._try(backend.platform, options, compile_module)
             return (backend.platform, options) not in self._silent

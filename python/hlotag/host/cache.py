@@ -86,9 +86,7 @@ class Cache:
 def read_own_file(path: str) -> bytes:
     """Reads a small regular file that belongs to this user and that nobody else can write.
 
-    Raises:
-        OSError: The file does not exist or cannot be read.
-        ValueError: The file is too large, is not regular, or others can write it.
+    Raises ValueError for another one, OSError.
     """
     # Windows has neither these flags nor these modes.
     flags = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))

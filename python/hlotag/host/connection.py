@@ -29,10 +29,8 @@ def ensure() -> None:
     """Makes the C++ passes ready for use. Later calls do nothing.
 
     The first call in a process loads jaxlib's MLIR and reads the offsets from the cache, in a few milliseconds. The first call
-    for a build of jaxlib also reads its symbol table and runs a trial in a child process, in about a second.
-
-    Raises:
-        IncompatibleJaxlibError: jaxlib is missing or cannot be used. The message says why, and what to install.
+    for a build of jaxlib also reads its symbol table and runs a trial in a child process, in about a second. Raises
+    IncompatibleJaxlibError if jaxlib is missing or cannot be used. The message says why, and what to install.
     """
     global _ready  # noqa: PLW0603
     if _ready:

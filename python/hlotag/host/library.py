@@ -36,14 +36,7 @@ class Host:
 
 
 def find_host() -> Host:
-    """Finds and loads the library with the MLIR of the installed jaxlib.
-
-    Returns:
-        The library.
-
-    Raises:
-        IncompatibleJaxlibError: There is no jaxlib, or it is built without the one library that holds its MLIR.
-    """
+    """Finds and loads the library with the MLIR of the installed jaxlib. Raises IncompatibleJaxlibError if there is none."""
     try:
         import jaxlib  # noqa: F401
         from jaxlib.version import __version__ as version

@@ -24,14 +24,7 @@ _ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.
 
 
 def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
-    """Makes a context with the dialects and passes that JAX uses, without importing JAX.
-
-    Args:
-        allow_unregistered_dialects: Whether modules may have operations of unknown dialects.
-
-    Returns:
-        The context; enter it with `with`.
-    """
+    """Makes a context with the dialects and passes that JAX uses, without importing JAX."""
     from jaxlib.mlir import ir
 
     context = ir.Context()
@@ -44,13 +37,9 @@ def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
 
 
 def nesting_depth(source: str | bytes) -> int:
-    """An upper bound of how deep a module is nested.
+    """An upper bound of how deep a module, text or bytecode, is nested.
 
-    Args:
-        source: The text or bytecode of the module.
-
-    Returns:
-        The depth of brackets in text. For bytecode, a bound from its size: a region takes eight bytes.
+    In text it is the depth of brackets. For bytecode it comes from the size: a region takes eight bytes.
     """
     from hlotag import _core
 
@@ -58,17 +47,9 @@ def nesting_depth(source: str | bytes) -> int:
 
 
 def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
-    """Reads a module in the current context.
+    """Reads a module, which is text, MLIR bytecode or a portable artifact, in the current context.
 
-    Args:
-        source: Text, MLIR bytecode or a portable artifact.
-        filename: The name in error messages.
-
-    Returns:
-        The module.
-
-    Raises:
-        ParseError: The module cannot be read, or is invalid. The message has the place and the line.
+    Raises ParseError if the module cannot be read, or is invalid. The message has the place and the line.
     """
     module, diagnostics = try_parse(source)
     if module is None:
@@ -78,14 +59,7 @@ def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
 
 
 def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
-    """Reads a module in the current context.
-
-    Args:
-        source: Text, MLIR bytecode or a portable artifact.
-
-    Returns:
-        The module, or None if it cannot be read; and the diagnostics.
-    """
+    """As `parse_module`, but returns the module, or None if it cannot be read, and the diagnostics."""
     from jaxlib.mlir import ir
 
     if problem := _problem_of_characters(source):
@@ -141,14 +115,7 @@ def _parse_artifact(source: bytes, version: str, context: ir.Context) -> tuple[i
 
 
 def type_in_hlo(type_: ir.Type) -> tuple[str, tuple[int, ...]]:
-    """Translates a type to HLO.
-
-    Args:
-        type_: Any type.
-
-    Returns:
-        HLO's name of the element type, and the shape, in which dynamic dimensions are -1. Both are empty for tokens and tuples.
-    """
+    """HLO's name of an element type, and the shape, in which dynamic dimensions are -1. Both are empty for tokens and tuples."""
     from jaxlib.mlir import ir
 
     try:
@@ -161,27 +128,16 @@ def type_in_hlo(type_: ir.Type) -> tuple[str, tuple[int, ...]]:
 
 
 def artifact_version(source: bytes) -> str | None:
-    """Returns the version of a portable artifact: bytecode with VHLO operations, as `jax.export` writes.
+    """The version of StableHLO that a portable artifact targets: bytecode with VHLO operations, as `jax.export` writes.
 
-    Args:
-        source: Any bytes.
-
-    Returns:
-        The version of StableHLO that the artifact targets; None if the bytes are not a portable artifact.
+    None for other bytes.
     """
     found = _ARTIFACT_VERSION.match(source)
     return found["version"].decode() if found else None
 
 
 def copy_of(module: ir.Module) -> ir.Module:
-    """Copies a module.
-
-    Args:
-        module: Any module.
-
-    Returns:
-        The copy, in the same context.
-    """
+    """Copies a module, in its context."""
     from jaxlib.mlir import ir
 
     with module.context:
@@ -195,29 +151,16 @@ def copy_of(module: ir.Module) -> ir.Module:
 
 
 def to_bytecode(module: ir.Module) -> bytes:
-    """Writes a module.
-
-    Args:
-        module: Any module.
-
-    Returns:
-        MLIR bytecode.
-    """
+    """Writes a module as MLIR bytecode."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
 
 
 def explain(diagnostic: Diagnostic, source: str, filename: str) -> str:
-    """Formats a diagnostic.
+    """Formats a diagnostic of a module that was read from `source`: `file:line:column: error: message`, and the notes.
 
-    Args:
-        diagnostic: A report about a module read from `source`.
-        source: The module's text.
-        filename: The module's name in messages.
-
-    Returns:
-        `file:line:column: error: message`; for a place in the source, the line and a caret under the column; then the notes.
+    For a place in the source, the line follows, with a caret under the column.
     """
     message = f"{diagnostic.severity}: {diagnostic.message}"
     if diagnostic.file != SOURCE_NAME or not diagnostic.line:

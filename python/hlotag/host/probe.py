@@ -30,13 +30,9 @@ _EXPECTED = Path(__file__).with_name("trial_expected.mlir")
 
 
 def main(job: dict[str, Any]) -> None:
-    """Installs the table and runs the trial; prints `SUCCESS` if the result is right.
+    """Installs the table and runs the trial; prints `SUCCESS` if the result is right, else raises SystemExit.
 
-    Args:
-        job: "library", the path of jaxlib's library, and "offsets" of its functions.
-
-    Raises:
-        SystemExit: The result was wrong.
+    The job is "library", the path of jaxlib's library, and "offsets" of its functions.
     """
     from jaxlib.mlir import ir  # noqa: F401  (loads the library)
 
@@ -52,11 +48,7 @@ def main(job: dict[str, Any]) -> None:
 
 
 def check_result() -> None:
-    """Runs the pipeline and compares its result with the expected one.
-
-    Raises:
-        RuntimeError: They differ; the message has the first line that does.
-    """
+    """Runs the pipeline. Raises RuntimeError with the first line of its result that differs from the expected one."""
     found, expected = result().splitlines(), _EXPECTED.read_text().splitlines()
     for line, right in zip([*found, "the end"], [*expected, "the end"], strict=False):
         if line != right:
@@ -66,9 +58,8 @@ def check_result() -> None:
 def result() -> str:
     """Runs the pipeline on the module of the trial.
 
-    Returns:
-        The place and severity of each diagnostic, then the scope and place of each operation, one a line, and the text of the
-        module with its locations.
+    Returns the place and severity of each diagnostic, then the scope and place of each operation, one a line, and the text of the
+    module with its locations.
     """
     from hlotag import _core
 

@@ -42,19 +42,10 @@ class LibraryError(RuntimeError):
 
 
 def read_symbols(path: str, names: Collection[str]) -> dict[str, int]:
-    """Finds functions in the symbol table of a library's file.
+    """Finds C functions in the symbol table of a 64-bit, little-endian shared library, as offsets from its base address.
 
-    Args:
-        path: A 64-bit, little-endian shared library.
-        names: Names of C functions.
-
-    Returns:
-        The offset of each function from the library's base address. Names are left out that are absent, defined twice, or outside
-        the executable segments.
-
-    Raises:
-        LibraryError: The file cannot be opened, is no such library, is truncated or inconsistent, or was stripped and exports
-            none of the functions.
+    Names are left out that are absent, defined twice, or outside the executable segments. Raises LibraryError if the file cannot
+    be opened, is no such library, is truncated or inconsistent, or was stripped and exports none of the functions.
     """
     library = _File(path)
     symbols = _read_macho(library) if library.data[:4] == _MH_MAGIC_64 else _read_elf(library)
@@ -71,17 +62,9 @@ def read_symbols(path: str, names: Collection[str]) -> dict[str, int]:
 
 
 def addresses_of(path: str, offsets: dict[str, int]) -> dict[str, int]:
-    """Finds functions in this process.
+    """The addresses in this process of functions with these offsets in a library that is loaded, if they are in its code.
 
-    Args:
-        path: A library that this process has loaded.
-        offsets: Offsets in the library, from `read_symbols`.
-
-    Returns:
-        The address of each function, without those that are outside the library's code.
-
-    Raises:
-        LibraryError: The library is not loaded, or its file was replaced since.
+    Raises LibraryError if the library is not loaded, or its file was replaced since.
     """
     base, code = (_loaded_on_macos if sys.platform == "darwin" else _loaded)(path)
     addresses = {name: base + offset for name, offset in offsets.items()}

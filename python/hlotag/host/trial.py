@@ -27,8 +27,7 @@ _PYTHON = re.compile(r"python[\d.]*[a-z]*")
 def interpreter() -> str | None:
     """Finds a Python interpreter of this version, by name: a program that embeds Python must not be started again.
 
-    Returns:
-        `sys.executable`, or the interpreter of this process's prefix; None if neither is one.
+    That is `sys.executable`, or the interpreter of this process's prefix; None if neither is one.
     """
     name = f"python{sys.version_info.major}.{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
     of_prefix = (os.path.join(prefix, "bin", name) for prefix in (sys.prefix, sys.base_prefix))
@@ -41,12 +40,7 @@ def interpreter() -> str | None:
 def run(host: Host, offsets: dict[str, int]) -> None:
     """Tries the functions in a child process, where a crash does no harm.
 
-    Args:
-        host: The library of the functions.
-        offsets: The offsets of the functions.
-
-    Raises:
-        IncompatibleJaxlibError: The trial crashed, hung, gave a wrong result, or could not run.
+    Raises IncompatibleJaxlibError if the trial crashed, hung, gave a wrong result, or could not run.
     """
     python = interpreter()
     if python is None:

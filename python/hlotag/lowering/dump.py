@@ -54,13 +54,7 @@ def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
 
 
 def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
-    """Writes the dumps of one module, if dumps are on. Warns if a file cannot be written.
-
-    Args:
-      module: an `ir.Module`, which stays unchanged.
-      pipeline: the passes that will run on the module.
-      debug_origins: as for `run_passes`.
-    """
+    """Writes the dumps of one module, which stays unchanged, if dumps are on. Warns if a file cannot be written."""
     if _directory is None:
         return
     try:

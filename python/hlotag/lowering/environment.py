@@ -41,11 +41,7 @@ _OFF = ("0", "false", "no", "off", "")
 
 
 def start(environment: Mapping[str, str]) -> None:
-    """Applies the variables. Warns about a malformed one, because an error would keep JAX from starting.
-
-    Args:
-      environment: `os.environ`.
-    """
+    """Applies the variables. Warns about a malformed one, because an error would keep JAX from starting."""
     given = {name: value for name, value in environment.items() if name.startswith("HLOTAG_") and value}
     for name in sorted(given.keys() - _KNOWN.keys()):
         if near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):  # Unknown variables may belong to a build or a test.

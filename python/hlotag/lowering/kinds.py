@@ -39,10 +39,7 @@ _WITH_OPERATIONS = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 def kinds_of(primals: Iterable[Primal], lower: Callable[..., Any], options: Mapping[str, Any]) -> dict[Primal, frozenset[str]]:
     """The names of the operations that equations lower to, those in bodies of reductions and sorts apart.
 
-    Args:
-      primals: the equations.
-      lower: JAX's function that lowers a jaxpr to a module.
-      options: its keyword arguments for the program of the equations.
+    `lower` is JAX's function that lowers a jaxpr to a module, with `options` for the program of the equations.
     """
     platforms = tuple(options["platforms"])
     primals = tuple(primals)

@@ -20,15 +20,9 @@ from hlotag.passes.python_passes import module_of
 
 
 def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
-    """Saves the module that a pipeline failed on.
+    """Saves the module that a pipeline failed on, and left unchanged.
 
-    Args:
-        error: The failure. It left the module unchanged.
-        module: The `ir.Module`.
-        pipeline: The pipeline that failed.
-
-    Returns:
-        The same failure. Its message names the file and the command, or says why no file could be written.
+    Returns the failure, with a message that names the file and the command, or says why no file could be written.
     """
     try:
         path = _save(module, pipeline)

@@ -371,11 +371,9 @@ if hasattr(os, "register_at_fork"):  # Not on Windows.
 
 
 def _set_hooks(*more: Stage, keeps_some: bool = True) -> None:
-    """Installs what the stages of the process and of open blocks need, and removes all other hooks. Can be repeated.
+    """Installs what the stages of the process, of open blocks and of `more` need, and removes all other hooks. Can be repeated.
 
-    Args:
-      more: stages that will be set.
-      keeps_some: whether hooks for programs that are lowered or compiled after their stage may stay.
+    `keeps_some` says whether hooks for programs that are lowered or compiled after their stage may stay.
     """
     stages = [stage for stage in (state.of_process(), *_stages.values(), *more) if stage is not None]
     needed = {hooks for stage in stages for hooks in rule_hooks.hooks_for(stage.rules)} | ({_hooks} if stages else set())

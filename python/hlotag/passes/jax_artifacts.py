@@ -12,14 +12,9 @@ from hlotag.host.modules import artifact_version, to_bytecode
 
 
 def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], object]], Any] | None:
-    """Finds the function that runs passes on one of JAX's objects.
+    """Finds the function that runs passes on one of JAX's objects; None for other objects, and if JAX is not imported.
 
-    Args:
-        artifact: Any object.
-
-    Returns:
-        A function that takes the object and a function on `ir.Module`s, and returns a new object of the same class. None for
-        other objects, and if JAX is not imported.
+    It takes the object and a function on `ir.Module`s, and returns a new object of the same class.
     """
     if "jax" not in sys.modules:
         return None

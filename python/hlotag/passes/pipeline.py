@@ -168,19 +168,11 @@ def _run_on_text(source: str | bytes, pipeline: str, options: Mapping[str, Any])
 
 
 def pipeline_text(pipeline: str | Sequence[str]) -> str:
-    """Checks a pipeline and brings it into its canonical form.
+    """Checks a pipeline, or several to run one after another, and brings it into its canonical form.
 
-    Args:
-        pipeline: One text, or several to run one after another.
-
-    Returns:
-        One text, without an enclosing `builtin.module(...)`. It contains the rules of files, so its meaning does not depend on
-        the machine or on later changes of the files.
-
-    Raises:
-        TagError, OSError: A file of rules is malformed, or cannot be read.
-        ArgumentError: The pipeline is malformed, or names an unknown option or pass of hlotag. Unknown passes of others are
-            errors when the pipeline runs.
+    The text contains the rules of files, so its meaning does not depend on the machine or on later changes of the files. Raises
+    TagError or OSError for a file of rules; ArgumentError if the pipeline is malformed, or names an unknown option or pass of
+    hlotag. Unknown passes of others are errors when the pipeline runs.
     """
     texts = [pipeline] if isinstance(pipeline, str) else pipeline
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
@@ -198,18 +190,10 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
 
 
 def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
-    """Runs a pipeline on a module. A failing pass is part of the result, not an exception.
+    """Runs a pipeline, a result of `pipeline_text`, on a module, and returns a `_core.RunResult`.
 
-    Args:
-        module: Changed in place; unchanged if a pass fails.
-        pipeline: A result of `pipeline_text`.
-        **options: Fields of `_core.RunOptions`.
-
-    Returns:
-        A `_core.RunResult`.
-
-    Raises:
-        ArgumentError: MLIR rejects a part of the pipeline.
+    A failing pass leaves the module unchanged, and is part of the result. `options` are fields of `_core.RunOptions`. Raises
+    ArgumentError if MLIR rejects a part of the pipeline.
     """
     return _run(PythonRun(module), pipeline, options)
 
@@ -244,20 +228,7 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
 
 
 def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[Any]:
-    """Runs a pipeline on a module and reports its warnings.
-
-    Args:
-        module: Changed in place; unchanged if a pass fails.
-        pipeline: A result of `pipeline_text`.
-        **options: Fields of `_core.RunOptions`.
-
-    Returns:
-        The diagnostics, as `_core.Diagnostic`.
-
-    Raises:
-        PassError: A pass failed.
-        ArgumentError: MLIR rejects a part of the pipeline.
-    """
+    """As `run_and_report`, but reports warnings, returns the diagnostics, and raises PassError if a pass failed."""
     connection.ensure()  # In a stage of `without_passes` and in an audit of a file, nothing has connected yet.
     run = PythonRun(module)
     result = _run(run, pipeline, options)

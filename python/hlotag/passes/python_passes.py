@@ -49,14 +49,9 @@ class PythonRun:
     exception: BaseException | None = None
 
     def why_illegal(self, key: str, value: str) -> str:
-        """Says for `hlotag-verify` why a value is not legal for a key.
+        """Says for `hlotag-verify` why a value is not legal for a key: the legal values, and what XLA does with another.
 
-        Args:
-            key: The key of an entry.
-            value: Its value as text.
-
-        Returns:
-            The legal values, and what XLA does with another; empty if the value is legal.
+        Empty if the value is legal.
         """
         known = lookup(key)
         if known is None or known.values is None or known.values.allow(value):

@@ -25,11 +25,7 @@ _ATTACH = "hlotag-attach"
 
 
 def checked(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The elements of an argument `rules`.
-
-    Raises:
-      TagError: `rules` is no list, or an element is not a `Rule`.
-    """
+    """The elements of an argument `rules`. Raises TagError if it is no list, or an element is not a `Rule`."""
     if not isinstance(rules, Iterable):
         raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
     rules = tuple(rules)
@@ -42,9 +38,7 @@ def checked(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
     """Adds rules to the `hlotag-attach` of a pipeline, after the rules that its text has.
 
-    Raises:
-      TagError: an element of `rules` is not a `Rule`.
-      ArgumentError: the pipeline has no `hlotag-attach` to apply the rules.
+    Raises TagError if an element is not a `Rule`; ArgumentError if the pipeline has no `hlotag-attach`.
     """
     rules = checked(rules)
     if not rules:
@@ -113,8 +107,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
 def with_rules_of_file(element: Element) -> Element:
     """Replaces the option `rules-file` of a `hlotag-attach` by the file's rules, before those of its option `rules`.
 
-    Raises:
-      TagError, OSError: as for `load_rules`.
+    Raises what `load_rules` raises.
     """
     if element.name != _ATTACH:
         return element

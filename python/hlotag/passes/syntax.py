@@ -58,17 +58,10 @@ class Option:
 
 @functools.lru_cache(maxsize=256)
 def parse(text: str) -> tuple[Element, ...]:
-    """Reads a pipeline.
+    """Reads a pipeline, with or without `builtin.module(...)` around it.
 
-    Args:
-        text: With or without `builtin.module(...)` around it. A name is hlotag's if it begins with `hlotag-` or is registered;
-            MLIR reads all others.
-
-    Returns:
-        The elements.
-
-    Raises:
-        ArgumentError: The text is malformed, or names an unknown pass or option of hlotag. The message shows the place.
+    A name is hlotag's if it begins with `hlotag-` or is registered; MLIR reads all others. Raises ArgumentError, with the place,
+    if the text is malformed, or names an unknown pass or option of hlotag.
     """
     return _Parser(text).parse()
 
@@ -91,14 +84,7 @@ def forget() -> None:
 
 
 def join(elements: Sequence[Element]) -> str:
-    """Writes a pipeline.
-
-    Args:
-        elements: Of `parse`.
-
-    Returns:
-        The canonical text, without `builtin.module(...)` around it; `parse` makes equal elements of it.
-    """
+    """Writes a pipeline in its canonical form, of which `parse` makes equal elements."""
     text = ",".join(map(str, elements))
     # Alone, `builtin.module(...)` would be read as the anchor and disappear.
     return f"{_ANCHOR}({text})" if len(elements) == 1 and elements[0].name == _ANCHOR else text
@@ -110,14 +96,7 @@ def nearest(word: str, limit: int = 3) -> list[str]:
 
 
 def written(value: Value) -> str:
-    """Writes the value of an option.
-
-    Args:
-        value: A value.
-
-    Returns:
-        Its text in a pipeline.
-    """
+    """The text of an option's value in a pipeline."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -16,15 +16,7 @@ _FIELDS = ("name", "devices", "steps", "untagged", "split", "busy", "untraced_se
 
 
 def dumps(profile: Timing, *, indent: int | None = None) -> str:
-    """Writes a profile as JSON, without its timeline.
-
-    Args:
-        profile: The profile.
-        indent: As for `json.dumps`.
-
-    Returns:
-        The JSON text.
-    """
+    """Writes a profile as JSON, without its timeline."""
     document: dict[str, Any] = {"schema": SCHEMA, "total_seconds": profile.total_seconds, "sentence": profile.sentence}
     document |= {name: getattr(profile, name) for name in _FIELDS}
     document |= {"rows": list(map(asdict, profile.rows)), "instructions": list(map(asdict, profile.instructions))}
@@ -32,18 +24,7 @@ def dumps(profile: Timing, *, indent: int | None = None) -> str:
 
 
 def loads(text: str, filename: str) -> Timing:
-    """Reads the JSON of a profile.
-
-    Args:
-        text: The JSON.
-        filename: The name in messages.
-
-    Returns:
-        The profile, without its timeline.
-
-    Raises:
-        ParseError: `text` is not a complete profile, or has another schema.
-    """
+    """Reads the JSON of a profile, which has no timeline. Raises ParseError, with the name of the file, for anything else."""
     document = read_document(text, filename, "a profile", SCHEMA)
     try:
         fields = {name: _frozen(document[name]) for name in _FIELDS}

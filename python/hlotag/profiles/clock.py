@@ -37,14 +37,8 @@ class Times:
 def measure(device: Device, is_container: Callable[[str], bool]) -> Times:
     """Divides the time of each step among the instructions that ran in it.
 
-    An instruction that runs in another one is taken from it. What runs others, such as a loop, has no time of its own.
-
-    Args:
-        device: The events.
-        is_container: Whether an instruction runs others.
-
-    Returns:
-        The times. `wall` sums to no more than `steps`; the rest is time in which nothing ran.
+    An instruction that runs in another one is taken from it. What runs others, such as a loop, has no time of its own. `wall`
+    sums to no more than `steps`; the rest is time in which nothing ran.
     """
     names = list(dict.fromkeys(device.names))
     index = {name: n for n, name in enumerate(names)}
@@ -77,12 +71,9 @@ def measure(device: Device, is_container: Callable[[str], bool]) -> Times:
 
 
 def _nest(start: _Floats, end: _Floats, lane: _Ints) -> _Ints:
-    """By event, the event of its lane that it runs in, or -1. Events that only overlap are cut, the earlier one.
+    """By event, the event of its lane that it runs in, or -1. Of two events that only overlap, the earlier is cut, in `end`.
 
-    Args:
-        start: Sorted within each lane, longer events first.
-        end: Changed in place.
-        lane: Sorted.
+    The events are sorted by lane and start, longer ones first.
     """
     parent = np.full(len(start), -1, np.int64)
     if np.all((start[1:] >= end[:-1]) | (lane[1:] != lane[:-1])):

@@ -53,15 +53,9 @@ class Change:
 
 
 def changes(now: Timing, before: Timing) -> list[Change]:
-    """Compares two profiles.
+    """Compares two profiles: the whole step, and rows of keys that both have, those with the largest difference first.
 
-    Args:
-        now: The new profile.
-        before: The earlier one.
-
-    Returns:
-        The whole step, and rows of keys that both profiles have, which differ by more than their steps vary and by a hundredth
-        of a step. Those with the largest difference come first.
+    A row counts if it differs by more than its steps vary and by more than a hundredth of a step.
     """
     keys = {row.key for row in now.rows} & {row.key for row in before.rows}
     steps = [{(row.key, row.value, row.phase): row.steps for row in profile.rows if row.key in keys} for profile in (now, before)]

@@ -30,17 +30,9 @@ def profile_of(
     untraced_seconds: float | None = None,
     source_root: str | None = None,
 ) -> Profile:
-    """Makes a profile.
+    """Makes a profile, with times that are means over the devices.
 
-    Args:
-        program: The program.
-        devices: What ran on each device.
-        by: What to group by, as for `Program.grouping`.
-        untraced_seconds: The length of a step without the profiler, if known.
-        source_root: The folder of files that views may quote.
-
-    Returns:
-        The profile. Times are means over the devices.
+    `by` is as for `Program.grouping`, `source_root` the folder of files that views may quote.
     """
     groupings = program.grouping(by)
     devices = sorted(devices, key=lambda device: device.name)

@@ -167,11 +167,7 @@ class Timing:
         return self.total_seconds - sum(row.seconds for row in self.rest)
 
     def tables(self) -> Iterator[tuple[str, list[str], list[Line]]]:
-        """The rows as tables.
-
-        Yields:
-            For each key: the key, the phases that have rows, and the lines, those with most time first.
-        """
+        """Yields for each key: the key, the phases that have rows, and the lines, those with most time first."""
         for key in dict.fromkeys(row.key for row in self.rows if row.key):
             lines: dict[str, Line] = {}
             for row in self.rows:

@@ -18,14 +18,7 @@ _WIDTH = 1000  # of a bar of the longest row
 
 
 def html(profile: Timing) -> str:
-    """Renders the page.
-
-    Args:
-        profile: The profile.
-
-    Returns:
-        HTML without a script. Its content security policy forbids connections.
-    """
+    """Renders the page, without a script. Its content security policy forbids connections."""
     style = resources.files("hlotag.profiles").joinpath("page.css").read_text(encoding="utf-8")
     return assemble(f"{profile.name}: time by tag", "\n".join(_body(profile)), style)
 

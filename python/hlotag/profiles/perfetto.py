@@ -15,16 +15,9 @@ _INSTRUCTIONS = "instructions"
 
 
 def dumps(program: Program, devices: Sequence[Device], *, compressed: bool = False) -> bytes:
-    """Writes the events of a profile.
+    """Writes the events of a profile as JSON. Each device is a process with a track of instructions and one for each key.
 
-    Args:
-        program: The operations and tags.
-        devices: What ran on each device.
-        compressed: Whether to compress the text with gzip.
-
-    Returns:
-        JSON. Each device is a process with a track of instructions and one for each key. An event of a key is named by the value
-        with most work and its phase; events that follow each other with one name are one.
+    An event of a key is named by the value with most work and its phase; events that follow each other with one name are one.
     """
     document = {"traceEvents": events(program, devices), "displayTimeUnit": "ns"}
     text = json.dumps(document, separators=(",", ":")).encode()
@@ -32,12 +25,7 @@ def dumps(program: Program, devices: Sequence[Device], *, compressed: bool = Fal
 
 
 def events(program: Program, devices: Sequence[Device]) -> list[dict[str, Any]]:
-    """The events of `dumps`, as dictionaries.
-
-    Args:
-        program: The operations and tags.
-        devices: What ran on each device.
-    """
+    """The events of `dumps`, as dictionaries."""
     return [event for process, device in enumerate(devices) for event in _events(program, device, process)]
 
 

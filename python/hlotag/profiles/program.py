@@ -93,14 +93,10 @@ class Program:
         return self._values.get(op.id, {})
 
     def parts(self, name: str) -> tuple[Part, ...]:
-        """Divides an instruction among its operations.
+        """Divides a fusion, or an instruction outside of fusions, among its operations.
 
-        Args:
-            name: Of a fusion, or of an instruction outside of fusions.
-
-        Returns:
-            The parts, those with most work first: by floating-point operations, if one operation has any, else by bytes.
-            Empty if no operation of the program became the instruction.
+        What counts is floating-point operations if one has any, else bytes. Those with most work come first; empty if no
+        operation of the program became the instruction.
         """
         if name not in self._parts:
             self._parts[name] = self._divide(self._inside.get(name, ()))
@@ -123,17 +119,11 @@ class Program:
         return tuple(sorted(parts, key=lambda part: -part.weight))
 
     def grouping(self, by: str | Sequence[str] | None) -> list[tuple[str, Callable[[Part], str]]]:
-        """What to group by.
+        """For each group of rows its title, and what gives the value of a part: empty if the part has none.
 
-        Args:
-            by: A key; `source`; `scope`, or `scope:2` for its first two names; `operation`; or several of them, whose values are
-                combined. `tag:source` is a key of this name. None for each key of the program by itself.
-
-        Returns:
-            For each group of rows its title, and what gives the value of a part: empty if the part has none.
-
-        Raises:
-            ArgumentError: The program has no tag with this key.
+        `by` is a key; `source`; `scope`, or `scope:2` for its first two names; `operation`; or several of them, whose values are
+        combined. `tag:source` is a key of this name. None is each key of the program by itself. Raises ArgumentError for a key
+        that no tag has.
         """
         if by is None:
             return [(key, self._value_of(key)) for key in self.keys]

@@ -96,18 +96,9 @@ def profile(
 
 
 def profile_trace(path: Path, audit: Findings | str | os.PathLike[str], by: str | Sequence[str] | None = None) -> Profile:
-    """Joins a trace with an audit.
+    """Joins a trace, a folder or an `.xplane.pb` file, with the audit of the program or its JSON's file.
 
-    Args:
-        path: The folder or `.xplane.pb` file of the trace.
-        audit: The audit of the traced program, or the file of its JSON.
-        by: What to group by, as for `profile`.
-
-    Returns:
-        The profile.
-
-    Raises:
-        ParseError: A file cannot be read, or the program did not run in the trace.
+    `by` is as for `profile`. Raises ParseError if a file cannot be read, or the program did not run in the trace.
     """
     program = _program(audit)
     with step("reading the trace"):

@@ -22,29 +22,13 @@ _WIDE = 120  # columns of a terminal that has room for tags
 
 
 def as_text(profile: Timing, width: int | None = None) -> str:
-    """Renders a profile without colours.
-
-    Args:
-        profile: The profile.
-        width: Limit of columns; by default, the terminal's width.
-
-    Returns:
-        The lines as one text.
-    """
+    """Renders a profile without colours; `width` is the terminal's by default."""
     columns = width or shutil.get_terminal_size((120, 24)).columns
     return plain_text(renderable(profile, columns), columns)
 
 
 def renderable(profile: Timing, width: int) -> RenderableType:
-    """Renders a profile for rich.
-
-    Args:
-        profile: The profile.
-        width: Limit of columns.
-
-    Returns:
-        The sentence, a table for each key, and the instructions that take most time. All times of the tables have one unit.
-    """
+    """Renders a profile for rich: the sentence, a table for each key, and the instructions that take most time."""
     unit = _Unit(profile.total_seconds)
     parts: list[RenderableType] = [Text(printable(profile.sentence), "bold")]
     parts += [_table(unit, each, profile.rest, width) for each in profile.tables()]
@@ -65,14 +49,7 @@ class _Unit:
 
 
 def notes(profile: Timing) -> Iterator[str]:
-    """What else to know of a profile.
-
-    Args:
-        profile: The profile.
-
-    Yields:
-        Sentences.
-    """
+    """Yields sentences: what else to know of a profile."""
     total = profile.total_seconds
     if profile.split >= 0.005 * total:
         yield (
@@ -91,11 +68,7 @@ def notes(profile: Timing) -> Iterator[str]:
 
 
 def operation_in_words(hot: Hot) -> str:
-    """The operation of an instruction: `dot_general f32[8,8] and 2 more`.
-
-    Args:
-        hot: The instruction.
-    """
+    """The operation of an instruction: `dot_general f32[8,8] and 2 more`."""
     more = f" and {hot.more} more" if hot.more else ""
     return f"{hot.operation}{more}" if hot.operation else ADDED
 

@@ -73,16 +73,9 @@ class Device:
 
 
 def find(path: Path) -> Path:
-    """Finds the newest trace in a folder.
+    """Finds the newest trace in the folder that `jax.profiler.trace` wrote to. A path of an `.xplane.pb` file is itself.
 
-    Args:
-        path: An `.xplane.pb` file, or the folder that `jax.profiler.trace` wrote to.
-
-    Returns:
-        The file.
-
-    Raises:
-        ParseError: There is none.
+    Raises ParseError if there is none.
     """
     if path.is_file():
         return path
@@ -93,18 +86,10 @@ def find(path: Path) -> Path:
 
 
 def read(file: Path, module: str, kernels: Mapping[str, str] | None = None) -> list[Device]:
-    """Reads what a program did on each device.
+    """Reads what the program with this module's name (`jit_step`) did on each device that ran it.
 
-    Args:
-        file: An `.xplane.pb` file.
-        module: The name of the program's module: `jit_step`.
-        kernels: By the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers.
-
-    Returns:
-        The devices that ran the program.
-
-    Raises:
-        ParseError: The file is no trace, or the program did not run in it.
+    `kernels` has, by the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers. Raises
+    ParseError if the file is no trace, or the program did not run in it.
     """
     from jax.profiler import ProfileData
 
@@ -253,10 +238,5 @@ def _instruction_of(text: str) -> str:
 
 
 def is_container(name: str, opcode: str) -> bool:
-    """Returns whether an instruction runs others, so that its event covers theirs.
-
-    Args:
-        name: Its name.
-        opcode: Its opcode; empty if unknown.
-    """
+    """Returns whether an instruction runs others, so that its event covers theirs. `opcode` is empty if unknown."""
     return opcode in ("while", "conditional", "call") if opcode else _CONTAINER.fullmatch(name) is not None

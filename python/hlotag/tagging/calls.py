@@ -128,15 +128,7 @@ def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
 def call_of_jax(
     original: Callable[[], list[Any]], args: tuple[Any, ...], jaxpr: Any, metadata: dict[str, Any], ad_metadata: Any
 ) -> list[Any]:
-    """JAX's own call with metadata, as a call in a block while a stage is on.
-
-    Args:
-      original: binds JAX's primitive.
-      args: the operands.
-      jaxpr: the function.
-      metadata: the entries of the call.
-      ad_metadata: "same", or the entries of calls that autodiff derives.
-    """
+    """JAX's own call with metadata, as a call in a block while a stage is on; `original` binds JAX's primitive."""
     if active() is None:
         return original()
     entries = as_metadata(metadata)

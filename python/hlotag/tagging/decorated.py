@@ -14,19 +14,10 @@ from hlotag._util.arguments import Error, check_decorated
 
 
 def around(function: Callable, block: AbstractContextManager[Any], written: str, error: Error) -> Callable:
-    """Decorates a callable: its calls, and those of its methods (`.lower` of a jitted function), run within a block.
+    """Decorates a callable: its calls, and those of its methods (`.lower` of a jitted function), run within a reentrant `block`.
 
-    Args:
-      function: the callable.
-      block: a reentrant context manager.
-      written: the block as users write it, for messages.
-      error: raised if `function` cannot be decorated.
-
-    Returns:
-      The decorated callable.
-
-    Raises:
-      ArgumentError: `function` is not callable, or is a generator or coroutine function.
+    `written` is the block as users write it, for messages. Raises ArgumentError, of the class `error`, for what is not callable,
+    and for generator and coroutine functions.
     """
     check_decorated(function, written, error)
     if not inspect.isfunction(function):

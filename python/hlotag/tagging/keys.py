@@ -45,8 +45,7 @@ Grad = Literal["same", "drop"] | Mapping[str, Any] | Literal[ByKey.BY_KEY]
 def as_text(value: Any) -> str:
     """The text JAX writes for a metadata value; booleans are lower case.
 
-    Raises:
-      TagError: an int has more digits than Python writes.
+    Raises TagError for an int with more digits than Python writes.
     """
     try:
         return str(value).lower() if isinstance(value, bool) else str(value)
@@ -55,14 +54,7 @@ def as_text(value: Any) -> str:
 
 
 def lookup(name: str) -> Key | None:
-    """Looks up a key.
-
-    Args:
-      name: the key of a tag.
-
-    Returns:
-      Its entry, or the entry of its reserved family. None for a free key: any text is legal, and derived operations get it too.
-    """
+    """Looks up a key, or its reserved family. None for a free key: any text is legal, and derived operations get it too."""
     if (found := _known.get(name) or _registered.get(name)) is not None:
         return found
     return next((family for prefix, family in _families if name.startswith(prefix)), None)
@@ -74,15 +66,7 @@ def catalogue() -> tuple[Key, ...]:
 
 
 def check(name: str, text: str) -> None:
-    """Checks the key and value of a tag.
-
-    Args:
-      name: the key.
-      text: the value as text.
-
-    Raises:
-      TagError: the key is reserved, or it is known and the value is not legal.
-    """
+    """Checks the key and value of a tag. Raises TagError if the key is reserved, or if it is known and the value is not legal."""
     key = lookup(name)
     if key is not None and key.reserved:
         owner = key.doc.removeprefix("Belongs to ").removesuffix(".")
@@ -94,14 +78,8 @@ def check(name: str, text: str) -> None:
 def check_value(name: str, text: str) -> None:
     """Checks a value only. The key may be reserved, as for tags by JAX's own API.
 
-    Warns of a key that XLA ignores and that looks like one that it reads.
-
-    Args:
-      name: the key.
-      text: the value as text.
-
-    Raises:
-      TagError: the value is not legal for the known key, or key or value cannot be encoded as UTF-8.
+    Warns of a key that XLA ignores and that looks like one that it reads. Raises TagError if the value is not legal for a known
+    key, or if key or value is not UTF-8.
     """
     check_text("key", name, TagError)
     check_text(f"value of key {name!r}", text, TagError)
@@ -118,15 +96,9 @@ def check_value(name: str, text: str) -> None:
 
 
 def meant(name: str, text: str) -> str:
-    """Guesses XLA's key that an unknown key is a misspelling or part of.
+    """Guesses XLA's key that an unknown key is a misspelling or part of; "" if there is none.
 
-    Args:
-      name: a key.
-      text: its value.
-
-    Returns:
-      A key of nearly the same name, or one that has all words of `name` and takes the value; "" if there is none, or `name` is
-      known.
+    That is a key of nearly the same name, or one that has all words of `name` and takes the value.
     """
     misspelt, shortened = _alike(name) if name not in _registered else ((), ())
     return next((key.name for key in (*misspelt, *shortened) if key in misspelt or (key.values and key.values.allow(text))), "")
@@ -154,11 +126,7 @@ def _words(name: str) -> set[str]:
 
 
 def backend_of(platform: str) -> str:
-    """One of `BACKENDS`, or "" if there is none.
-
-    Args:
-      platform: JAX's or XLA's name of a platform.
-    """
+    """The one of `BACKENDS` that JAX or XLA call `platform`; "" if there is none."""
     return "gpu" if platform.lower() in ("cuda", "gpu", "rocm") else platform if platform in BACKENDS else ""
 
 
@@ -255,42 +223,23 @@ def is_of_one_place(name: str) -> bool:
 
 
 def is_taken(name: str, platform: str = "") -> bool:
-    """Whether a compiler removes a key once it has read it.
-
-    Args:
-      name: the key.
-      platform: JAX's or XLA's name of the compiler's platform; by default, any.
-    """
+    """Whether a compiler removes a key once it has read it: that for the platform, by default any."""
     taken_by = _known[name].taken_by if name in _known else ()
     return backend_of(platform) in taken_by if platform else bool(taken_by)
 
 
 def is_read(name: str, platform: str) -> bool:
-    """Whether a compiler is known to read a key.
-
-    Args:
-      name: the key.
-      platform: JAX's or XLA's name of the compiler's platform.
-    """
+    """Whether the compiler for a platform is known to read a key."""
     return name in _known and backend_of(platform) in _known[name].readers
 
 
 def is_read_late(name: str, platform: str) -> bool:
-    """Whether a compiler reads a key after its optimizations.
-
-    Args:
-      name: the key.
-      platform: JAX's or XLA's name of the compiler's platform.
-    """
+    """Whether the compiler for a platform reads a key after its optimizations."""
     return name in _known and backend_of(platform) in _known[name].late
 
 
 def is_kept(name: str) -> bool:
-    """Whether a key means its own operation only: a call, and not what is in it.
-
-    Args:
-      name: the key.
-    """
+    """Whether a key means its own operation only: a call, and not what is in it."""
     return name in _known and _known[name].kept
 
 

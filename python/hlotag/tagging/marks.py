@@ -94,12 +94,7 @@ class Row:
 
 
 def row_of(equation: Any, rules: RuleSet | None) -> Row:
-    """The tags of an equation.
-
-    Args:
-      equation: an equation of a jaxpr.
-      rules: the rules of the stage.
-    """
+    """The tags of an equation of a jaxpr, those by rules included."""
     metadata = _compat.tracing.metadata_of(equation.ctx)
     forward: Entries = {}
     grad: Entries = {}
@@ -248,14 +243,7 @@ _lowering = _Lowering()
 
 @contextmanager
 def marking(marker: Marker | None) -> Iterator[None]:
-    """Marks what this thread lowers within the block.
-
-    Args:
-      marker: the marker; None turns off the marking of an enclosing lowering.
-
-    Yields:
-      Nothing.
-    """
+    """Marks what this thread lowers within the block; None turns off the marking of an enclosing lowering."""
     outer = _lowering.marker
     try:
         _lowering.marker = marker
@@ -294,12 +282,9 @@ def _without_reserved(metadata: Any) -> Any:
 
 
 def attach_table(module: Any, marker: Marker, kinds: Mapping[Primal, frozenset[str]]) -> None:
-    """Attaches the table of tags to a module, and whether its names have escapes.
+    """Attaches the table of tags to a module that was lowered within `marking(marker)`, and whether its names have escapes.
 
-    Args:
-      module: an `ir.Module` that was lowered within `marking(marker)`.
-      marker: the marker.
-      kinds: the names of the operations that each primal of the table lowers to.
+    `kinds` are the names of the operations that each primal of the table lowers to.
     """
     from jaxlib.mlir import ir
 

@@ -159,11 +159,7 @@ class RuleSet:
         self._applied: dict[Any, Applied | None] = {}
 
     def note(self, remarks: Iterable[str]) -> None:
-        """Notes which rules matched an operation of a program.
-
-        Args:
-          remarks: what `hlotag-resolve` said: `rule 2 matched nothing: ...`.
-        """
+        """Notes which rules matched an operation of a program, by what `hlotag-resolve` said: `rule 2 matched nothing: ...`."""
         self._programs += 1
         remarks = tuple(remarks)
         for name in tuple(self._unmatched):
@@ -171,11 +167,7 @@ class RuleSet:
                 self._unmatched.pop(name, None)
 
     def note_inserted(self, matched: Iterable[str]) -> None:
-        """Notes which rules matched a collective that XLA inserted into a program.
-
-        Args:
-          matched: names of rules.
-        """
+        """Notes the names of the rules that matched a collective that XLA inserted into a program."""
         self._partitioned += 1
         for name in matched:
             self._unmatched_inserted.pop(name, None)
@@ -212,12 +204,7 @@ class RuleSet:
                 yield number, clause[name]
 
     def entering(self, ambient: Any, scope: str) -> Any:
-        """The thread's metadata within a scope.
-
-        Args:
-          ambient: the metadata outside, as `_compat.recording.ambient` has it.
-          scope: the name of the scope.
-        """
+        """The thread's metadata within a scope. `ambient` is that outside, as `_compat.recording.ambient` has it."""
         return self._remembered((ambient, scope, _compat.tracing.is_transposing()), lambda: self._entering(ambient, scope))
 
     def _remembered(self, key: Any, compute: Callable[[], Any]) -> Any:
@@ -249,13 +236,7 @@ class RuleSet:
         return ambient if changed == metadata else _compat.recording.as_ambient(changed)
 
     def calling(self, ambient: Any, name: str, is_outermost: bool) -> Any:
-        """The thread's metadata within a jitted function.
-
-        Args:
-          ambient: the metadata outside.
-          name: the function's name.
-          is_outermost: whether no other function is being traced.
-        """
+        """The thread's metadata within a jitted function. The outermost one is a program's `main`, too."""
         met = self._at_source(_compat.recording.calling_place()) if self.has_sources else ()
         names = (name, "main") if is_outermost else (name,)
         of_function = [
@@ -287,12 +268,7 @@ class RuleSet:
         return self._by_place[place]
 
     def recording(self, ambient: Any, traceback: Any) -> Any:
-        """The metadata of an equation.
-
-        Args:
-          ambient: that of the thread.
-          traceback: of the equation's source.
-        """
+        """The metadata of an equation, by that of the thread and the traceback of the equation's source."""
         found = self._at_source(_compat.recording.place_of(traceback))
         return (
             self._remembered((ambient, found, _compat.tracing.is_transposing()), lambda: self._meeting(ambient, found))
@@ -400,12 +376,9 @@ _primals: weakref.WeakValueDictionary[Any, Primal] = weakref.WeakValueDictionary
 
 
 def primal_of(primitive: Any, avals: Iterable[Any], params: Mapping[str, Any]) -> Primal | None:
-    """Returns one object for equal operations, so that equal contexts are equal; None if equations within one are the program's.
+    """Returns one object for equal operations, so that equal contexts are equal.
 
-    Args:
-      primitive: the primitive.
-      avals: the types of its operands.
-      params: its parameters.
+    None if equations within one are the program's.
     """
     if _compat.recording.is_open(primitive):
         return None

@@ -157,11 +157,7 @@ class Rule:
         return f"Rule({', '.join([repr(self.attrs), *given])})"
 
     def name(self, index: int) -> str:
-        """The rule in messages: `rule 2 (rules.toml:12)`.
-
-        Args:
-          index: its place in the list of rules, from 0.
-        """
+        """The rule in messages, by its index in the list of rules: `rule 2 (rules.toml:12)`."""
         return f"rule {index + 1}" + (f" ({self._at})" if self._at else "")
 
     def place(self) -> tuple[str | None, int]:
@@ -182,13 +178,7 @@ class Rule:
 def bound(rule: str, entries: Entries, bindings: Bindings) -> dict[str, str | None]:
     """Entries with the texts of the names in braces.
 
-    Args:
-      rule: its name, for messages.
-      entries: as text.
-      bindings: the texts.
-
-    Raises:
-      TagError: a value is not legal for its key.
+    Raises TagError if a value is not legal for its key, with the name of the rule.
     """
     made: dict[str, str | None] = {}
     for key, text in entries.items():

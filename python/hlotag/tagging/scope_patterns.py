@@ -19,15 +19,7 @@ Thread = tuple[int, Bindings]
 
 
 def check_pattern(field: str, pattern: str) -> None:
-    """Checks the characters of a pattern.
-
-    Args:
-      field: the field of the rule, for messages; names in braces are for scopes only.
-      pattern: the pattern.
-
-    Raises:
-      TagError: the pattern has a character of other globs, or a name twice.
-    """
+    """Raises TagError if a pattern has a character of other globs, or a name twice. Names in braces are for the field `scope`."""
     text = _CAPTURE.sub("", pattern) if field == "scope" else pattern
     if found := _UNSUPPORTED.search(text):
         raise TagError(
@@ -85,14 +77,9 @@ class ScopePattern:
         self._tokens = (*re.findall(_CAPTURE.pattern.replace("(", "(?:", 1) + r"|.", pattern, re.DOTALL), "/")
 
     def advance(self, threads: tuple[Thread, ...], element: str) -> tuple[tuple[Thread, ...], Bindings | None]:
-        """Reads one element of a path.
+        """Reads the text of a scope, which may have several elements.
 
-        Args:
-          threads: the threads before the element.
-          element: the text of a scope, which may have several elements.
-
-        Returns:
-          The threads after the element, and the bindings of the last match that ended in it, or None.
+        Returns the threads after it, and the bindings of the last match that ended in it, or None.
         """
         found: Bindings | None = None
         for part in element.split("/"):

@@ -49,12 +49,7 @@ class Scopes:
         self._task: ContextVar[tuple[_Entry, ...]] = ContextVar(f"hlotag_{kind}", default=())
 
     def enter(self, owner: object, change: Callable[[], Callable[[], None]]) -> None:
-        """Enters a block.
-
-        Args:
-          owner: the block.
-          change: changes the thread's configuration and returns a function that restores it.
-        """
+        """Enters a block: `change` changes the thread's configuration and returns a function that restores it."""
         entry = _Entry(owner, change(), threading.get_ident(), _in_task())
         self._of_thread().append(entry)
         self._task.set((*self._of_task(), entry))
@@ -62,13 +57,7 @@ class Scopes:
     def leave(self, owner: object) -> None:
         """Leaves the innermost open block of `owner` in this task, or else in this thread.
 
-        A block that another task has entered since stays open.
-
-        Args:
-          owner: a block that was entered.
-
-        Raises:
-          ScopeError: this thread has no open block of `owner`.
+        A block that another task has entered since stays open. Raises ScopeError if this thread has no open block of `owner`.
         """
         stack = self._of_thread()
         for entry in (*reversed(self._of_task()), *reversed(stack)):
@@ -82,11 +71,7 @@ class Scopes:
             stack.pop().undo()
 
     def check(self) -> None:
-        """Checks that no block of another task is open in this thread.
-
-        Raises:
-          ScopeError: such a block is open.
-        """
+        """Raises ScopeError if a block of another task is open in this thread."""
         of_thread, of_task = self._of_thread()[-1:], list(self._of_task()[-1:])
         if of_task == of_thread or not any(entry.in_task for entry in (*of_task, *of_thread)):
             return

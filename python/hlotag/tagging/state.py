@@ -122,11 +122,7 @@ def set_for_process(stage: Stage | None) -> None:
 
 
 def set_for_thread(stage: Stage | None) -> Callable[[], None]:
-    """Sets `active()` for this thread; None turns the stage of the process off there.
-
-    Returns:
-      A function that restores the previous stage.
-    """
+    """Sets `active()` for this thread, and returns a function that restores it. None turns the stage of the process off there."""
     entered = _user_context()(_off if stage is None else stage)
     entered.__enter__()
     return partial(entered.__exit__, None, None, None)

@@ -162,12 +162,7 @@ class Block:
 def tag_value(value: Any, metadata: dict[str, Any]) -> dict[str, Any] | None:
     """Applies a value tag, JAX's or hlotag's, to the equations behind one array.
 
-    Args:
-      value: an array or tracer.
-      metadata: keys and values of the tag.
-
-    Returns:
-      The metadata with which JAX records the tag as an equation; None if there is nothing to record.
+    Returns the metadata with which JAX records the tag as an equation; None if there is nothing to record.
     """
     if active() is None:
         return metadata
@@ -180,18 +175,11 @@ def tag_value(value: Any, metadata: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool = False) -> bool:
-    """Adds `metadata` to the contexts of all equations of the bind that made `value`.
+    """Adds `metadata` to the contexts of all equations of the bind that made `value`. Returns whether there are any.
 
-    A bind that lowers to nothing (`stop_gradient`) is skipped: the equations of its operand get the keys they lack.
-
-    Args:
-      value: one array or tracer.
-      metadata: entries of an equation context, with text or reserved values.
-      is_repeated: whether a transformation or an interpreter binds an earlier tag again. Equations that kept their context have
-        the tag; others lack its keys.
-
-    Returns:
-      Whether there are such equations.
+    A bind that lowers to nothing (`stop_gradient`) is skipped: the equations of its operand get the keys they lack. `is_repeated`
+    says that a transformation or an interpreter binds an earlier tag again: equations that kept their context have the tag;
+    others lack its keys.
     """
     value = tracing.untagged(value)
     original = tracing.original_of(value)
@@ -259,11 +247,7 @@ def lowered(jaxpr: Any, module: Any) -> None:
 
 
 def dropped(module: Any = None) -> tuple[Dropped, ...]:
-    """The distinct dropped tags, in order.
-
-    Args:
-      module: an `ir.Module` that was lowered in the stage; by default, all programs of the process.
-    """
+    """The distinct dropped tags, in order, of a module that was lowered in the stage; by default, of all programs."""
     if module is not None:
         return _dropped_of.get(module) or ()
     return tuple(dict.fromkeys(drop for _, drops in tuple(_dropped.values()) for drop in tuple(drops)))
@@ -289,10 +273,7 @@ def _drop(metadata: Mapping[str, Any], reason: str) -> None:
 def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False, name: str = "attrs") -> dict[str, Any]:
     """Converts values to text, since JAX compares contexts with `==`, by which True, 1 and 1.0 would be equal.
 
-    Args:
-      attrs: keys and values.
-      removable: whether a value may be None.
-      name: the parameter's name, for errors.
+    `removable` says whether a value may be None; `name` is the parameter's, for errors.
     """
     if not isinstance(attrs, Mapping):
         raise TagError(f"{name} must be a mapping of keys to values, got {type(attrs).__name__}")
@@ -328,9 +309,8 @@ def _is_hashable(value: Any) -> bool:
 def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of JAX's own value tag, with reserved entries for the policies of its keys.
 
-    Raises:
-      TagError: a value has no text form or is not legal for its key, or the key is hlotag's own. Other reserved keys are JAX's
-        to use.
+    Raises TagError if a value has no text or is not legal for its key, or the key is hlotag's own. Other reserved keys are JAX's
+    to use.
     """
     entries: dict[str, Any] = {}
     for key, value in metadata.items():
@@ -350,15 +330,7 @@ def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_grad(grad: Any, name: str = "grad") -> Grad:
-    """Checks an argument with the tags of derived operations, and converts the values of a mapping to text.
-
-    Args:
-      grad: "same", "drop", `BY_KEY` or a mapping.
-      name: the name of the argument.
-
-    Raises:
-      TagError: `grad` is another value.
-    """
+    """Checks an argument with the tags of derived operations, and converts the values of a mapping to text. Raises TagError."""
     if grad is BY_KEY:
         return grad
     if isinstance(grad, Mapping):

@@ -32,13 +32,9 @@ def original_of(value: Any) -> Any:
 
 
 def equations_of(value: Any) -> list[Any]:
-    """All equations of the bind that made `value`.
+    """All equations of the bind that made `value`, as `_compat.tracing.equation_behind` has them.
 
-    Args:
-      value: one array or tracer.
-
-    Returns:
-      Equations (or the one recipe) of `_compat.tracing.equation_behind`. Arguments, constants and concrete arrays have none.
+    Arguments, constants and concrete arrays have none.
     """
     equation = _compat.tracing.equation_behind(value)
     return [] if equation is None else equations_of_bind(equation)

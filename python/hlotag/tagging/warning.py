@@ -32,14 +32,7 @@ def reading(file: str, line: int) -> Iterator[None]:
 
 
 def warn_at(text: str, category: type[Warning], file: str | None, line: int) -> None:
-    """Emits a warning at a line.
-
-    Args:
-      text: the message.
-      category: the class of the warning.
-      file: the file; None or empty for the innermost caller outside of hlotag.
-      line: the line in the file.
-    """
+    """Emits a warning at a line of a file; without a file, at the innermost caller outside of hlotag."""
     text = printable(text, keep="\n\t")
     if file:
         warnings.warn_explicit(text, category, file, line, registry=_registries.setdefault(file, {}))
@@ -64,12 +57,7 @@ def file_of_program(file: str) -> str | None:
 
 
 def warn(text: str, category: type[Warning]) -> None:
-    """Emits a warning at the running line of user code; within `reading`, at the line of the file.
-
-    Args:
-      text: the message.
-      category: the class of the warning.
-    """
+    """Emits a warning at the running line of user code; within `reading`, at the line of the file."""
     from hlotag import _compat
 
     try:

@@ -63,18 +63,10 @@ def find(
     *,
     inserted: Iterable[tuple[str, str, Op]] = (),
 ) -> tuple[Effect, ...]:
-    """Finds what each key changed that some compiler reads.
+    """Finds what each key changed that some compiler reads, or that no compiler gets, in program order.
 
-    Args:
-        tags: The tags of an audit.
-        ops: The operations of the audit, by id.
-        tagged: The compiled module; None if there are no `judged_keys`.
-        untagged: The compiled module of the program without the tags; None if there is none.
-        platform: JAX's name of the platform that the modules were compiled for.
-        inserted: Keys and values that rules give to collectives that XLA inserted, each with the collective as an operation.
-
-    Returns:
-        One effect for each value of each key of the catalogue, and of keys that compilers do not get, in program order.
+    `tagged` is the compiled module, None without `judged_keys`; `untagged` that of the program without the tags, if there is one.
+    `inserted` are the entries that rules give to collectives which XLA inserted, each with the collective as an operation.
     """
     by_tag: dict[tuple[keys.Key, str], list[Op]] = {}
     known = functools.cache(keys.lookup)

@@ -62,13 +62,9 @@ def html(audit: Reported, worse: Sequence[Problem] = ()) -> str:
 
 
 def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
-    """Makes an HTML document in the style of audits, with a content security policy: no connections, no other scripts.
+    """Makes an HTML document in the style of audits.
 
-    Args:
-        title: The title, as text.
-        body: The content, as HTML.
-        style: More CSS.
-        script: The script that `body` has; empty for none.
+    Its content security policy forbids connections and scripts other than `script`, which is in `body`.
     """
     css = _asset("page.css") + style
     scripts = f"script-src '{_digest(script)}'; " if script else ""

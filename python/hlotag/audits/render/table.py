@@ -140,8 +140,7 @@ def untagged_table(audit: Reported) -> Table:
 def kernel_table(audit: Reported, name: str) -> Table:
     """Renders the operations that a fusion or another instruction computes, heaviest first.
 
-    Raises:
-        ArgumentError: No instruction of this name came from an operation.
+    Raises ArgumentError if no operation became one of this name.
     """
     around = {instruction.name: instruction.fusion or instruction.name for instruction in audit.instructions}
     found = {kernel.name: kernel for kernel in kernels(audit)}
