@@ -34,13 +34,13 @@ class Patch:
     it and may restore it. A wrapper that is off calls the original.
 
     Args:
-      owner: the object with the attribute.
-      name: the attribute, a function.
-      parameters: the first parameters of the function, on which the replacement relies, as text of a `def`.
-      replacement: called with the original and the arguments of the call.
+        owner: The object with the attribute.
+        name: The attribute, a function.
+        parameters: The first parameters of the function, on which the replacement relies, as text of a `def`.
+        replacement: Called with the original and the arguments of the call.
 
     Raises:
-      IncompatibleJaxlibError: this JAX has no such attribute, or its function has other parameters.
+        IncompatibleJaxlibError: This JAX has no such attribute, or its function has other parameters.
     """
 
     def __init__(self, owner: Any, name: str, parameters: str, replacement: Callable[..., Any]):

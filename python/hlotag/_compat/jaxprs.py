@@ -23,8 +23,8 @@ class JaxprView:
     `mlir.jaxpr_subcomp` reads equations one by one and keeps none, so only one copy is alive at a time.
 
     Args:
-      jaxpr: the jaxpr.
-      equations: returns an iterator over the equations.
+        jaxpr: The jaxpr.
+        equations: Returns an iterator over the equations.
     """
 
     __slots__ = ("_equations", "_jaxpr")

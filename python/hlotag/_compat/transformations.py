@@ -153,11 +153,11 @@ class _PluginTransformation:
     """A callback in the compiler of a plugin.
 
     Args:
-      api: the address of the plugin's `PJRT_Api`.
-      callback, name, stage: as for `register_transformation`.
+        api: The address of the plugin's `PJRT_Api`.
+        callback, name, stage: As for `register_transformation`.
 
     Raises:
-      RuntimeError: The plugin does not support transformations.
+        RuntimeError: The plugin does not support transformations.
     """
 
     def __init__(self, api: int, callback: Callback, name: str, stage: PipelineStage):

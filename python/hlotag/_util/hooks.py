@@ -16,8 +16,8 @@ class Hooks:
     An interrupted change can be repeated or undone: every patch is installed and removed any number of times.
 
     Args:
-      patches: objects with `install` and `remove`, in the order in which they are installed.
-      then: called after the patches are removed.
+        patches: Objects with `install` and `remove`, in the order in which they are installed.
+        then: Called after the patches are removed.
     """
 
     def __init__(self, *patches: Any, then: Callable[[], object] = lambda: None) -> None:

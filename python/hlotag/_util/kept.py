@@ -15,7 +15,7 @@ class Kept(Generic[T]):
     """A block that yields a list of the reports made within it, in its thread. The innermost block gets each report.
 
     Args:
-      name: the name of the context variable.
+        name: The name of the context variable.
     """
 
     def __init__(self, name: str) -> None:

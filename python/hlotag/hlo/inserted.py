@@ -23,11 +23,11 @@ class Inserted:
     """A collective that the program does not have.
 
     Attributes:
-      instruction: the collective, or an end of its asynchronous pair.
-      opcode: without "-start" and "-done": "all-gather".
-      scope: that of the operation that takes the gathered value or makes the summed one; "" if unknown.
-      phase: that operation's, "forward", "backward" or "recomputed".
-      source: its file, line and column; ("", 0, 0) if unknown.
+        instruction: The collective, or an end of its asynchronous pair.
+        opcode: Without "-start" and "-done": "all-gather".
+        scope: That of the operation that takes the gathered value or makes the summed one; "" if unknown.
+        phase: That operation's, "forward", "backward" or "recomputed".
+        source: Its file, line and column; ("", 0, 0) if unknown.
     """
 
     instruction: Instruction
@@ -106,7 +106,7 @@ class InsertedRules:
     """Rules for inserted collectives.
 
     Args:
-      rules: the rules by name, in the order in which later ones win.
+        rules: The rules by name, in the order in which later ones win.
     """
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:

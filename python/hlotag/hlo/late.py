@@ -20,12 +20,12 @@ class Late:
     """The tags that a compilation gets before the scheduler.
 
     Args:
-      origins: the numbered operations.
-      rules: decide about the keys that the compiler reads later; None if the program has none of them.
-      inserted: the rules for collectives that XLA inserts.
+        origins: The numbered operations.
+        rules: Decide about the keys that the compiler reads later; None if the program has none of them.
+        inserted: The rules for collectives that XLA inserts.
 
     Attributes:
-      gaps: the groups that got no member, because XLA would refuse the group for a gap.
+        gaps: The groups that got no member, because XLA would refuse the group for a gap.
     """
 
     def __init__(self, origins: Origins, rules: Rules | None, inserted: InsertedRules) -> None:

@@ -23,13 +23,13 @@ class Instruction:
     """An instruction of a computation.
 
     Attributes:
-      proto: the `HloInstructionProto`; changes of it change the written module.
-      name, opcode: as in HLO text, without "%".
-      op_name: the name in `OpMetadata`: JAX's scope and primitive; "" if absent.
-      id: unique within its computation.
-      operand_ids: ids of the operands, in the same computation.
-      called_ids: ids of the called computations: a fusion's, a loop's body and condition, ...
-      computation: the computation with the instruction.
+        proto: The `HloInstructionProto`; changes of it change the written module.
+        name, opcode: As in HLO text, without "%".
+        op_name: The name in `OpMetadata`: JAX's scope and primitive; "" if absent.
+        id: Unique within its computation.
+        operand_ids: Ids of the operands, in the same computation.
+        called_ids: Ids of the called computations: a fusion's, a loop's body and condition, ...
+        computation: The computation with the instruction.
     """
 
     __slots__ = ("_entries", "called_ids", "computation", "id", "name", "op_name", "opcode", "operand_ids", "proto")
@@ -101,8 +101,8 @@ class Computation:
     """A computation: the entry, or one that an instruction calls.
 
     Attributes:
-      name, id: as in the module.
-      instructions: in an order in which operands come before their users.
+        name, id: As in the module.
+        instructions: In an order in which operands come before their users.
     """
 
     def __init__(self, computation: Any, module: HloModule):
@@ -130,14 +130,14 @@ class HloModule:
     """An HLO module.
 
     Args:
-      module: a serialized `HloModuleProto`, or the message.
+        module: A serialized `HloModuleProto`, or the message.
 
     Attributes:
-      name: of the module.
-      proto: the message; changes of it change the written module.
+        name: Of the module.
+        proto: The message; changes of it change the written module.
 
     Raises:
-      ParseError: the bytes are not an HLO module.
+        ParseError: The bytes are not an HLO module.
     """
 
     def __init__(self, module: Any):

@@ -34,13 +34,13 @@ class Origin:
     """An operation of the module that XLA compiles.
 
     Attributes:
-      id: the number, in the order of the module's text.
-      op: e.g. "stablehlo.dot_general".
-      name: the location's name with scopes, e.g. "jit(f)/layer_0/dot_general"; in a called function, relative to it.
-      source: "file:line:column" of the innermost frame, or "".
-      function: the symbol of the function with the operation.
-      phase: "forward", "backward" or "recomputed"; "" if the name does not say: outside of derivatives, in called functions.
-      attributes: its frontend attributes.
+        id: The number, in the order of the module's text.
+        op: E.g. "stablehlo.dot_general".
+        name: The location's name with scopes, e.g. "jit(f)/layer_0/dot_general"; in a called function, relative to it.
+        source: "file:line:column" of the innermost frame, or "".
+        function: The symbol of the function with the operation.
+        phase: "forward", "backward" or "recomputed"; "" if the name does not say: outside of derivatives, in called functions.
+        attributes: Its frontend attributes.
     """
 
     id: int
@@ -56,15 +56,15 @@ class Origins:
     """The operations of one module, by number.
 
     Args:
-      module: an `ir.Module`. Its locations get the numbers.
-      salt: distinguishes tokens of equal modules.
-      every: whether each operation has its own number, for reports. By default, operands that XLA might merge with their equation
-        share its number, which keeps XLA's metadata unchanged.
+        module: An `ir.Module`. Its locations get the numbers.
+        salt: Distinguishes tokens of equal modules.
+        every: Whether each operation has its own number, for reports. By default, operands that XLA might merge with their
+            equation share its number, which keeps XLA's metadata unchanged.
 
     Attributes:
-      token: identifies the module; equal for equal modules, in every process.
-      module: the numbered module.
-      program: the operations, for C++.
+        token: Identifies the module; equal for equal modules, in every process.
+        module: The numbered module.
+        program: The operations, for C++.
     """
 
     def __init__(self, module: Any, salt: str = "", *, every: bool = False):

@@ -51,12 +51,12 @@ class Rules:
     """Decides about the entries of instructions.
 
     Args:
-      entries: the distinct entries of operations.
-      patterns: patterns of the keys to restore; other keys stay unchanged.
-      labels: patterns of the keys that are written into names.
-      fingerprint: the registered keys (`keys.fingerprint`) when the stage was made.
-      platform: the compiler's. Keys that this compiler has read and removed are not restored.
-      repeats: whether instructions in a fusion repeat the tags of the fusion.
+        entries: The distinct entries of operations.
+        patterns: Patterns of the keys to restore; other keys stay unchanged.
+        labels: Patterns of the keys that are written into names.
+        fingerprint: The registered keys (`keys.fingerprint`) when the stage was made.
+        platform: The compiler's. Keys that this compiler has read and removed are not restored.
+        repeats: Whether instructions in a fusion repeat the tags of the fusion.
     """
 
     def __init__(

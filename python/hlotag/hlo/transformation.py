@@ -151,8 +151,8 @@ class Platform:
     """How XLA for one platform treats transformed modules.
 
     Attributes:
-      keeps_aliases: whether it still reuses the memory of donated arguments; jaxlib 0.10's does not.
-      renumbers_frames: whether it renumbers stack frames.
+        keeps_aliases: Whether it still reuses the memory of donated arguments; jaxlib 0.10's does not.
+        renumbers_frames: Whether it renumbers stack frames.
     """
 
     keeps_aliases: bool

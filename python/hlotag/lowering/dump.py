@@ -32,20 +32,20 @@ def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
     caches are not lowered again, so they are not dumped. Dumps do not change the compiled program.
 
     Args:
-      directory: the folder for the files of the whole process, created on demand. None turns dumps off.
+        directory: The folder for the files of the whole process, created on demand. None turns dumps off.
 
     Returns:
-      A context manager that restores the previous folder at the end of its block. Its use is optional.
+        A context manager that restores the previous folder at the end of its block. Its use is optional.
 
     Raises:
-      ArgumentError: `directory` is not a path.
+        ArgumentError: `directory` is not a path.
 
     Examples:
-      >>> import os
-      >>> with hlotag.dump_to("dumps"), hlotag.stage():
-      ...     program = jax.jit(lambda x: hlotag.tag(x + 1, {"k": "v"})).lower(1.0)
-      >>> any(name.endswith("_before.mlir") for name in os.listdir("dumps"))
-      True
+        >>> import os
+        >>> with hlotag.dump_to("dumps"), hlotag.stage():
+        ...     program = jax.jit(lambda x: hlotag.tag(x + 1, {"k": "v"})).lower(1.0)
+        >>> any(name.endswith("_before.mlir") for name in os.listdir("dumps"))
+        True
     """
     previous = ExitStack()
     previous.callback(_set_directory, _directory)

@@ -44,11 +44,11 @@ class Record:
     """One compilation in the HLO stage.
 
     Attributes:
-      origins: the numbered operations of the module that XLA compiles.
-      before: the HLO module after XLA's passes, with numbers in its names.
-      ids: by instruction name, the numbers of the operations that the instruction came from.
-      after: the module with restored tags, in fusions too. Instructions have the same names in `before` and in the executable.
-      inserted: the rules for collectives that XLA inserted.
+        origins: The numbered operations of the module that XLA compiles.
+        before: The HLO module after XLA's passes, with numbers in its names.
+        ids: By instruction name, the numbers of the operations that the instruction came from.
+        after: The module with restored tags, in fusions too. Instructions have the same names in `before` and in the executable.
+        inserted: The rules for collectives that XLA inserted.
     """
 
     origins: Origins

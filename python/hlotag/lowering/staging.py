@@ -58,25 +58,25 @@ def enable(
     Programs that were traced before stay unchanged; calling them again traces them anew, with their tags.
 
     Args:
-      pipeline: passes to run on every module, in MLIR's syntax. A pipeline without `hlotag-verify` gets `hlotag-resolve` at its
-        start and `hlotag-verify{on-mistake=warning}` at its end, which add the program's tags and remove hlotag's marks.
-      rules: tag ops by kind, scope or source, in addition to the program's tags.
-      hlo: whether to restore tags that XLA's passes drop or move; or patterns (`*`, `?`) of the keys to restore.
-      op_names: patterns of keys whose tags are written into the names that profilers get from XLA: XProf, Perfetto and Nsight
-        show `jit(f)/{layer=3}/dot_general` for a product with the tag `layer="3"`.
-      on_error: when a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
-        go on with only the program's own tags.
-      debug_origins: as for `run_passes`: every module says where its tags come from.
+        pipeline: Passes to run on every module, in MLIR's syntax. A pipeline without `hlotag-verify` gets `hlotag-resolve` at its
+            start and `hlotag-verify{on-mistake=warning}` at its end, which add the program's tags and remove hlotag's marks.
+        rules: Tag ops by kind, scope or source, in addition to the program's tags.
+        hlo: Whether to restore tags that XLA's passes drop or move; or patterns (`*`, `?`) of the keys to restore.
+        op_names: Patterns of keys whose tags are written into the names that profilers get from XLA: XProf, Perfetto and Nsight
+            show `jit(f)/{layer=3}/dot_general` for a product with the tag `layer="3"`.
+        on_error: When a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
+            go on with only the program's own tags.
+        debug_origins: As for `run_passes`: every module says where its tags come from.
 
     Raises:
-      ArgumentError: the pipeline names a pass or an option that does not exist.
-      IncompatibleJaxlibError: this jaxlib cannot run the passes.
+        ArgumentError: The pipeline names a pass or an option that does not exist.
+        IncompatibleJaxlibError: This jaxlib cannot run the passes.
 
     Examples:
-      >>> hlotag.enable(rules=[hlotag.Rule({"layer": "1"}, op="dot_general")])
-      >>> 'layer = "1"' in jax.jit(jnp.dot).lower(jnp.ones(4), jnp.ones(4)).as_text()
-      True
-      >>> hlotag.disable()
+        >>> hlotag.enable(rules=[hlotag.Rule({"layer": "1"}, op="dot_general")])
+        >>> 'layer = "1"' in jax.jit(jnp.dot).lower(jnp.ones(4), jnp.ones(4)).as_text()
+        True
+        >>> hlotag.disable()
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with interrupts.held(), _switching:
@@ -91,10 +91,10 @@ def disable() -> None:
     Programs that were lowered before and are compiled later do so without the HLO stage.
 
     Examples:
-      >>> hlotag.enable()
-      >>> hlotag.disable()
-      >>> hlotag.active() is None
-      True
+        >>> hlotag.enable()
+        >>> hlotag.disable()
+        >>> hlotag.active() is None
+        True
     """
     with interrupts.held(), _switching:
         if (before := state.of_process()) is not None:
@@ -127,27 +127,27 @@ def stage(
     asyncio tasks share a thread: leave the block before the next `await`. Lowering in another task meanwhile is a `ScopeError`.
 
     Args:
-      pipeline: as for `enable`; None turns the stage off within the block.
-      rules: as for `enable`.
-      hlo: as for `enable`.
-      op_names: as for `enable`.
-      on_error: as for `enable`.
-      debug_origins: as for `enable`.
+        pipeline: As for `enable`; None turns the stage off within the block.
+        rules: As for `enable`.
+        hlo: As for `enable`.
+        op_names: As for `enable`.
+        on_error: As for `enable`.
+        debug_origins: As for `enable`.
 
     Returns:
-      A context manager, also a decorator, that yields the stage or None. It is reentrant, in every thread.
+        A context manager, also a decorator, that yields the stage or None. It is reentrant, in every thread.
 
     Raises:
-      ArgumentError, IncompatibleJaxlibError: as for `enable`.
-      ArgumentError: the decorated object is not callable, or is a generator or coroutine function, whose body runs after
-        the call.
+        ArgumentError, IncompatibleJaxlibError: As for `enable`.
+        ArgumentError: The decorated object is not callable, or is a generator or coroutine function, whose body runs after
+            the call.
 
     Examples:
-      >>> @hlotag.stage(rules=[hlotag.Rule({"layer": "1"}, op="sine")])
-      ... def text():
-      ...     return jax.jit(jnp.sin).lower(1.0).as_text()
-      >>> 'layer = "1"' in text()
-      True
+        >>> @hlotag.stage(rules=[hlotag.Rule({"layer": "1"}, op="sine")])
+        ... def text():
+        ...     return jax.jit(jnp.sin).lower(1.0).as_text()
+        >>> 'layer = "1"' in text()
+        True
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
     return StageBlock(None if pipeline is None else _make(pipeline, rules, **options), reports=True)
@@ -157,8 +157,8 @@ class StageBlock:
     """A block, or decorator, that sets the stage of its thread to a given one, or to none.
 
     Args:
-      stage: the stage.
-      reports: whether to warn, at the end, of rules that matched nothing.
+        stage: The stage.
+        reports: Whether to warn, at the end, of rules that matched nothing.
     """
 
     def __init__(self, stage: Stage | None, *, reports: bool = False) -> None:

@@ -58,20 +58,20 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     r"""Reads rules from a TOML file: a list of tables `[[rule]]` whose keys are the fields of `Rule`.
 
     Args:
-      path: the file.
+        path: The file.
 
     Returns:
-      The rules, in the file's order.
+        The rules, in the file's order.
 
     Raises:
-      TagError: `path` is not a path, the file is not TOML, or a table is not a rule; the message names the file and the table.
-      OSError: the file cannot be read.
+        TagError: `path` is not a path, the file is not TOML, or a table is not a rule; the message names the file and the table.
+        OSError: The file cannot be read.
 
     Examples:
-      >>> from pathlib import Path
-      >>> _ = Path("rules.toml").write_text('[[rule]]\nop = "sine"\nattrs = {layer = "1"}')
-      >>> hlotag.load_rules("rules.toml")[0].op
-      'sine'
+        >>> from pathlib import Path
+        >>> _ = Path("rules.toml").write_text('[[rule]]\nop = "sine"\nattrs = {layer = "1"}')
+        >>> hlotag.load_rules("rules.toml")[0].op
+        'sine'
     """
     import tomllib  # Slow to import, and rarely needed.
 

@@ -27,12 +27,12 @@ def fuse_limit() -> Block:
     """Keeps XLA from fusing across a block or decorated function: tags its operations with `FUSE_LIMIT="true"`.
 
     Returns:
-      A context manager that is also a decorator.
+        A context manager that is also a decorator.
 
     Examples:
-      >>> with hlotag.stage(), hlotag.fuse_limit():
-      ...     'FUSE_LIMIT = "true"' in jax.jit(jnp.sin).lower(1.0).as_text()
-      True
+        >>> with hlotag.stage(), hlotag.fuse_limit():
+        ...     'FUSE_LIMIT = "true"' in jax.jit(jnp.sin).lower(1.0).as_text()
+        True
     """
     return tagged({"FUSE_LIMIT": True})
 
@@ -41,22 +41,22 @@ def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
     """Makes XLA fuse all operations of a function: stages it out as a call with `MUST_FUSE=identifier`.
 
     Args:
-      identifier: the fusion. XLA makes one fusion of calls with the same identifier. The backward pass gets it too; use
-        `xla_metadata_call2` to give the backward pass another one, or none.
+        identifier: The fusion. XLA makes one fusion of calls with the same identifier. The backward pass gets it too; use
+            `xla_metadata_call2` to give the backward pass another one, or none.
 
     Returns:
-      A decorator.
+        A decorator.
 
     Raises:
-      TagError: `identifier` has no text form, or is the function: write `@hlotag.must_fuse_call("1")`.
+        TagError: `identifier` has no text form, or is the function: write `@hlotag.must_fuse_call("1")`.
 
     Examples:
-      >>> @hlotag.must_fuse_call("activation")
-      ... def activation(x):
-      ...     return jnp.tanh(x) * x
-      >>> with hlotag.stage():
-      ...     'MUST_FUSE = "activation"' in jax.jit(activation).lower(jnp.ones(4)).as_text()
-      True
+        >>> @hlotag.must_fuse_call("activation")
+        ... def activation(x):
+        ...     return jnp.tanh(x) * x
+        >>> with hlotag.stage():
+        ...     'MUST_FUSE = "activation"' in jax.jit(activation).lower(jnp.ones(4)).as_text()
+        True
     """
     if callable(identifier):
         raise TagError(f'expected an identifier, got {shown(identifier)}; write @hlotag.must_fuse_call("1") above the function')
@@ -67,20 +67,20 @@ def xla_metadata_call(f: Callable | None = None, /, **meta: Any) -> Callable:
     """Stages a function out as a call with metadata. Calls that autodiff derives get the metadata too.
 
     Args:
-      f: a function of arrays. Without it, the result is a decorator.
-      **meta: keys and values.
+        f: A function of arrays. Without it, the result is a decorator.
+        **meta: Keys and values.
 
     Returns:
-      The wrapped function, or a decorator.
+        The wrapped function, or a decorator.
 
     Raises:
-      TagError: a value has no text form, or a key is reserved.
+        TagError: A value has no text form, or a key is reserved.
 
     Examples:
-      >>> square = hlotag.xla_metadata_call(lambda x: x * x, block="square")
-      >>> with hlotag.stage():
-      ...     'block = "square"' in jax.jit(square).lower(1.0).as_text()
-      True
+        >>> square = hlotag.xla_metadata_call(lambda x: x * x, block="square")
+        >>> with hlotag.stage():
+        ...     'block = "square"' in jax.jit(square).lower(1.0).as_text()
+        True
     """
     return xla_metadata_call2(f, meta)
 
@@ -91,24 +91,24 @@ def xla_metadata_call2(
     """`xla_metadata_call` with metadata as a mapping, and separate metadata for derived calls.
 
     Args:
-      f: a function of arrays. Without it, or with the mapping in its place, the result is a decorator.
-      metadata: keys and values.
-      ad_metadata: for the linearized and transposed calls: "same", "drop", or a mapping of their own. Under forward-mode `jvp`
-        the primal and the tangent are one call, which keeps `metadata`. JAX 0.10 has no such option; there it
-        works with the stage on, and without the stage derived calls get `metadata`.
+        f: A function of arrays. Without it, or with the mapping in its place, the result is a decorator.
+        metadata: Keys and values.
+        ad_metadata: For the linearized and transposed calls: "same", "drop", or a mapping of their own. Under forward-mode `jvp`
+            the primal and the tangent are one call, which keeps `metadata`. JAX 0.10 has no such option; there it
+            works with the stage on, and without the stage derived calls get `metadata`.
 
     Returns:
-      The wrapped function, or a decorator.
+        The wrapped function, or a decorator.
 
     Raises:
-      TagError: a value has no text form, a key is reserved, `ad_metadata` is another value, or `f` cannot be called.
+        TagError: A value has no text form, a key is reserved, `ad_metadata` is another value, or `f` cannot be called.
 
     Examples:
-      >>> block = {"block": "square"}
-      >>> square = hlotag.xla_metadata_call2(lambda x: x * x, block, ad_metadata="drop")
-      >>> with hlotag.stage():
-      ...     'block = "square"' in jax.jit(square).lower(1.0).as_text()
-      True
+        >>> block = {"block": "square"}
+        >>> square = hlotag.xla_metadata_call2(lambda x: x * x, block, ad_metadata="drop")
+        >>> with hlotag.stage():
+        ...     'block = "square"' in jax.jit(square).lower(1.0).as_text()
+        True
     """
     if isinstance(f, Mapping) and metadata is None:
         f, metadata = None, f

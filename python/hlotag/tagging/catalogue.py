@@ -20,11 +20,11 @@ class Values:
     """The legal values of a key, as text: the union of words, integers and matches.
 
     Attributes:
-      choices: words.
-      integer_bits: the width of integers; 0 for none.
-      pattern: a regular expression that matches the whole text; empty for none.
-      text: the description; composed of the others by default.
-      ignore_case: whether XLA compares the words without regard to case.
+        choices: Words.
+        integer_bits: The width of integers; 0 for none.
+        pattern: A regular expression that matches the whole text; empty for none.
+        text: The description; composed of the others by default.
+        ignore_case: Whether XLA compares the words without regard to case.
     """
 
     choices: tuple[str, ...] = ()
@@ -58,22 +58,22 @@ class Key:
     """What is known about one key.
 
     Attributes:
-      name: the key; a reserved family ends in `*`.
-      values: the legal values; None if any text is legal.
-      ops: kinds of operations on which XLA reads the key.
-      consumer: the backends that read the key by XLA's source: "cpu", "gpu", "tpu", "all", or several; "registered" for a
-        registered key.
-      derived: what derived operations get by default: "same", or "drop" for nothing.
-      doc: one or two sentences.
-      reserved: whether the key belongs to JAX, Shardy, XLA or hlotag, and tags must not use it.
-      otherwise: what XLA does with an illegal value.
-      taken_by: the backends whose compilers remove the key after they read it.
-      seen: the backends whose compilers were seen to read the key, with a supported jax.
-      late: the backends whose compilers read the key after JAX's PRE_SCHEDULER, where the HLO stage gives a lost one back.
-      compiler: whether compilers get the key; False only for a registered key that is for people's eyes.
-      restored: whether the HLO stage gives the key back where XLA's passes drop it. False for entries that a library writes for
-        one operation.
-      kept: whether the key means its own operation only, so that passes hand it on to no body, call or helper.
+        name: The key; a reserved family ends in `*`.
+        values: The legal values; None if any text is legal.
+        ops: Kinds of operations on which XLA reads the key.
+        consumer: The backends that read the key by XLA's source: "cpu", "gpu", "tpu", "all", or several; "registered" for a
+            registered key.
+        derived: What derived operations get by default: "same", or "drop" for nothing.
+        doc: One or two sentences.
+        reserved: Whether the key belongs to JAX, Shardy, XLA or hlotag, and tags must not use it.
+        otherwise: What XLA does with an illegal value.
+        taken_by: The backends whose compilers remove the key after they read it.
+        seen: The backends whose compilers were seen to read the key, with a supported jax.
+        late: The backends whose compilers read the key after JAX's PRE_SCHEDULER, where the HLO stage gives a lost one back.
+        compiler: Whether compilers get the key; False only for a registered key that is for people's eyes.
+        restored: Whether the HLO stage gives the key back where XLA's passes drop it. False for entries that a library writes for
+            one operation.
+        kept: Whether the key means its own operation only, so that passes hand it on to no body, call or helper.
     """
 
     name: str

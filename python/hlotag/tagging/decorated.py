@@ -37,8 +37,8 @@ class Decorated:
     Subclasses define `__call__` and `__getattr__`. Objects of one subclass are equal if their callables and `how` are equal.
 
     Args:
-      function: the callable.
-      how: the other arguments of the subclass.
+        function: The callable.
+        how: The other arguments of the subclass.
     """
 
     def __init__(self, function: Callable, *how: Any):

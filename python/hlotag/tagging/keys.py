@@ -150,28 +150,28 @@ def register_key(
     use them again in a stage that does not know the key.
 
     Args:
-      name: the key.
-      values: the legal values: words, `bool`, `int`, or a regular expression that matches the whole text; None allows any text.
-      derived: the default of `grad=` for this key: "same" or "drop".
-      ops: kinds of operations that the key is for. This is documentation; it does not select.
-      doc: what the key does.
-      compiler: False for a key that is for people's eyes only. Compilers get programs without the key, and the HLO stage writes
-        it at the end, so it costs nothing. Attributes that differ keep collectives apart (TPU) and equal kernels too (GPU). All
-        other tags reach every compiler.
+        name: The key.
+        values: The legal values: words, `bool`, `int`, or a regular expression that matches the whole text; None allows any text.
+        derived: The default of `grad=` for this key: "same" or "drop".
+        ops: Kinds of operations that the key is for. This is documentation; it does not select.
+        doc: What the key does.
+        compiler: False for a key that is for people's eyes only. Compilers get programs without the key, and the HLO stage writes
+            it at the end, so it costs nothing. Attributes that differ keep collectives apart (TPU) and equal kernels too (GPU).
+            All other tags reach every compiler.
 
     Returns:
-      The new entry, or the equal existing one.
+        The new entry, or the equal existing one.
 
     Raises:
-      TagError: the name is reserved or known with another meaning, or an argument is invalid.
+        TagError: The name is reserved or known with another meaning, or an argument is invalid.
 
     Examples:
-      >>> key = hlotag.register_key("my_priority", values=int, derived="drop")
-      >>> key.derived
-      'drop'
-      >>> hlotag.tag(1.0, {"my_priority": "high"})
-      Traceback (most recent call last):
-      hlotag.errors.TagError: key 'my_priority': the value 'high' is not legal; ...
+        >>> key = hlotag.register_key("my_priority", values=int, derived="drop")
+        >>> key.derived
+        'drop'
+        >>> hlotag.tag(1.0, {"my_priority": "high"})
+        Traceback (most recent call last):
+        hlotag.errors.TagError: key 'my_priority': the value 'high' is not legal; ...
     """
     key = _checked_key(name, values, derived=derived, ops=ops, doc=doc, compiler=compiler)
     with _lock:

@@ -31,7 +31,7 @@ class Reserved(OwnValue):
     """The value of an entry that says what derived operations get, or that a key was removed.
 
     Attributes:
-      text: the value; None if the key is removed.
+        text: The value; None if the key is removed.
     """
 
     text: str | None
@@ -72,12 +72,12 @@ class Row:
     """The tags of equations with one mark.
 
     Attributes:
-      forward: entries of forward ops.
-      derived: entries of ops that autodiff derives.
-      rematted: entries of ops that `jax.checkpoint` recomputes; None for those of `derived`.
-      rules: what rules give.
-      primal: the equation that these were made for; None without rules that need it.
-      is_primal: whether these equations are that one, and not derived from it.
+        forward: Entries of forward ops.
+        derived: Entries of ops that autodiff derives.
+        rematted: Entries of ops that `jax.checkpoint` recomputes; None for those of `derived`.
+        rules: What rules give.
+        primal: The equation that these were made for; None without rules that need it.
+        is_primal: Whether these equations are that one, and not derived from it.
     """
 
     forward: Entries
@@ -138,11 +138,11 @@ class _Marked:
     """The marks of the equations with one context.
 
     Attributes:
-      plain: the context of their copies.
-      has_primal: whether the context has a primal. Without one, an equation is its own.
-      by_equation: whether a rule depends on the primal.
-      marks: the marks, by what they depend on besides the context.
-      kept: equations that keep the context, and ids of equations, alive.
+        plain: The context of their copies.
+        has_primal: Whether the context has a primal. Without one, an equation is its own.
+        by_equation: Whether a rule depends on the primal.
+        marks: The marks, by what they depend on besides the context.
+        kept: Equations that keep the context, and ids of equations, alive.
     """
 
     plain: Any
@@ -162,14 +162,14 @@ class Marker:
     """Marks the tagged equations of one program.
 
     Args:
-      rules: the rules of the stage.
-      blank: remove tags instead of marking them.
+        rules: The rules of the stage.
+        blank: Remove tags instead of marking them.
 
     Attributes:
-      table: the rows by mark, in the order in which the program is lowered, so that the same program gives the same table in
-        every process.
-      has_escapes: whether a scope had ambiguous characters, which were escaped.
-      has_value_tags: whether the program has JAX's own value tags, set while hlotag was off.
+        table: The rows by mark, in the order in which the program is lowered, so that the same program gives the same table in
+            every process.
+        has_escapes: Whether a scope had ambiguous characters, which were escaped.
+        has_value_tags: Whether the program has JAX's own value tags, set while hlotag was off.
     """
 
     def __init__(self, *, rules: RuleSet | None = None, blank: bool = False) -> None:

@@ -52,10 +52,10 @@ class Primal(OwnValue):
     """The equation of the program that equations were made for.
 
     Attributes:
-      primitive: the equation's primitive.
-      params: its parameters.
-      avals: the types of its operands.
-      within: by a thread's metadata, the metadata under which the operation is bound.
+        primitive: The equation's primitive.
+        params: Its parameters.
+        avals: The types of its operands.
+        within: By a thread's metadata, the metadata under which the operation is bound.
     """
 
     primitive: Any
@@ -69,7 +69,7 @@ class Progress(OwnValue):
     """How far the scopes of this path match the patterns of rules. `RuleSet` makes equal ones one object.
 
     Attributes:
-      threads: by pattern, as numbered by `RuleSet`; only patterns that have any.
+        threads: By pattern, as numbered by `RuleSet`; only patterns that have any.
     """
 
     threads: tuple[tuple[int, tuple[Thread, ...]], ...]
@@ -80,10 +80,10 @@ class Match(OwnValue):
     """The patterns of one rule that match. `RuleSet` makes equal ones one object.
 
     Attributes:
-      met: the fields of the rule that match, `op` apart.
-      unless: the same for each clause of `unless`.
-      bindings: the text of the names in the scope's pattern.
-      is_of_backward_rule: whether the match began while a user's backward rule was traced. Its operations are not derived.
+        met: The fields of the rule that match, `op` apart.
+        unless: The same for each clause of `unless`.
+        bindings: The text of the names in the scope's pattern.
+        is_of_backward_rule: Whether the match began while a user's backward rule was traced. Its operations are not derived.
     """
 
     met: frozenset[str]
@@ -97,12 +97,12 @@ class Applied:
     """What a rule gives to the operations of an equation.
 
     Attributes:
-      index: the place of the rule, from 0.
-      op: the pattern of operations, or None for all.
-      unless: patterns of operations that are excluded.
-      forward: entries of forward operations.
-      derived: entries of derived operations; None: the key is taken away.
-      rematted: entries of recomputed operations.
+        index: The place of the rule, from 0.
+        op: The pattern of operations, or None for all.
+        unless: Patterns of operations that are excluded.
+        forward: Entries of forward operations.
+        derived: Entries of derived operations; None: the key is taken away.
+        rematted: Entries of recomputed operations.
     """
 
     index: int
@@ -121,12 +121,12 @@ class RuleSet:
     """The rules of a stage, prepared for matching.
 
     Args:
-      rules: the rules, in the order in which later ones win.
+        rules: The rules, in the order in which later ones win.
 
     Attributes:
-      rules: those for the operations of the program.
-      names: their names in messages.
-      inserted: those for collectives that XLA inserts, by name.
+        rules: Those for the operations of the program.
+        names: Their names in messages.
+        inserted: Those for collectives that XLA inserts, by name.
     """
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:

@@ -21,8 +21,8 @@ class _Thread(threading.local):
     """What one thread does.
 
     Attributes:
-      is_lowering: whether it lowers a program. What is traced meanwhile belongs to the lowered equation.
-      scopes: the scopes that it entered under rules, and the metadata outside of them.
+        is_lowering: Whether it lowers a program. What is traced meanwhile belongs to the lowered equation.
+        scopes: The scopes that it entered under rules, and the metadata outside of them.
     """
 
     is_lowering = False

@@ -24,33 +24,33 @@ class Rule:
     """Tags the operations that match all of its patterns; `*` matches any text, `?` one character.
 
     Attributes:
-      attrs: keys and values to attach; strings, bools, ints or floats. A name in braces stands for text of the scope.
-      op: the operation, with or without its dialect: "dot_general", "stablehlo.*". Operations in the body of a reduction, a sort
-        or a scatter are part of it and match nothing.
-      scope: successive elements of the path of named scopes: "decoder/layer_*/attention". In braces a name matches text of one
-        element, which `attrs` can use: `Rule({"group": "{n}"}, scope="layer_{n}/attention")`.
-      source: file and line, "model.py:42"; a pattern without a directory matches the end of the path.
-      function: the name of a jitted function; "main" for the outermost one.
-      phase: "forward", "backward" or "both".
-      grad: what operations derived by autodiff get: "same", "drop", or a mapping of their own. The default, `hlotag.BY_KEY`, is
-        each key's own as for `hlotag.tag`, unless the phase says which operations are meant.
-      remat: what operations that `jax.checkpoint` recomputes get; by default what `grad` says.
-      unless: patterns that exclude: a mapping of `op`, `scope`, `source` and `function`, which excludes what matches all of them,
-        or a list of such mappings.
-      inserted: whether the rule is for collectives that XLA's partitioner inserts, and not for operations of the program. `op` is
-        then HLO's opcode, "all-gather", without "-start"; scope, source and phase are those of the operation that takes the
-        gathered value or makes the summed one. They get the tags before the compiler schedules them.
+        attrs: Keys and values to attach; strings, bools, ints or floats. A name in braces stands for text of the scope.
+        op: The operation, with or without its dialect: "dot_general", "stablehlo.*". Operations in the body of a reduction, a
+            sort or a scatter are part of it and match nothing.
+        scope: Successive elements of the path of named scopes: "decoder/layer_*/attention". In braces a name matches text of one
+            element, which `attrs` can use: `Rule({"group": "{n}"}, scope="layer_{n}/attention")`.
+        source: File and line, "model.py:42"; a pattern without a directory matches the end of the path.
+        function: The name of a jitted function; "main" for the outermost one.
+        phase: "forward", "backward" or "both".
+        grad: What operations derived by autodiff get: "same", "drop", or a mapping of their own. The default, `hlotag.BY_KEY`,
+            is each key's own as for `hlotag.tag`, unless the phase says which operations are meant.
+        remat: What operations that `jax.checkpoint` recomputes get; by default what `grad` says.
+        unless: Patterns that exclude: a mapping of `op`, `scope`, `source` and `function`, which excludes what matches all of
+            them, or a list of such mappings.
+        inserted: Whether the rule is for collectives that XLA's partitioner inserts, and not for operations of the program. `op`
+            is then HLO's opcode, "all-gather", without "-start"; scope, source and phase are those of the operation that takes
+            the gathered value or makes the summed one. They get the tags before the compiler schedules them.
 
     Raises:
-      TagError: no pattern is given, a field has the wrong type or value, a key is reserved, or a value is not legal for its key.
+        TagError: No pattern is given, a field has a wrong type or value, a key is reserved, or a value is not legal for its key.
 
     Examples:
-      >>> rule = hlotag.Rule({"block": "attention {n}"}, scope="layer_{n}/attention", unless={"scope": "layer_7"})
-      >>> layer = jax.named_scope("layer_0/attention")(jnp.dot)
-      >>> with hlotag.stage(rules=[rule]):
-      ...     program = jax.jit(layer).lower(jnp.ones(4), jnp.ones(4))
-      >>> 'block = "attention 0"' in program.as_text()
-      True
+        >>> rule = hlotag.Rule({"block": "attention {n}"}, scope="layer_{n}/attention", unless={"scope": "layer_7"})
+        >>> layer = jax.named_scope("layer_0/attention")(jnp.dot)
+        >>> with hlotag.stage(rules=[rule]):
+        ...     program = jax.jit(layer).lower(jnp.ones(4), jnp.ones(4))
+        >>> 'block = "attention 0"' in program.as_text()
+        True
     """
 
     attrs: Mapping[str, Any]

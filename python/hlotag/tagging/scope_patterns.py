@@ -65,7 +65,7 @@ class ScopePattern:
     It is an automaton: `advance` takes the threads that an element left, and gives those of the next.
 
     Args:
-      pattern: the pattern.
+        pattern: The pattern.
     """
 
     def __init__(self, pattern: str) -> None:

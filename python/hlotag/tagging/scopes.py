@@ -22,11 +22,11 @@ class _Entry:
     """A block that was entered.
 
     Attributes:
-      owner: the block.
-      undo: restores the thread's configuration.
-      thread: the thread's identifier.
-      in_task: whether an asyncio task entered the block.
-      is_open: whether the block has not been left.
+        owner: The block.
+        undo: Restores the thread's configuration.
+        thread: The thread's identifier.
+        in_task: Whether an asyncio task entered the block.
+        is_open: Whether the block has not been left.
     """
 
     owner: object
@@ -40,7 +40,7 @@ class Scopes:
     """The open blocks of one kind.
 
     Args:
-      kind: the name of the blocks in messages.
+        kind: The name of the blocks in messages.
     """
 
     def __init__(self, kind: str) -> None:

@@ -29,15 +29,15 @@ class Stage:
     Compared by identity, for speed: JAX looks up its caches for every traced operation. `unique` makes equal stages one object.
 
     Attributes:
-      pipeline: pass pipeline in MLIR's syntax.
-      version: hlotag's version, which may change the module.
-      keys: registered keys that affect tracing and restoring (`hlotag.tagging.keys.fingerprint`).
-      debug_origins: whether operations record where their entries come from.
-      hlo: patterns of the keys that the HLO stage restores; empty turns the HLO stage off.
-      op_names: patterns of the keys that are written into instruction names, for profilers.
-      passes: which registered passes were replaced (`hlotag.passes.python_passes.fingerprint`).
-      on_error: "raise", or "warn" to go on without the passes when one of them fails.
-      rules: the rules, a `matching.RuleSet`; None if there are none.
+        pipeline: Pass pipeline in MLIR's syntax.
+        version: Hlotag's version, which may change the module.
+        keys: Registered keys that affect tracing and restoring (`hlotag.tagging.keys.fingerprint`).
+        debug_origins: Whether operations record where their entries come from.
+        hlo: Patterns of the keys that the HLO stage restores; empty turns the HLO stage off.
+        op_names: Patterns of the keys that are written into instruction names, for profilers.
+        passes: Which registered passes were replaced (`hlotag.passes.python_passes.fingerprint`).
+        on_error: "raise", or "warn" to go on without the passes when one of them fails.
+        rules: The rules, a `matching.RuleSet`; None if there are none.
     """
 
     pipeline: str
@@ -93,9 +93,9 @@ def active() -> Stage | None:
     """The active stage of this thread, or None.
 
     Examples:
-      >>> with hlotag.stage("hlotag-resolve,hlotag-verify"):
-      ...     hlotag.active().pipeline
-      'hlotag-resolve,hlotag-verify'
+        >>> with hlotag.stage("hlotag-resolve,hlotag-verify"):
+        ...     hlotag.active().pipeline
+        'hlotag-resolve,hlotag-verify'
     """
     return None if _context is None else _stage_or_none(_context.value)
 

@@ -33,24 +33,24 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
     """Tags operations, as `jax.experimental.xla_metadata.set_xla_metadata` does, and keeps the tags under autodiff.
 
     Args:
-      x: value form: a pytree. Tags the operations that made its leaves, and the operations that autodiff derives from these.
-        Without it: block form.
-      **attrs: string keys to strings, bools, ints or floats. None removes a key within a block.
+        x: Value form: a pytree. Tags the operations that made its leaves, and the operations that autodiff derives from these.
+            Without it: block form.
+        **attrs: String keys to strings, bools, ints or floats. None removes a key within a block.
 
     Returns:
-      `x` itself in the value form; otherwise a context manager that is also a decorator.
+        `x` itself in the value form; otherwise a context manager that is also a decorator.
 
     Raises:
-      TagError: a key is reserved, a value has no text form or is not legal for its key, or a key is `grad` or `remat`, which
-        `tag` and `tagged` take.
+        TagError: A key is reserved, a value has no text form or is not legal for its key, or a key is `grad` or `remat`, which
+            `tag` and `tagged` take.
 
     Examples:
-      >>> def f(x):
-      ...     return hlotag.set_xla_metadata(jnp.sin(x), layer=1)
-      >>> with hlotag.stage():
-      ...     program = jax.jit(f).lower(1.0)
-      >>> 'frontend_attributes = {layer = "1"}' in program.as_text()
-      True
+        >>> def f(x):
+        ...     return hlotag.set_xla_metadata(jnp.sin(x), layer=1)
+        >>> with hlotag.stage():
+        ...     program = jax.jit(f).lower(1.0)
+        >>> 'frontend_attributes = {layer = "1"}' in program.as_text()
+        True
     """
     if misplaced := {"grad", "remat"} & attrs.keys():
         name = min(misplaced)
@@ -66,25 +66,25 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     If several operations or functions made an array one after another, the last one is tagged. `tagged` tags all of a block.
 
     Args:
-      value: a pytree. The operations that made its arrays are tagged; other leaves are ignored.
-      attrs: keys and values of the tag.
-      grad: the tag of derived operations: "same", "drop" for none, or a mapping of its own. The default, `hlotag.BY_KEY`, is
-        each key's own: "same" for most, "drop" for some that XLA reads (`hlotag keys`).
-      remat: the tag of operations that `jax.checkpoint` recomputes; by default what `grad` says.
+        value: A pytree. The operations that made its arrays are tagged; other leaves are ignored.
+        attrs: Keys and values of the tag.
+        grad: The tag of derived operations: "same", "drop" for none, or a mapping of its own. The default, `hlotag.BY_KEY`, is
+            each key's own: "same" for most, "drop" for some that XLA reads (`hlotag keys`).
+        remat: The tag of operations that `jax.checkpoint` recomputes; by default what `grad` says.
 
     Returns:
-      `value`; the computed results do not change.
+        `value`; the computed results do not change.
 
     Raises:
-      TagError: a key is reserved, a value has no text form or is not legal for its key, or `grad` is another value.
+        TagError: A key is reserved, a value has no text form or is not legal for its key, or `grad` is another value.
 
     Examples:
-      >>> def loss(x):
-      ...     return hlotag.tag(jnp.sin(x), {"layer": "1"}, grad={"layer": "2"})
-      >>> with hlotag.stage():
-      ...     gradient = jax.jit(jax.grad(loss)).lower(1.0)
-      >>> 'layer = "2"' in gradient.as_text()
-      True
+        >>> def loss(x):
+        ...     return hlotag.tag(jnp.sin(x), {"layer": "1"}, grad={"layer": "2"})
+        >>> with hlotag.stage():
+        ...     gradient = jax.jit(jax.grad(loss)).lower(1.0)
+        >>> 'layer = "2"' in gradient.as_text()
+        True
     """
     metadata = as_metadata(attrs)
     derived = _derived_entries(metadata, grad, remat)
@@ -101,25 +101,25 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None 
     """Tags every operation traced within a block, or within a function when used as a decorator.
 
     Args:
-      attrs: keys and values of the tag; None as a value removes the key within the block.
-      grad: as for `tag`.
-      remat: as for `tag`.
+        attrs: Keys and values of the tag; None as a value removes the key within the block.
+        grad: As for `tag`.
+        remat: As for `tag`.
 
     Returns:
-      A context manager, also a decorator. It is reentrant, in every thread. In asyncio tasks, leave it before the next `await`.
+        A context manager, also a decorator. It is reentrant, in every thread. In asyncio tasks, leave it before the next `await`.
 
     Raises:
-      TagError: as for `tag`; or the decorated object is a generator or coroutine function, whose body runs after the call.
-      ScopeError: on entry, another asyncio task holds a block open.
+        TagError: As for `tag`; or the decorated object is a generator or coroutine function, whose body runs after the call.
+        ScopeError: On entry, another asyncio task holds a block open.
 
     Examples:
-      >>> @hlotag.tagged({"block": "mlp"})
-      ... def mlp(x, w):
-      ...     return jnp.tanh(x @ w)
-      >>> with hlotag.stage():
-      ...     program = jax.jit(mlp).lower(jnp.ones((2, 2)), jnp.ones((2, 2)))
-      >>> program.as_text().count('block = "mlp"')
-      2
+        >>> @hlotag.tagged({"block": "mlp"})
+        ... def mlp(x, w):
+        ...     return jnp.tanh(x @ w)
+        >>> with hlotag.stage():
+        ...     program = jax.jit(mlp).lower(jnp.ones((2, 2)), jnp.ones((2, 2)))
+        >>> program.as_text().count('block = "mlp"')
+        2
     """
     metadata = as_metadata(attrs, removable=True)
     return Block(metadata, grad, remat)
@@ -222,9 +222,9 @@ class Dropped:
     """A tag whose value no operation of the trace made.
 
     Attributes:
-      attrs: keys and values.
-      file: the file that set the tag; None if no frame of user code did.
-      line: the line in it.
+        attrs: Keys and values.
+        file: The file that set the tag; None if no frame of user code did.
+        line: The line in it.
     """
 
     attrs: tuple[tuple[str, str], ...]
