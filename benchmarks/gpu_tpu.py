@@ -74,7 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
     print(f"{options.kind}, jax {jax.__version__}")
-    heads = ["tags", *(state.label.split()[0] for state in STATES), "heavy wrong"]
+    heads = ["tags", *(state.value for state in STATES), "heavy wrong"]
     print(f"{'program':<14}{'HLO':>4}" + "".join(f"{head:>{_width(head)}}" for head in heads))
     for name in options.programs:
         # A `shard_map` is over four devices.

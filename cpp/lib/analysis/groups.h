@@ -30,39 +30,37 @@ public:
 
   /// Returns all conflicts, in the order of the blocks.
   ///
-  /// - A gap: an operation outside a scheduling group depends on one member, and another member
-  ///   depends on the operation. In a collective group: one member depends on another.
-  /// - A cycle: groups depend on each other, directly or through other operations.
+  /// - A cycle: an operation and groups depend on each other. Members of one scheduling group may
+  ///   depend on each other, those of a collective group may not.
   /// - An order: only some members of a scheduling group have
   ///   `keep_original_sequence_order_in_group`.
-  std::vector<Conflict> conflicts(const CallGraph &graph, const ir::OpIds &ids,
-                                  const ir::TagWriter &tags, size_t maxInlined);
+  std::vector<Conflict> conflicts(const CallGraph &graph, const ir::OpIds &ids, size_t maxInlined);
   /// Whether calls were inlined.
   bool inlinesCalls() const { return inlinesCalls_; }
 
 private:
-  enum class Kind { Scheduling, Collective };
   struct Membership {
     ir::Attribute scheduling; ///< the value of `_scheduling_group_id`
     ir::Attribute collective; ///< the value of `collective_group_key`
     bool keepsOrder = false;
-    ir::Attribute of(Kind kind) const { return kind == Kind::Scheduling ? scheduling : collective; }
   };
   /// The operations of a block from the first to the last that the check needs.
   struct Range {
     ir::Block block;
     ir::Operation first, last;
   };
-  class Graph;
+  using Ranges = std::vector<Range>;
 
-  static void extend(std::vector<Range> &ranges, ir::PointerMap<size_t> &known, ir::Operation op);
-  bool find(const std::vector<Range> &ranges, const InlinedCalls &calls, size_t maxOps,
+  static void extend(Ranges &ranges, ir::PointerMap<size_t> &known, ir::Operation op);
+  bool find(const Ranges &ranges, const InlinedCalls &calls, size_t maxOps,
             std::vector<Conflict> &conflicts) const;
+  void findCycles(const InlinedBlock &block, ir::Attribute Membership::*kind,
+                  std::vector<Conflict> &conflicts) const;
   void checkOrder(const InlinedBlock &block, std::vector<Conflict> &conflicts) const;
 
   ir::PointerMap<Membership> members_; // by operation
-  std::vector<Range> blocks_;
-  ir::PointerMap<size_t> places_; // index in `blocks_`, by block
+  Ranges blocks_;
+  ir::PointerMap<size_t> indices_; // in `blocks_`, by block
   bool inlinesCalls_ = true;
 };
 

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inlined_block.h"
 
+#include <algorithm>
+
 namespace hlotag::analysis {
 
 using ir::Block;
 using ir::Operation;
+using ir::Value;
 
 namespace {
 
-bool staysCall(Operation call, const ir::TagWriter &tags) {
-  ir::DictionaryAttr entries = tags.get(call);
+bool staysCall(Operation call) {
+  ir::DictionaryAttr entries = ir::TagWriter::get(call);
   auto text = ir::dynCast<ir::StringAttr>(entries ? entries.lookup("inlineable") : ir::Attribute());
   return text && text.value() == "false";
 }
 
 } // namespace
 
-InlinedCalls::InlinedCalls(const CallGraph &graph, const ir::OpIds &ids,
-                           const ir::TagWriter &tags) {
+InlinedCalls::InlinedCalls(const CallGraph &graph, const ir::OpIds &ids) {
   for (const CallGraph::CallSite &site : graph.callSites()) {
     if (!ids.is(site.op.name(), ir::kInlined) || site.callee == CallGraph::kNone ||
-        staysCall(site.op, tags))
+        staysCall(site.op))
       continue;
     if (Block body = graph.functions()[site.callee].op.regions()[0].firstBlock())
       *bodies_.insert(site.op.opaque()).first = body;
@@ -39,33 +41,18 @@ Block InlinedCalls::bodyOf(Operation call) const {
   return body ? *body : Block();
 }
 
-/// The state of a walk through one body: its position and the places of its values.
+/// A walk through one body: the next operation, and which operations compute the body's values.
 struct InlinedBlock::Frame {
   Operation next;
-  Operation call; ///< the inlined call; null at the top
-  Block body;     ///< the callee's body; null at the top
-  std::vector<Place> arguments = {};
-  ir::PointerMap<Place> places = {};               // of operations
-  ir::PointerMap<std::vector<Place>> results = {}; // of inlined calls
+  Operation call;                ///< the inlined call; null at the top
+  Block body;                    ///< the callee's body; null at the top
+  ir::PointerMap<Index> by = {}; ///< by value; none for values from outside
 
-  Place find(ir::Value value) const {
-    auto at = [&](const std::vector<Place> &places) {
-      size_t number = size_t(value.number());
-      return number < places.size() ? places[number] : kNone;
-    };
-    Operation definition = value.definingOp();
-    if (!definition)
-      return body && value.ownerBlock() == body ? at(arguments) : kNone;
-    if (const std::vector<Place> *inlined = results.find(definition.opaque()))
-      return at(*inlined);
-    const Place *place = places.find(definition.opaque());
-    return place ? *place : kNone;
-  }
-  std::vector<Place> findOperands(Operation op) const {
-    std::vector<Place> found;
-    for (ir::Value operand : op.operands())
-      found.push_back(find(operand));
-    return found;
+  /// Makes the values of `to` those that `from` has in another frame.
+  template <class To, class From> void pass(const To &to, const Frame &frame, const From &from) {
+    for (intptr_t i = 0; i < std::min(to.size(), from.size()); ++i)
+      if (const Index *index = frame.by.find(Value(from[i]).opaque()))
+        *by.insert(Value(to[i]).opaque()).first = *index;
   }
 };
 
@@ -81,15 +68,17 @@ InlinedBlock::InlinedBlock(Operation first, Operation last, const InlinedCalls &
     Frame &frame = frames.back();
     Operation op = frame.next;
     if (!op) {
-      Operation end = frame.body.terminator();
-      std::vector<Place> results = end ? frame.findOperands(end) : std::vector<Place>();
-      op = frame.call;
+      Frame done = std::move(frame);
+      op = done.call;
       frames.pop_back();
-      *frames.back().results.insert(op.opaque()).first = std::move(results);
+      if (Operation end = done.body.terminator())
+        frames.back().pass(op.results(), done, end.operands());
     } else {
       frame.next = op.nextInBlock();
       if (Block body = calls.bodyOf(op)) {
-        frames.push_back({body.firstOp(), op, body, frame.findOperands(op)});
+        Frame callee{body.firstOp(), op, body};
+        callee.pass(body.arguments(), frame, op.operands());
+        frames.push_back(std::move(callee));
         continue;
       }
       add(frame, op);
@@ -100,13 +89,14 @@ InlinedBlock::InlinedBlock(Operation first, Operation last, const InlinedCalls &
 }
 
 void InlinedBlock::add(Frame &frame, Operation op) {
-  *frame.places.insert(op.opaque()).first = Place(ops_.size());
-  ir::forEachOperand(op, [&](Operation, intptr_t, ir::Value value) {
-    if (Place place = frame.find(value); place != kNone)
-      uses_.push_back(place);
+  std::vector<Index> &uses = uses_.emplace_back();
+  ir::forEachOperand(op, [&](Operation, intptr_t, Value value) {
+    if (const Index *index = frame.by.find(value.opaque()))
+      uses.push_back(*index);
   });
+  for (Value result : op.results())
+    *frame.by.insert(result.opaque()).first = Index(ops_.size());
   ops_.push_back(op);
-  endOfUses_.push_back(uses_.size());
 }
 
 } // namespace hlotag::analysis

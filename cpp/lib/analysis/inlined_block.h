@@ -15,7 +15,7 @@ namespace hlotag::analysis {
 class InlinedCalls {
 public:
   InlinedCalls() = default;
-  InlinedCalls(const CallGraph &graph, const ir::OpIds &ids, const ir::TagWriter &tags);
+  InlinedCalls(const CallGraph &graph, const ir::OpIds &ids);
 
   /// Returns the body that replaces `call`, or null if XLA keeps the call.
   ir::Block bodyOf(ir::Operation call) const;
@@ -30,30 +30,25 @@ private:
 /// A range of a block's operations with calls inlined, and the uses among them.
 class InlinedBlock {
 public:
-  using Place = uint32_t;
-  static constexpr Place kNone = ~Place(0);
+  using Index = uint32_t;
 
   InlinedBlock(ir::Operation first, ir::Operation last, const InlinedCalls &calls, size_t maxOps);
 
   /// Returns false if there are more than `maxOps` operations; the others are missing then.
   bool isComplete() const { return isComplete_; }
 
-  /// The operations by place. An inlined operation has one place for each call.
+  /// The operations. An inlined operation is in the list once for each call.
   const std::vector<ir::Operation> &ops() const { return ops_; }
-  /// Calls `visit` with the places of the operands of `op` and of the operations nested in it. All
-  /// precede `op`.
-  template <class F> void forEachUse(Place op, F &&visit) const {
-    for (size_t i = op == 0 ? 0 : endOfUses_[op - 1]; i < endOfUses_[op]; ++i)
-      visit(uses_[i]);
-  }
+  /// The operations that compute the operands of an operation and of those nested in it. All
+  /// precede it.
+  const std::vector<Index> &uses(Index op) const { return uses_[op]; }
 
 private:
   struct Frame;
   void add(Frame &frame, ir::Operation op);
 
   std::vector<ir::Operation> ops_;
-  std::vector<size_t> endOfUses_; // by place
-  std::vector<Place> uses_;
+  std::vector<std::vector<Index>> uses_;
   bool isComplete_ = true;
 };
 

@@ -202,7 +202,7 @@ void Verifier::checkGroups() {
   // A function is checked once per call, with equal reports.
   std::set<std::pair<const void *, std::string>> seen;
   analysis::CallGraph graph(ctx_.operations(), ctx_.ids());
-  for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), ctx_.tags(), maxInlined_))
+  for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), maxInlined_))
     if (seen.emplace(op.opaque(), message).second)
       report(op, message, !warns_);
   if (!groups_.inlinesCalls())
