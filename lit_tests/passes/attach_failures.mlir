@@ -2,25 +2,25 @@
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = "}' 2>&1 | FileCheck %s --check-prefix=SYNTAX
 // SYNTAX: error: rules must be an MLIR array attribute, and this does not parse: [{op =
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="{op = 1 : i32}"}' 2>&1 | FileCheck %s --check-prefix=ARRAY
-// ARRAY: error: rules must be an array of dictionaries, but is {op = 1 : i32}
+// ARRAY: error: 'rules' must be an array, but is {op = 1 : i32}
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[3 : i32]"}' 2>&1 | FileCheck %s --check-prefix=RULE
-// RULE: error: rule 1 must be a dictionary, but is 3 : i32
+// RULE: error: 'rule 1' must be a dictionary, but is 3 : i32
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", attrs = {k = \"v\"}}, {opp = \"a\"}]"}' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// UNKNOWN: error: rule 2 has an unknown field 'opp'; fields are op, scope, source, function, phase, attrs, grad, remat, unless
+// UNKNOWN: error: 'rule 2.opp' is an unknown field; fields are op, scope, source, function, phase, attrs, grad, remat, unless
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", unless = {op = \"b\"}, attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=UNLESS
-// UNLESS: error: rule 1: field 'unless' must be an array of dictionaries of patterns, but is {op = "b"}
+// UNLESS: error: 'rule 1.unless' must be an array, but is {op = "b"}
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", unless = [{opp = \"b\"}], attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=CLAUSE
-// CLAUSE: error: rule 1: field 'unless' has an unknown field 'opp'; fields are op, scope, source, function
+// CLAUSE: error: 'rule 1.unless[0].opp' is an unknown field; fields are op, scope, source, function
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = 1 : i32, attrs = {}}]"}' 2>&1 | FileCheck %s --check-prefix=TYPE
-// TYPE: error: rule 1: field 'op' must be a string, but is 1 : i32
+// TYPE: error: 'rule 1.op' must be a string, but is 1 : i32
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", phase = \"sideways\", attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=PHASE
-// PHASE: error: rule 1: field 'phase' must be "forward", "backward" or "both", but is "sideways"
+// PHASE: error: 'rule 1.phase' must be "forward", "backward" or "both", but is "sideways"
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\"}]"}' 2>&1 | FileCheck %s --check-prefix=ATTRS
-// ATTRS: error: rule 1: field 'attrs' is missing or empty
+// ATTRS: error: 'rule 1.attrs' is missing or empty
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", attrs = {k = 1 : i32}}]"}' 2>&1 | FileCheck %s --check-prefix=VALUE
-// VALUE: error: rule 1: field 'attrs' has the value 1 : i32 for 'k': it must be a string or a bool
+// VALUE: error: 'rule 1.attrs.k' must be a string or a bool, but is 1 : i32
 // RUN: not hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"a\", attrs = {k = \"v\"}, grad = {xla.sdy.x = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=KEY
-// KEY: error: rule 1: field 'grad' has the key 'xla.sdy.x', which is reserved
+// KEY: error: 'rule 1.grad.xla.sdy.x' has a key that is reserved
 // RUN: not hlotag-opt %S/resolve.mlir --split-input-file --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {k = \"v\"}}]"}' 2>&1 | FileCheck %s --check-prefix=MARKS
 // MARKS: error: rules cannot read names that still have marks: the module has 'hlotag.tags'; run hlotag-resolve first
 

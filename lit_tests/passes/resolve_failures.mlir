@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: hlotag-opt %s --hlotag-resolve --split-input-file --verify-diagnostics
 
-// expected-error@below {{attribute 'hlotag.tags' must be an array of dictionaries, but is 3 : i32}}
+// expected-error@below {{'hlotag.tags' must be an array, but is 3 : i32}}
 module attributes {hlotag.tags = 3 : i32} {}
 
 // -----
 
-// expected-error@below {{attribute 'hlotag.tags' must hold dictionaries with 'forward' and 'derived', but element 1 is "x"}}
+// expected-error@below {{'hlotag.tags[1]' must be a dictionary, but is "x"}}
 module attributes {hlotag.tags = [{forward = {}, derived = {}}, "x"]} {}
 
 // -----
 
-// expected-error@below {{but element 0 is {forward = {k = "v"}}}}
+// expected-error@below {{'hlotag.tags[0].derived' must be a dictionary, but is missing}}
 module attributes {hlotag.tags = [{forward = {k = "v"}}]} {}
 
 // -----
 
-// expected-error@below {{must hold dictionaries of strings, but element 0.derived is unit}}
+// expected-error@below {{'hlotag.tags[0].derived' must be a dictionary, but is unit}}
 module attributes {hlotag.tags = [{forward = {k = "v"}, derived}]} {}
 
 // -----
 
-// expected-error@below {{attribute 'hlotag.tags' must hold strings, but element 0.forward.k is 1 : i32}}
+// expected-error@below {{'hlotag.tags[0].forward.k' must be a string, but is 1 : i32}}
 module attributes {hlotag.tags = [{forward = {k = 1 : i32}, derived = {}}]} {}
 
 // -----
@@ -86,37 +86,37 @@ module attributes {hlotag.tags = []} {
 
 // -----
 
-// expected-error@below {{must hold lists of rules, but element 0.rules is "x"}}
+// expected-error@below {{'hlotag.tags[0].rules' must be an array, but is "x"}}
 module attributes {hlotag.tags = [{forward = {}, derived = {}, rules = "x"}]} {}
 
 // -----
 
-// expected-error@below {{must hold rules with 'rule', 'forward' and 'derived', but element 0.rules[0] is {derived = {}, forward = {}, rule = "0"}}}
+// expected-error@below {{'hlotag.tags[0].rules[0].rule' must be an index into 'hlotag.rules', but is "0"}}
 module attributes {hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", forward = {}, derived = {}}]}]} {}
 
 // -----
 
-// expected-error@below {{but element 0.rules[0] is {derived = {}, forward = {}, op = 1 : i32, rule = "0"}}}
+// expected-error@below {{'hlotag.tags[0].rules[0].op' must be a string, but is 1 : i32}}
 module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", op = 1 : i32, forward = {}, derived = {}}]}]} {}
 
 // -----
 
-// expected-error@below {{but element 0.rules[0] is {derived = {}, forward = {}, rule = "0", unless = "x"}}}
+// expected-error@below {{'hlotag.tags[0].rules[0].unless' must be an array, but is "x"}}
 module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", unless = "x", forward = {}, derived = {}}]}]} {}
 
 // -----
 
-// expected-error@below {{must hold strings, but element 0.rules[0].remat.k is 1 : i32}}
+// expected-error@below {{'hlotag.tags[0].rules[0].remat.k' must be a string, but is 1 : i32}}
 module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", forward = {}, derived = {}, remat = {k = 1 : i32}}]}]} {}
 
 // -----
 
-// expected-error@below {{attribute 'hlotag.rules' must be an array of dictionaries, but is "x"}}
+// expected-error@below {{'hlotag.rules' must be an array, but is "x"}}
 module attributes {hlotag.rules = "x", hlotag.tags = []} {}
 
 // -----
 
-// expected-error@below {{attribute 'hlotag.rules' must hold dictionaries with 'name' and 'text', but is [{name = "x"}]}}
+// expected-error@below {{'hlotag.rules[0].text' must be a string, but is missing}}
 module attributes {hlotag.rules = [{name = "x"}], hlotag.tags = []} {}
 
 // -----

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
+#include "field.h"
 #include "scope_pattern.h"
 
 #include "hlotag/analysis/name_path.h"
@@ -48,131 +49,87 @@ bool matchesSource(const std::string &pattern, const Subject &subject) {
   return matches();
 }
 
-class RuleReader {
-public:
-  RuleReader(MlirContext context, size_t number, ir::Attribute attr)
-      : context_(context), attr_(attr), number_(number) {}
+std::string readPattern(const Field &field) {
+  std::string text = field.text();
+  if (text.empty())
+    field.fail("must not be empty");
+  return text;
+}
 
-  Rule read() {
-    ir::DictionaryAttr fields = ir::dynCast<ir::DictionaryAttr>(attr_);
-    if (!fields)
-      throw RuleError(ir::concat(
-          {"rule ", std::to_string(number_), " must be a dictionary, but is ", attr_.str()}));
-    Rule rule{number_, {}, textWithoutPlace(fields), {}, {}, Phase::Both, {}, {}, {}};
-    for (ir::NamedAttribute field : fields) {
-      field_ = field.name.str();
-      if (std::optional<std::string> *pattern = rule.patterns.field(field_)) {
-        *pattern = pattern_(field.value);
-      } else if (field_ == "unless") {
-        rule.unless = clauses(field.value);
-      } else if (field_ == "remat") {
-        rule.remat = entries(field.value);
-      } else if (field_ == "at") {
-        rule.at = string(field.value);
-      } else if (field_ == "phase") {
-        rule.phase = phase(field.value);
-      } else if (field_ == "attrs") {
-        rule.attrs = entries(field.value);
-      } else if (field_ == "grad") {
-        rule.grad = entries(field.value);
-      } else {
-        throw RuleError(ir::concat(
-            {"rule ", std::to_string(number_), " has an unknown field '", field_,
-             "'; fields are op, scope, source, function, phase, attrs, grad, remat, unless"}));
-      }
-    }
-    field_ = "attrs";
-    if (!rule.attrs || rule.attrs.empty())
-      fail("is missing or empty: give the entries to attach");
-    // A rule for one phase gives nothing to derived operations of the other.
-    if (!rule.grad)
-      rule.grad = rule.phase == Phase::Forward ? ir::DictionaryAttr::get(context_, {}) : rule.attrs;
-    if (!rule.remat)
-      rule.remat = rule.grad;
-    return rule;
+Patterns readPatterns(const Field &fields) {
+  Patterns patterns;
+  for (ir::NamedAttribute entry : fields.dictionary()) {
+    Field field = fields[entry.name.str()];
+    if (std::optional<std::string> *pattern = patterns.field(entry.name.str()))
+      *pattern = readPattern(field);
+    else
+      field.fail("is an unknown field; fields are op, scope, source, function");
   }
+  return patterns;
+}
 
-private:
-  [[noreturn]] void fail(const std::string &what) {
-    throw RuleError(
-        ir::concat({"rule ", std::to_string(number_), ": field '", field_, "' ", what}));
+Phase readPhase(const Field &field) {
+  std::string text = field.text();
+  if (text == "forward")
+    return Phase::Forward;
+  if (text == "backward")
+    return Phase::Backward;
+  if (text != "both")
+    field.failUnless("\"forward\", \"backward\" or \"both\"");
+  return Phase::Both;
+}
+
+ir::DictionaryAttr readEntries(const Field &field) {
+  ir::DictionaryAttr result = field.dictionary();
+  for (ir::NamedAttribute entry : result) {
+    Field value = field[entry.name.str()];
+    if (ir::isReservedKey(entry.name.str()))
+      value.fail("has a key that is reserved");
+    if (!ir::isa<ir::StringAttr>(entry.value) &&
+        !capi::fn().mlirAttributeIsABool(entry.value.raw()))
+      value.failUnless("a string or a bool");
   }
+  return result;
+}
 
-  std::string textWithoutPlace(ir::DictionaryAttr fields) const {
-    std::vector<ir::NamedAttribute> rest;
-    for (ir::NamedAttribute field : fields)
-      if (field.name.str() != "at")
-        rest.push_back(field);
-    return ir::DictionaryAttr::get(context_, rest).str();
+std::string textWithoutPlace(MlirContext context, ir::DictionaryAttr fields) {
+  std::vector<ir::NamedAttribute> rest;
+  for (ir::NamedAttribute field : fields)
+    if (field.name.str() != "at")
+      rest.push_back(field);
+  return ir::DictionaryAttr::get(context, rest).str();
+}
+
+Rule readRule(MlirContext context, size_t number, const Field &fields) {
+  Rule rule{number, {}, textWithoutPlace(context, fields.dictionary()), {}, {}, Phase::Both, {},
+            {},     {}};
+  for (ir::NamedAttribute entry : fields.dictionary()) {
+    std::string_view name = entry.name.str();
+    Field field = fields[name];
+    if (std::optional<std::string> *pattern = rule.patterns.field(name))
+      *pattern = readPattern(field);
+    else if (name == "unless")
+      for (const Field &clause : field.elements())
+        rule.unless.push_back(readPatterns(clause));
+    else if (name == "at")
+      rule.at = field.text();
+    else if (name == "phase")
+      rule.phase = readPhase(field);
+    else if (name == "attrs" || name == "grad" || name == "remat")
+      (name == "attrs" ? rule.attrs : name == "grad" ? rule.grad : rule.remat) = readEntries(field);
+    else
+      field.fail("is an unknown field; fields are op, scope, source, function, phase, attrs, grad, "
+                 "remat, unless");
   }
-
-  std::string pattern_(ir::Attribute attr) {
-    std::string text = string(attr);
-    if (text.empty())
-      fail("must not be empty");
-    return text;
-  }
-
-  std::vector<Patterns> clauses(ir::Attribute attr) {
-    auto list = ir::dynCast<ir::ArrayAttr>(attr);
-    std::vector<Patterns> result;
-    for (intptr_t i = 0; list && i < list.size(); ++i) {
-      auto fields = ir::dynCast<ir::DictionaryAttr>(list[i]);
-      if (!fields)
-        fail("must be an array of dictionaries of patterns, but is " + attr.str());
-      Patterns &clause = result.emplace_back();
-      for (ir::NamedAttribute field : fields) {
-        std::optional<std::string> *pattern = clause.field(field.name.str());
-        if (!pattern)
-          fail(ir::concat({"has an unknown field '", field.name.str(),
-                           "'; fields are op, scope, source, function"}));
-        *pattern = pattern_(field.value);
-      }
-    }
-    if (!list)
-      fail("must be an array of dictionaries of patterns, but is " + attr.str());
-    return result;
-  }
-
-  std::string string(ir::Attribute attr) {
-    ir::StringAttr text = ir::dynCast<ir::StringAttr>(attr);
-    if (!text)
-      fail("must be a string, but is " + attr.str());
-    return std::string(text.value());
-  }
-
-  Phase phase(ir::Attribute attr) {
-    std::string text = string(attr);
-    if (text == "forward")
-      return Phase::Forward;
-    if (text == "backward")
-      return Phase::Backward;
-    if (text != "both")
-      fail("must be \"forward\", \"backward\" or \"both\", but is " + attr.str());
-    return Phase::Both;
-  }
-
-  ir::DictionaryAttr entries(ir::Attribute attr) {
-    ir::DictionaryAttr result = ir::dynCast<ir::DictionaryAttr>(attr);
-    if (!result)
-      fail("must be a dictionary, but is " + attr.str());
-    for (ir::NamedAttribute entry : result) {
-      std::string key(entry.name.str());
-      if (ir::isReservedKey(key))
-        fail(ir::concat({"has the key '", key, "', which is reserved"}));
-      if (!ir::isa<ir::StringAttr>(entry.value) &&
-          !capi::fn().mlirAttributeIsABool(entry.value.raw()))
-        fail(ir::concat({"has the value ", entry.value.str(), " for '", key,
-                         "': it must be a string or a bool"}));
-    }
-    return result;
-  }
-
-  MlirContext context_;
-  ir::Attribute attr_;
-  size_t number_;
-  std::string_view field_;
-};
+  if (!rule.attrs || rule.attrs.empty())
+    fields["attrs"].fail("is missing or empty: give the entries to attach");
+  // A rule for one phase gives nothing to derived operations of the other.
+  if (!rule.grad)
+    rule.grad = rule.phase == Phase::Forward ? ir::DictionaryAttr::get(context, {}) : rule.attrs;
+  if (!rule.remat)
+    rule.remat = rule.grad;
+  return rule;
+}
 
 } // namespace
 
@@ -267,19 +224,17 @@ std::vector<Rule> parseRules(MlirContext context, std::string_view text) {
   if (text.find_first_not_of(" \t\n") == std::string_view::npos)
     return {};
   if (ir::nestingDepth(text) > ir::kMaxAttributeDepth)
-    throw RuleError(
+    throw FieldError(
         "rules are an MLIR array attribute of dictionaries; this text is nested deeper than any");
   ir::Attribute attr = capi::fn().mlirAttributeParseGet(context, ir::toRef(text));
   if (!attr)
-    throw RuleError("rules must be an MLIR array attribute, and this does not parse: " +
-                    std::string(text));
-  ir::ArrayAttr list = ir::dynCast<ir::ArrayAttr>(attr);
-  if (!list)
-    throw RuleError("rules must be an array of dictionaries, but is " + attr.str());
+    throw FieldError("rules must be an MLIR array attribute, and this does not parse: " +
+                     std::string(text));
   std::vector<Rule> rules;
-  rules.reserve(size_t(list.size()));
-  for (intptr_t i = 0; i < list.size(); ++i)
-    rules.push_back(RuleReader(context, size_t(i) + 1, list[i]).read());
+  for (const Field &fields : Field(attr, "rules").elements()) {
+    size_t number = rules.size() + 1;
+    rules.push_back(readRule(context, number, fields.renamed("rule " + std::to_string(number))));
+  }
   return rules;
 }
 

@@ -6,7 +6,6 @@
 #include "hlotag/ir/ir.h"
 
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,14 +71,8 @@ struct Rule {
                           std::string_view scope) const;
 };
 
-/// The text is not a list of rules; what() names the rule and the field.
-class RuleError : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
 /// Reads an MLIR array attribute of dictionaries:
-/// `[{op = "dot_general", scope = "layer*/attn", attrs = {k = "v"}}]`. Throws RuleError.
+/// `[{op = "dot_general", scope = "layer*/attn", attrs = {k = "v"}}]`. Throws FieldError.
 std::vector<Rule> parseRules(MlirContext context, std::string_view text);
 
 } // namespace hlotag::analysis

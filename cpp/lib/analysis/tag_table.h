@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,13 +50,7 @@ struct TagTable {
   std::vector<RuleName> rules;
 };
 
-/// The table is malformed; what() says where.
-class TagTableError : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
-/// Reads the table of a module with `hlotag.tags`. Throws TagTableError.
+/// Reads the table of a module with `hlotag.tags`. Throws FieldError.
 TagTable readTagTable(MlirContext context, ir::Operation module, ir::TagWriter &tags);
 
 } // namespace hlotag::analysis

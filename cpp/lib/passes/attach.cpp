@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/field.h"
 #include "analysis/rules.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
@@ -286,7 +287,7 @@ LogicalResult Attach::run(PassContext &ctx) {
   std::vector<Rule> rules;
   try {
     rules = analysis::parseRules(ctx.context(), *rules_);
-  } catch (const analysis::RuleError &error) {
+  } catch (const analysis::FieldError &error) {
     return ctx.emitError(ctx.module(), error.what());
   }
   if (rules.empty())

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/field.h"
 #include "analysis/marks.h"
 #include "analysis/rules.h"
 #include "analysis/tag_table.h"
@@ -302,7 +303,7 @@ LogicalResult Resolve::run(PassContext &ctx) {
   TagTable table;
   try {
     table = analysis::readTagTable(ctx.context(), ctx.module(), ctx.tags());
-  } catch (const analysis::TagTableError &error) {
+  } catch (const analysis::FieldError &error) {
     return ctx.emitError(ctx.module(), error.what());
   }
   bool dependOnPhase = std::any_of(table.tags.begin(), table.tags.end(), [](const Tag &tag) {
