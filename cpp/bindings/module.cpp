@@ -3,7 +3,6 @@
 // Which functions of the C++ side does Python see? The module hlotag._core: conversions only.
 #include "hlo.h"
 #include "python_pass.h"
-#include "text_guard.h"
 #include "trace_groups.h"
 
 #include "hlotag/analysis/name_path.h"
@@ -72,10 +71,6 @@ pass::RunResult run(nb::handle capsule, const std::vector<Element> &elements,
 /// text.
 nb::list provenance(nb::handle capsule) {
   ir::Operation module(python::operationOf(capsule));
-  // The caller reads the module through jaxlib's Python bindings next.
-  if (auto undecodable = python::findUndecodable(capsule))
-    throw std::invalid_argument("the module has text that is not UTF-8 (" + *undecodable +
-                                "), which cannot be read through jaxlib's Python bindings");
   ir::OpList operations(module);
   analysis::Provenance provenance(operations);
   nb::list result;

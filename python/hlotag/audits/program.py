@@ -14,7 +14,7 @@ from hlotag.errors import ParseError
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
-from hlotag.host.modules import SOURCE_NAME
+from hlotag.host.modules import SOURCE_NAME, undecodable_name
 
 FRONTEND = "mhlo.frontend_attributes"
 
@@ -63,10 +63,9 @@ def read(module: Any, filename: str = "") -> Program:
     from hlotag.host import connection
 
     connection.ensure()
-    try:
-        places = _core.provenance(capsule(module))
-    except ValueError as error:
-        raise ParseError(str(error)) from None
+    if name := undecodable_name(module):
+        raise ParseError(f"the module has text that is not UTF-8 ({name}), which jaxlib's Python bindings cannot read")
+    places = _core.provenance(capsule(module))
     _name_all(module)
     origins = Origins(module, every=True)
     operations = {n: operation for n, operation in enumerate(origins.operations) if operation.name not in _WITHOUT_INSTRUCTION}

@@ -18,6 +18,9 @@ BYTECODE_MAGIC = b"ML\xefR"
 _ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # from MLIR's names to HLO's
 SOURCE_NAME = "-"  # MLIR's name for a module without a file
 _NO_PLACE = ("loc(unknown)", f'loc("{SOURCE_NAME}":0:0)')
+# Quotes inside a literal are escaped.
+_ESCAPED_LITERAL = re.compile(rb'"([^"\\\n]*\\[^"\n]*)"')
+_ESCAPE = re.compile(rb"\\(?:\\|([0-9A-F]{2}))")
 _FILE_LOCATION = re.compile(r'loc\("(?P<file>.*)":(?P<line>\d+):(?P<column>\d+)\)')
 # A portable artifact begins like any MLIR bytecode: a magic number, a version and a producer.
 _ARTIFACT_VERSION = re.compile(rb"ML\xefR[\x01-\xff]StableHLO_v(?P<version>[0-9.]+)\x00")
@@ -44,6 +47,35 @@ def nesting_depth(source: str | bytes) -> int:
     from hlotag import _core
 
     return _core.nesting_depth(source) if isinstance(source, str) else min(len(source) // 8, MAX_DEPTH)
+
+
+def undecodable_name(module: ir.Module) -> str | None:
+    """Finds text that jaxlib's bindings cannot read, and some of which ends the process.
+
+    Args:
+        module: The module.
+
+    Returns:
+        The first name that is not UTF-8 of an operation, attribute, symbol or location, as in MLIR text. Values of attributes
+        are read as bytes, and may be anything.
+    """
+    text = module.operation.get_asm(
+        binary=True,
+        large_elements_limit=16,
+        large_resource_limit=16,
+        enable_debug_info=True,
+        print_generic_op_form=True,
+        assume_verified=True,
+    )
+    for literal in _ESCAPED_LITERAL.finditer(text):
+        line = text[text.rfind(b"\n", 0, literal.start()) + 1 : literal.start()]
+        is_name = b"loc(" in line or line.endswith(b"@") or text.startswith((b"(", b" ="), literal.end())
+        try:
+            _ESCAPE.sub(lambda escape: bytes.fromhex((escape[1] or b"5C").decode()), literal[1]).decode()
+        except UnicodeDecodeError:
+            if is_name:
+                return literal[1].decode("ascii", "backslashreplace")
+    return None
 
 
 def parse_module(source: str | bytes, filename: str = "<module>") -> ir.Module:
