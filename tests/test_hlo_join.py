@@ -271,19 +271,6 @@ def test_what_a_contraction_becomes_does_not_have_its_operands():
     assert sorted(i["k"] for i in found) == ["depthwise", "depthwise", "up"]
 
 
-def test_what_two_scatters_and_their_sum_become_has_the_tags_of_all():
-    def f(x, i, j):
-        with hlotag.tagged({"k": "first", "a": "1"}):
-            y = jnp.zeros((9, 8)).at[i].add(x)
-        with hlotag.tagged({"k": "second", "b": "2"}):
-            z = jnp.zeros((9, 8)).at[j].add(x)
-        with hlotag.tagged({"k": "sum", "c": "3"}):
-            return y + z
-
-    rows = np.array([1, 5, 5, 2])
-    assert tags(f, X, rows, rows + 1)["scatter"] == [{"k": "first", "a": "1", "b": "2", "c": "3"}]
-
-
 def attention_of_one_head(x, w):
     with hlotag.tagged({"k": "heads"}):
         q, k, v = (part[:, :, None] for part in jnp.split(x @ w, 3, -1))

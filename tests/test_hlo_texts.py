@@ -64,37 +64,6 @@ def test_one_contraction_that_xla_makes_of_two_is_of_both():
     assert (found["left"], found["right"]) == (["dot_general"], ["dot_general1"])
 
 
-SUMS = """
-HloModule sums
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT added = f32[] add(a, b), {add}
-}
-largest {
-  c = f32[] parameter(0)
-  d = f32[] parameter(1)
-  ROOT larger = f32[] maximum(c, d), {maximum}
-}
-ENTRY main {
-  x = f32[4,8] parameter(0)
-  zero = f32[] constant(0)
-  first = f32[4] reduce(x, zero), dimensions={1}, to_apply=SHARED, {reduce}
-  max = f32[4] reduce(x, zero), dimensions={1}, to_apply=largest, {reduce1}
-  second = f32[8] reduce(x, zero), dimensions={0}, to_apply=sum, {reduce2}
-  ROOT results = (f32[4], f32[4], f32[8]) tuple(first, max, second)
-}
-"""
-
-
-@pytest.mark.parametrize(("shared", "expected"), [("sum", ["add1", "add"]), ("largest", ["add1"])])
-def test_a_body_that_xla_shares_is_of_each_operation_that_has_one(shared, expected):
-    """As GPU's compiler does: it has the name of one of them."""
-    found = joined(lambda x: (x.sum(1), x.max(1), x.sum(0)), SUMS.replace("SHARED", shared), X)
-    assert sorted(found["added"], reverse=True) == expected
-    assert found["larger"] == ["maximum"]
-
-
 MASK = """
 HloModule mask
 either {

@@ -11,10 +11,10 @@ bool hasAllNames(const Facts &facts, size_t i) {
   return facts.names[i].isCombined && facts.kind(i).isCombinable;
 }
 
-Ids members(Facts &facts, size_t i, const Ids &numbers) {
+Ids replaceByCollectives(Facts &facts, size_t i, const Ids &numbers) {
   Ids ids;
   for (int64_t number : numbers) {
-    int64_t source = facts.operations.source(number, facts.opcode(i));
+    int64_t source = facts.operations.findSource(number, facts.opcode(i));
     addOnce(ids, source == kNone ? number : source);
   }
   return ids;
@@ -26,7 +26,7 @@ namespace {
 bool addSources(Facts &facts, size_t i, const Ids &numbers, Ids &ids) {
   bool isFound = false;
   for (int64_t number : numbers)
-    if (int64_t source = facts.operations.source(number, facts.opcode(i)); source != kNone) {
+    if (int64_t source = facts.operations.findSource(number, facts.opcode(i)); source != kNone) {
       addOnce(ids, source);
       isFound = true;
     }
@@ -60,12 +60,12 @@ void addMember(Facts &facts, Uses &uses, size_t i, size_t part, const std::vecto
 
 } // namespace
 
-Ids combined(Facts &facts, Uses &uses, size_t i) {
-  Ids ids = members(facts, i, facts[i].ids);
+Ids findMembers(Facts &facts, Uses &uses, size_t i) {
+  Ids ids = replaceByCollectives(facts, i, facts[i].ids);
   std::vector<Uses::Use> whole;
   for (const Uses::Use &use : uses.of(i)) {
     const Kinds::Kind &kind = facts.kind(use.first);
-    if (kind.isElement || (kind.isSlice && !uses.isKnown(use.first)))
+    if (kind.isElement)
       addMember(facts, uses, i, use.first, {use}, ids);
     else
       whole.push_back(use);

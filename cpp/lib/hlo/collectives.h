@@ -14,10 +14,10 @@ bool isCombined(const Facts &facts, size_t i);
 bool hasAllNames(const Facts &facts, size_t i);
 
 /// Replaces those of `numbers` that only move a collective's result by the collective.
-Ids members(Facts &facts, size_t i, const Ids &numbers);
+Ids replaceByCollectives(Facts &facts, size_t i, const Ids &numbers);
 
 /// Returns, for each part of a collective's result, the operation whose value the users of the part
 /// expect. Empty if they expect none.
-Ids combined(Facts &facts, Uses &uses, size_t i);
+Ids findMembers(Facts &facts, Uses &uses, size_t i);
 
 } // namespace hlotag::hlo

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/join.h"
 
-#include "bodies.h"
-#include "collectives.h"
-#include "facts.h"
-#include "moves.h"
-#include "naming.h"
-#include "products.h"
-#include "uses.h"
+#include "join_rules.h"
 
 #include <algorithm>
 #include <iterator>
-#include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,108 +14,27 @@ namespace hlotag::hlo {
 
 namespace {
 
-/// Returns the operations that XLA expanded to a loop, if an instruction is the result of its body.
-Ids expanded(const Facts &facts, size_t i) {
-  const Module &module = facts.module;
-  const Module::Computation &computation = module.computations[module.instructions[i].computation];
-  if (computation.root != i || !computation.caller)
-    return {};
-  size_t loop = *computation.caller;
-  const Ids &ids = facts[loop].ids;
-  bool isExpansion = facts.kind(loop).isLoop && !ids.empty() &&
-                     facts.operations.kind(ids[0]).opcode != facts.opcode(loop);
-  return isExpansion ? ids : Ids();
-}
+using Step = JoinRule::Step;
 
-/// Returns the operations that become an instruction: among those in its name, else among those
-/// that its users expect.
-Ids sources(Facts &facts, size_t i) {
-  const Fact &fact = facts[i];
-  for (const Ids *numbers : {&fact.ids, &fact.wanted, &fact.swapped}) {
-    Ids found;
-    facts.unique.start();
-    for (int64_t number : *numbers)
-      if (int64_t source = facts.operations.source(number, facts.opcode(i)); source != kNone)
-        facts.unique.add(found, source);
-    // XLA reorders operands when it writes a contraction as a product.
-    if (Ids fitting = facts.operations.ofSize(found, facts.size(i)); !fitting.empty())
-      return fitting;
-    if (!found.empty())
-      return found;
+void runRules(Join &join, Step step, size_t i) {
+  for (const JoinRule &rule : joinRules()) {
+    if (rule.step != step)
+      continue;
+    if (Ids found = rule.find(join, i); !found.empty()) {
+      join.facts[i].ids = std::move(found);
+      return;
+    }
   }
-  return {};
 }
 
-/// Returns the operands of the named operation that became a heavy instruction, and the named one,
-/// which XLA folded into it: the sum of two scatters becomes one scatter.
-Ids absorbed(Facts &facts, size_t i) {
-  const Operations &operations = facts.operations;
-  const Kinds::Kind &kind = facts.kind(i);
-  const Ids &named = facts[i].ids;
-  if (!kind.isHeavy || named.empty() || operations.kind(named[0]).isHeavy)
-    return {};
-  Ids ids;
-  facts.unique.start();
-  for (int64_t operand : operations.operands(named[0])) {
-    int64_t source = facts.operations.source(operand, facts.opcode(i));
-    if (source != kNone && operations.kind(source).heavy == kind.heavy &&
-        operations.numElements(source) == facts.size(i))
-      facts.unique.add(ids, source);
-  }
-  if (!ids.empty())
-    for (int64_t number : named)
-      facts.unique.add(ids, number);
-  return ids;
-}
-
-/// Returns the operations of the users of an instruction without a name.
-Ids owner(const Facts &facts, size_t i) {
-  const Kinds::Kind &kind = facts.kind(i);
-  // XLA inserts constants and copies for itself. A heavy instruction has one owner, or is unknown.
-  bool isUnowned = kind.isXlasOwn || (kind.isHeavy && facts[i].owners.size() > 1);
-  return isUnowned ? Ids() : facts[i].owners;
-}
-
-Ids byFlow(Facts &facts, size_t i) {
-  Fact &fact = facts[i];
-  if (!fact.ids.empty() && facts.kind(i).isMove)
-    return moved(facts, i);
-  if (Ids ids = sources(facts, i); !ids.empty())
-    return ids;
-  if (Ids ids = absorbed(facts, i); !ids.empty())
-    return ids;
-  if (!fact.ids.empty())
-    return fact.ids;
-  fact.isHelper = true;
-  return owner(facts, i);
-}
-
-/// Joins an unsure instruction.
-void joinByFlow(Facts &facts, Uses &uses, size_t i) {
-  Fact &fact = facts[i];
-  uses.follow(i);
-  if (fact.owners.empty())
-    fact.owners = expanded(facts, i);
-  std::sort(fact.owners.begin(), fact.owners.end());
-  bool isCollective = isCombined(facts, i) || (fact.ids.empty() && facts.kind(i).isCombinable);
-  Ids ids = isCollective ? combined(facts, uses, i) : Ids();
-  fact.ids = ids.empty() ? byFlow(facts, i) : std::move(ids);
-  findPart(facts, i);
-}
-
-/// By opcode and channel, the operations of a nameless collective.
-using Channels = std::map<std::pair<size_t, int64_t>, Ids>;
-
-/// TPU's compiler splits a collective into pieces in several fusions, with one channel. All come
-/// from the operations of the last piece, whose users take the value.
-void joinPiece(Facts &facts, Channels &channels, size_t i) {
-  const Module::Instruction &instruction = facts.module.instructions[i];
-  if (instruction.channel == 0 || !facts.names[i].numbers.empty() || !facts.kind(i).isCombinable)
-    return;
-  auto [last, isNew] =
-      channels.try_emplace({instruction.opcode, instruction.channel}, facts[i].ids);
-  if (!isNew)
-    facts[i].ids = last->second;
+/// How much an instruction does, compared to others: products most, then all other heavy work, by
+/// size of the result.
+std::pair<int, uint64_t> weigh(const Module &module, size_t i) {
+  const Kinds::Kind &kind = module.kind(i);
+  return {!kind.isHeavy                ? 0
+          : kind.heavy == kContraction ? 2
+                                       : 1,
+          numElements(module.dimensions(i))};
 }
 
 } // namespace
@@ -152,20 +65,43 @@ std::vector<NumberedName> readNames(const Module &module, const Program &program
   return names;
 }
 
+std::vector<size_t> findHeaviest(const Module &module) {
+  std::vector<size_t> heaviest(module.instructions.size());
+  std::vector<size_t> order = module.usersFirst();
+  std::vector<std::optional<size_t>> inBody(module.computations.size());
+  // Callees come before callers, and operands before users.
+  for (auto i = order.rbegin(); i != order.rend(); ++i) {
+    const Module::Instruction &instruction = module.instructions[*i];
+    const Kinds::Kind &kind = module.kind(*i);
+    bool isDone = kind.isDone && !instruction.operands.empty();
+    heaviest[*i] = isDone ? heaviest[instruction.operands[0]] : *i;
+    if (kind.isFusion || kind.isAsyncStart)
+      heaviest[*i] = inBody[elementAt(instruction.called, 0)].value_or(*i);
+    if (!module.kind(heaviest[*i]).isHeavy)
+      continue;
+    std::optional<size_t> &found = inBody[instruction.computation];
+    if (!found || weigh(module, heaviest[*i]) > weigh(module, *found))
+      found = heaviest[*i];
+  }
+  return heaviest;
+}
+
 std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program,
                       const std::vector<NumberedName> &names) {
-  Facts facts(module, kinds, program, names);
-  readOperations(facts);
-  Uses uses(facts);
-  Channels channels;
+  Join join(module, kinds, program, names);
+  Facts &facts = join.facts;
+  for (size_t i : facts.order) {
+    runRules(join, Step::Name, i);
+    facts[i].isUnsure = isUnsure(facts, i);
+  }
+  join.uses.find();
   for (size_t i : facts.order)
     if (facts[i].isUnsure) {
-      joinByFlow(facts, uses, i);
-      joinPiece(facts, channels, i);
+      join.uses.follow(i);
+      runRules(join, Step::Flow, i);
     }
-  fillWrappers(facts);
-  fillRegions(facts);
-  adoptNameless(facts);
+  for (size_t i : facts.order)
+    runRules(join, Step::Computed, i);
   std::vector<Ids> ids;
   ids.reserve(facts.order.size());
   for (size_t i = 0; i < facts.order.size(); ++i)

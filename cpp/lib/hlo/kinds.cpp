@@ -28,7 +28,6 @@ size_t Kinds::of(std::string_view name) {
   kind.isElement = isOne({"get-tuple-element"});
   kind.isTuple = isOne({"tuple"});
   kind.isConstant = isOne({"constant"});
-  kind.isRelabelled = isOne({"bitcast", "reshape"});
   kind.isReshaped = isOne({"bitcast", "copy", "reshape", "transpose"});
   kind.isCopied = isOne({"bitcast", "copy"});
   kind.isControl = isOne({"fusion", "while", "conditional", "call"});

@@ -55,7 +55,6 @@ public:
         found[i] = given(at(number).arguments, i, calls);
     return found;
   }
-  const Entries &entries(int64_t number) const { return program_.entries[at(number).entries]; }
   const Ids &dimensions(int64_t number) const { return program_.dimensions[at(number).dimensions]; }
   uint64_t numElements(int64_t number) const { return hlo::numElements(dimensions(number)); }
   const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
@@ -78,45 +77,10 @@ public:
     return found;
   }
 
-  /// Returns the operations among `numbers` whose result has `size` elements.
-  Ids ofSize(const Ids &numbers, uint64_t size) const {
-    Ids found;
-    std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(found),
-                 [&](int64_t number) { return numElements(number) == size; });
-    return found;
-  }
-
-  Ids helpers(int64_t number, size_t opcode) { return select(at(number).helpers, opcode); }
-
-  /// Returns the operation in the first of `parents` at the position that `number` has in its own
-  /// parent; `number` itself if its parent is among `parents`; `kNone` if the kinds differ.
-  int64_t counterpart(int64_t number, const Ids &parents) const {
-    int64_t own = at(number).parent;
-    if (std::find(parents.begin(), parents.end(), own) != parents.end())
-      return number;
-    int64_t parent = parents[0];
-    int64_t found = parent + number - own;
-    bool isAlike = own != kNone && size_t(found) < size() && at(found).parent == parent &&
-                   at(found).name == at(number).name;
-    return isAlike ? found : kNone;
-  }
-
-  /// Returns the operations that only relabel the dimensions of the value, directly or after moves.
-  const Ids &relabellings(int64_t number) {
-    if (relabellings_.empty()) {
-      relabellings_.resize(size());
-      for (size_t user = 0; user < size(); ++user)
-        if (relabels(int64_t(user)))
-          for (int64_t operand : moved(int64_t(user)))
-            relabellings_.at(size_t(operand)).push_back(int64_t(user));
-    }
-    return relabellings_.at(size_t(number));
-  }
-
   /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves.
-  /// `kNone` if there is none within `kMaxMoves` moves.
-  int64_t source(int64_t number, size_t opcode) {
-    for (int step = 0; step < kMaxMoves; ++step) {
+  /// `kNone` if there is none.
+  int64_t findSource(int64_t number, size_t opcode) {
+    for (size_t step = 0; step < size(); ++step) { // Calls may form cycles.
       if (number == kNone || becomes(number, opcode))
         return number;
       if (!moves(number) && !reducesNothing(number))
@@ -128,8 +92,6 @@ public:
   }
 
 private:
-  static constexpr int kMaxMoves = 16; // The longest chain of moves that is followed.
-
   const Program::Operation &at(int64_t number) const {
     return program_.operations.at(size_t(number));
   }
@@ -155,14 +117,6 @@ private:
 
   bool moves(int64_t number) const { return kinds_[kind(number).opcode].isMove; }
 
-  /// Returns the operations whose values an operation moves, the nearest first.
-  Ids moved(int64_t number) const {
-    Ids found;
-    for (int step = 0; step < kMaxMoves && moves(number) && hasKnownOperand(number); ++step)
-      found.push_back(number = operands(number)[0]);
-    return found;
-  }
-
   /// Returns whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
   bool reducesNothing(int64_t number) const {
     return kind(number).heavy == "reduce" && hasKnownOperand(number) && !changesSize(number);
@@ -180,7 +134,6 @@ private:
   const Program &program_;
   Kinds &kinds_;
   std::vector<size_t> kindOfName_; // By name.
-  std::vector<Ids> relabellings_;
 };
 
 } // namespace hlotag::hlo

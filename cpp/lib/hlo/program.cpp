@@ -104,31 +104,26 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   Table dimensions(program.dimensions,
                    [](ir::Attribute type) { return type ? dimensionsIn(type.str()) : Ids(); });
   ir::PointerMap<size_t> places;
-  Ids parents(flow.size(), kNone);
   for (size_t i = 0; i < flow.size(); ++i) {
-    auto [op, name, numNested, hasRegions] = operations[i + 1];
+    ir::Operation op = operations[i + 1].op;
     ir::Location location = op.location();
     auto named = ir::dynCast<ir::NameLoc>(location);
     auto [place, isNew] = places.insert((named ? named.child() : location).opaque());
     if (isNew)
       *place = places.size();
-    // Inner operations follow and overwrite it.
-    std::fill_n(parents.begin() + ptrdiff_t(i + 1), numNested, int64_t(i));
     Operation &made = program.operations.emplace_back();
-    made.name = names[name];
+    made.name = names[operations[i + 1].name];
     made.entries = entries[op.attr(ir::kFrontendAttributes)];
     made.dimensions = dimensions[typeOf(op)];
     made.operands = numbersOf(flow.operands(i));
     made.place = *place;
     made.value = values[i];
-    made.parent = parents[i];
     made.arguments = argumentsOf(flow.operands(i));
     made.callee = numberOf(flow.callee(i));
   }
   program.results = numbersOf(flow.results());
   ir::Rewriter rewriter(operations[0].op.context());
-  for (auto [helper, number] : numberNames(rewriter, operations, ids, token, every))
-    program.operations[number].helpers.push_back(int64_t(helper));
+  numberNames(rewriter, operations, ids, token, every);
   rewriter.commit();
   return program;
 }

@@ -5,7 +5,9 @@ namespace hlotag::hlo {
 
 Uses::Uses(Facts &facts)
     : facts_(facts), uses_(facts.module.instructions.size()),
-      results_(facts.module.instructions.size()) {
+      results_(facts.module.instructions.size()) {}
+
+void Uses::find() {
   findUsers();
   findResults();
 }
@@ -51,18 +53,18 @@ void Uses::appendWanted(size_t i, const std::vector<Use> &uses, Ids &wanted, Ids
 }
 
 void Uses::findOwners(size_t i) {
-  const std::vector<Use> &uses = uses_[i];
   // A tuple, such as the state of a loop, has many owners. Other users decide if there are any.
-  bool isComputedWith = std::any_of(
-      uses.begin(), uses.end(), [&](const Use &use) { return !facts_.kind(use.first).isTuple; });
+  auto isTuple = [&](const Use &use) { return facts_.kind(use.first).isTuple; };
+  bool hasOnlyTuples = std::all_of(uses_[i].begin(), uses_[i].end(), isTuple);
+  Ids &owners = facts_[i].owners;
   facts_.unique.start();
-  for (auto [user, position] : uses) {
-    if (isComputedWith && facts_.kind(user).isTuple)
-      continue;
-    const Fact &of = facts_[user];
-    for (int64_t number : of.ids.empty() && facts_.kind(user).isXlasOwn ? of.owners : of.ids)
-      facts_.unique.add(facts_[i].owners, number);
+  for (const Use &use : uses_[i]) {
+    const Fact &of = facts_[use.first];
+    if (hasOnlyTuples || !isTuple(use))
+      for (int64_t number : of.ids.empty() && facts_.kind(use.first).isXlasOwn ? of.owners : of.ids)
+        facts_.unique.add(owners, number);
   }
+  std::sort(owners.begin(), owners.end());
 }
 
 /// Adds the operations whose value a user expects as its operand.

@@ -14,8 +14,10 @@ class Uses {
 public:
   using Use = std::pair<size_t, size_t>; // the user and the operand's position
 
-  /// Finds the uses of unsure instructions.
   explicit Uses(Facts &facts);
+
+  /// Finds the uses of unsure instructions.
+  void find();
 
   const std::vector<Use> &of(size_t i) const { return uses_[i]; }
   /// The operations whose values the program returns and `i` computes.

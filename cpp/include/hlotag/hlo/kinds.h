@@ -38,7 +38,7 @@ public:
     std::string heavy;
     bool isHeavy;
     bool isFusion, isCall, isLoop, isParameter, isElement, isTuple, isConstant;
-    bool isRelabelled, isReshaped, isCopied, isControl, isCommutative;
+    bool isReshaped, isCopied, isControl, isCommutative;
     bool isAsyncStart, isDone; ///< one end of an asynchronous operation
     bool isWrapper;    ///< its value is computed in the computation that it or its start calls
     bool isSlice;      ///< takes a part of its first operand

@@ -28,12 +28,10 @@ struct Program {
   };
   struct Operation {
     size_t name, entries, dimensions; ///< indices in the tables below
-    Ids operands;           ///< operations that compute the operands; `kNone` for arguments of the
-                            ///< program and of regions
-    size_t place;           ///< equal if the locations are equal apart from their names
-    size_t value;           ///< equal if the operations compute the same from the same operands
-    int64_t parent = kNone; ///< the operation around its region; `kNone` for functions
-    Ids helpers;            ///< earlier operations with this number in their names
+    Ids operands; ///< operations that compute the operands; `kNone` for arguments of the
+                  ///< program and of regions
+    size_t place; ///< equal if the locations are equal apart from their names
+    size_t value; ///< equal if the operations compute the same from the same operands
     std::vector<Argument> arguments; ///< by operand: the function's argument that it is, if any
     int64_t callee = kNone;          ///< the function that a call calls
   };

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "join_rules.h"
+
+#include "collectives.h"
+#include "hlotag/hlo/join.h"
+
+#include <optional>
+
+namespace hlotag::hlo {
+
+namespace {
+
+// --- By name -------------------------------------------------------------------------------------
+
+Ids findCombinedNames(Join &join, size_t i) {
+  return hasAllNames(join.facts, i)
+             ? replaceByCollectives(join.facts, i, join.facts.names[i].numbers)
+             : Ids();
+}
+
+Ids findOwnKind(Join &join, size_t i) {
+  return join.facts.operations.select(join.facts.names[i].numbers, join.facts.opcode(i));
+}
+
+Ids findNamed(Join &join, size_t i) { return join.facts.names[i].numbers; }
+
+// --- By data flow --------------------------------------------------------------------------------
+
+/// Returns the contraction that an instruction slices, directly or after reshapes.
+std::optional<size_t> findSlicedContraction(const Facts &facts, size_t i) {
+  for (bool isPart = facts.kind(i).isSlice; isPart; isPart = facts.kind(i).isReshaped) {
+    i = facts.module.source(elementAt(facts.module.instructions[i].operands, 0));
+    if (facts.kind(i).heavy == kContraction)
+      return i;
+  }
+  return std::nullopt;
+}
+
+Ids findPartOfContraction(Join &join, size_t i) {
+  Facts &facts = join.facts;
+  std::optional<size_t> whole = findSlicedContraction(facts, i);
+  Ids parts;
+  for (int64_t number : whole ? facts[i].wanted : Ids()) {
+    int64_t source = facts.operations.findSource(number, facts.opcode(*whole));
+    if (source != kNone && facts.operations.kind(source).heavy == kContraction)
+      parts.push_back(source);
+  }
+  if (parts.size() != 1)
+    return {};
+  addOnce(facts[*whole].ids, parts[0]);
+  return parts;
+}
+
+/// Whether an instruction is a collective that XLA combined, moved or inserted.
+bool isChangedCollective(const Facts &facts, size_t i) {
+  return isCombined(facts, i) || (facts[i].ids.empty() && facts.kind(i).isCombinable);
+}
+
+Ids findPiece(Join &join, size_t i) {
+  const Module::Instruction &instruction = join.facts.module.instructions[i];
+  if (instruction.channel == 0 || !join.facts.names[i].numbers.empty() ||
+      !join.facts.kind(i).isCombinable)
+    return {};
+  auto [last, isNew] = join.pieces.try_emplace({instruction.opcode, instruction.channel}, i);
+  return isNew ? Ids() : join.facts[last->second].ids;
+}
+
+Ids findCollective(Join &join, size_t i) {
+  return isChangedCollective(join.facts, i) ? findMembers(join.facts, join.uses, i) : Ids();
+}
+
+/// Returns the operations that become `i`: those of `numbers`, or those whose value they move.
+Ids findSources(Facts &facts, size_t i, const Ids &numbers) {
+  Ids found;
+  facts.unique.start();
+  for (int64_t number : numbers)
+    if (int64_t source = facts.operations.findSource(number, facts.opcode(i)); source != kNone)
+      facts.unique.add(found, source);
+  return found;
+}
+
+Ids findMoved(Join &join, size_t i) { return findSources(join.facts, i, join.facts[i].ids); }
+Ids findWanted(Join &join, size_t i) { return findSources(join.facts, i, join.facts[i].wanted); }
+Ids findSwapped(Join &join, size_t i) { return findSources(join.facts, i, join.facts[i].swapped); }
+Ids keepName(Join &join, size_t i) { return join.facts[i].ids; }
+
+/// Returns the operations that XLA expanded to a loop, if an instruction is the result of its body.
+Ids findExpanded(const Facts &facts, size_t i) {
+  const Module &module = facts.module;
+  const Module::Computation &computation = module.computations[module.instructions[i].computation];
+  if (computation.root != i || !computation.caller)
+    return {};
+  size_t loop = *computation.caller;
+  const Ids &ids = facts[loop].ids;
+  bool isExpansion = facts.kind(loop).isLoop && !ids.empty() &&
+                     facts.operations.kind(ids[0]).opcode != facts.opcode(loop);
+  return isExpansion ? ids : Ids();
+}
+
+Ids findOwners(Join &join, size_t i) {
+  Facts &facts = join.facts;
+  Fact &fact = facts[i];
+  if (fact.owners.empty())
+    fact.owners = findExpanded(facts, i);
+  fact.isHelper = true;
+  return facts.kind(i).isXlasOwn ? Ids() : fact.owners;
+}
+
+// --- By computation ------------------------------------------------------------------------------
+
+Ids findInWrapper(Join &join, size_t i) {
+  return join.heaviest[i] == i ? Ids() : join.facts[join.heaviest[i]].ids;
+}
+
+/// Looks through copies without a name, which XLA inserted.
+Ids findRoot(Join &join, size_t i) {
+  const Facts &facts = join.facts;
+  if (!facts.kind(i).isWrapper)
+    return {};
+  size_t root = facts.module.wrapped(i);
+  while (facts.kind(root).isCopied && facts[root].ids.empty())
+    root = facts.module.source(elementAt(facts.module.instructions[root].operands, 0));
+  return facts[root].ids;
+}
+
+Ids findCaller(Join &join, size_t i) {
+  const Facts &facts = join.facts;
+  Ids found;
+  if (facts[i].ids.empty() && !facts.kind(i).isXlasOwn)
+    for (size_t caller : join.callers[facts.module.instructions[i].computation])
+      if (!facts[caller].ids.empty())
+        found = facts[caller].ids;
+  return found;
+}
+
+/// Returns, by computation, the instructions whose body it is.
+std::vector<std::vector<size_t>> findCallers(const Module &module) {
+  std::vector<std::vector<size_t>> callers(module.computations.size());
+  for (size_t i = 0; i < module.instructions.size(); ++i)
+    if (!module.kind(i).isControl)
+      for (size_t callee : module.instructions[i].called)
+        callers[callee].push_back(i);
+  return callers;
+}
+
+using Step = JoinRule::Step;
+
+// In examples, names of instructions stand in brackets.
+constexpr JoinRule kRules[] = {
+    {Step::Name, "combined", "a collective whose name lists what XLA combined: all of these",
+     "all-reduce(a, b) [f/(psum:psum)]", findCombinedNames},
+    {Step::Name, "own-kind", "merged operations: those of the name that become this opcode",
+     "multiply(a, b) [f/add;f/mul]", findOwnKind},
+    {Step::Name, "name", "others: the operations in the name", "sine(x) [f/sin]", findNamed},
+
+    {Step::Flow, "part", "a slice of a product that XLA made of several: the product it is",
+     "slice(dot(x, concatenate(v, w))) [f/v/dot_general]", findPartOfContraction},
+    {Step::Flow, "piece", "a piece of a collective in another fusion: as the last piece",
+     "all-gather(w), channel_id=7 []", findPiece},
+    {Step::Flow, "collective", "a combined or inserted collective: for each part, what users take",
+     "get-tuple-element(all-reduce(a, b)), index=1 []", findCollective},
+    {Step::Flow, "moved", "what has the name of a move behind it: what the move moves",
+     "dot(a, b) [f/transpose]", findMoved},
+    {Step::Flow, "wanted", "others: the operation whose value the users take",
+     "sine(dot(a, b) []) [f/sin]", findWanted},
+    {Step::Flow, "swapped", "the same, where XLA swapped the operands of a user",
+     "multiply(dot(a, b) [], 2) [f/mul]", findSwapped},
+    {Step::Flow, "kept-name", "others: the operations in the name, after all",
+     "shift-right-logical(x, 3) [f/div]", keepName},
+    {Step::Flow, "owner", "constants and pieces of expansions: the operations of the users",
+     "add(constant(1) [], x) [f/add]", findOwners},
+
+    {Step::Computed, "heaviest", "a fusion or asynchronous pair: those of the heaviest in it",
+     "fusion(a, b), calls={dot, add} [f/add]", findInWrapper},
+    {Step::Computed, "root", "the same, with nothing heavy in it: those of its root",
+     "fusion(a), calls={copy(add)} []", findRoot},
+    {Step::Computed, "body", "nameless in the body of a reduction, sort or scatter: its caller's",
+     "reduce(x, 0), to_apply={add []} [f/reduce_sum]", findCaller},
+};
+
+} // namespace
+
+Join::Join(const Module &module, Kinds &kinds, const Program &program,
+           const std::vector<NumberedName> &names)
+    : facts(module, kinds, program, names), uses(facts), heaviest(findHeaviest(module)),
+      callers(findCallers(module)) {}
+
+const std::vector<JoinRule> &joinRules() {
+  static const std::vector<JoinRule> rules(std::begin(kRules), std::end(kRules));
+  return rules;
+}
+
+bool isUnsure(Facts &facts, size_t i) {
+  const Kinds::Kind &kind = facts.kind(i);
+  if (hasAllNames(facts, i))
+    return false;
+  if (isCombined(facts, i))
+    return true;
+  if (kind.isWrapper || kind.isParameter)
+    return false;
+  const Ids &ids = facts[i].ids;
+  if (ids.empty() ||
+      (facts.operations.kind(ids[0]).opcode != facts.opcode(i) && findSlicedContraction(facts, i)))
+    return true;
+  // XLA makes moves and heavy instructions from few kinds of operations. It rewrites others freely.
+  return (kind.isMove || kind.isHeavy) && !facts.operations.becomes(ids[0], facts.opcode(i));
+}
+
+} // namespace hlotag::hlo

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which rules join an instruction to its operations, and in which order?
+#pragma once
+
+#include "uses.h"
+
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hlotag::hlo {
+
+/// The state of a join, for rules.
+struct Join {
+  Join(const Module &module, Kinds &kinds, const Program &program,
+       const std::vector<NumberedName> &names);
+
+  Facts facts;
+  Uses uses;
+  const std::vector<size_t> heaviest;             ///< see `findHeaviest`
+  const std::vector<std::vector<size_t>> callers; ///< by computation: whose body it is
+  /// By opcode and channel, the last piece of a nameless collective.
+  std::map<std::pair<size_t, int64_t>, size_t> pieces;
+};
+
+/// A rule finds the operations of some instructions. In each step the first rule that finds any
+/// decides; users come before operands.
+struct JoinRule {
+  enum class Step {
+    Name,    ///< for all instructions
+    Flow,    ///< for those whose name may be a neighbour's or is missing
+    Computed ///< for all: what the computation decides that an instruction calls or is in
+  };
+  Step step;
+  std::string_view name;
+  std::string_view meaning; ///< which operations an instruction comes from
+  std::string_view example; ///< HLO text
+  Ids (*find)(Join &join, size_t instruction);
+};
+
+const std::vector<JoinRule> &joinRules();
+
+/// Returns true if an instruction may not compute the operation that it is named after.
+bool isUnsure(Facts &facts, size_t instruction);
+
+} // namespace hlotag::hlo
