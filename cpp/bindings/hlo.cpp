@@ -36,16 +36,16 @@ nb::dict toDict(const hlo::Entries &entries) {
 }
 
 /// A missing number becomes None.
-nb::tuple toTuple(const hlo::Ids &ids) {
+nb::tuple toTuple(const hlo::Numbers &ids) {
   nb::list made;
   for (int64_t id : ids)
     made.append(id == hlo::kNone ? nb::none() : nb::object(nb::int_(id)));
   return nb::tuple(made);
 }
 
-nb::list toTuples(const std::vector<hlo::Ids> &all) {
+nb::list toTuples(const std::vector<hlo::Numbers> &all) {
   nb::list made;
-  for (const hlo::Ids &ids : all)
+  for (const hlo::Numbers &ids : all)
     made.append(toTuple(ids));
   return made;
 }
@@ -114,7 +114,8 @@ Program numberOperations(nb::handle capsule, std::string_view token, bool every)
   return Program::ofOperations(operationOf(capsule), token, every);
 }
 
-Program programOfInstructions(const nb::bytes &data, nb::handle opcodes, const hlo::Ids &numbers) {
+Program programOfInstructions(const nb::bytes &data, nb::handle opcodes,
+                              const hlo::Numbers &numbers) {
   return withModule(data, [&](std::string_view bytes) {
     Opcodes asked(opcodes);
     hlo::Kinds kinds(asked);
@@ -128,14 +129,14 @@ nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes,
     hlo::Kinds kinds(asked);
     hlo::Module module(bytes, kinds);
     if (named.is_none()) {
-      std::vector<hlo::Ids> ids =
+      std::vector<hlo::Numbers> ids =
           hlo::join(module, kinds, program, hlo::readNames(module, program));
       hlo::addEqual(ids, program);
       return toTuples(ids);
     }
     std::vector<hlo::NumberedName> names;
     for (nb::handle numbers : named) {
-      names.push_back({nb::cast<hlo::Ids>(numbers), {}});
+      names.push_back({nb::cast<hlo::Numbers>(numbers), {}});
       hlo::setCallsApart(names.back(), program);
     }
     return toTuples(hlo::join(module, kinds, program, names));
@@ -161,7 +162,7 @@ nb::tuple readName(const Program &program, std::string_view name) {
   hlo::NumberedName read = hlo::readNumbers(name, program.token);
   return nb::make_tuple(
       toTuple(read.numbers), toTuple(read.callers),
-      toStr(hlo::withoutNumbers(name, program.token, program.areAtOnePlace(read.numbers))));
+      toStr(hlo::removeNumbers(name, program.token, program.areAtOnePlace(read.numbers))));
 }
 
 nb::list entries(const Program &program) {

@@ -74,10 +74,10 @@ nb::list provenance(nb::handle capsule) {
   ir::OpList operations(module);
   analysis::Provenance provenance(operations);
   nb::list result;
-  for (const ir::OpList::Entry &entry : operations) {
-    if (entry.op == module)
+  for (const ir::OpList::Item &item : operations) {
+    if (item.op == module)
       continue;
-    const analysis::Origin &origin = provenance.of(entry.op);
+    const analysis::Origin &origin = provenance.of(item.op);
     std::string_view name = provenance.text(origin.scope);
     std::string_view phase = analysis::phaseOf(provenance.text(origin.transforms), origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();

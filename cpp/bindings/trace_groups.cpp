@@ -67,14 +67,14 @@ struct Equation {
 struct Trace {
   nb::object reference; // weak; its callback erases the trace
   std::vector<Equation> equations;
-  std::unordered_map<PyObject *, size_t> places; // by address, which may be reused
+  std::unordered_map<PyObject *, size_t> indices; // by address, which may be reused
 
   /// Returns null for equations of other traces, and for those made outside of groups.
   const Equation *find(nb::handle equation) const {
-    auto place = places.find(equation.ptr());
-    if (place == places.end() || !equations[place->second].reference().is(equation))
+    auto index = indices.find(equation.ptr());
+    if (index == indices.end() || !equations[index->second].reference().is(equation))
       return nullptr;
-    return &equations[place->second];
+    return &equations[index->second];
   }
 
   /// Visits the equations of `group`, by number.
@@ -179,7 +179,7 @@ void record(nb::handle trace, nb::handle equation) {
   const std::shared_ptr<Group> &group = OpenGroup::innermost->group();
   nb::object reference = weakReference(equation, nullptr);
   Trace &records = recordsOf(trace);
-  records.places[equation.ptr()] = records.equations.size();
+  records.indices[equation.ptr()] = records.equations.size();
   records.equations.push_back({std::move(reference), group, made++});
 }
 

@@ -37,21 +37,21 @@ struct Switch {
 };
 
 /// A method that is wrapped, by one wrapper at a time.
-struct Place {
+struct WrappedMethod {
   PyObject *original = nullptr; // the unwrapped method
   const Switch *itsSwitch = nullptr;
 };
 
-Place bind, bindWithTrace, makeEqn, newEqnRecipe;
+WrappedMethod bind, bindWithTrace, makeEqn, newEqnRecipe;
 
-PyObject *inGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+PyObject *bindInGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   if (!bind.itsSwitch->isOn)
     return callOriginal(bind.original, self, arguments, count, names);
   OpenGroup open;
   return callOriginal(bind.original, self, arguments, count, names);
 }
 
-PyObject *inSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+PyObject *bindInSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   if (OpenGroup::innermost || !bindWithTrace.itsSwitch->isOn)
     return callOriginal(bindWithTrace.original, self, arguments, count, names);
   OpenGroup open;
@@ -60,7 +60,7 @@ PyObject *inSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyO
 
 /// Calls `record`, which may throw: no exception leaves for the interpreter's frames. Returns
 /// `result`, or null with an error set.
-template <class Record> PyObject *afterRecording(nb::object result, Record &&record) noexcept {
+template <class Record> PyObject *returnAfter(nb::object result, Record &&record) noexcept {
   try {
     record();
     return result.release().ptr();
@@ -74,22 +74,22 @@ template <class Record> PyObject *afterRecording(nb::object result, Record &&rec
   return nullptr;
 }
 
-PyObject *recorded(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+PyObject *recordEquation(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   nb::object result = nb::steal(callOriginal(makeEqn.original, self, arguments, count, names));
   if (!result || !makeEqn.itsSwitch->isOn)
     return result.release().ptr();
   nb::handle equation = result;
-  return afterRecording(std::move(result), [&] { hlotag::python::record(self, equation[0]); });
+  return returnAfter(std::move(result), [&] { hlotag::python::record(self, equation[0]); });
 }
 
 /// Records the tracers of a recipe: recipes are tuples, which have no weak references.
-PyObject *recordedRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
+PyObject *recordRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
   nb::object recipe =
       nb::steal(PyObject_Vectorcall(newEqnRecipe.original, arguments, count, names));
   if (!recipe || !newEqnRecipe.itsSwitch->isOn)
     return recipe.release().ptr();
   nb::handle made = recipe;
-  return afterRecording(std::move(recipe), [&] {
+  return returnAfter(std::move(recipe), [&] {
     for (nb::handle reference : made.attr("out_tracer_refs")) {
       nb::object tracer = reference();
       hlotag::python::record(tracer.attr("_trace"), tracer);
@@ -103,29 +103,29 @@ PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
 }
 
 constexpr int anyArguments = METH_FASTCALL | METH_KEYWORDS;
-PyMethodDef bindMethod = {"bind", asFunction(inGroup), anyArguments,
+PyMethodDef bindMethod = {"bind", asFunction(bindInGroup), anyArguments,
                           "bind($self, /, *args, **params)\n--\n\nJAX's own, wrapped by hlotag."};
 PyMethodDef bindWithTraceMethod = {
-    "bind_with_trace", asFunction(inSomeGroup), anyArguments,
+    "bind_with_trace", asFunction(bindInSomeGroup), anyArguments,
     "bind_with_trace($self, trace, args, avals, params, /)\n--\n\nJAX's own, wrapped by hlotag."};
 PyMethodDef makeEqnMethod = {
-    "make_eqn", asFunction(recorded), anyArguments,
+    "make_eqn", asFunction(recordEquation), anyArguments,
     "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
 
 PyMethodDef newEqnRecipeFunction = {
-    "new_eqn_recipe", asFunction(recordedRecipe), anyArguments,
+    "new_eqn_recipe", asFunction(recordRecipe), anyArguments,
     "new_eqn_recipe(*args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
 
-void wrap(Place &place, nb::handle original, nb::handle itsSwitch) {
-  nb::object before = nb::steal(std::exchange(place.original, original.inc_ref().ptr()));
-  place.itsSwitch =
+void wrap(WrappedMethod &wrapped, nb::handle original, nb::handle itsSwitch) {
+  nb::object before = nb::steal(std::exchange(wrapped.original, original.inc_ref().ptr()));
+  wrapped.itsSwitch =
       nb::inst_ptr<Switch>(itsSwitch.inc_ref()); // Patches live as long as the process.
 }
 
 /// Makes a method of the class `owner` that replaces `original`.
-nb::object wrapMethod(Place &place, PyMethodDef &method, nb::handle original, nb::handle itsSwitch,
-                      nb::handle owner) {
-  wrap(place, original, itsSwitch);
+nb::object wrapMethod(WrappedMethod &wrapped, PyMethodDef &method, nb::handle original,
+                      nb::handle itsSwitch, nb::handle owner) {
+  wrap(wrapped, original, itsSwitch);
   return nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(owner.ptr()), &method));
 }
 
@@ -136,11 +136,12 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
                      "Turns a wrapper on. A wrapper that is off only calls the original.")
       .def(nb::init<>())
       .def_rw("is_on", &Switch::isOn);
-  auto wraps = [&m](const char *name, Place &place, PyMethodDef &method, const char *doc) {
+  auto wraps = [&m](const char *name, WrappedMethod &wrapped, PyMethodDef &method,
+                    const char *doc) {
     m.def(
         name,
-        [&place, &method](nb::handle original, nb::handle_t<Switch> itsSwitch, nb::handle owner) {
-          return wrapMethod(place, method, original, itsSwitch, owner);
+        [&wrapped, &method](nb::handle original, nb::handle_t<Switch> itsSwitch, nb::handle owner) {
+          return wrapMethod(wrapped, method, original, itsSwitch, owner);
         },
         nb::arg("original"), nb::arg("switch"), nb::arg("owner"), doc);
   };

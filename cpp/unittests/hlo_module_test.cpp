@@ -59,7 +59,7 @@ TEST(hlo_values_are_followed_through_fusions) {
   std::string data = module(
       2, {computation(1, 1, {instruction(1, "parameter")}),
           computation(2, 3, {instruction(2, "parameter"), instruction(3, "fusion", {2}, {1})})});
-  CHECK_EQ(Module(data, kinds).source(2), size_t(1));
+  CHECK_EQ(Module(data, kinds).findSource(2), size_t(1));
 }
 
 TEST(hlo_values_are_followed_through_asynchronous_pairs) {
@@ -73,10 +73,10 @@ TEST(hlo_values_are_followed_through_asynchronous_pairs) {
                     instruction(5, "async-done", {4}, {1}), instruction(6, "all-reduce-start", {5}),
                     instruction(7, "all-reduce-done", {6})})});
   Module made(data, kinds);
-  CHECK_EQ(made.source(4), size_t(1)); // of async-done: the sine
-  CHECK_EQ(made.source(0), size_t(2)); // of the parameter: the operand of async-start
-  CHECK_EQ(made.wrapped(3), size_t(1));
-  CHECK_EQ(made.source(6), size_t(5));
+  CHECK_EQ(made.findSource(4), size_t(1)); // of async-done: the sine
+  CHECK_EQ(made.findSource(0), size_t(2)); // of the parameter: the operand of async-start
+  CHECK_EQ(made.findWrapped(3), size_t(1));
+  CHECK_EQ(made.findSource(6), size_t(5));
 }
 
 TEST(hlo_computations_that_fusions_share_are_followed_no_further) {
@@ -88,8 +88,8 @@ TEST(hlo_computations_that_fusions_share_are_followed_no_further) {
                              {instruction(2, "parameter"), instruction(3, "fusion", {2}, {1}),
                               instruction(4, "fusion", {3}, {1})})});
   Module shared(data, kinds);
-  CHECK_EQ(shared.source(3), size_t(0));
-  CHECK_EQ(shared.source(2), size_t(0));
+  CHECK_EQ(shared.findSource(3), size_t(0));
+  CHECK_EQ(shared.findSource(2), size_t(0));
 }
 
 TEST(hlo_instructions_of_shared_computations_are_listed_once) {

@@ -22,7 +22,7 @@ template <class Numbers> std::string join(const Numbers &numbers) {
 std::string numbers(const std::string &name) { return join(readNumbers(name, kToken).numbers); }
 std::string callers(const std::string &name) { return join(readNumbers(name, kToken).callers); }
 std::string plain(const std::string &name, bool isOnePlace = false) {
-  return withoutNumbers(name, kToken, isOnePlace);
+  return removeNumbers(name, kToken, isOnePlace);
 }
 
 } // namespace

@@ -55,10 +55,10 @@ TEST(name_path_handles_callees) {
 }
 
 TEST(name_path_reads_escapes_as_text) {
-  CHECK_EQ(unescaped("a\x01%28\x01%29\x01%01/"), "a()\x01/");
-  CHECK_EQ(unescaped("\x01%"), "\x01%");
-  CHECK_EQ(unescaped("\x01%2"), "\x01%2");
-  CHECK_EQ(unescaped("\x01%2g\x01%28"), "\x01%2g(");
+  CHECK_EQ(unescape("a\x01%28\x01%29\x01%01/"), "a()\x01/");
+  CHECK_EQ(unescape("\x01%"), "\x01%");
+  CHECK_EQ(unescape("\x01%2"), "\x01%2");
+  CHECK_EQ(unescape("\x01%2g\x01%28"), "\x01%2g(");
   const char *name = "jit(f)/jvp(transpose\x01%28x\x01%29)/mul\x01%28";
   CHECK_EQ(scopes(name), "transpose(x)");
   CHECK_EQ(transforms(name), "j");

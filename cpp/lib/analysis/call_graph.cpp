@@ -37,7 +37,7 @@ CallGraph::CallGraph(const ir::OpList &operations, const ir::OpIds &ids) : modul
 
 void CallGraph::addBody(size_t function, const ir::OpList &operations, size_t start,
                         const ir::OpIds &ids) {
-  size_t place = 0;
+  size_t position = 0;
   for (size_t i = start, end = operations.after(start); i < end;) {
     Operation op = operations[i].op;
     Identifier name = operations[i].name;
@@ -47,10 +47,10 @@ void CallGraph::addBody(size_t function, const ir::OpList &operations, size_t st
     }
     auto [facts, callees] = ids.rowOf(name);
     if (callees)
-      addCalls({op, function, kNone, place, 0}, op.attr(callees.str()));
+      addCalls({op, function, kNone, position, 0}, op.attr(callees.str()));
     if (facts & ir::kRefers) // Reading all attributes is slow.
       addReferences(op, callees);
-    ++place;
+    ++position;
     ++i;
   }
 }
@@ -110,13 +110,13 @@ void CallGraph::forEachSite(size_t function, Operation body,
       visit(callSites_[site].op, site);
     return;
   }
-  size_t place = 0, next = 0;
+  size_t position = 0, next = 0;
   ir::walk(body, [&](Operation op) {
     if (op.name() == module_)
       return ir::WalkResult::Skip;
-    for (; next < sites.size() && callSites_[sites[next]].place == place; ++next)
+    for (; next < sites.size() && callSites_[sites[next]].position == position; ++next)
       visit(op, sites[next]);
-    ++place;
+    ++position;
     return next < sites.size() ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
   });
 }

@@ -98,9 +98,9 @@ std::vector<size_t> DataFlow::operandsFirst() const {
 
 /// Looks through each call once, so a chain of calls costs its length. In a cycle of calls, ends at
 /// any value of the cycle.
-Value DataFlow::originOf(Value value) const {
+Value DataFlow::findOrigin(Value value) const {
   std::vector<Value> chain;
-  while (Value from = source(value)) {
+  while (Value from = findSource(value)) {
     auto [known, isNew] = origins_.insert(value.opaque());
     if (!isNew) {
       value = *known ? *known : value;
@@ -115,7 +115,7 @@ Value DataFlow::originOf(Value value) const {
 }
 
 DataFlow::Definition DataFlow::definition(Value value) const {
-  value = originOf(value);
+  value = findOrigin(value);
   auto numberOf = [&](Operation op) { return std::optional(*numbers_.find(op.opaque())); };
   if (Operation op = value.definingOp())
     return {value, op.name() != ids_.funcCall ? numberOf(op) : std::nullopt, {}};
@@ -124,12 +124,12 @@ DataFlow::Definition DataFlow::definition(Value value) const {
   return {value, {}, isFunction ? numberOf(parent) : std::nullopt};
 }
 
-Value DataFlow::source(Value value) const {
+Value DataFlow::findSource(Value value) const {
   if (Operation call = value.definingOp()) {
     if (call.name() == ids_.manualComputation)
-      return call.regions()[0].firstBlock().yielded(value.number());
+      return call.regions()[0].firstBlock().findYielded(value.number());
     const size_t *callee = callees_.find(call.opaque());
-    return callee ? bodyOf(*callee).yielded(value.number()) : Value();
+    return callee ? bodyOf(*callee).findYielded(value.number()) : Value();
   }
   Operation parent = value.ownerBlock().parentOp();
   if (parent.name() == ids_.manualComputation)

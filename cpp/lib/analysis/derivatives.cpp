@@ -55,16 +55,16 @@ Derivatives::Derivatives(const OpList &operations, Provenance &provenance, size_
     *functions_.insert(calls.functions()[i].op.opaque()).first = i;
   std::vector<Operation> forward;
   for (size_t i = 1; i < operations.size();) {
-    const OpList::Entry &entry = operations[i];
-    bool isBody = entry.hasRegions && !isSite(entry.op) && !ids_.is(entry.name, kUntaggable);
+    const OpList::Item &item = operations[i];
+    bool isBody = item.hasRegions && !isSite(item.op) && !ids_.is(item.name, kUntaggable);
     i = isBody ? operations.after(i) : i + 1;
-    if (isNoOperation(entry.op, ids_) || entry.name == ids_.constant)
+    if (isNoOperation(item.op, ids_) || item.name == ids_.constant)
       continue;
-    const Origin &origin = provenance.of(entry.op);
-    if (entry.name == ids_.whileOp)
+    const Origin &origin = provenance.of(item.op);
+    if (item.name == ids_.whileOp)
       loopSources_.insert(origin.sourceKey);
     if (origin.sourceKey && !origin.transposed && !origin.rematted)
-      forward.push_back(entry.op);
+      forward.push_back(item.op);
   }
   // Users before what they use.
   for (auto op = forward.rbegin(); op != forward.rend(); ++op) {

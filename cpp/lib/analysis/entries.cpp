@@ -17,15 +17,15 @@ bool EntryCarrier::isTaggable(Operation op, Identifier name) {
   return *known;
 }
 
-Entries EntryCarrier::entriesOf(Operation op) {
-  DictionaryAttr all = carried(tags_.get(op));
+Carried EntryCarrier::entriesOf(Operation op) {
+  DictionaryAttr all = selectCarried(tags_.get(op));
   if (!all)
     return {};
-  DictionaryAttr attached = common(tags_.getAttached(op), all);
+  DictionaryAttr attached = intersect(tags_.getAttached(op), all);
   return {all, attached, attached ? ir::TagWriter::dictionary(op, kDerived) : DictionaryAttr()};
 }
 
-bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &reason) {
+bool EntryCarrier::give(Operation op, const Carried &entries, const ir::Reason &reason) {
   if (!entries)
     return false;
   DictionaryAttr present = tags_.get(op);
@@ -34,45 +34,45 @@ bool EntryCarrier::give(Operation op, const Entries &entries, const ir::Reason &
   // Read in any case, so that a malformed attribute fails this pass and not the next.
   DictionaryAttr attached = tags_.getAttached(op);
   // Record only new entries as attached: `op` may have had some of the keys.
-  DictionaryAttr added = entries.attached ? without(entries.attached, present) : DictionaryAttr();
+  DictionaryAttr added = entries.attached ? remove(entries.attached, present) : DictionaryAttr();
   if (!added)
     return true;
   tags_.addAttached(op, added);
   DictionaryAttr own = ir::TagWriter::dictionary(op, kDerived);
-  if (DictionaryAttr derived = derivedOf({present, attached, own}, entries))
+  if (DictionaryAttr derived = mergeDerived({present, attached, own}, entries))
     setDerived(op, derived);
   return true;
 }
 
-DictionaryAttr EntryCarrier::derivedOf(const Entries &own, const Entries &entries) {
+DictionaryAttr EntryCarrier::mergeDerived(const Carried &own, const Carried &entries) {
   if (!own.derived && !entries.derived)
     return {};
   // Entries that lost to one that was there before have no derivatives.
-  DictionaryAttr lost = sharedKeys(entries.attached, own.all);
-  DictionaryAttr more = without(entries.derived ? entries.derived : entries.attached, lost);
+  DictionaryAttr lost = selectSharedKeys(entries.attached, own.all);
+  DictionaryAttr more = remove(entries.derived ? entries.derived : entries.attached, lost);
   DictionaryAttr derived = tags_.merge(own.derived ? own.derived : own.attached, more);
   return derived ? derived : DictionaryAttr::get(context_, {});
 }
 
-Entries EntryCarrier::merge(const Entries &own, const Entries &entries) {
+Carried EntryCarrier::merge(const Carried &own, const Carried &entries) {
   if (!entries)
     return own;
   if (!own)
     return entries;
   return {tags_.merge(own.all, entries.all),
-          tags_.merge(own.attached, without(entries.attached, own.all)), derivedOf(own, entries)};
+          tags_.merge(own.attached, remove(entries.attached, own.all)), mergeDerived(own, entries)};
 }
 
-DictionaryAttr EntryCarrier::carried(DictionaryAttr dictionary) {
+DictionaryAttr EntryCarrier::selectCarried(DictionaryAttr dictionary) {
   return filter(Filter::Carried, dictionary, {});
 }
-DictionaryAttr EntryCarrier::common(DictionaryAttr a, DictionaryAttr b) {
+DictionaryAttr EntryCarrier::intersect(DictionaryAttr a, DictionaryAttr b) {
   return a == b ? a : filter(Filter::Common, a, b);
 }
-DictionaryAttr EntryCarrier::sharedKeys(DictionaryAttr a, DictionaryAttr b) {
+DictionaryAttr EntryCarrier::selectSharedKeys(DictionaryAttr a, DictionaryAttr b) {
   return a == b ? a : filter(Filter::SharedKeys, a, b);
 }
-DictionaryAttr EntryCarrier::without(DictionaryAttr a, DictionaryAttr b) {
+DictionaryAttr EntryCarrier::remove(DictionaryAttr a, DictionaryAttr b) {
   if (a && !b)
     return a.empty() ? DictionaryAttr() : a;
   return filter(Filter::Without, a, b);

@@ -94,7 +94,7 @@ bool endsInCall(std::string_view name) {
   return isCall(unwrapTransforms(splitName(name).back(), transforms));
 }
 
-std::string unescaped(std::string_view name) {
+std::string unescape(std::string_view name) {
   constexpr std::string_view kStart = "\x01%";
   std::string text;
   for (size_t start; (start = name.find(kStart)) != name.npos;) {
@@ -119,7 +119,7 @@ NamePath parseName(std::string_view name) {
   NamePath path;
   std::vector<std::string_view> elements = splitName(name);
   path.head = std::string(elements.front());
-  path.primitive = unescaped(unwrapTransforms(elements.back(), path.transforms));
+  path.primitive = unescape(unwrapTransforms(elements.back(), path.transforms));
   // The primitive's own transforms come last, so they are appended after those of the scopes.
   std::string ofPrimitive = std::move(path.transforms);
   path.transforms.clear();
@@ -138,7 +138,7 @@ NamePath parseName(std::string_view name) {
       else if (part == "rematted_computation")
         path.rematted = true;
       else if (!part.empty() && !isCall(part))
-        path.scopes.push_back(unescaped(part));
+        path.scopes.push_back(unescape(part));
     }
   }
   path.transforms += ofPrimitive;

@@ -31,7 +31,7 @@ TextId Provenance::intern(std::string_view text) {
 }
 
 const Origin &Provenance::of(Operation op, Operation parent) {
-  return composed(contextIn(parent), named(op.location(), op.name() == ids_.funcCall));
+  return findComposed(contextIn(parent), named(op.location(), op.name() == ids_.funcCall));
 }
 
 // --- Locations -----------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
 
 // --- Composition ---------------------------------------------------------------------------------
 
-const Origin &Provenance::composed(const Context &context, const Named &name) {
+const Origin &Provenance::findComposed(const Context &context, const Named &name) {
   if (context.isNothing())
     return name.origin;
   const Origin &outer = outerOf(context, name);
@@ -218,7 +218,7 @@ Provenance::Context Provenance::contextIn(Operation parent) {
     Operation op = unknown.back();
     if (op.name() != ids_.module && op.name() != ids_.func) {
       const Named &name = named(op.location());
-      context = {&outerOf(context, name), &composed(context, name), name.head};
+      context = {&outerOf(context, name), &findComposed(context, name), name.head};
     }
     *contextByParent_.insert(op.opaque()).first = context;
   }

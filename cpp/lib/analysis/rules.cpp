@@ -16,7 +16,7 @@ using ir::globMatch;
 namespace {
 
 /// Anchors `pattern` at a `/`. Removes leading `**/`, which every pattern implies.
-std::string anchored(std::string_view pattern) {
+std::string anchor(std::string_view pattern) {
   while (ir::startsWith(pattern, "**/"))
     pattern.remove_prefix(3);
   return "*/" + std::string(pattern);
@@ -28,7 +28,7 @@ bool matchesScope(std::string_view pattern, std::string_view scope) {
     return !bindScope(pattern, scope).empty();
   while (pattern.size() > 3 && ir::endsWith(pattern, "/**"))
     pattern.remove_suffix(3);
-  return globMatch(anchored(pattern) + "/*", "/" + std::string(scope) + "/");
+  return globMatch(anchor(pattern) + "/*", "/" + std::string(scope) + "/");
 }
 
 bool matchesSource(const std::string &pattern, const Subject &subject) {
@@ -37,8 +37,7 @@ bool matchesSource(const std::string &pattern, const Subject &subject) {
   // The leading slash lets a pattern without a directory match the end of the path.
   std::string text = "/" + std::string(subject.file);
   auto matches = [&] {
-    return globMatch(anchored(pattern), text) ||
-           globMatch(pattern, std::string_view(text).substr(1));
+    return globMatch(anchor(pattern), text) || globMatch(pattern, std::string_view(text).substr(1));
   };
   if (matches())
     return true;

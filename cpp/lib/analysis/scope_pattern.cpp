@@ -36,14 +36,14 @@ std::vector<Token> tokensOf(std::string_view pattern) {
 
 /// A way in which the pattern matches the text so far.
 struct Thread {
-  size_t place;
+  size_t next;
   Bindings bindings;
 
   bool isBinding(const Token &token) const {
     return !token.name.empty() && !bindings.empty() && bindings.back().first == token.name;
   }
   friend bool operator==(const Thread &a, const Thread &b) {
-    return a.place == b.place && a.bindings == b.bindings;
+    return a.next == b.next && a.bindings == b.bindings;
   }
 };
 
@@ -55,15 +55,15 @@ void add(std::vector<Thread> &threads, Thread thread) {
 /// Adds the threads that `thread` becomes by `character`.
 void step(const std::vector<Token> &tokens, Thread thread, char character,
           std::vector<Thread> &after) {
-  for (; thread.place < tokens.size(); ++thread.place) {
-    const Token &token = tokens[thread.place];
+  for (; thread.next < tokens.size(); ++thread.next) {
+    const Token &token = tokens[thread.next];
     if (token.character == '*') {
       add(after, thread);
       continue; // A star may be empty.
     }
     if (token.name.empty()) {
       if (token.character == '?' || token.character == character)
-        add(after, {thread.place + 1, thread.bindings});
+        add(after, {thread.next + 1, thread.bindings});
       return;
     }
     bool isLonger = thread.isBinding(token);
@@ -94,7 +94,7 @@ Bindings bindScope(std::string_view pattern, std::string_view scope) {
     for (Thread &thread : threads)
       step(tokens, std::move(thread), character, after);
     auto ended = std::find_if(after.begin(), after.end(),
-                              [&](const Thread &thread) { return thread.place == tokens.size(); });
+                              [&](const Thread &thread) { return thread.next == tokens.size(); });
     if (ended != after.end())
       found = ended->bindings;
     threads = std::move(after);

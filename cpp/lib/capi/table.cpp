@@ -16,33 +16,33 @@ namespace {
 std::atomic<bool> installed{false};
 
 /// One function of the table.
-struct Entry {
+struct Slot {
   std::string_view name;
   std::string_view type;
   std::size_t offset; // in Table
 };
 
-constexpr Entry entries[] = {
+constexpr Slot slots[] = {
 #define HLOTAG_REQUIRED(ret, name, args) {#name, #ret " " #args, offsetof(Table, name)},
 #include "hlotag/capi/functions.def"
 };
 
-const Entry *entryOf(std::string_view name) {
-  auto isIt = [&](const Entry &entry) { return entry.name == name; };
-  const Entry *found = std::find_if(std::begin(entries), std::end(entries), isIt);
-  return found == std::end(entries) ? nullptr : found;
+const Slot *findSlot(std::string_view name) {
+  auto isIt = [&](const Slot &slot) { return slot.name == name; };
+  const Slot *found = std::find_if(std::begin(slots), std::end(slots), isIt);
+  return found == std::end(slots) ? nullptr : found;
 }
 
 /// Every slot of a table is a function pointer; these have one size.
-void *get(const Table &table, const Entry &entry) {
+void *get(const Table &table, const Slot &slot) {
   void *address;
-  std::memcpy(static_cast<void *>(&address), reinterpret_cast<const char *>(&table) + entry.offset,
+  std::memcpy(static_cast<void *>(&address), reinterpret_cast<const char *>(&table) + slot.offset,
               sizeof(address));
   return address;
 }
 
-void set(Table &table, const Entry &entry, void *address) {
-  std::memcpy(reinterpret_cast<char *>(&table) + entry.offset, static_cast<const void *>(&address),
+void set(Table &table, const Slot &slot, void *address) {
+  std::memcpy(reinterpret_cast<char *>(&table) + slot.offset, static_cast<const void *>(&address),
               sizeof(address));
 }
 
@@ -50,19 +50,19 @@ void set(Table &table, const Entry &entry, void *address) {
 
 std::vector<std::string_view> requiredNames() {
   std::vector<std::string_view> names;
-  for (const Entry &entry : entries)
-    names.push_back(entry.name);
+  for (const Slot &slot : slots)
+    names.push_back(slot.name);
   return names;
 }
 
 std::string_view typeOf(std::string_view name) {
-  const Entry *entry = entryOf(name);
-  return entry ? entry->type : std::string_view();
+  const Slot *slot = findSlot(name);
+  return slot ? slot->type : std::string_view();
 }
 
 void *find(std::string_view name, std::string_view type) {
-  const Entry *entry = entryOf(name);
-  return entry && entry->type == type ? get(functions, *entry) : nullptr;
+  const Slot *slot = findSlot(name);
+  return slot && slot->type == type ? get(functions, *slot) : nullptr;
 }
 
 bool isInstalled() { return installed.load(std::memory_order_acquire); }
@@ -70,11 +70,11 @@ bool isInstalled() { return installed.load(std::memory_order_acquire); }
 std::vector<std::string> install(const Resolver &resolve) {
   Table filled;
   std::vector<std::string> missing;
-  for (const Entry &entry : entries) {
-    void *address = resolve(entry.name);
-    set(filled, entry, address);
+  for (const Slot &slot : slots) {
+    void *address = resolve(slot.name);
+    set(filled, slot, address);
     if (!address)
-      missing.emplace_back(entry.name);
+      missing.emplace_back(slot.name);
   }
   if (!missing.empty())
     return missing;

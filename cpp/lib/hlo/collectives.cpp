@@ -11,8 +11,8 @@ bool hasAllNames(const Facts &facts, size_t i) {
   return facts.names[i].isCombined && facts.kind(i).isCombinable;
 }
 
-Ids replaceByCollectives(Facts &facts, size_t i, const Ids &numbers) {
-  Ids ids;
+Numbers replaceByCollectives(Facts &facts, size_t i, const Numbers &numbers) {
+  Numbers ids;
   for (int64_t number : numbers) {
     int64_t source = facts.operations.findSource(number, facts.opcode(i));
     addOnce(ids, source == kNone ? number : source);
@@ -23,7 +23,7 @@ Ids replaceByCollectives(Facts &facts, size_t i, const Ids &numbers) {
 namespace {
 
 /// Adds the operations of `numbers` that become a collective; returns whether there are any.
-bool addSources(Facts &facts, size_t i, const Ids &numbers, Ids &ids) {
+bool addSources(Facts &facts, size_t i, const Numbers &numbers, Numbers &ids) {
   bool isFound = false;
   for (int64_t number : numbers)
     if (int64_t source = facts.operations.findSource(number, facts.opcode(i)); source != kNone) {
@@ -35,14 +35,14 @@ bool addSources(Facts &facts, size_t i, const Ids &numbers, Ids &ids) {
 
 /// Adds the operations among `wanted`, else among `swapped`, that become the collective; else the
 /// operation that XLA's partitioner inserted the collective for.
-void addWanted(Facts &facts, size_t i, const Ids &wanted, const Ids &swapped, const Ids &owners,
-               Ids &ids) {
+void addWanted(Facts &facts, size_t i, const Numbers &wanted, const Numbers &swapped,
+               const Numbers &owners, Numbers &ids) {
   if (addSources(facts, i, wanted, ids) || addSources(facts, i, swapped, ids))
     return;
   // The partitioner sums the result of an operation, or gathers an operand of its first user.
   const std::string &heavy = facts.kind(i).heavy;
   bool isSum = (heavy == "all-reduce" || heavy == "reduce-scatter") && !wanted.empty();
-  const Ids &made = isSum ? wanted : owners;
+  const Numbers &made = isSum ? wanted : owners;
   // XLA sums over devices once if the program adds several such sums.
   if (isSum && addSources(facts, i, facts.operations.operands(made[0]), ids))
     return;
@@ -52,16 +52,16 @@ void addWanted(Facts &facts, size_t i, const Ids &wanted, const Ids &swapped, co
 
 /// Adds the operation whose result is `part`: an element of the collective's result, or all of it.
 void addMember(Facts &facts, Uses &uses, size_t i, size_t part, const std::vector<Uses::Use> &of,
-               Ids &ids) {
-  Ids wanted, swapped;
+               Numbers &ids) {
+  Numbers wanted, swapped;
   uses.appendWanted(part, of, wanted, swapped);
   addWanted(facts, i, wanted, swapped, facts[part].owners, ids);
 }
 
 } // namespace
 
-Ids findMembers(Facts &facts, Uses &uses, size_t i) {
-  Ids ids = replaceByCollectives(facts, i, facts[i].ids);
+Numbers findMembers(Facts &facts, Uses &uses, size_t i) {
+  Numbers ids = replaceByCollectives(facts, i, facts[i].ids);
   std::vector<Uses::Use> whole;
   for (const Uses::Use &use : uses.of(i)) {
     const Kinds::Kind &kind = facts.kind(use.first);
@@ -70,7 +70,7 @@ Ids findMembers(Facts &facts, Uses &uses, size_t i) {
     else
       whole.push_back(use);
   }
-  const Ids &results = uses.results(i);
+  const Numbers &results = uses.results(i);
   bool returnsParts = results.size() == facts.module.instructions[i].operands.size();
   for (size_t part = 0; returnsParts && part < results.size(); ++part)
     addWanted(facts, i, {results[part]}, {}, facts[i].owners, ids);

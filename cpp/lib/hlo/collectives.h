@@ -14,10 +14,10 @@ bool isCombined(const Facts &facts, size_t i);
 bool hasAllNames(const Facts &facts, size_t i);
 
 /// Replaces those of `numbers` that only move a collective's result by the collective.
-Ids replaceByCollectives(Facts &facts, size_t i, const Ids &numbers);
+Numbers replaceByCollectives(Facts &facts, size_t i, const Numbers &numbers);
 
 /// Returns, for each part of a collective's result, the operation whose value the users of the part
 /// expect. Empty if they expect none.
-Ids findMembers(Facts &facts, Uses &uses, size_t i);
+Numbers findMembers(Facts &facts, Uses &uses, size_t i);
 
 } // namespace hlotag::hlo

@@ -16,12 +16,12 @@ namespace hlotag::hlo {
 inline constexpr std::string_view kContraction = "contraction";
 
 struct Fact {
-  Ids ids;               ///< the operations that the instruction comes from, as far as known
+  Numbers ids;           ///< the operations that the instruction comes from, as far as known
   bool isUnsure = false; ///< its name is missing or may be a neighbour's; then the rest is set
   bool isHelper = false; ///< computes an intermediate value of `owners`
-  Ids wanted;            ///< operations whose values its users expect
-  Ids swapped;           ///< as `wanted`, if XLA swapped the operands of its users
-  Ids owners;            ///< the operations of its users
+  Numbers wanted;        ///< operations whose values its users expect
+  Numbers swapped;       ///< as `wanted`, if XLA swapped the operands of its users
+  Numbers owners;        ///< the operations of its users
 };
 
 class Facts {
@@ -48,7 +48,7 @@ private:
   std::vector<Fact> facts_; // By instruction.
 };
 
-inline void addOnce(Ids &ids, int64_t number) {
+inline void addOnce(Numbers &ids, int64_t number) {
   if (std::find(ids.begin(), ids.end(), number) == ids.end())
     ids.push_back(number);
 }

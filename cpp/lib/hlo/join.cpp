@@ -20,7 +20,7 @@ void runRules(Join &join, Step step, size_t i) {
   for (const JoinRule &rule : joinRules()) {
     if (rule.step != step)
       continue;
-    if (Ids found = rule.find(join, i); !found.empty()) {
+    if (Numbers found = rule.find(join, i); !found.empty()) {
       join.facts[i].ids = std::move(found);
       return;
     }
@@ -40,7 +40,7 @@ std::pair<int, uint64_t> weigh(const Module &module, size_t i) {
 } // namespace
 
 void setCallsApart(NumberedName &named, const Program &program) {
-  for (const Ids *numbers : {&named.numbers, &named.callers})
+  for (const Numbers *numbers : {&named.numbers, &named.callers})
     for (int64_t number : *numbers)
       if (size_t(number) >= program.operations.size())
         throw std::invalid_argument("the module names operation " + std::to_string(number) +
@@ -86,8 +86,8 @@ std::vector<size_t> findHeaviest(const Module &module) {
   return heaviest;
 }
 
-std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program,
-                      const std::vector<NumberedName> &names) {
+std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &program,
+                          const std::vector<NumberedName> &names) {
   Join join(module, kinds, program, names);
   Facts &facts = join.facts;
   for (size_t i : facts.order) {
@@ -102,26 +102,26 @@ std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program
     }
   for (size_t i : facts.order)
     runRules(join, Step::Computed, i);
-  std::vector<Ids> ids;
+  std::vector<Numbers> ids;
   ids.reserve(facts.order.size());
   for (size_t i = 0; i < facts.order.size(); ++i)
     ids.push_back(std::move(facts[i].ids));
   return ids;
 }
 
-void addEqual(std::vector<Ids> &ids, const Program &program) {
+void addEqual(std::vector<Numbers> &ids, const Program &program) {
   std::vector<bool> isPresent(program.operations.size());
-  for (const Ids &numbers : ids)
+  for (const Numbers &numbers : ids)
     for (int64_t number : numbers)
       isPresent[size_t(number)] = true;
-  std::vector<Ids> gone(program.operations.size()); // By value.
+  std::vector<Numbers> gone(program.operations.size()); // By value.
   for (size_t number = 0; number < isPresent.size(); ++number)
     if (!isPresent[number])
       gone[program.operations[number].value].push_back(int64_t(number));
-  for (Ids &numbers : ids) {
+  for (Numbers &numbers : ids) {
     if (numbers.empty())
       continue;
-    const Ids &equal = gone[program.operations[size_t(numbers[0])].value];
+    const Numbers &equal = gone[program.operations[size_t(numbers[0])].value];
     numbers.insert(numbers.end(), equal.begin(), equal.end());
   }
 }

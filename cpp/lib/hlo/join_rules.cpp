@@ -12,35 +12,35 @@ namespace {
 
 // --- By name -------------------------------------------------------------------------------------
 
-Ids findCombinedNames(Join &join, size_t i) {
+Numbers findCombinedNames(Join &join, size_t i) {
   return hasAllNames(join.facts, i)
              ? replaceByCollectives(join.facts, i, join.facts.names[i].numbers)
-             : Ids();
+             : Numbers();
 }
 
-Ids findOwnKind(Join &join, size_t i) {
+Numbers findOwnKind(Join &join, size_t i) {
   return join.facts.operations.select(join.facts.names[i].numbers, join.facts.opcode(i));
 }
 
-Ids findNamed(Join &join, size_t i) { return join.facts.names[i].numbers; }
+Numbers findNamed(Join &join, size_t i) { return join.facts.names[i].numbers; }
 
 // --- By data flow --------------------------------------------------------------------------------
 
 /// Returns the contraction that an instruction slices, directly or after reshapes.
 std::optional<size_t> findSlicedContraction(const Facts &facts, size_t i) {
   for (bool isPart = facts.kind(i).isSlice; isPart; isPart = facts.kind(i).isReshaped) {
-    i = facts.module.source(elementAt(facts.module.instructions[i].operands, 0));
+    i = facts.module.findSource(elementAt(facts.module.instructions[i].operands, 0));
     if (facts.kind(i).heavy == kContraction)
       return i;
   }
   return std::nullopt;
 }
 
-Ids findPartOfContraction(Join &join, size_t i) {
+Numbers findPartOfContraction(Join &join, size_t i) {
   Facts &facts = join.facts;
   std::optional<size_t> whole = findSlicedContraction(facts, i);
-  Ids parts;
-  for (int64_t number : whole ? facts[i].wanted : Ids()) {
+  Numbers parts;
+  for (int64_t number : whole ? facts[i].wanted : Numbers()) {
     int64_t source = facts.operations.findSource(number, facts.opcode(*whole));
     if (source != kNone && facts.operations.kind(source).heavy == kContraction)
       parts.push_back(source);
@@ -56,22 +56,22 @@ bool isChangedCollective(const Facts &facts, size_t i) {
   return isCombined(facts, i) || (facts[i].ids.empty() && facts.kind(i).isCombinable);
 }
 
-Ids findPiece(Join &join, size_t i) {
+Numbers findPiece(Join &join, size_t i) {
   const Module::Instruction &instruction = join.facts.module.instructions[i];
   if (instruction.channel == 0 || !join.facts.names[i].numbers.empty() ||
       !join.facts.kind(i).isCombinable)
     return {};
   auto [last, isNew] = join.pieces.try_emplace({instruction.opcode, instruction.channel}, i);
-  return isNew ? Ids() : join.facts[last->second].ids;
+  return isNew ? Numbers() : join.facts[last->second].ids;
 }
 
-Ids findCollective(Join &join, size_t i) {
-  return isChangedCollective(join.facts, i) ? findMembers(join.facts, join.uses, i) : Ids();
+Numbers findCollective(Join &join, size_t i) {
+  return isChangedCollective(join.facts, i) ? findMembers(join.facts, join.uses, i) : Numbers();
 }
 
 /// Returns the operations that become `i`: those of `numbers`, or those whose value they move.
-Ids findSources(Facts &facts, size_t i, const Ids &numbers) {
-  Ids found;
+Numbers findSources(Facts &facts, size_t i, const Numbers &numbers) {
+  Numbers found;
   facts.unique.start();
   for (int64_t number : numbers)
     if (int64_t source = facts.operations.findSource(number, facts.opcode(i)); source != kNone)
@@ -79,53 +79,57 @@ Ids findSources(Facts &facts, size_t i, const Ids &numbers) {
   return found;
 }
 
-Ids findMoved(Join &join, size_t i) { return findSources(join.facts, i, join.facts[i].ids); }
-Ids findWanted(Join &join, size_t i) { return findSources(join.facts, i, join.facts[i].wanted); }
-Ids findSwapped(Join &join, size_t i) { return findSources(join.facts, i, join.facts[i].swapped); }
-Ids keepName(Join &join, size_t i) { return join.facts[i].ids; }
+Numbers findMoved(Join &join, size_t i) { return findSources(join.facts, i, join.facts[i].ids); }
+Numbers findWanted(Join &join, size_t i) {
+  return findSources(join.facts, i, join.facts[i].wanted);
+}
+Numbers findSwapped(Join &join, size_t i) {
+  return findSources(join.facts, i, join.facts[i].swapped);
+}
+Numbers keepName(Join &join, size_t i) { return join.facts[i].ids; }
 
 /// Returns the operations that XLA expanded to a loop, if an instruction is the result of its body.
-Ids findExpanded(const Facts &facts, size_t i) {
+Numbers findExpanded(const Facts &facts, size_t i) {
   const Module &module = facts.module;
   const Module::Computation &computation = module.computations[module.instructions[i].computation];
   if (computation.root != i || !computation.caller)
     return {};
   size_t loop = *computation.caller;
-  const Ids &ids = facts[loop].ids;
+  const Numbers &ids = facts[loop].ids;
   bool isExpansion = facts.kind(loop).isLoop && !ids.empty() &&
                      facts.operations.kind(ids[0]).opcode != facts.opcode(loop);
-  return isExpansion ? ids : Ids();
+  return isExpansion ? ids : Numbers();
 }
 
-Ids findOwners(Join &join, size_t i) {
+Numbers findOwners(Join &join, size_t i) {
   Facts &facts = join.facts;
   Fact &fact = facts[i];
   if (fact.owners.empty())
     fact.owners = findExpanded(facts, i);
   fact.isHelper = true;
-  return facts.kind(i).isXlasOwn ? Ids() : fact.owners;
+  return facts.kind(i).isXlasOwn ? Numbers() : fact.owners;
 }
 
 // --- By computation ------------------------------------------------------------------------------
 
-Ids findInWrapper(Join &join, size_t i) {
-  return join.heaviest[i] == i ? Ids() : join.facts[join.heaviest[i]].ids;
+Numbers findInWrapper(Join &join, size_t i) {
+  return join.heaviest[i] == i ? Numbers() : join.facts[join.heaviest[i]].ids;
 }
 
 /// Looks through copies without a name, which XLA inserted.
-Ids findRoot(Join &join, size_t i) {
+Numbers findRoot(Join &join, size_t i) {
   const Facts &facts = join.facts;
   if (!facts.kind(i).isWrapper)
     return {};
-  size_t root = facts.module.wrapped(i);
+  size_t root = facts.module.findWrapped(i);
   while (facts.kind(root).isCopied && facts[root].ids.empty())
-    root = facts.module.source(elementAt(facts.module.instructions[root].operands, 0));
+    root = facts.module.findSource(elementAt(facts.module.instructions[root].operands, 0));
   return facts[root].ids;
 }
 
-Ids findCaller(Join &join, size_t i) {
+Numbers findCaller(Join &join, size_t i) {
   const Facts &facts = join.facts;
-  Ids found;
+  Numbers found;
   if (facts[i].ids.empty() && !facts.kind(i).isXlasOwn)
     for (size_t caller : join.callers[facts.module.instructions[i].computation])
       if (!facts[caller].ids.empty())
@@ -198,7 +202,7 @@ bool isUnsure(Facts &facts, size_t i) {
     return true;
   if (kind.isWrapper || kind.isParameter)
     return false;
-  const Ids &ids = facts[i].ids;
+  const Numbers &ids = facts[i].ids;
   if (ids.empty() ||
       (facts.operations.kind(ids[0]).opcode != facts.opcode(i) && findSlicedContraction(facts, i)))
     return true;

@@ -37,7 +37,7 @@ struct JoinRule {
   std::string_view name;
   std::string_view meaning; ///< which operations an instruction comes from
   std::string_view example; ///< HLO text
-  Ids (*find)(Join &join, size_t instruction);
+  Numbers (*find)(Join &join, size_t instruction);
 };
 
 const std::vector<JoinRule> &joinRules();

@@ -134,15 +134,15 @@ Entries Module::attributes(size_t instruction) const {
   return entries;
 }
 
-Ids Module::dimensions(size_t instruction) const {
-  Ids dimensions;
+Numbers Module::dimensions(size_t instruction) const {
+  Numbers dimensions;
   for (wire::Message shape(instructions[instruction].shape); shape.next();)
     if (shape.field() == fields::shape::kDimensions)
       shape.appendNumbers(dimensions);
   return dimensions;
 }
 
-size_t Module::source(size_t instruction, int depth) const {
+size_t Module::findSource(size_t instruction, int depth) const {
   if (depth == kMaxNestedTuples)
     throw wire::ModuleError("tuples are nested too deep");
   while (true) {
@@ -157,7 +157,7 @@ size_t Module::source(size_t instruction, int depth) const {
       if (this->kind(instruction).isAsyncStart)
         instruction = computations[instructions[instruction].called[0]].root;
     } else if (kind.isElement) {
-      size_t made = source(elementAt(instructions[instruction].operands, 0), depth + 1);
+      size_t made = findSource(elementAt(instructions[instruction].operands, 0), depth + 1);
       auto element = elementOf(made, instructions[instruction].index, depth);
       if (!element)
         return instruction;
@@ -168,11 +168,11 @@ size_t Module::source(size_t instruction, int depth) const {
   }
 }
 
-size_t Module::wrapped(size_t instruction) const {
+size_t Module::findWrapped(size_t instruction) const {
   if (!kind(instruction).isWrapper)
     return instruction;
   bool isStart = kind(instruction).isAsyncStart;
-  return source(isStart ? computations[instructions[instruction].called[0]].root : instruction);
+  return findSource(isStart ? computations[instructions[instruction].called[0]].root : instruction);
 }
 
 /// Returns the instruction that computes an element of a tuple. If the tuple is the state of a loop
@@ -191,7 +191,7 @@ std::optional<size_t> Module::elementOf(size_t made, size_t index, int depth) co
   if (!kind(next).isElement || instructions[next].index != index ||
       !kind(elementAt(instructions[next].operands, 0)).isParameter)
     return std::nullopt;
-  size_t start = source(elementAt(instructions[*loop].operands, 0), depth + 1);
+  size_t start = findSource(elementAt(instructions[*loop].operands, 0), depth + 1);
   return kind(start).isTuple ? std::optional(elementAt(instructions[start].operands, index))
                              : std::nullopt;
 }
@@ -201,7 +201,7 @@ std::vector<size_t> Module::results() const {
   std::vector<size_t> results =
       kind(root).isTuple ? instructions[root].operands : std::vector{root};
   for (size_t &result : results)
-    result = source(result);
+    result = findSource(result);
   return results;
 }
 

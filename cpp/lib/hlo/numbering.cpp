@@ -44,7 +44,7 @@ std::optional<Found> findNumber(std::string_view name, std::string_view token = 
 }
 
 /// Removes all numbers, also those of an audit, so that numbering is the same with and without one.
-std::string plain(std::string_view name) {
+std::string removeAllNumbers(std::string_view name) {
   std::string result;
   auto found = findNumber(name);
   for (; found; found = findNumber(name)) {
@@ -84,7 +84,7 @@ std::string inCaller(std::string caller, std::string_view name) {
 /// Returns the name that XLA gives an operation of inlined functions. Numbers make all names
 /// distinct, so XLA kept every caller's name. XLA inlines inner calls first; operations in loops
 /// and branches then get the whole path from the program's function.
-std::string inlinedName(std::string_view name, std::string_view token) {
+std::string joinInlined(std::string_view name, std::string_view token) {
   std::vector<std::string> path;
   for (auto found = findNumber(name, token); found; found = findNumber(name, token)) {
     path.emplace_back(found->before);
@@ -117,7 +117,7 @@ constexpr int kMaxCombined = 32; // how often XLA combines what it combined
 
 /// Splits the name of combined collectives, `prefix/(a:b)`; empty for other names. XLA writes equal
 /// names once, but numbers make all names distinct.
-std::vector<std::string> combinedNames(std::string_view name, int depth = 0) {
+std::vector<std::string> splitCombined(std::string_view name, int depth = 0) {
   std::string first = {'(', kMark};
   size_t open = name.substr(0, first.size()) == first ? 0 : name.find('/' + first) + 1;
   if (depth == kMaxCombined || name.empty() || name.back() != ')' ||
@@ -165,7 +165,7 @@ std::string combine(const std::vector<std::string> &names) {
 /// Calls `visit` with the name of each operation that became the instruction.
 template <class Visit>
 void forEachName(std::string_view name, std::string_view token, Visit visit, int depth = 0) {
-  std::vector<std::string> combined = combinedNames(name, depth);
+  std::vector<std::string> combined = splitCombined(name, depth);
   for (const std::string &part : combined)
     forEachName(part, token, visit, depth + 1);
   if (!combined.empty())
@@ -186,7 +186,8 @@ NameLoc nameOf(ir::Location location) {
 }
 
 bool haveOneLocation(NameLoc a, NameLoc b) {
-  return b && a.child() == b.child() && plain(a.name().str()) == plain(b.name().str());
+  return b && a.child() == b.child() &&
+         removeAllNumbers(a.name().str()) == removeAllNumbers(b.name().str());
 }
 
 /// Returns the only user of the first result of `op`, or null.
@@ -225,8 +226,8 @@ void numberNames(ir::Rewriter &rewriter, const ir::OpList &operations, const ir:
     numbered.assign(prefix).append(std::to_string(number)).append({kMark, '/'});
     numbered.append(location.name().str());
     // The name directly around a file location is a frame's name, and may also be the operation's.
-    ir::Location place = ir::isa<ir::FileLoc>(location.child()) ? location : location.child();
-    ir::Location made = NameLoc::get(numbered, place);
+    ir::Location child = ir::isa<ir::FileLoc>(location.child()) ? location : location.child();
+    ir::Location made = NameLoc::get(numbered, child);
     if (location != op.location())
       made = NameLoc::get(ir::dynCast<NameLoc>(op.location()).name().str(), made);
     rewriter.setLocation(op, made);
@@ -240,7 +241,7 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
   if (found->after.find(kMark) == name.npos)
     return {numbersIn(name, token), {}, false};
   NumberedName read;
-  read.isCombined = !combinedNames(name).empty();
+  read.isCombined = !splitCombined(name).empty();
   forEachName(name, token, [&](std::string_view one) {
     std::vector<int64_t> path = numbersIn(one, token);
     if (path.empty())
@@ -256,14 +257,14 @@ static std::string strip(std::string_view name, std::string_view token, bool isO
                          int depth) {
   if (!findNumber(name, token))
     return std::string(name);
-  std::vector<std::string> names = combinedNames(name, depth);
+  std::vector<std::string> names = splitCombined(name, depth);
   for (std::string &part : names)
     part = strip(part, token, isOnePlace, depth + 1);
   if (!names.empty())
     return combine(names);
   std::vector<std::string_view> merged = split(name, ";");
   if (merged.size() == 1)
-    return inlinedName(name, token);
+    return joinInlined(name, token);
   for (std::string_view part : merged)
     names.push_back(strip(part, token, isOnePlace, depth + 1));
   if (isOnePlace && areEqual(names))
@@ -274,7 +275,7 @@ static std::string strip(std::string_view name, std::string_view token, bool isO
   return joined;
 }
 
-std::string withoutNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
+std::string removeNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
   return strip(name, token, isOnePlace, 0);
 }
 

@@ -18,7 +18,7 @@ class Unique {
 public:
   explicit Unique(size_t numOperations) : lists_(numOperations) {}
   void start() { ++list_; }
-  void add(Ids &ids, int64_t number) {
+  void add(Numbers &ids, int64_t number) {
     if (std::exchange(lists_.at(size_t(number)), list_) != list_)
       ids.push_back(number);
   }
@@ -29,7 +29,7 @@ private:
 };
 
 /// The product of dimensions.
-inline uint64_t numElements(const Ids &dimensions) {
+inline uint64_t numElements(const Numbers &dimensions) {
   uint64_t number = 1;
   for (int64_t size : dimensions)
     number *= uint64_t(size);
@@ -44,18 +44,20 @@ public:
   }
 
   size_t size() const { return program_.operations.size(); }
-  const Ids &results() const { return program_.results; }
-  const Ids &operands(int64_t number) const { return at(number).operands; }
+  const Numbers &results() const { return program_.results; }
+  const Numbers &operands(int64_t number) const { return at(number).operands; }
   /// Returns the operands of an operation that XLA inlined from `calls`. An argument of a function
   /// with several calls is replaced by the operand of its call.
-  Ids operands(int64_t number, const Ids &calls) const {
-    Ids found = operands(number);
+  Numbers operands(int64_t number, const Numbers &calls) const {
+    Numbers found = operands(number);
     for (size_t i = 0; i < found.size(); ++i)
       if (found[i] == kNone)
-        found[i] = given(at(number).arguments, i, calls);
+        found[i] = findGiven(at(number).arguments, i, calls);
     return found;
   }
-  const Ids &dimensions(int64_t number) const { return program_.dimensions[at(number).dimensions]; }
+  const Numbers &dimensions(int64_t number) const {
+    return program_.dimensions[at(number).dimensions];
+  }
   uint64_t numElements(int64_t number) const { return hlo::numElements(dimensions(number)); }
   const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
   bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
@@ -69,8 +71,8 @@ public:
   }
 
   /// Returns the operations among `numbers` that become `opcode`.
-  Ids select(const Ids &numbers, size_t opcode) {
-    Ids found;
+  Numbers select(const Numbers &numbers, size_t opcode) {
+    Numbers found;
     for (int64_t number : numbers)
       if (becomes(number, opcode))
         found.push_back(number);
@@ -85,7 +87,7 @@ public:
         return number;
       if (!moves(number) && !reducesNothing(number))
         return kNone;
-      const Ids &operands = this->operands(number);
+      const Numbers &operands = this->operands(number);
       number = operands.empty() ? kNone : operands[0];
     }
     return kNone;
@@ -97,8 +99,8 @@ private:
   }
 
   /// Returns the operation that computes the argument at a position of `arguments`.
-  int64_t given(const std::vector<Program::Argument> &arguments, size_t position,
-                const Ids &calls) const {
+  int64_t findGiven(const std::vector<Program::Argument> &arguments, size_t position,
+                    const Numbers &calls) const {
     const std::vector<Program::Argument> *of = &arguments;
     for (size_t hop = 0; hop <= calls.size() && position < of->size(); ++hop) {
       auto [function, number] = (*of)[position];

@@ -30,9 +30,9 @@ private:
 };
 
 /// Returns the dimensions in the text of a type, `tensor<2x?xf32>`; none for other types.
-Ids dimensionsIn(std::string_view type) {
+Numbers dimensionsIn(std::string_view type) {
   constexpr std::string_view kTensor = "tensor<";
-  Ids dimensions;
+  Numbers dimensions;
   if (type.substr(0, kTensor.size()) != kTensor)
     return dimensions;
   type.remove_prefix(kTensor.size());
@@ -51,8 +51,8 @@ ir::Attribute typeOf(ir::Operation op) {
 
 int64_t numberOf(std::optional<size_t> op) { return op ? int64_t(*op) : kNone; }
 
-Ids numbersOf(const std::vector<analysis::DataFlow::Definition> &definitions) {
-  Ids numbers;
+Numbers numbersOf(const std::vector<analysis::DataFlow::Definition> &definitions) {
+  Numbers numbers;
   numbers.reserve(definitions.size());
   for (const analysis::DataFlow::Definition &made : definitions)
     numbers.push_back(numberOf(made.op));
@@ -102,7 +102,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   Table names(program.names, [](ir::Identifier name) { return std::string(name.str()); });
   Table entries(program.entries, textEntries);
   Table dimensions(program.dimensions,
-                   [](ir::Attribute type) { return type ? dimensionsIn(type.str()) : Ids(); });
+                   [](ir::Attribute type) { return type ? dimensionsIn(type.str()) : Numbers(); });
   ir::PointerMap<size_t> places;
   for (size_t i = 0; i < flow.size(); ++i) {
     ir::Operation op = operations[i + 1].op;
@@ -128,9 +128,9 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   return program;
 }
 
-Program Program::ofInstructions(const Module &module, const Kinds &kinds, const Ids &numbers) {
+Program Program::ofInstructions(const Module &module, const Kinds &kinds, const Numbers &numbers) {
   Program program;
-  auto numberOf = [&](size_t i) { return numbers.at(module.source(i)); };
+  auto numberOf = [&](size_t i) { return numbers.at(module.findSource(i)); };
   for (size_t i = 0; i < module.instructions.size(); ++i) {
     if (numbers.at(i) == kNone)
       continue;
@@ -148,7 +148,7 @@ Program Program::ofInstructions(const Module &module, const Kinds &kinds, const 
   return program;
 }
 
-bool Program::areAtOnePlace(const Ids &numbers) const {
+bool Program::areAtOnePlace(const Numbers &numbers) const {
   auto placeOf = [&](int64_t number) {
     return size_t(number) < operations.size() ? operations[size_t(number)].place : size_t(-1);
   };

@@ -70,8 +70,7 @@ public:
       change.attributes = &*decision.attributes;
     if (keepsNumbers_)
       return change;
-    std::string name =
-        withoutNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
+    std::string name = removeNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
     if (!decision.label.empty() && !name.empty())
       name.insert(name.rfind('/') + 1, decision.label + '/');
     if (name != opName)
@@ -85,7 +84,7 @@ private:
 
   const Decision &decide(size_t i) {
     const Module::Instruction &instruction = module_.instructions[i];
-    const Ids &ids = ids_[i];
+    const Numbers &ids = ids_[i];
     int64_t fusion = fusions_[instruction.computation];
     Key key{instruction.attributes,
             entriesOf(ids),
@@ -123,7 +122,7 @@ private:
   bool isCombined(size_t i) const {
     if (ids_[i].size() < 2)
       return false;
-    size_t made = module_.wrapped(i);
+    size_t made = module_.findWrapped(i);
     return module_.kind(made).isCombinable &&
            (module_.instructions[made].operands.size() > 1 || names_[made].isCombined ||
             names_[made].numbers.empty());
@@ -131,14 +130,14 @@ private:
 
   /// Returns whether an instruction computes the result of its operation.
   bool isOwn(size_t i, int64_t number) {
-    const Ids &numbers = names_[i].numbers;
+    const Numbers &numbers = names_[i].numbers;
     const std::string &name = program_.names[program_.operations[size_t(number)].name];
     return !module_.kind(i).isConstant &&
            (std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
             kinds_.mayBe(kinds_.of(name), module_.instructions[i].opcode));
   }
 
-  std::vector<size_t> entriesOf(const Ids &numbers) const {
+  std::vector<size_t> entriesOf(const Numbers &numbers) const {
     std::vector<size_t> entries;
     for (int64_t number : numbers)
       entries.push_back(program_.operations.at(size_t(number)).entries);
@@ -151,14 +150,14 @@ private:
   Rules &rules_;
   bool keepsNumbers_;
   std::vector<NumberedName> names_;
-  std::vector<Ids> ids_;
+  std::vector<Numbers> ids_;
   std::vector<size_t> heaviest_;
   std::vector<int64_t> fusions_; // By computation.
   std::map<Key, Decision> decisions_;
 };
 
-/// Makes each frame the parent of the next. Ids count from 1; 0 is none.
-std::string chained(std::string_view frames) {
+/// Makes each frame the parent of the next. Numbers count from 1; 0 is none.
+std::string chain(std::string_view frames) {
   std::string result, frame;
   uint64_t parent = 0;
   for (wire::Message field(frames); field.next();) {
@@ -255,7 +254,7 @@ std::string chainFrames(std::string_view module) {
   result.reserve(module.size());
   for (wire::Message field(module); field.next();)
     if (field.field() == fields::module::kStackFrames)
-      wire::append(result, fields::module::kStackFrames, chained(field.bytes()));
+      wire::append(result, fields::module::kStackFrames, chain(field.bytes()));
     else
       result += field.raw();
   return result;

@@ -18,7 +18,7 @@ void Uses::findUsers() {
       continue;
     const std::vector<size_t> &operands = facts_.module.instructions[user].operands;
     for (size_t position = 0; position < operands.size(); ++position) {
-      size_t source = facts_.module.source(operands[position]);
+      size_t source = facts_.module.findSource(operands[position]);
       if (facts_[source].isUnsure)
         uses_[source].emplace_back(user, position);
     }
@@ -26,7 +26,7 @@ void Uses::findUsers() {
 }
 
 void Uses::findResults() {
-  const Ids &results = facts_.operations.results();
+  const Numbers &results = facts_.operations.results();
   std::vector<size_t> values = facts_.module.results();
   if (values.size() == 1 && facts_.kind(values[0]).isCombinable) // It computes all results.
     values.resize(results.size(), values[0]);
@@ -41,7 +41,7 @@ void Uses::follow(size_t i) {
   findOwners(i);
 }
 
-void Uses::appendWanted(size_t i, const std::vector<Use> &uses, Ids &wanted, Ids &swapped) {
+void Uses::appendWanted(size_t i, const std::vector<Use> &uses, Numbers &wanted, Numbers &swapped) {
   facts_.unique.start();
   for (int64_t number : results_[i])
     facts_.unique.add(wanted, number);
@@ -56,7 +56,7 @@ void Uses::findOwners(size_t i) {
   // A tuple, such as the state of a loop, has many owners. Other users decide if there are any.
   auto isTuple = [&](const Use &use) { return facts_.kind(use.first).isTuple; };
   bool hasOnlyTuples = std::all_of(uses_[i].begin(), uses_[i].end(), isTuple);
-  Ids &owners = facts_[i].owners;
+  Numbers &owners = facts_[i].owners;
   facts_.unique.start();
   for (const Use &use : uses_[i]) {
     const Fact &of = facts_[use.first];
@@ -68,13 +68,13 @@ void Uses::findOwners(size_t i) {
 }
 
 /// Adds the operations whose value a user expects as its operand.
-void Uses::want(Ids &wanted, size_t user, size_t position) {
+void Uses::want(Numbers &wanted, size_t user, size_t position) {
   if (!isKnown(user)) {
     if (handsOn(user, position))
       handOn(wanted, user);
     return;
   }
-  const Ids &ids = facts_[user].ids;
+  const Numbers &ids = facts_[user].ids;
   if (facts_.kind(user).isCombinable && ids.size() > 1) // It takes the operands of all.
     return;
   for (int64_t number : facts_.operations.select(ids, facts_.opcode(user))) {
@@ -82,7 +82,7 @@ void Uses::want(Ids &wanted, size_t user, size_t position) {
     // division becomes a shift by another constant.
     if (isRewritten(user, number))
       continue;
-    Ids operands = facts_.operations.operands(number, facts_.names[user].callers);
+    Numbers operands = facts_.operations.operands(number, facts_.names[user].callers);
     if (operands.size() != facts_.module.instructions[user].operands.size())
       continue;
     if (facts_.kind(user).heavy == kContraction && areSwapped(user, operands))
@@ -93,7 +93,7 @@ void Uses::want(Ids &wanted, size_t user, size_t position) {
 }
 
 /// Adds the operations whose value the users of a move expect, and its own.
-void Uses::handOn(Ids &wanted, size_t user) {
+void Uses::handOn(Numbers &wanted, size_t user) {
   const Fact &fact = facts_[user];
   for (int64_t number : fact.wanted)
     facts_.unique.add(wanted, number);
@@ -104,7 +104,7 @@ void Uses::handOn(Ids &wanted, size_t user) {
 }
 
 /// As `want`, if XLA swapped the user's operands.
-void Uses::wantOther(Ids &swapped, size_t user, size_t position) {
+void Uses::wantOther(Numbers &swapped, size_t user, size_t position) {
   if (facts_.kind(user).isCommutative && facts_.module.instructions[user].operands.size() == 2)
     want(swapped, user, 1 - position);
   else if (!isKnown(user) && handsOn(user, position))
@@ -129,7 +129,7 @@ bool Uses::isRewritten(size_t i, int64_t number) const {
 }
 
 /// Returns true if sizes show that XLA swapped the operands of a contraction.
-bool Uses::areSwapped(size_t i, const Ids &operands) const {
+bool Uses::areSwapped(size_t i, const Numbers &operands) const {
   uint64_t first = facts_.size(facts_.module.instructions[i].operands[0]);
   auto isFirst = [&](int64_t number) {
     return number != kNone && facts_.operations.numElements(number) == first;

@@ -21,12 +21,12 @@ public:
 
   const std::vector<Use> &of(size_t i) const { return uses_[i]; }
   /// The operations whose values the program returns and `i` computes.
-  const Ids &results(size_t i) const { return results_[i]; }
+  const Numbers &results(size_t i) const { return results_[i]; }
 
   /// Sets `wanted`, `swapped` and `owners` of an instruction whose users were followed before.
   void follow(size_t i);
   /// Appends the operations whose values `uses` of `i` expect, and those in `results(i)`.
-  void appendWanted(size_t i, const std::vector<Use> &uses, Ids &wanted, Ids &swapped);
+  void appendWanted(size_t i, const std::vector<Use> &uses, Numbers &wanted, Numbers &swapped);
   /// Returns true if an instruction computes the result of its operation. Unsure slices do not:
   /// they may take a part of a value that XLA combined or scattered.
   bool isKnown(size_t i);
@@ -34,17 +34,17 @@ public:
 private:
   void findUsers();
   void findResults();
-  void want(Ids &wanted, size_t user, size_t position);
-  void wantOther(Ids &swapped, size_t user, size_t position);
-  void handOn(Ids &wanted, size_t user);
+  void want(Numbers &wanted, size_t user, size_t position);
+  void wantOther(Numbers &swapped, size_t user, size_t position);
+  void handOn(Numbers &wanted, size_t user);
   bool handsOn(size_t i, size_t position) const;
   bool isRewritten(size_t i, int64_t number) const;
-  bool areSwapped(size_t i, const Ids &operands) const;
+  bool areSwapped(size_t i, const Numbers &operands) const;
   void findOwners(size_t i);
 
   Facts &facts_;
   std::vector<std::vector<Use>> uses_;
-  std::vector<Ids> results_; // By instruction: the operations whose results it computes.
+  std::vector<Numbers> results_; // By instruction: the operations whose results it computes.
 };
 
 } // namespace hlotag::hlo

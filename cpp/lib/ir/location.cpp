@@ -17,7 +17,7 @@ std::vector<Location> partsOf(Location loc) {
   return {};
 }
 
-Location withParts(Location loc, const std::vector<Location> &parts) {
+Location replaceParts(Location loc, const std::vector<Location> &parts) {
   if (NameLoc name = dynCast<NameLoc>(loc))
     return NameLoc::get(name.name().str(), parts[0]);
   if (isa<CallSiteLoc>(loc))
@@ -44,7 +44,7 @@ FileLoc findFile(Location loc) {
 }
 
 /// Writes control characters, which marks have, as two hexadecimal digits, as MLIR does.
-static std::string printable(std::string_view text) {
+static std::string escape(std::string_view text) {
   static constexpr char hex[] = "0123456789ABCDEF";
   std::string result;
   for (char c : text) {
@@ -70,7 +70,7 @@ std::string render(Location loc) {
            ":" + std::to_string(file.column());
   }
   if (NameLoc name = dynCast<NameLoc>(loc))
-    return '"' + printable(name.name().str()) + '"';
+    return '"' + escape(name.name().str()) + '"';
   return "<unknown>";
 }
 

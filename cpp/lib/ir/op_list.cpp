@@ -14,8 +14,8 @@ OpList::OpList(Operation root) {
   auto enter = [&](Operation op) {
     intptr_t numRegions = capi::fn().mlirOperationGetNumRegions(op.raw());
     if (numRegions)
-      open.emplace_back(entries_.size(), op, numRegions);
-    entries_.push_back({op, op.name(), 0, numRegions != 0});
+      open.emplace_back(items_.size(), op, numRegions);
+    items_.push_back({op, op.name(), 0, numRegions != 0});
   };
   enter(root);
   while (!open.empty()) {
@@ -24,7 +24,7 @@ OpList::OpList(Operation root) {
       continue;
     }
     size_t index = open.back().index;
-    entries_[index].numNested = uint32_t(entries_.size() - index - 1);
+    items_[index].numNested = uint32_t(items_.size() - index - 1);
     open.pop_back();
   }
 }

@@ -23,7 +23,7 @@ DictionaryAttr TagWriter::dictionary(Operation op, std::string_view name) {
 
 bool TagWriter::anyAttached(const OpList &operations) {
   return std::any_of(operations.begin(), operations.end(),
-                     [](const OpList::Entry &entry) { return entry.op.hasAttr(kAttached); });
+                     [](const OpList::Item &item) { return item.op.hasAttr(kAttached); });
 }
 
 bool TagWriter::add(Operation op, DictionaryAttr entries, const Reason &reason) {

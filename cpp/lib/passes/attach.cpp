@@ -246,7 +246,7 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
 }
 
 void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTransposed) {
-  ir::DictionaryAttr added = carrier_.without(match.forward, ctx_.tags().get(op));
+  ir::DictionaryAttr added = carrier_.remove(match.forward, ctx_.tags().get(op));
   if (!added)
     return;
   for (auto [entries, rule] : match.parts)
@@ -256,7 +256,7 @@ void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTranspose
     return;
   // Leave out keys that the operation had before, for derived operations too.
   ir::DictionaryAttr derived =
-      carrier_.without(match.derived, carrier_.without(match.forward, added));
+      carrier_.remove(match.derived, carrier_.remove(match.forward, added));
   carrier_.setDerived(op, derived ? derived : ir::DictionaryAttr::get(ctx_.context(), {}));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using namespace pass;
 using analysis::CallGraph;
-using analysis::Entries;
+using analysis::Carried;
 
 class CompleteLowering final : public PassBase<CompleteLowering> {
 public:
@@ -73,7 +73,7 @@ After:
 struct Seed {
   ir::Operation op;
   ir::Location location;
-  Entries entries;
+  Carried entries;
 };
 
 class Completer {
@@ -106,7 +106,7 @@ private:
   }
   void giveWhatUsersShare(ir::Operation op);
   /// The entries of `op` and, through regions, of the operations around it.
-  Entries entriesWithRegions(ir::Operation op);
+  Carried entriesWithRegions(ir::Operation op);
   bool isSplatOfConstant(ir::Operation op);
   bool isOfCheckpoint(ir::Operation op);
   /// The entries that all operations in the regions of `root` share, constants apart. Linear for
@@ -122,7 +122,7 @@ private:
   std::vector<Seed> seeds_;
   std::vector<ir::Operation> feeders_; // get the entries that their users share
   std::vector<ir::Operation> loops_;
-  ir::PointerMap<Entries> withRegions_;
+  ir::PointerMap<Carried> withRegions_;
   struct Body {
     bool isEmpty = true;
     ir::DictionaryAttr shared;
@@ -135,9 +135,9 @@ void Completer::collect() {
   const ir::OpIds &ids = ctx_.ids();
   ir::Location unknown = ir::Location::unknown(ctx_.context());
   bool wantsSeeds = !attachedOnly_ || ctx_.tags().anyAttached(ctx_.operations());
-  for (const ir::OpList::Entry &entry : ctx_.operations()) {
-    ir::Operation op = entry.op;
-    ir::Identifier name = entry.name;
+  for (const ir::OpList::Item &item : ctx_.operations()) {
+    ir::Operation op = item.op;
+    ir::Identifier name = item.name;
     if (name == ids.constant || (name == ids.broadcast && isSplatOfConstant(op)) ||
         (name == ids.barrier && !attachedOnly_ && isOfCheckpoint(op)))
       feeders_.push_back(op);
@@ -146,9 +146,9 @@ void Completer::collect() {
     else if (name == ids.funcCall)
       anyCalls_ = true;
     // Without seeds, it is enough to find one tagged operation.
-    if ((!wantsSeeds && anyEntries_) || !carrier_.isTaggable(entry))
+    if ((!wantsSeeds && anyEntries_) || !carrier_.isTaggable(item))
       continue;
-    Entries entries = carrier_.entriesOf(op);
+    Carried entries = carrier_.entriesOf(op);
     anyEntries_ |= bool(entries);
     if (attachedOnly_)
       entries.all = entries.attached;
@@ -193,12 +193,12 @@ void Completer::completeHelpers(const Seed &seed) {
   }
 }
 
-Entries Completer::entriesWithRegions(ir::Operation op) {
+Carried Completer::entriesWithRegions(ir::Operation op) {
   // Outwards to an operation whose entries are known, and back: nesting may be deep.
   std::vector<ir::Operation> chain;
-  Entries entries;
+  Carried entries;
   for (; op && carrier_.isTaggable(op); op = op.parent()) {
-    if (const Entries *known = withRegions_.find(op.opaque())) {
+    if (const Carried *known = withRegions_.find(op.opaque())) {
       entries = *known;
       break;
     }
@@ -206,8 +206,8 @@ Entries Completer::entriesWithRegions(ir::Operation op) {
   }
   for (auto inner = chain.rbegin(); inner != chain.rend(); ++inner) {
     ir::DictionaryAttr present = ctx_.tags().get(*inner);
-    entries.all = carrier_.without(entries.all, present);
-    entries.attached = carrier_.without(entries.attached, present);
+    entries.all = carrier_.remove(entries.all, present);
+    entries.attached = carrier_.remove(entries.attached, present);
     entries = carrier_.merge(carrier_.entriesOf(*inner), entries);
     if (!(*inner).regions().empty())
       *withRegions_.insert((*inner).opaque()).first = entries;
@@ -216,7 +216,7 @@ Entries Completer::entriesWithRegions(ir::Operation op) {
 }
 
 void Completer::giveWhatUsersShare(ir::Operation op) {
-  std::optional<Entries> shared;
+  std::optional<Carried> shared;
   ir::Operation previous;
   for (ir::Value result : op.results())
     for (ir::OpOperand use : result.uses()) {
@@ -224,10 +224,10 @@ void Completer::giveWhatUsersShare(ir::Operation op) {
       if (user == previous)
         continue;
       previous = user;
-      Entries entries = entriesWithRegions(user);
+      Carried entries = entriesWithRegions(user);
       if (shared)
-        entries = {carrier_.common(shared->all, entries.all),
-                   carrier_.common(shared->attached, entries.attached),
+        entries = {carrier_.intersect(shared->all, entries.all),
+                   carrier_.intersect(shared->attached, entries.attached),
                    shared->derived == entries.derived ? shared->derived : ir::DictionaryAttr()};
       if (!entries)
         return;
@@ -255,13 +255,13 @@ bool Completer::isOfCheckpoint(ir::Operation op) {
 ir::DictionaryAttr Completer::entriesOfBody(ir::Operation root) {
   Body body;
   auto add = [&](ir::DictionaryAttr entries) {
-    body.shared = body.isEmpty ? entries : carrier_.common(body.shared, entries);
+    body.shared = body.isEmpty ? entries : carrier_.intersect(body.shared, entries);
     body.isEmpty = false;
   };
   ir::walk(root, [&](ir::Operation op) {
     if (op == root || !carrier_.isTaggable(op) || op.name() == ctx_.ids().constant)
       return ir::WalkResult::Advance;
-    add(carrier_.carried(ctx_.tags().get(op)));
+    add(carrier_.selectCarried(ctx_.tags().get(op)));
     if (!body.shared)
       return ir::WalkResult::Interrupt;
     const Body *inner = bodies_.find(op.opaque());
@@ -296,7 +296,7 @@ void Completer::completeEnclosing() {
     const CallGraph::Function &function = graph.functions()[f];
     if (function.callers.empty() || !isLoweringOfPrimitive(function))
       continue;
-    Entries entries{entriesOfBody(function.op), {}, {}};
+    Carried entries{entriesOfBody(function.op), {}, {}};
     if (!entries)
       continue;
     // The computations of a custom call are parts of it, as reducers are, so they do not tag it.

@@ -20,8 +20,8 @@ public:
 
 private:
   /// The entries for operations derived from `primal`.
-  analysis::Entries entriesFor(analysis::EntryCarrier &carrier, ir::Operation primal) const;
-  analysis::Entries entriesOfAll(analysis::EntryCarrier &carrier,
+  analysis::Carried entriesFor(analysis::EntryCarrier &carrier, ir::Operation primal) const;
+  analysis::Carried entriesOfAll(analysis::EntryCarrier &carrier,
                                  const std::vector<ir::Operation> &primals) const;
 
   Option<std::string> seeds_{options(),
@@ -83,26 +83,26 @@ After:
   return info;
 }
 
-analysis::Entries PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
+analysis::Carried PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
                                                 ir::Operation primal) const {
-  analysis::Entries own = carrier.entriesOf(primal);
+  analysis::Carried own = carrier.entriesOf(primal);
   if (!own.derived)
     return {*seeds_ == "all" ? own.all : own.attached, own.attached, {}};
-  analysis::Entries result;
+  analysis::Carried result;
   // Entries of a rule for derived operations replace those that the rule attached.
   result.attached = own.derived.empty() ? ir::DictionaryAttr() : own.derived;
   result.all = result.attached;
   if (*seeds_ == "all")
-    result.all = carrier.merge({carrier.without(own.all, own.attached), {}, {}}, result).all;
+    result.all = carrier.merge({carrier.remove(own.all, own.attached), {}, {}}, result).all;
   return result;
 }
 
 /// Returns the entries for operations derived from any of `primals`; none unless all agree.
-analysis::Entries PropagateAutodiff::entriesOfAll(analysis::EntryCarrier &carrier,
+analysis::Carried PropagateAutodiff::entriesOfAll(analysis::EntryCarrier &carrier,
                                                   const std::vector<ir::Operation> &primals) const {
-  analysis::Entries entries = entriesFor(carrier, primals[0]);
+  analysis::Carried entries = entriesFor(carrier, primals[0]);
   auto agrees = [&](ir::Operation primal) { return entriesFor(carrier, primal) == entries; };
-  return std::all_of(primals.begin(), primals.end(), agrees) ? entries : analysis::Entries();
+  return std::all_of(primals.begin(), primals.end(), agrees) ? entries : analysis::Carried();
 }
 
 /// Knows the keys that calls of a function removed.
@@ -114,19 +114,19 @@ public:
       for (size_t site : function.callers)
         if (ir::DictionaryAttr all = ir::TagWriter::get(graph.callSites()[site].op)) {
           ir::DictionaryAttr &taken = *taken_.insert(function.op.opaque()).first;
-          taken = tags.merge(taken, carrier.without(all, carrier.carried(all)));
+          taken = tags.merge(taken, carrier.remove(all, carrier.selectCarried(all)));
         }
   }
 
   /// Returns `entries` without the keys that calls of the function around `op` removed. A function
   /// that fills the stacks of a loop is derived from the loop, and must not restore these keys.
-  analysis::Entries without(analysis::Entries entries, ir::Operation op) const {
+  analysis::Carried remove(analysis::Carried entries, ir::Operation op) const {
     const ir::DictionaryAttr *taken = nullptr;
     for (; op && !taken; op = op.parent())
       taken = taken_.find(op.opaque());
     if (taken && *taken) {
-      entries.all = carrier_.without(entries.all, *taken);
-      entries.attached = carrier_.without(entries.attached, *taken);
+      entries.all = carrier_.remove(entries.all, *taken);
+      entries.attached = carrier_.remove(entries.attached, *taken);
     }
     return entries;
   }
@@ -138,7 +138,7 @@ private:
 
 struct Derived {
   ir::Operation op, primal;
-  analysis::Entries entries;
+  analysis::Carried entries;
 };
 
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
@@ -147,8 +147,8 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
   // Skip the expensive search if no operation has an entry.
   const ir::OpList &operations = ctx.operations();
-  auto isSeed = [&](const ir::OpList::Entry &entry) {
-    return carrier.isTaggable(entry) && bool(entriesFor(carrier, entry.op));
+  auto isSeed = [&](const ir::OpList::Item &item) {
+    return carrier.isTaggable(item) && bool(entriesFor(carrier, item.op));
   };
   if (std::none_of(operations.begin(), operations.end(), isSeed))
     return success();
@@ -163,17 +163,17 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
                                " operations pass through more than ", std::to_string(*maxFlows_),
                                (" calls and loops, and count as used outside of "
                                 "their line; max-flows follows them further")}));
-  ir::PointerMap<analysis::Entries> agreed; // by list of candidates
+  ir::PointerMap<analysis::Carried> agreed; // by list of candidates
   std::vector<Derived> found;
-  for (const ir::OpList::Entry &entry : operations) {
-    const std::vector<ir::Operation> &primals = derivatives.candidatesFor(entry.op);
-    if (primals.empty() || !carrier.isTaggable(entry))
+  for (const ir::OpList::Item &item : operations) {
+    const std::vector<ir::Operation> &primals = derivatives.candidatesFor(item.op);
+    if (primals.empty() || !carrier.isTaggable(item))
       continue;
     auto [entries, isNew] = agreed.insert(&primals);
     if (isNew)
       *entries = entriesOfAll(carrier, primals);
     if (*entries)
-      found.push_back({entry.op, primals[0], takenAway.without(*entries, entry.op)});
+      found.push_back({item.op, primals[0], takenAway.remove(*entries, item.op)});
   }
   for (const Derived &derived : found)
     carrier.give(derived.op, derived.entries, {"derived by autodiff", derived.primal, true});

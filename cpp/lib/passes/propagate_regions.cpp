@@ -8,7 +8,7 @@ namespace hlotag::passes {
 namespace {
 
 using namespace pass;
-using analysis::Entries;
+using analysis::Carried;
 
 class PropagateRegions final : public PassBase<PropagateRegions> {
 public:
@@ -56,10 +56,10 @@ LogicalResult PropagateRegions::run(PassContext &ctx) {
   // Pre-order: a parent gets the entries of its ancestors before it passes them on.
   const ir::OpList &operations = ctx.operations();
   for (size_t p = 0; p < operations.size(); ++p) {
-    const ir::OpList::Entry &parent = operations[p];
+    const ir::OpList::Item &parent = operations[p];
     if (!parent.hasRegions || !carrier.isTaggable(parent))
       continue;
-    Entries entries = carrier.entriesOf(parent.op);
+    Carried entries = carrier.entriesOf(parent.op);
     if (!entries)
       continue;
     for (size_t i = p + 1; i < operations.after(p); i = operations.after(i))

@@ -160,7 +160,7 @@ Resolved LocationResolver::compute(ir::Location loc) {
     part = inner.stripped;
   }
   if (isMarked)
-    result.stripped = ir::withParts(loc, parts);
+    result.stripped = ir::replaceParts(loc, parts);
   return result;
 }
 
@@ -205,11 +205,11 @@ public:
 
   void run() {
     // An operation's origin depends on the locations around it, which lose their marks first.
-    for (const ir::OpList::Entry &entry : ctx_.operations())
-      if (provenance_ && entry.hasRegions)
-        (void)provenance_->of(entry.op, entry.op);
-    for (const ir::OpList::Entry &entry : ctx_.operations())
-      visit(entry);
+    for (const ir::OpList::Item &item : ctx_.operations())
+      if (provenance_ && item.hasRegions)
+        (void)provenance_->of(item.op, item.op);
+    for (const ir::OpList::Item &item : ctx_.operations())
+      visit(item);
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
     if (rules_.empty())
       return;
@@ -221,17 +221,17 @@ public:
   }
 
 private:
-  void visit(const ir::OpList::Entry &entry) {
-    ir::Location location = entry.op.location();
+  void visit(const ir::OpList::Item &item) {
+    ir::Location location = item.op.location();
     const Resolved &resolved = locations_.resolve(location);
     if (resolved.stripped != location) {
-      if (carrier_.isTaggable(entry))
-        addEntries(entry.op, entry.name, resolved);
-      ctx_.rewriter().setLocation(entry.op, resolved.stripped);
+      if (carrier_.isTaggable(item))
+        addEntries(item.op, item.name, resolved);
+      ctx_.rewriter().setLocation(item.op, resolved.stripped);
     }
-    if (!entry.hasRegions)
+    if (!item.hasRegions)
       return;
-    for (ir::Region region : entry.op.regions())
+    for (ir::Region region : item.op.regions())
       for (ir::Block block : region.blocks())
         for (ir::Value argument : block.arguments())
           ctx_.rewriter().setLocation(argument, locations_.resolve(argument.location()).stripped);

@@ -68,8 +68,8 @@ ir::DictionaryAttr Strip::strip(MlirContext context, ir::DictionaryAttr entries)
 
 LogicalResult Strip::run(PassContext &ctx) {
   ir::PointerMap<ir::DictionaryAttr> stripped;
-  for (const ir::OpList::Entry &entry : ctx.operations()) {
-    ir::Operation op = entry.op;
+  for (const ir::OpList::Item &item : ctx.operations()) {
+    ir::Operation op = item.op;
     if (keys_->empty())
       ctx.rewriter().removeAttr(op, ctx.tags().origins());
     ir::DictionaryAttr entries = ctx.tags().get(op);

@@ -93,8 +93,8 @@ public:
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
       fail(ctx_.module(), "the module still has 'hlotag.tags'; run hlotag-resolve first");
-    for (const ir::OpList::Entry &entry : ctx_.operations())
-      visit(entry);
+    for (const ir::OpList::Item &item : ctx_.operations())
+      visit(item);
     checkGroups();
     reportRest();
     restoreNames();
@@ -118,8 +118,8 @@ private:
     report(op, ir::concat({"'", op.name().str(), "' ", message}), /*isError=*/true);
   }
 
-  void visit(const ir::OpList::Entry &entry);
-  bool refusesEntries(const ir::OpList::Entry &entry);
+  void visit(const ir::OpList::Item &item);
+  bool refusesEntries(const ir::OpList::Item &item);
   struct Checked {
     std::string mistake;      ///< empty if the dictionary is fine
     bool isError = false;     ///< even if mistakes are warnings
@@ -148,22 +148,22 @@ private:
 
 /// Returns whether `entry` is a custom call that StableHLO rewrites or checks once shapes are
 /// known. With an unknown attribute such a call does not compile.
-bool Verifier::refusesEntries(const ir::OpList::Entry &entry) {
+bool Verifier::refusesEntries(const ir::OpList::Item &item) {
   static constexpr std::string_view targets[] = {
       "shape_assertion", "stablehlo.dynamic_top_k", "stablehlo.dynamic_approx_top_k",
       "stablehlo.dynamic_reduce_window", "stablehlo.dynamic_rng_bit_generator"};
-  if (entry.name != ctx_.ids().customCall)
+  if (item.name != ctx_.ids().customCall)
     return false;
-  ir::StringAttr target = entry.op.attrOf<ir::StringAttr>("call_target_name");
+  ir::StringAttr target = item.op.attrOf<ir::StringAttr>("call_target_name");
   return target &&
          std::find(std::begin(targets), std::end(targets), target.value()) != std::end(targets);
 }
 
-void Verifier::visit(const ir::OpList::Entry &entry) {
-  ir::Operation op = entry.op;
+void Verifier::visit(const ir::OpList::Item &item) {
+  ir::Operation op = item.op;
   if (ir::Attribute entries = op.attr(ir::kFrontendAttributes)) {
     const Checked &checked = check(op, entries);
-    ir::DictionaryAttr final = refusesEntries(entry) ? ir::DictionaryAttr() : checked.final;
+    ir::DictionaryAttr final = refusesEntries(item) ? ir::DictionaryAttr() : checked.final;
     if (!checked.isError && final != entries)
       ctx_.tags().set(op, final);
     if (checked.isInGroup && final)
@@ -225,7 +225,7 @@ void Verifier::reportRest() {
 void Verifier::restoreNames() {
   if (!ctx_.module().hasAttr(analysis::kEscaped))
     return;
-  transforms::renameLocations(ctx_, analysis::unescaped);
+  transforms::renameLocations(ctx_, analysis::unescape);
   ctx_.rewriter().removeAttr(ctx_.module(),
                              ir::Identifier::get(ctx_.context(), analysis::kEscaped));
 }

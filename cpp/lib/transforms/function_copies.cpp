@@ -14,7 +14,7 @@ ir::FlatSymbolRefAttr FunctionCopies::symbolOf(ir::Operation function) const {
 
 ir::Operation FunctionCopies::copy(ir::Operation function, ir::Operation after) {
   auto name = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str());
-  std::string fresh = names_.numbered(std::string(name.value()));
+  std::string fresh = names_.makeNumbered(std::string(name.value()));
   ir::Operation copied = ctx_.rewriter().insert(ir::OwnedOperation::clone(function), after.block(),
                                                 after.nextInBlock());
   ctx_.rewriter().setAttr(copied, ctx_.ids().symName, ir::StringAttr::get(ctx_.context(), fresh));

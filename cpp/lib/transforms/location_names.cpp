@@ -14,7 +14,7 @@ void renameLocations(pass::PassContext &ctx,
     std::vector<ir::Location> parts = ir::partsOf(loc);
     for (ir::Location &part : parts)
       part = renamed.at(part);
-    return ir::withParts(loc, parts);
+    return ir::replaceParts(loc, parts);
   };
   const ir::OpList &operations = ctx.operations();
   for (size_t i = 0; i < operations.size(); ++i) {

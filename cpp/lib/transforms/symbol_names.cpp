@@ -10,7 +10,7 @@ SymbolNames::SymbolNames(ir::Operation module, const ir::OpIds &ids) {
         names_.emplace(name.value());
 }
 
-std::string SymbolNames::numbered(const std::string &base) {
+std::string SymbolNames::makeNumbered(const std::string &base) {
   for (size_t &next = nextNumber_[base];;) {
     std::string name = base + "_" + std::to_string(next++);
     if (names_.insert(name).second)

@@ -17,7 +17,7 @@ public:
   explicit SymbolNames(ir::Operation module, const ir::OpIds &ids);
 
   /// Returns the first free name of `base_0`, `base_1`, ...
-  std::string numbered(const std::string &base);
+  std::string makeNumbered(const std::string &base);
 
 private:
   std::unordered_set<std::string> names_;

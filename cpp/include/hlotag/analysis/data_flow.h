@@ -60,9 +60,9 @@ private:
   }
   Definition definition(ir::Value value) const;
   /// The value that calls and manual computations pass on as `value`.
-  ir::Value originOf(ir::Value value) const;
+  ir::Value findOrigin(ir::Value value) const;
   /// The operand or returned value that a call or manual computation passes on as `value`, or null.
-  ir::Value source(ir::Value value) const;
+  ir::Value findSource(ir::Value value) const;
 
   const ir::OpList &operations_;
   const ir::OpIds &ids_;

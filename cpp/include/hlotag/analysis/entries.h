@@ -15,16 +15,16 @@ namespace hlotag::analysis {
 inline constexpr std::string_view kDerived = "hlotag.derived";
 
 /// The entries that an operation passes on. Each dictionary may be null.
-struct Entries {
+struct Carried {
   ir::DictionaryAttr all;
   ir::DictionaryAttr attached; ///< those of `all` that rules attached
   ir::DictionaryAttr derived;  ///< for derived operations, instead of `attached`; null: the same
 
   explicit operator bool() const { return bool(all); }
-  friend bool operator==(const Entries &a, const Entries &b) {
+  friend bool operator==(const Carried &a, const Carried &b) {
     return a.all == b.all && a.attached == b.attached && a.derived == b.derived;
   }
-  friend bool operator<(const Entries &a, const Entries &b) {
+  friend bool operator<(const Carried &a, const Carried &b) {
     return std::tie(a.all, a.attached, a.derived) < std::tie(b.all, b.attached, b.derived);
   }
 };
@@ -39,13 +39,13 @@ public:
   /// Whether `op` may have entries. False for modules, functions and terminators.
   bool isTaggable(ir::Operation op) { return isTaggable(op, op.name()); }
   bool isTaggable(ir::Operation op, ir::Identifier name);
-  bool isTaggable(const ir::OpList::Entry &entry) { return isTaggable(entry.op, entry.name); }
+  bool isTaggable(const ir::OpList::Item &item) { return isTaggable(item.op, item.name); }
 
   /// Returns the entries that `op` passes on now.
-  Entries entriesOf(ir::Operation op);
+  Carried entriesOf(ir::Operation op);
 
   /// Adds to `op` the entries whose key it does not have. Returns whether `op` changed.
-  bool give(ir::Operation op, const Entries &entries, const ir::Reason &reason = {});
+  bool give(ir::Operation op, const Carried &entries, const ir::Reason &reason = {});
 
   /// Records the entries that operations derived from `op` get instead of its attached ones.
   bool setDerived(ir::Operation op, ir::DictionaryAttr entries) {
@@ -53,21 +53,21 @@ public:
   }
 
   /// Returns what an operation with `own` entries passes on after `give(op, entries)`.
-  Entries merge(const Entries &own, const Entries &entries);
+  Carried merge(const Carried &own, const Carried &entries);
 
   /// Returns the carried entries of `dictionary`; null if there are none.
-  ir::DictionaryAttr carried(ir::DictionaryAttr dictionary);
+  ir::DictionaryAttr selectCarried(ir::DictionaryAttr dictionary);
   /// Returns the entries in both `a` and `b`, equal in key and value; null if there are none.
-  ir::DictionaryAttr common(ir::DictionaryAttr a, ir::DictionaryAttr b);
+  ir::DictionaryAttr intersect(ir::DictionaryAttr a, ir::DictionaryAttr b);
   /// Returns the entries of `a` whose key is in `b`; null if there are none.
-  ir::DictionaryAttr sharedKeys(ir::DictionaryAttr a, ir::DictionaryAttr b);
+  ir::DictionaryAttr selectSharedKeys(ir::DictionaryAttr a, ir::DictionaryAttr b);
   /// Returns the entries of `a` whose key is not in `b`; null if there are none.
-  ir::DictionaryAttr without(ir::DictionaryAttr a, ir::DictionaryAttr b);
+  ir::DictionaryAttr remove(ir::DictionaryAttr a, ir::DictionaryAttr b);
 
 private:
   /// Returns `derived` of an operation with `own` entries after it got `entries`; null if both have
   /// none.
-  ir::DictionaryAttr derivedOf(const Entries &own, const Entries &entries);
+  ir::DictionaryAttr mergeDerived(const Carried &own, const Carried &entries);
 
   enum class Filter { Carried, Common, SharedKeys, Without };
   ir::DictionaryAttr filter(Filter kind, ir::DictionaryAttr a, ir::DictionaryAttr b);

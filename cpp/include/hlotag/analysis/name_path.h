@@ -51,6 +51,6 @@ inline constexpr std::string_view kEscaped = "hlotag.escaped";
 
 /// Returns `name` with escapes replaced by their characters. Lowering writes an escape, `\x01%28`
 /// (hexadecimal), for characters of a user's scope with a meaning to JAX or hlotag.
-std::string unescaped(std::string_view name);
+std::string unescape(std::string_view name);
 
 } // namespace hlotag::analysis

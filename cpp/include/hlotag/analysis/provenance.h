@@ -95,7 +95,7 @@ private:
   Named parseNames(const std::vector<ir::Identifier> &names, bool isCall);
   const File &file(ir::FileLoc loc);
   bool isFrame(ir::NameLoc name);
-  const Origin &composed(const Context &context, const Named &name);
+  const Origin &findComposed(const Context &context, const Named &name);
   Origin compose(const Origin &outer, const Origin &inner);
   const Origin &outerOf(const Context &context, const Named &name);
   TextId nest(TextId outer, TextId inner);

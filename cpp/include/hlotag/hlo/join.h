@@ -23,14 +23,14 @@ void setCallsApart(NumberedName &named, const Program &program);
 
 /// Returns the numbers of each instruction's operations: its own first, then those that XLA merged
 /// into it. Empty for instructions without an operation: parameters, tuples, copies.
-std::vector<Ids> join(const Module &module, Kinds &kinds, const Program &program,
-                      const std::vector<NumberedName> &names);
+std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &program,
+                          const std::vector<NumberedName> &names);
 
 /// Returns for each fusion and asynchronous pair the heaviest instruction in it; for others, and
 /// where none is heavy, the instruction itself.
 std::vector<size_t> findHeaviest(const Module &module);
 
 /// Adds to each instruction the operations that XLA merged with its own because they were equal.
-void addEqual(std::vector<Ids> &ids, const Program &program);
+void addEqual(std::vector<Numbers> &ids, const Program &program);
 
 } // namespace hlotag::hlo

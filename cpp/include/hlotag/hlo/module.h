@@ -17,7 +17,7 @@
 namespace hlotag::hlo {
 
 /// Numbers of operations, or ids in a module; `kNone` if missing.
-using Ids = std::vector<int64_t>;
+using Numbers = std::vector<int64_t>;
 inline constexpr int64_t kNone = -1;
 
 /// Frontend attributes.
@@ -52,14 +52,14 @@ public:
     return kinds_[instructions[instruction].opcode];
   }
   Entries attributes(size_t instruction) const;
-  Ids dimensions(size_t instruction) const;
+  Numbers dimensions(size_t instruction) const;
 
   /// Returns the instruction that computes the value of `instruction`. Looks through parameters and
   /// results of fusions, calls and asynchronous pairs, and into loops that do not change the value.
-  size_t source(size_t instruction) const { return source(instruction, 0); }
+  size_t findSource(size_t instruction) const { return findSource(instruction, 0); }
 
   /// Returns the instruction that computes the value of a wrapper; other instructions themselves.
-  size_t wrapped(size_t instruction) const;
+  size_t findWrapped(size_t instruction) const;
 
   /// The instructions that compute the module's results.
   std::vector<size_t> results() const;
@@ -76,10 +76,10 @@ private:
   struct Unresolved {
     std::string_view opcode, metadata;
     int64_t id = 0;
-    Ids operands, called;
+    Numbers operands, called;
   };
 
-  size_t source(size_t instruction, int depth) const;
+  size_t findSource(size_t instruction, int depth) const;
   std::optional<size_t> elementOf(size_t made, size_t index, int depth) const;
   void readComputation(std::string_view data);
   void readInstruction(std::string_view data, ById &byId);

@@ -35,6 +35,6 @@ NumberedName readNumbers(std::string_view name, std::string_view token);
 
 /// Returns `name` as XLA writes it for a program without numbers. `isOnePlace` says whether the
 /// merged operations have one location.
-std::string withoutNumbers(std::string_view name, std::string_view token, bool isOnePlace);
+std::string removeNumbers(std::string_view name, std::string_view token, bool isOnePlace);
 
 } // namespace hlotag::hlo

@@ -28,10 +28,10 @@ struct Program {
   };
   struct Operation {
     size_t name, entries, dimensions; ///< indices in the tables below
-    Ids operands; ///< operations that compute the operands; `kNone` for arguments of the
-                  ///< program and of regions
-    size_t place; ///< equal if the locations are equal apart from their names
-    size_t value; ///< equal if the operations compute the same from the same operands
+    Numbers operands; ///< operations that compute the operands; `kNone` for arguments of the
+                      ///< program and of regions
+    size_t place;     ///< equal if the locations are equal apart from their names
+    size_t value;     ///< equal if the operations compute the same from the same operands
     std::vector<Argument> arguments; ///< by operand: the function's argument that it is, if any
     int64_t callee = kNone;          ///< the function that a call calls
   };
@@ -44,17 +44,17 @@ struct Program {
   static Program ofOperations(MlirOperation module, std::string_view token, bool every);
 
   /// Makes an operation of each instruction whose number in `numbers` is not `kNone`.
-  static Program ofInstructions(const Module &module, const Kinds &kinds, const Ids &numbers);
+  static Program ofInstructions(const Module &module, const Kinds &kinds, const Numbers &numbers);
 
-  bool areAtOnePlace(const Ids &numbers) const;
+  bool areAtOnePlace(const Numbers &numbers) const;
 
   std::string token; ///< the token in the numbers
   std::vector<Operation> operations;
-  Ids results;
+  Numbers results;
 
   std::vector<std::string> names; ///< dialect and name, or opcodes of instructions
   std::vector<Entries> entries;
-  std::vector<Ids> dimensions; ///< of first results; -1 if dynamic
+  std::vector<Numbers> dimensions; ///< of first results; -1 if dynamic
 };
 
 } // namespace hlotag::hlo

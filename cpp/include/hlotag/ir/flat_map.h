@@ -2,7 +2,7 @@
 //
 // How are values looked up by MLIR handle or number, in loops over all operations of a module?
 //
-// No allocation per entry, no erasure. Entries are in insertion order and close keys have close
+// No allocation per key, no erasure. Keys are in insertion order and close keys have close
 // slots, so a loop over a module accesses the table in order. std::unordered_map misses the cache
 // at each look-up, so its time per operation grows with the module.
 #pragma once
@@ -22,29 +22,29 @@ public:
     if (heads_.empty())
       return nullptr;
     uint32_t at = heads_[slotOf(key)];
-    while (at != kNone && entries_[at].key != key)
-      at = entries_[at].next;
-    return at == kNone ? nullptr : &entries_[at].value;
+    while (at != kNone && nodes_[at].key != key)
+      at = nodes_[at].next;
+    return at == kNone ? nullptr : &nodes_[at].value;
   }
 
   /// Returns the value of `key`, default constructed if new, and whether it is new.
   std::pair<V *, bool> insert(K key) {
     if (V *known = find(key))
       return {known, false};
-    if (entries_.size() * 3 >= heads_.size() * 2)
+    if (nodes_.size() * 3 >= heads_.size() * 2)
       rehash(heads_.empty() ? kMinSlots : heads_.size() * 2);
     uint32_t &head = heads_[slotOf(key)];
-    entries_.push_back({key, head, V{}});
-    head = uint32_t(entries_.size() - 1);
-    return {&entries_.back().value, true};
+    nodes_.push_back({key, head, V{}});
+    head = uint32_t(nodes_.size() - 1);
+    return {&nodes_.back().value, true};
   }
 
-  size_t size() const { return entries_.size(); }
+  size_t size() const { return nodes_.size(); }
 
 private:
   static constexpr uint32_t kNone = ~uint32_t(0);
   static constexpr size_t kMinSlots = 64; // a power of two
-  struct Entry {
+  struct Node {
     K key;
     uint32_t next; ///< the entry before in the same slot
     V value;
@@ -64,15 +64,15 @@ private:
 
   void rehash(size_t size) {
     heads_.assign(size, kNone);
-    for (size_t at = 0; at < entries_.size(); ++at) {
-      uint32_t &head = heads_[slotOf(entries_[at].key)];
-      entries_[at].next = head;
+    for (size_t at = 0; at < nodes_.size(); ++at) {
+      uint32_t &head = heads_[slotOf(nodes_[at].key)];
+      nodes_[at].next = head;
       head = uint32_t(at);
     }
   }
 
   std::vector<uint32_t> heads_; // by slot: the last entry
-  std::vector<Entry> entries_;
+  std::vector<Node> nodes_;
 };
 
 template <class V> using PointerMap = FlatMap<const void *, V>;

@@ -90,7 +90,7 @@ public:
 std::vector<Location> partsOf(Location loc);
 
 /// Returns `loc` with other parts; itself if it has none.
-Location withParts(Location loc, const std::vector<Location> &parts);
+Location replaceParts(Location loc, const std::vector<Location> &parts);
 
 /// Computes a value for each location, once and after its parts. Iterative: call sites are as deep
 /// as the user's stack.

@@ -13,7 +13,7 @@ namespace hlotag::ir {
 /// The operations that `walk` visits, in its order. Valid until one is inserted or moved.
 class OpList {
 public:
-  struct Entry {
+  struct Item {
     Operation op;
     Identifier name;
     uint32_t numNested; ///< number of operations in its regions, at any depth; they follow
@@ -22,15 +22,15 @@ public:
 
   explicit OpList(Operation root);
 
-  size_t size() const { return entries_.size(); }
-  const Entry &operator[](size_t index) const { return entries_[index]; }
-  const Entry *begin() const { return entries_.data(); }
-  const Entry *end() const { return begin() + size(); }
+  size_t size() const { return items_.size(); }
+  const Item &operator[](size_t index) const { return items_[index]; }
+  const Item *begin() const { return items_.data(); }
+  const Item *end() const { return begin() + size(); }
   /// The index of the first operation after those in the regions of `index`.
-  size_t after(size_t index) const { return index + 1 + entries_[index].numNested; }
+  size_t after(size_t index) const { return index + 1 + items_[index].numNested; }
 
 private:
-  std::vector<Entry> entries_;
+  std::vector<Item> items_;
 };
 
 } // namespace hlotag::ir

@@ -164,7 +164,7 @@ public:
     return hasOps ? Operation(capi::fn().mlirBlockGetTerminator(raw_)) : Operation();
   }
   /// Operand `number` of the terminator; null if there is none, or if this is null.
-  inline Value yielded(intptr_t number) const;
+  inline Value findYielded(intptr_t number) const;
 
   using Operations = ChainRange<Operation, Operation::next>;
   using Arguments = NumberedRange<Block, Value, numArguments, argumentAt>;
@@ -172,7 +172,7 @@ public:
   Arguments arguments() const { return Arguments(*this); }
 };
 
-inline Value Block::yielded(intptr_t number) const {
+inline Value Block::findYielded(intptr_t number) const {
   Operation end = terminator();
   return end && number < end.operands().size() ? end.operands()[number] : Value();
 }
