@@ -4,6 +4,7 @@
 #include "check.h"
 #include "upstream.h"
 
+#include "analysis/field.h"
 #include "analysis/rules.h"
 
 #include <cstddef>
@@ -33,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       fuzz::require(!rule.matches(subject) || rule.mayMatch(subject.opName),
                     "the quick test misses nothing");
     }
-  } catch (const analysis::RuleError &error) {
+  } catch (const analysis::FieldError &error) {
     fuzz::require(error.what()[0] != 0, "an error has a reason");
   }
   return 0;

@@ -88,7 +88,7 @@ std::vector<size_t> findHeaviest(const Module &module) {
 
 std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &program,
                           const std::vector<NumberedName> &names) {
-  Join join(module, kinds, program, names);
+  Join join(module, kinds, program, names, findHeaviest(module));
   Facts &facts = join.facts;
   for (size_t i : facts.order) {
     runRules(join, Step::Name, i);

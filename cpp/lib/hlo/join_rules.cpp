@@ -2,7 +2,6 @@
 #include "join_rules.h"
 
 #include "collectives.h"
-#include "hlotag/hlo/join.h"
 
 #include <optional>
 
@@ -67,6 +66,22 @@ Numbers findPiece(Join &join, size_t i) {
 
 Numbers findCollective(Join &join, size_t i) {
   return isChangedCollective(join.facts, i) ? findMembers(join.facts, join.uses, i) : Numbers();
+}
+
+/// Returns the operation of a move that has a neighbour's name: what its users expect, or a helper.
+Numbers findMove(Join &join, size_t i) {
+  Facts &facts = join.facts;
+  const Fact &fact = facts[i];
+  if (fact.ids.empty() || !facts.kind(i).isMove)
+    return {};
+  Numbers found;
+  for (int64_t number : facts.operations.select(fact.wanted, facts.opcode(i)))
+    if (facts.operations.numElements(number) == facts.size(i))
+      found.push_back(number);
+  if (!found.empty())
+    return found;
+  found = facts.operations.select(facts.operations.helpers(fact.ids[0]), facts.opcode(i));
+  return found.empty() ? fact.ids : Numbers{found[0]};
 }
 
 /// Returns the operations that become `i`: those of `numbers`, or those whose value they move.
@@ -163,7 +178,9 @@ constexpr JoinRule kRules[] = {
      "all-gather(w), channel_id=7 []", findPiece},
     {Step::Flow, "collective", "a combined or inserted collective: for each part, what users take",
      "get-tuple-element(all-reduce(a, b)), index=1 []", findCollective},
-    {Step::Flow, "moved", "what has the name of a move behind it: what the move moves",
+    {Step::Flow, "move", "a move with a neighbour's name: what users take, or a helper",
+     "transpose(a) [f/dot_general]", findMove},
+    {Step::Flow, "behind", "what has the name of a move behind it: what that move moves",
      "dot(a, b) [f/transpose]", findMoved},
     {Step::Flow, "wanted", "others: the operation whose value the users take",
      "sine(dot(a, b) []) [f/sin]", findWanted},
@@ -185,8 +202,8 @@ constexpr JoinRule kRules[] = {
 } // namespace
 
 Join::Join(const Module &module, Kinds &kinds, const Program &program,
-           const std::vector<NumberedName> &names)
-    : facts(module, kinds, program, names), uses(facts), heaviest(findHeaviest(module)),
+           const std::vector<NumberedName> &names, std::vector<size_t> heaviest)
+    : facts(module, kinds, program, names), uses(facts), heaviest(std::move(heaviest)),
       callers(findCallers(module)) {}
 
 const std::vector<JoinRule> &joinRules() {

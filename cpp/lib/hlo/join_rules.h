@@ -15,11 +15,11 @@ namespace hlotag::hlo {
 /// The state of a join, for rules.
 struct Join {
   Join(const Module &module, Kinds &kinds, const Program &program,
-       const std::vector<NumberedName> &names);
+       const std::vector<NumberedName> &names, std::vector<size_t> heaviest);
 
   Facts facts;
   Uses uses;
-  const std::vector<size_t> heaviest;             ///< see `findHeaviest`
+  const std::vector<size_t> heaviest;             ///< of `findHeaviest`
   const std::vector<std::vector<size_t>> callers; ///< by computation: whose body it is
   /// By opcode and channel, the last piece of a nameless collective.
   std::map<std::pair<size_t, int64_t>, size_t> pieces;

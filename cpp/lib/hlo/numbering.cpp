@@ -203,12 +203,15 @@ Operation onlyUser(Operation op) {
 
 } // namespace
 
-void numberNames(ir::Rewriter &rewriter, const ir::OpList &operations, const ir::OpIds &ids,
-                 std::string_view token, bool every) {
+std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
+                                                   const ir::OpList &operations,
+                                                   const ir::OpIds &ids, std::string_view token,
+                                                   bool every) {
   ir::PointerMap<size_t> numbers;
   for (size_t i = 1; !every && i < operations.size(); ++i)
     *numbers.insert(operations[i].op.opaque()).first = i - 1;
 
+  std::vector<std::pair<size_t, size_t>> helpers;
   std::string prefix = std::string(1, kMark).append(token) + ':';
   std::string numbered;
   for (size_t i = 1; i < operations.size(); ++i) {
@@ -220,8 +223,10 @@ void numberNames(ir::Rewriter &rewriter, const ir::OpList &operations, const ir:
     size_t number = i - 1;
     if (!every && name == ids.broadcast) {
       Operation user = onlyUser(op);
-      if (user && haveOneLocation(location, nameOf(user.location())))
+      if (user && haveOneLocation(location, nameOf(user.location()))) {
         number = *numbers.find(user.opaque());
+        helpers.emplace_back(i - 1, number);
+      }
     }
     numbered.assign(prefix).append(std::to_string(number)).append({kMark, '/'});
     numbered.append(location.name().str());
@@ -232,6 +237,7 @@ void numberNames(ir::Rewriter &rewriter, const ir::OpList &operations, const ir:
       made = NameLoc::get(ir::dynCast<NameLoc>(op.location()).name().str(), made);
     rewriter.setLocation(op, made);
   }
+  return helpers;
 }
 
 NumberedName readNumbers(std::string_view name, std::string_view token) {

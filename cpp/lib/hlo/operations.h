@@ -79,6 +79,8 @@ public:
     return found;
   }
 
+  const Numbers &helpers(int64_t number) const { return at(number).helpers; }
+
   /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves.
   /// `kNone` if there is none.
   int64_t findSource(int64_t number, size_t opcode) {

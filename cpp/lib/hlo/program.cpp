@@ -123,7 +123,8 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   }
   program.results = numbersOf(flow.results());
   ir::Rewriter rewriter(operations[0].op.context());
-  numberNames(rewriter, operations, ids, token, every);
+  for (auto [helper, number] : numberNames(rewriter, operations, ids, token, every))
+    program.operations[number].helpers.push_back(int64_t(helper));
   rewriter.commit();
   return program;
 }

@@ -4,7 +4,6 @@
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "transforms/location_names.h"
 
 #include <algorithm>
 #include <iterator>
@@ -225,7 +224,23 @@ void Verifier::reportRest() {
 void Verifier::restoreNames() {
   if (!ctx_.module().hasAttr(analysis::kEscaped))
     return;
-  transforms::renameLocations(ctx_, analysis::unescape);
+  ir::LocationMap<ir::Location> renamed;
+  auto unescape = [&](ir::Location loc) {
+    if (auto name = ir::dynCast<ir::NameLoc>(loc))
+      return ir::Location(
+          ir::NameLoc::get(analysis::unescape(name.name().str()), renamed.at(name.child())));
+    std::vector<ir::Location> parts = ir::partsOf(loc);
+    for (ir::Location &part : parts)
+      part = renamed.at(part);
+    return ir::replaceParts(loc, parts);
+  };
+  for (const ir::OpList::Item &item : ctx_.operations()) {
+    ctx_.rewriter().setLocation(item.op, renamed.of(item.op.location(), unescape));
+    for (ir::Region region : item.op.regions())
+      for (ir::Block block : region.blocks())
+        for (ir::Value argument : block.arguments())
+          ctx_.rewriter().setLocation(argument, renamed.of(argument.location(), unescape));
+  }
   ctx_.rewriter().removeAttr(ctx_.module(),
                              ir::Identifier::get(ctx_.context(), analysis::kEscaped));
 }

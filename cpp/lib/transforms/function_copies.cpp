@@ -4,8 +4,20 @@
 namespace hlotag::transforms {
 
 FunctionCopies::FunctionCopies(pass::PassContext &ctx)
-    : ctx_(ctx), visibility_(ir::Identifier::get(ctx.context(), "sym_visibility")),
-      names_(ctx.module(), ctx.ids()) {}
+    : ctx_(ctx), visibility_(ir::Identifier::get(ctx.context(), "sym_visibility")) {
+  for (ir::Block block : ctx.module().regions()[0].blocks())
+    for (ir::Operation op : block.operations())
+      if (auto name = op.attrOf<ir::StringAttr>(ctx.ids().symName.str()))
+        names_.emplace(name.value());
+}
+
+std::string FunctionCopies::makeName(const std::string &base) {
+  for (size_t &next = nextNumber_[base];;) {
+    std::string name = base + "_" + std::to_string(next++);
+    if (names_.insert(name).second)
+      return name;
+  }
+}
 
 ir::FlatSymbolRefAttr FunctionCopies::symbolOf(ir::Operation function) const {
   auto name = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str());
@@ -14,7 +26,7 @@ ir::FlatSymbolRefAttr FunctionCopies::symbolOf(ir::Operation function) const {
 
 ir::Operation FunctionCopies::copy(ir::Operation function, ir::Operation after) {
   auto name = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str());
-  std::string fresh = names_.makeNumbered(std::string(name.value()));
+  std::string fresh = makeName(std::string(name.value()));
   ir::Operation copied = ctx_.rewriter().insert(ir::OwnedOperation::clone(function), after.block(),
                                                 after.nextInBlock());
   ctx_.rewriter().setAttr(copied, ctx_.ids().symName, ir::StringAttr::get(ctx_.context(), fresh));

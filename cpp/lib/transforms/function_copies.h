@@ -5,7 +5,10 @@
 
 #include "hlotag/analysis/call_graph.h"
 #include "hlotag/pass/pass.h"
-#include "symbol_names.h"
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace hlotag::transforms {
 
@@ -14,14 +17,18 @@ class FunctionCopies {
 public:
   explicit FunctionCopies(pass::PassContext &ctx);
 
-  /// Inserts a private copy of `function` after `after`, named `f_0`, `f_1`, ...
+  /// Inserts a private copy of `function` after `after`, with the first free name of `f_0`, `f_1`,
+  /// ...
   ir::Operation copy(ir::Operation function, ir::Operation after);
   ir::FlatSymbolRefAttr symbolOf(ir::Operation function) const;
 
 private:
+  std::string makeName(const std::string &base);
+
   pass::PassContext &ctx_;
   ir::Identifier visibility_;
-  SymbolNames names_;
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, size_t> nextNumber_; // by base
 };
 
 /// Changes the callee of a call. `op` is the call of `site`, or its copy in a copy of the caller.

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hlotag::hlo {
@@ -17,10 +18,12 @@ namespace hlotag::hlo {
 /// character. Operations without a name get no number.
 ///
 /// XLA may merge a broadcast with its user of the same equation, and writes their name once if it
-/// is equal. So that it stays equal, such an operand gets its user's number. With `every`, each
-/// operation gets its own number.
-void numberNames(ir::Rewriter &rewriter, const ir::OpList &operations, const ir::OpIds &ids,
-                 std::string_view token, bool every);
+/// is equal. So that it stays equal, such an operand gets its user's number. Returns these pairs:
+/// (number of the operand, number of the user). With `every`, each operation gets its own number.
+std::vector<std::pair<size_t, size_t>> numberNames(ir::Rewriter &rewriter,
+                                                   const ir::OpList &operations,
+                                                   const ir::OpIds &ids, std::string_view token,
+                                                   bool every);
 
 /// The numbers in the name of an instruction. XLA joins names of merged operations by `;`, names of
 /// combined collectives as `prefix/(a:b)`, and writes `call/callee` for inlined functions.

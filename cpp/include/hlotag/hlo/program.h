@@ -30,6 +30,7 @@ struct Program {
     size_t name, entries, dimensions; ///< indices in the tables below
     Numbers operands; ///< operations that compute the operands; `kNone` for arguments of the
                       ///< program and of regions
+    Numbers helpers;  ///< earlier operations with this number in their names
     size_t place;     ///< equal if the locations are equal apart from their names
     size_t value;     ///< equal if the operations compute the same from the same operands
     std::vector<Argument> arguments; ///< by operand: the function's argument that it is, if any
