@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
 
-std::string quoted(Operation op) { return ir::concat({"'", op.name().str(), "'"}); }
-std::string quotedAt(Operation op) {
-  return ir::concat({quoted(op), " at ", ir::render(op.location())});
+std::string quote(Operation op) { return ir::concat({"'", op.name().str(), "'"}); }
+std::string quoteAt(Operation op) {
+  return ir::concat({quote(op), " at ", ir::render(op.location())});
 }
 
 /// Returns the group that a value of `_scheduling_group_id` names: `4` for `4:1`. Empty for values
@@ -154,7 +154,7 @@ Groups::Conflict describe(const std::vector<Operation> &ops, const std::vector<A
     if (std::find(names.begin(), names.end(), groups[i]) == names.end())
       names.push_back(groups[i]);
     if (!seen.insert(ops[i].opaque()).second && repeated.empty())
-      repeated = quotedAt(ops[i]);
+      repeated = quoteAt(ops[i]);
   }
   std::string group = isScheduling ? "scheduling group" : "collective group";
   for (size_t i = 0; i < names.size(); ++i)
@@ -171,8 +171,8 @@ Groups::Conflict describe(const std::vector<Operation> &ops, const std::vector<A
     other = std::find_if(groups.begin() + 1, groups.end(), isMember);
   auto at = size_t(other - groups.begin());
   std::string message = ir::concat(
-      {quoted(ops[at]), " and the ", group, " depend on each other, from ", quotedAt(ops[0]),
-       " to ", quotedAt(ops.back()), ". XLA ", isScheduling ? "schedules" : "launches",
+      {quote(ops[at]), " and the ", group, " depend on each other, from ", quoteAt(ops[0]), " to ",
+       quoteAt(ops.back()), ". XLA ", isScheduling ? "schedules" : "launches",
        " a group as a whole, and refuses this: give the later members another ",
        isScheduling ? "id" : "key", groups[at] ? "" : ", or tag this operation too"});
   if (!repeated.empty())
@@ -252,8 +252,8 @@ void Groups::checkOrder(const InlinedBlock &block, std::vector<Conflict> &confli
     Operation with = member->keepsOrder ? op : *first, without = member->keepsOrder ? *first : op;
     conflicts.push_back(
         {without,
-         ir::concat({quoted(without), " is in the scheduling group ", member->scheduling.str(),
-                     " without '", kGroupOrder, "', which ", quotedAt(with),
+         ir::concat({quote(without), " is in the scheduling group ", member->scheduling.str(),
+                     " without '", kGroupOrder, "', which ", quoteAt(with),
                      (" in the same group has. XLA's scheduler aborts the process unless "
                       "all members have it or none: tag the group as a whole")})});
   }

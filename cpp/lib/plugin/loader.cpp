@@ -18,7 +18,7 @@ namespace {
 
 /// Runs `body` in a callback of a plugin. Keeps an exception in `problem` until the plugin returns,
 /// because exceptions must not cross the plugin's frames.
-template <class Run> void guarded(std::exception_ptr &problem, const Run &body) noexcept {
+template <class Run> void guard(std::exception_ptr &problem, const Run &body) noexcept {
   try {
     body();
   } catch (...) {
@@ -57,7 +57,7 @@ ir::Diagnostic convert(const HlotagReport &report) {
 
 void collect(void *sink, const HlotagReport *report) noexcept {
   auto &reports = *static_cast<Reports *>(sink);
-  guarded(reports.problem, [&] {
+  guard(reports.problem, [&] {
     std::vector<ir::Diagnostic> &collected = reports.diagnostics;
     bool isNote = report->isNote && !collected.empty();
     (isNote ? collected.back().notes : collected).push_back(convert(*report));
@@ -118,12 +118,12 @@ GuestSpec specOf(const HlotagPass *pass) {
 
 void addPass(void *state, const HlotagPass *pass) noexcept {
   auto &registration = *static_cast<Registration *>(state);
-  guarded(registration.problem, [&] { registration.specs.push_back(specOf(pass)); });
+  guard(registration.problem, [&] { registration.specs.push_back(specOf(pass)); });
 }
 
 void fail(void *state, const char *reason) noexcept {
   auto &registration = *static_cast<Registration *>(state);
-  guarded(registration.problem, [&] { registration.failure = reason; });
+  guard(registration.problem, [&] { registration.failure = reason; });
 }
 
 void *function(const char *name, const char *type) noexcept { return capi::find(name, type); }
