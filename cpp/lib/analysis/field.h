@@ -36,6 +36,7 @@ public:
   std::vector<Field> elements() const {
     auto list = as<ir::ArrayAttr>("an array");
     std::vector<Field> found;
+    found.reserve(size_t(list.size()));
     for (intptr_t i = 0; i < list.size(); ++i)
       found.emplace_back(list[i], ir::concat({where_, "[", std::to_string(i), "]"}));
     return found;

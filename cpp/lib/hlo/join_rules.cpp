@@ -38,8 +38,10 @@ std::optional<size_t> findSlicedContraction(const Facts &facts, size_t i) {
 Numbers findPartOfContraction(Join &join, size_t i) {
   Facts &facts = join.facts;
   std::optional<size_t> whole = findSlicedContraction(facts, i);
+  if (!whole)
+    return {};
   Numbers parts;
-  for (int64_t number : whole ? facts[i].wanted : Numbers()) {
+  for (int64_t number : facts[i].wanted) {
     int64_t source = facts.operations.findSource(number, facts.opcode(*whole));
     if (source != kNone && facts.operations.kind(source).heavy == kContraction)
       parts.push_back(source);
