@@ -21,6 +21,19 @@ Numbers findOwnKind(Join &join, size_t i) {
   return join.facts.operations.select(join.facts.names[i].numbers, join.facts.opcode(i));
 }
 
+Numbers findHelper(Join &join, size_t i) {
+  Numbers numbers = join.facts.names[i].numbers, found;
+  if (numbers.empty())
+    return {};
+  for (int64_t helper : join.facts.operations.helpers(numbers[0]))
+    if (join.facts.operations.kind(helper).opcode == join.facts.opcode(i))
+      found.push_back(helper);
+  if (found.size() != 1)
+    return {};
+  numbers[0] = found[0];
+  return numbers;
+}
+
 Numbers findNamed(Join &join, size_t i) { return join.facts.names[i].numbers; }
 
 // --- By data flow --------------------------------------------------------------------------------
@@ -70,20 +83,35 @@ Numbers findCollective(Join &join, size_t i) {
   return isChangedCollective(join.facts, i) ? findMembers(join.facts, join.uses, i) : Numbers();
 }
 
-/// Returns the operation of a move that has a neighbour's name: what its users expect, or a helper.
+/// Returns true if an operation has entries and an instruction has all of them.
+bool hasEntriesOf(const Facts &facts, size_t i, int64_t number) {
+  Entries entries = facts.module.attributes(i);
+  const Entries &own = facts.operations.entries(number);
+  return !own.empty() && std::includes(entries.begin(), entries.end(), own.begin(), own.end());
+}
+
+/// Returns the operation of a move that has a neighbour's name: what its users expect, a helper, or
+/// the named one. The entries that XLA left decide, if they are one's.
 Numbers findMove(Join &join, size_t i) {
   Facts &facts = join.facts;
   const Fact &fact = facts[i];
   if (fact.ids.empty() || !facts.kind(i).isMove)
     return {};
   Numbers found;
+  for (int64_t number : facts.operations.relabellings(fact.ids[0]))
+    if (facts.kind(i).isReshaped && hasEntriesOf(facts, i, number) &&
+        facts.operations.dimensions(number) == facts.module.dimensions(i))
+      return {number};
   for (int64_t number : facts.operations.select(fact.wanted, facts.opcode(i)))
     if (facts.operations.numElements(number) == facts.size(i))
       found.push_back(number);
-  if (!found.empty())
-    return found;
-  found = facts.operations.select(facts.operations.helpers(fact.ids[0]), facts.opcode(i));
-  return found.empty() ? fact.ids : Numbers{found[0]};
+  for (int64_t helper :
+       facts.operations.select(facts.operations.helpers(fact.ids[0]), facts.opcode(i)))
+    found.push_back(helper);
+  found.insert(found.end(), fact.ids.begin(), fact.ids.end());
+  auto tagged = std::find_if(found.begin(), found.end(),
+                             [&](int64_t number) { return hasEntriesOf(facts, i, number); });
+  return {tagged == found.end() ? found[0] : *tagged};
 }
 
 /// Returns the operations that become `i`: those of `numbers`, or those whose value they move.
@@ -172,6 +200,8 @@ constexpr JoinRule kRules[] = {
      "all-reduce(a, b) [f/(psum:psum)]", findCombinedNames},
     {Step::Name, "own-kind", "merged operations: those of the name that become this opcode",
      "multiply(a, b) [f/add;f/mul]", findOwnKind},
+    {Step::Name, "helper", "what has its user's name: the helper of that user",
+     "broadcast(c) [f/mul]", findHelper},
     {Step::Name, "name", "others: the operations in the name", "sine(x) [f/sin]", findNamed},
 
     {Step::Flow, "part", "a slice of a product that XLA made of several: the product it is",

@@ -55,6 +55,7 @@ public:
         found[i] = findGiven(at(number).arguments, i, calls);
     return found;
   }
+  const Entries &entries(int64_t number) const { return program_.entries[at(number).entries]; }
   const Numbers &dimensions(int64_t number) const {
     return program_.dimensions[at(number).dimensions];
   }
@@ -80,6 +81,21 @@ public:
   }
 
   const Numbers &helpers(int64_t number) const { return at(number).helpers; }
+
+  /// Returns the operations that only relabel the dimensions of the value, directly or after moves.
+  const Numbers &relabellings(int64_t number) {
+    if (relabellings_.empty()) {
+      relabellings_.resize(size());
+      for (int64_t user = 0; user < int64_t(size()); ++user) {
+        int64_t at = user;
+        // Bounded, because calls may form cycles.
+        for (size_t step = 0; step < size() && relabels(user) && moves(at) && hasKnownOperand(at);
+             ++step)
+          relabellings_.at(size_t(at = operands(at)[0])).push_back(user);
+      }
+    }
+    return relabellings_.at(size_t(number));
+  }
 
   /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves.
   /// `kNone` if there is none.
@@ -138,6 +154,7 @@ private:
   const Program &program_;
   Kinds &kinds_;
   std::vector<size_t> kindOfName_; // By name.
+  std::vector<Numbers> relabellings_;
 };
 
 } // namespace hlotag::hlo

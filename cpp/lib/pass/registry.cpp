@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/pass/registry.h"
+#include "hlotag/pass/pipeline.h"
 
 #include <map>
 #include <mutex>
@@ -60,6 +61,18 @@ std::vector<std::unique_ptr<Pass>> allPasses() {
   for (const auto &[argument, create] : factories)
     passes.push_back(create());
   return passes;
+}
+
+PipelineElement makeElement(std::string_view argument, const OptionValues &options) {
+  PipelineElement element{lookup(argument), {}};
+  if (!element.pass)
+    throw PipelineError(ir::concat({"unknown pass '", argument, "'"}));
+  for (const auto &[name, value] : options) {
+    OptionBase *option = element.pass->findOption(name);
+    if (!option || !option->set(value))
+      throw PipelineError(ir::concat({argument, " has no option '", name, "' of this type"}));
+  }
+  return element;
 }
 
 } // namespace hlotag::pass

@@ -3,7 +3,6 @@
 // Our passes and guests are called directly. Each foreign element runs in a pass manager of its
 // own, so that the failing element is known; the C API has no stable functions for instrumentation.
 #include "hlotag/pass/run.h"
-#include "hlotag/ir/source_name.h"
 #include "report.h"
 #include "snapshot.h"
 

@@ -127,4 +127,19 @@ FileLoc findFile(Location loc);
 /// The text of `loc` in messages: `file:line:column`, else `"name"`, else `<unknown>`.
 std::string render(Location loc);
 
+/// MLIR's own name in locations of a text without a file name.
+inline constexpr std::string_view kNoFile = "-";
+
+/// While it lives, `render` writes `name` for `kNoFile` in this thread. `name` must outlive it.
+class SourceName {
+public:
+  explicit SourceName(std::string_view name);
+  ~SourceName();
+  SourceName(const SourceName &) = delete;
+  SourceName &operator=(const SourceName &) = delete;
+
+private:
+  std::string_view outer_;
+};
+
 } // namespace hlotag::ir

@@ -196,6 +196,16 @@ inline Block Value::ownerBlock() const {
 inline Region Operation::regionAt(const Operation &op, intptr_t index) {
   return capi::fn().mlirOperationGetRegion(op.raw(), index);
 }
+inline std::string Operation::str(bool debugInfo) const {
+  const capi::Table &fn = capi::fn();
+  MlirOpPrintingFlags flags = fn.mlirOpPrintingFlagsCreate();
+  if (debugInfo)
+    fn.mlirOpPrintingFlagsEnableDebugInfo(flags, /*enable=*/true, /*prettyForm=*/false);
+  std::string text;
+  fn.mlirOperationPrintWithFlags(raw_, flags, appendToString, &text);
+  fn.mlirOpPrintingFlagsDestroy(flags);
+  return text;
+}
 inline Block Operation::block() const { return capi::fn().mlirOperationGetBlock(raw_); }
 
 /// Owns an operation that is in no block.
