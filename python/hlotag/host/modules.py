@@ -59,7 +59,7 @@ def undecodable_name(module: ir.Module) -> str | None:
         The first name that is not UTF-8 of an operation, attribute, symbol or location, as in MLIR text. Values of attributes
         are read as bytes, and may be anything.
     """
-    text = module.operation.get_asm(
+    text: Any = module.operation.get_asm(
         binary=True,
         large_elements_limit=16,
         large_resource_limit=16,
