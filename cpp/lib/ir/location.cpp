@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/location.h"
 
-
 #include <utility>
 
 namespace hlotag::ir {
