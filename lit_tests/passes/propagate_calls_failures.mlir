@@ -5,8 +5,7 @@ func.func public @main(%x: tensor<f32>) -> tensor<f32> {
   %0 = call @f(%x) {mhlo.frontend_attributes = {k = "1"}} : (tensor<f32>) -> tensor<f32>
   %1 = call @f(%0) {mhlo.frontend_attributes = {k = "2"}} : (tensor<f32>) -> tensor<f32>
   %2 = call @f(%1) {mhlo.frontend_attributes = {k = "3"}} : (tensor<f32>) -> tensor<f32>
-  %3 = call @f(%2) {mhlo.frontend_attributes = {k = "4"}} : (tensor<f32>) -> tensor<f32>
-  return %3 : tensor<f32>
+  return %2 : tensor<f32>
 }
 // expected-error@below {{more than 1 copies of functions would be needed for the entries that calls hand to them; see option 'max-clones'}}
 func.func private @f(%x: tensor<f32>) -> tensor<f32> {

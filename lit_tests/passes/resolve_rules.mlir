@@ -138,3 +138,19 @@ module @nested attributes {
     return %2 : tensor<f32>
   }
 }
+
+// -----
+
+// One rule gives an operation different entries by its kind: no conflict.
+// CHECK-LABEL: @one_rule
+// CHECK: stablehlo.sine {{.*}}{k = "2"}
+// REPORT-NOT: warning
+module attributes {
+  hlotag.rules = [{name = "rule 1", text = "{op = \22sine\22}"}],
+  hlotag.tags = [{forward = {}, derived = {}, rules = [
+    {rule = "0", op = "s*", forward = {k = "1"}, derived = {}}, {rule = "0", op = "sine", forward = {k = "2"}, derived = {}}]}]} {
+  func.func @one_rule(%x: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/\01hlotag#0\01/sin")
+    return %0 : tensor<f32>
+  }
+}
