@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices, options and arguments that do not fit a program are refused with what was given, before jaxlib sees them."""
+"""Devices, options and arguments that do not fit a program are refused before jaxlib aborts or ignores them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.layout import Format, Layout
 from jaxlib import _jax
 
-from hlotag import ArgumentError, XlaError, xla
+from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, xla
 from xla_programs import ADD_HLO, ONE_TO_THREE, SUM, add_on
-
-# --- Devices and options -----------------------------------------------------------------------------------------------------
 
 
 def options(**values):
@@ -26,90 +25,83 @@ def assignment(*ids):
     return xla.DeviceAssignment.create(np.array(ids, np.int32))
 
 
-DEVICES = {
-    "too many": (lambda c: c.devices(), {}, "1 replicas of 1 partitions need 1 devices, but there are 2; pass 1, or set"),
-    "none": (lambda c: [], {}, "need 1 devices, but there are 0"),
-    "too few": (lambda c: c.devices()[:1], {"num_replicas": 2}, "2 replicas of 1 partitions need 2 devices, but there are 1"),
-    "more than there are": (lambda c: None, {"num_replicas": 3}, "3 replicas of 1 partitions need 3 devices, but there are 2"),
-    "twice": (lambda c: c.devices()[:1] * 2, {"num_replicas": 2}, "a device is given twice"),
+FOR_TWO = ADD_HLO.replace("HloModule add_vectors", "HloModule m, replica_count=2")
+DEVICES = {  # the devices, the options, a part of the message
+    "too many": (lambda c: c.devices(), {}, "1 replicas of 1 partitions need 1 different devices, not"),
+    "none": (lambda c: [], {}, "need 1"),
+    "too few": (lambda c: c.devices()[:1], {"num_replicas": 2}, "2 replicas of 1 partitions need 2"),
+    "more than there are": (lambda c: None, {"num_replicas": 3}, "need 3"),
+    "twice": (lambda c: c.devices()[:1] * 2, {"num_replicas": 2}, "need 2 different"),
     "of another client": (lambda c: jax.devices()[:1], {}, "belongs to another client; this client has"),
     "no list": (lambda c: 3, {}, "devices must be a list, got 3 of type int"),
-    "options": (lambda c: xla.CompileOptions(), {}, "expected devices before the options; write options=..."),
-    "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is not a device; this client has"),
-    "no replicas": (lambda c: None, {"num_replicas": 0}, "at least 1 replica and 1 partition, not num_replicas=0"),
-    "fewer than none": (lambda c: None, {"num_partitions": -1}, "not num_replicas=1, num_partitions=-1"),
-    "fewer replicas than the program": (
-        lambda c: None,
-        {"program": ADD_HLO.replace("HloModule add_vectors", "HloModule m, replica_count=2"), "profile_version": 1},
-        "the program is for num_replicas=2, but options have 1; set options.num_replicas = 2",
-    ),
-    "another assignment": (
-        lambda c: None,
-        {"device_assignment": assignment([0], [1])},
-        "device_assignment is .*; set it to None",
-    ),
-    "an assignment of other devices": (
-        lambda c: c.devices()[:1],
-        {"device_assignment": assignment([1])},
-        r"device_assignment is .*\{1\}\}, but the devices are \[.*id=0\)\]; pass only one of them",
-    ),
+    "options": (lambda c: xla.CompileOptions(), {}, "expected devices before the options"),
+    "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is not a device"),
+    "no replicas": (lambda c: None, {"num_replicas": 0}, "at least 1, not 0 and 1"),
+    "fewer than none": (lambda c: None, {"num_partitions": -1}, "at least 1, not 1 and -1"),
+    "an assignment of another size": (lambda c: None, {"device_assignment": assignment([0], [1])}, "need 1"),
+    "an assignment of other devices": (lambda c: c.devices()[:1], {"device_assignment": assignment([1])}, "pass only one"),
     "an assignment in another order": (
         lambda c: c.devices(),
         {"device_assignment": assignment([1], [0]), "num_replicas": 2},
         r"device_assignment is .*\{1 0\}\}, but the devices are",
     ),
-    "an assignment of no device": (lambda c: None, {"device_assignment": assignment([7])}, "7 is not a device; this client has"),
+    "an assignment of another form": (
+        lambda c: c.devices(),
+        {"device_assignment": assignment([0, 1]), "num_replicas": 2},
+        "device_assignment is",
+    ),
+    "an assignment of no device": (lambda c: None, {"device_assignment": assignment([7])}, "7 is not a device"),
 }
 
 
 @pytest.mark.parametrize("kind", DEVICES)
 def test_devices_that_do_not_fit(client, serialized, kind):
     devices, values, message = DEVICES[kind]
-    program, values = values.get("program", ADD_HLO), {name: value for name, value in values.items() if name != "program"}
     with pytest.raises(ArgumentError, match=message):
-        client.compile_and_load(program, devices(client), options(**values))
+        client.compile_and_load(ADD_HLO, devices(client), options(**values))
     if not values:
         with pytest.raises(ArgumentError, match=message):
             client.deserialize_executable(serialized, devices(client))
 
 
-def test_options_that_do_not_fit(client):
-    with pytest.raises(ArgumentError, match=r"options must be hlotag\.xla\.CompileOptions, not dict"):
-        client.compile_and_load(ADD_HLO, options={"num_replicas": 1})
-    with pytest.raises(ArgumentError, match="two names of one parameter"):
-        client.compile_and_load(ADD_HLO, None, xla.CompileOptions(), options=xla.CompileOptions())
-    for wrong in ("2", 1.5):
-        with pytest.raises(ArgumentError, match="num_devices must be 1 or more, not"):
-            xla.make_cpu_client(num_devices=wrong)  # pyright: ignore
-    with pytest.raises(ArgumentError, match="asynchronous must be True or False, got 2"):
-        xla.make_cpu_client(2)  # pyright: ignore
-    with pytest.raises(ArgumentError, match="num_devices must be 1 or more, not 0"):
-        xla.make_cpu_client(num_devices=0)
+def test_options_that_do_not_fit(client, serialized):
     shape = xla.Shape.array_shape(np.dtype("float32"), [3], [0])
-    with pytest.raises(XlaError, match="specify 1 argument layouts, but computation has 2 arguments"):
-        client.compile_and_load(ADD_HLO, options=options(argument_layouts=[shape]))
-    assert client.compile_and_load(ADD_HLO, options=_jax.CompileOptions()).execute(add_on(client))[0].tolist() == SUM
-
-
-def test_devices_of_the_assignment(client):
-    given = options(device_assignment=assignment([1], [0]), num_replicas=2)
-    assert client.compile_and_load(ADD_HLO, options=given).local_devices() == client.local_devices()[::-1]
-
-
-def test_host_callbacks_that_are_no_list(client, serialized):
-    for run in (
-        lambda: client.compile_and_load(ADD_HLO, host_callbacks=3),
-        lambda: client.deserialize_executable(serialized, host_callbacks=3),
-    ):
-        with pytest.raises(ArgumentError, match="host_callbacks must be a list, got 3 of type int"):
+    for run, error, message in [
+        (lambda: client.compile_and_load(ADD_HLO, options={}), ArgumentError, r"must be hlotag\.xla\.CompileOptions, not dict"),
+        (lambda: client.compile(ADD_HLO, None, options(), options=options()), ArgumentError, "two names of one parameter"),
+        (lambda: client.compile_and_load(FOR_TWO, None, options()), ArgumentError, r"set options\.num_replicas = 2"),
+        (lambda: client.compile(ADD_HLO, options=options(argument_layouts=[shape])), XlaError, "1 argument layouts"),
+        (lambda: client.compile_and_load(ADD_HLO, host_callbacks=3), ArgumentError, "host_callbacks must be a list"),
+        (lambda: client.deserialize_executable(serialized, host_callbacks=3), ArgumentError, "host_callbacks must be a list"),
+        (lambda: xla.make_cpu_client(num_devices="2"), ArgumentError, "num_devices must be 1 or more, not '2'"),
+        (lambda: xla.make_cpu_client(num_devices=0), ArgumentError, "num_devices must be 1 or more, not 0"),
+        (lambda: xla.make_cpu_client(2), ArgumentError, "asynchronous must be True or False, got 2"),
+    ]:
+        with pytest.raises(error, match=message):
             run()
 
 
-def test_options_given_are_not_changed(client):
-    given = xla.CompileOptions()
+def test_options_and_devices_that_fit(client):
+    assert client.compile_and_load(ADD_HLO, options=_jax.CompileOptions()).execute(add_on(client))[0].tolist() == SUM
+    given = options(device_assignment=assignment([1], [0]), num_replicas=2)
     before = given.SerializeAsString()
-    client.compile_and_load(ADD_HLO, client.devices()[1], given)
+    assert client.compile_and_load(ADD_HLO, options=given).local_devices() == client.local_devices()[::-1]
     assert given.SerializeAsString() == before
+
+
+def test_errors_are_those_of_xla(client):
+    """Code for the documented API catches one class."""
+    for wrong, kind in [
+        (lambda: client.compile_and_load(ADD_HLO).execute([]), ArgumentError),
+        (lambda: client.deserialize_executable(b"x"), XlaError),
+        (lambda: client.compile_and_load("HloModule"), ParseError),
+        (lambda: client.compile_and_load("module { func.func @main("), ParseError),
+        (lambda: client.compile_and_load(ADD_HLO, None, options(num_replicas=2, num_partitions=2)), UnsupportedError),
+    ]:
+        with pytest.raises(kind) as caught:
+            wrong()
+        error = caught.value
+        assert isinstance(error, xla.XlaRuntimeError) and str(error) == error.args[0] == error.error_message
 
 
 # --- Arguments ---------------------------------------------------------------------------------------------------------------
@@ -126,20 +118,11 @@ ARGUMENTS = {
     "too many": (lambda c, x: [x, x, x], "has 2 parameters .* but got 3"),
     "none": (lambda c, x: [], "but got 0"),
     "no list": (lambda c, x: 3, "arguments must be a list of arrays, one per parameter, not int"),
-    "dtype": (
-        lambda c, x: [x, c.buffer_from_pyval(np.int32([1, 2, 3]))],
-        "argument 1 is of dtype int32, but the parameter is f32",
-    ),
-    "shape": (
-        lambda c, x: [x, c.buffer_from_pyval(np.float32([1]))],
-        r"argument 1 has the shape \(1,\), but the parameter is f32\[3\]",
-    ),
+    "dtype": (lambda c, x: [x, c.buffer_from_pyval(np.int32([1, 2, 3]))], "1 is of dtype int32, but the parameter is f32"),
+    "shape": (lambda c, x: [x, c.buffer_from_pyval(np.float32([1]))], r"shape \(1,\) .* but the parameter is f32\[3\]"),
     "rank": (lambda c, x: [x, c.buffer_from_pyval(np.float32([[1, 2, 3]]))], r"the shape \(1, 3\)"),
-    "NumPy": (lambda c, x: [ONE_TO_THREE, x], r"argument 0 is of type ndarray; put it on the device: client\.buffer_from_pyval"),
-    "device": (
-        lambda c, x: [x, c.buffer_from_pyval(ONE_TO_THREE, c.devices()[1])],
-        "argument 1 is on .*1.*, but the program runs on",
-    ),
+    "NumPy": (lambda c, x: [ONE_TO_THREE, x], r"argument 0 is of type ndarray.* client\.buffer_from_pyval"),
+    "device": (lambda c, x: [x, c.buffer_from_pyval(ONE_TO_THREE, c.devices()[1])], "argument 1 is on .*1.*, but the program"),
     "client": (lambda c, x: [x, jnp.asarray(ONE_TO_THREE)], "argument 1 is on .* of another client"),
     "deleted": (lambda c, x: [deleted(c), x], "argument 0 has been deleted or donated"),
 }
@@ -158,29 +141,47 @@ def test_arguments_that_do_not_fit(client, kind):
 
 def test_tracers_and_keys_are_no_arguments():
     loaded = xla.compile_and_load(ADD_HLO)
-    with pytest.raises(ArgumentError, match="argument 0 is being traced"):
+    with pytest.raises(ArgumentError, match=r"argument 0 is of type .*Tracer.* outside of jit"):
         jax.jit(lambda x: loaded.execute([x, x]))(ONE_TO_THREE)
     keys = xla.compile_and_load(jax.jit(lambda key: jax.random.key_data(key)).lower(jax.random.key(0)))
-    with pytest.raises(ArgumentError, match=r"pass its data: jax\.random\.key_data"):
+    with pytest.raises(ArgumentError, match=r"pass jax\.random\.key_data"):
         keys.execute([jax.random.key(0)])
     assert keys.execute([jax.random.key_data(jax.random.key(7))])[0].tolist() == [0, 7]
 
 
 def test_arguments_on_several_devices_that_do_not_fit(client):
     both = client.compile_and_load(ADD_HLO, options=options(num_replicas=2))
-    one, other = (client.buffer_from_pyval(ONE_TO_THREE, device) for device in client.devices())
+    (x0, y0), (x1, y1) = [[client.buffer_from_pyval(ONE_TO_THREE, d) for _ in range(2)] for d in client.devices()]
     small = client.buffer_from_pyval(ONE_TO_THREE[:2], client.devices()[1])
-    fits = [one, other]
+    gone = client.buffer_from_pyval(ONE_TO_THREE, client.devices()[1])
+    gone.delete()
     for given, message in [
-        ([fits, [one]], "argument 1 is a list of 1 arrays, but the program runs on 2 devices"),
-        ([fits, [other, one]], "argument 1 must have arrays on .*, in this order"),
-        ([fits, [one, small]], "argument 1 has arrays of different shapes or dtypes"),
-        ([fits, one], "argument 1 is on .*, but the program runs on"),
-        ([fits], "has 2 parameters .* but got 1"),
+        ([[x0, x1], [y0]], "argument 1 must have one array on each of .*, in this order"),
+        ([[x0, x1], [y1, y0]], "in this order"),
+        ([[x0, y1], [x1, y0]], "in this order"),
+        ([[x1, y1], [x0, y0]], "in this order"),
+        ([[x0, x1], [y0, small]], "argument 1 has arrays of different shapes or dtypes"),
+        ([[x0, x1], [y0, gone]], "an array of argument 1 has been deleted"),
+        ([[x0, y0], [x1, gone]], "an array of argument 1 has been deleted"),
+        ([[x0, x1], y0], "argument 1 is on .*, but the program runs on"),
+        ([[x0, x1]], "has 2 parameters .* but got 1"),
     ]:
         with pytest.raises(ArgumentError, match=message):
             both.execute_sharded(given)
     with pytest.raises(ArgumentError, match="runs on 2 devices; use execute_sharded"):
-        both.execute([one, one])
+        both.execute([x0, y0])
     with pytest.raises(ArgumentError, match=r"runs on .*0.*, not on .*1.*; compile it for that device"):
-        client.compile_and_load(ADD_HLO).execute([one, one], client.devices()[1])
+        client.compile_and_load(ADD_HLO).execute([x0, y0], client.devices()[1])
+
+
+def test_arguments_of_another_layout(client):
+    negate = "HloModule m\n\nENTRY main { x = f32[2,3] parameter(0)\n ROOT y = f32[2,3] negate(x) }\n"
+    x = client.buffer_from_pyval(np.arange(6, dtype=np.float32).reshape(2, 3))
+    layouts = [xla.Shape.array_shape(np.dtype("float32"), [2, 3], [0, 1])]
+    by_columns = client.compile_and_load(negate, options=options(argument_layouts=layouts))
+    with pytest.raises(ArgumentError, match=r"argument 0 has the dimensions \(0, 1\) .*, but the parameter is f32\[2,3\]\{0,1\}"):
+        by_columns.execute([x])
+    turned = jax.device_put(x, Format(Layout((1, 0)), x.sharding))
+    assert by_columns.execute([turned])[0].tolist() == (-np.asarray(x)).tolist()
+    with pytest.raises(ArgumentError, match=r"\(1, 0\) from major to minor"):
+        client.compile_and_load(negate).execute([turned])

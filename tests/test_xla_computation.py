@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`xla_computation`: every parameter, every collective, and the tags of hlotag's stage."""
+"""`xla_computation`: parameters, collectives and tags, beyond the examples of docs/xla_computation.md."""
 
 from __future__ import annotations
 
 import collections
 import functools
-import re
 import types
 
 import jax
@@ -42,30 +41,14 @@ def cosine(x):
     return jnp.sin(jnp.cos(x))
 
 
-def test_the_object():
-    computation = hlotag.xla_computation(cosine)(3.0)
-    assert isinstance(computation, xla.XlaComputation)
-    text = computation.as_hlo_text()
-    assert text.startswith("HloModule xla_computation_cosine, entry_computation_layout={(f32[])->(f32[])}")
-    assert re.findall(r"= .* (\w+)\(", text) == ["parameter", "cosine", "sine", "tuple"]
-    again = xla.XlaComputation(computation.as_serialized_hlo_module_proto())
-    assert again.as_hlo_text() == text
-    assert computation.as_hlo_dot_graph().startswith("digraph")
-    assert computation.get_hlo_module().name == "xla_computation_cosine"
-    assert str(computation.program_shape()) == "(p0: f32[]) -> (f32[])"
-    assert computation.name() == "xla_computation_cosine"
-    assert (computation.num_replicas, computation.num_partitions) == (1, 1)
-
-
 def test_the_function_is_wrapped():
-    made = hlotag.xla_computation(cosine)
-    assert made.__name__ == "cosine" and made.__wrapped__ is cosine
+    made = hlotag.xla_computation(jax.jit(cosine))
+    assert made.__name__ == "cosine" and made(3.0).name() == "xla_computation_cosine"
     assert "xla_computation_unknown" in hlotag.xla_computation(functools.partial(jnp.add, 1.0))(2.0).as_hlo_text()
-    assert "xla_computation__lambda" in hlotag.xla_computation(lambda x: x)(2.0).as_hlo_text()
-    jitted = hlotag.xla_computation(jax.jit(cosine))(3.0).as_hlo_text()
-    assert "sine" in jitted and "cosine" in jitted
-    with pytest.raises(TypeError, match="takes a function, not 3"):
+    with pytest.raises(ArgumentError, match="takes a function, not 3"):
         hlotag.xla_computation(3)
+    with pytest.raises(ZeroDivisionError):
+        hlotag.xla_computation(lambda x: 1 // 0)(1.0)
 
 
 # --- Arguments ---------------------------------------------------------------------------------------------------------------
@@ -90,8 +73,8 @@ ARGUMENTS = {
 @pytest.mark.parametrize("kind", ARGUMENTS)
 def test_argument(kind):
     given, expected = ARGUMENTS[kind]
-    computation = hlotag.xla_computation(lambda x: x)(given)
-    assert [str(shape).split("{")[0] for shape in computation.program_shape().parameter_shapes()] == [expected]
+    computation = hlotag.xla_computation(lambda unused, x: x, instantiate_const_outputs=True)(1.0, given)
+    assert [str(shape).split("{")[0] for shape in computation.program_shape().parameter_shapes()] == ["f32[]", expected]
 
 
 Pair = collections.namedtuple("Pair", "first second")
@@ -112,24 +95,11 @@ def test_pytrees_and_keywords():
     assert jax.tree.map(lambda leaf: leaf.shape, out) == {"sum": (2,), "others": [(5,), (4,)]}
 
 
-def test_unused_arguments_stay():
-    computation = hlotag.xla_computation(lambda x, y: y)(1.0, 2)
-    assert str(computation.program_shape()) == "(p0: f32[], p1: s32[]) -> (s32[])"
-
-
 def test_keys():
     computation = hlotag.xla_computation(lambda key: jax.random.uniform(key, (2,)))(jax.random.key(0))
     assert "u32[2]" in str(computation.program_shape().parameter_shapes()[0])
     (result,) = xla.compile_and_load(computation).execute([jax.random.key_data(jax.random.key(5))])
     assert np.array_equal(result, jax.random.uniform(jax.random.key(5), (2,)))
-
-
-def test_large_closure():
-    """The constant is in the program; its text leaves it out unless asked."""
-    table = np.arange(5000, dtype=np.float32)
-    computation = hlotag.xla_computation(lambda i: jnp.asarray(table)[i])(3)
-    assert "constant({...})" in computation.as_hlo_text() and "4999" in computation.as_hlo_text(print_large_constants=True)
-    assert xla.compile_and_load(computation).execute([jnp.int32(4321)])[0] == 4321
 
 
 @pytest.mark.parametrize("count", [100, 101])
@@ -161,29 +131,13 @@ def test_donated_arguments(client):
     assert x.is_deleted() and y.is_deleted()
 
 
-def test_return_shape():
-    computation, out = hlotag.xla_computation(lambda x: (x, jnp.zeros((2, 3), jnp.bfloat16)), return_shape=True)(1)
-    assert [(leaf.shape, leaf.dtype.name, leaf.named_shape) for leaf in out] == [((), "int32", {}), ((2, 3), "bfloat16", {})]
-    assert isinstance(computation, xla.XlaComputation)
-
-
-def test_constant_outputs():
-    for value in (None, True, False):
-        computation = hlotag.xla_computation(lambda: (1.0, jnp.arange(2)), instantiate_const_outputs=value)()
-        assert str(computation.program_shape()) == "() -> (f32[], s32[2])"
-
-
-@pytest.mark.parametrize("backend", ["cpu", "gpu", "cuda", "rocm", "tpu"])
-def test_backend_need_not_be_there(backend):
-    assert "sine" in hlotag.xla_computation(cosine, backend=backend)(3.0).as_hlo_text()
-
-
-def test_backend_makes_a_difference():
-    texts = {
-        name: hlotag.xla_computation(jnp.linalg.qr, backend=name)(np.ones((3, 3), np.float32)).as_hlo_text()
-        for name in ("cpu", "gpu")
-    }
-    assert "lapack" in texts["cpu"] and "cusolver" in texts["gpu"]
+@pytest.mark.parametrize(
+    ("backend", "call"), [("cpu", "lapack"), ("gpu", "cusolver"), ("cuda", "cusolver"), ("rocm", "hipsolver"), ("tpu", "Qr")]
+)
+def test_backend_need_not_be_there(backend, call):
+    f = lambda x: (jnp.linalg.qr(x), lax.psum(x, "i"))
+    text = hlotag.xla_computation(f, axis_env=[("i", 2)], backend=backend)(np.ones((3, 3), np.float32)).as_hlo_text()
+    assert call in text and "replica_groups={{0,1}}" in text
 
 
 BAD = {
@@ -191,13 +145,8 @@ BAD = {
     "donate_argnums out of range": ({"donate_argnums": (-2,)}, "donate_argnums has -2"),
     "static_argnums of names": ({"static_argnums": "x"}, "static_argnums must be an int or ints, not 'x'"),
     "static and donated": ({"static_argnums": 0, "donate_argnums": 0}, r"both have \[0\]"),
-    "static_argnums of no list": ({"static_argnums": None}, "static_argnums must be a list, got None of type NoneType"),
-    "axis_env of no list": ({"axis_env": 3}, "axis_env must be a list, got 3 of type int"),
-    "axis_env of no pairs": ({"axis_env": [3]}, "an element of axis_env must be a list, got 3 of type int"),
     "tuple_args of a number": ({"tuple_args": 1}, "tuple_args must be True or False, got 1"),
     "return_shape of an array": ({"return_shape": np.ones(2)}, "return_shape must be True or False, got array"),
-    "backend of a list": ({"backend": ["cpu"]}, r"backend must be 'cpu', .* got \['cpu'\]"),
-    "in_parts of a number": ({"in_parts": 2}, r"PartitionSpec must have the number of parts .* not 2"),
     "axis_env of names": ({"axis_env": ["i"]}, r"axis_env must have pairs of a name and a size .* not \('i',\)"),
     "axis_env of no size": ({"axis_env": [("i", 0)]}, r"size of at least 1, .* not \('i', 0\)"),
     "axis_env twice": ({"axis_env": [("i", 2), ("i", 2)]}, "a name twice"),
@@ -216,15 +165,6 @@ def test_bad_parameter(kind):
         hlotag.xla_computation(lambda x: x, **parameters)(np.zeros(4, np.float32))
 
 
-def test_errors_of_the_function_are_its_own():
-    with pytest.raises(ZeroDivisionError):
-        hlotag.xla_computation(lambda x: 1 // 0)(1.0)
-    with pytest.raises(NameError, match="unbound axis name: j"):
-        hlotag.xla_computation(lambda x: lax.psum(x, "j"), axis_env=[("i", 2)])(1.0)
-    with pytest.raises(TypeError, match="str"):
-        hlotag.xla_computation(lambda x: x)("text")
-
-
 # --- Collectives over axis_env -----------------------------------------------------------------------------------------------
 
 ROWS = np.arange(16, dtype=np.float32).reshape(4, 4) ** 2  # row i is on replica i
@@ -233,22 +173,22 @@ GROUPS = [[0, 1], [2, 3]]
 COLLECTIVES = {  # the function; XLA's operation; its result on all replicas, from all rows
     "psum": (lambda x: lax.psum(x, "i"), "all-reduce", lambda r: np.tile(r.sum(0), (4, 1))),
     "pmax": (lambda x: lax.pmax(x, "i"), "all-reduce", lambda r: np.tile(r.max(0), (4, 1))),
-    "pmin": (lambda x: lax.pmin(x, "i"), "all-reduce", lambda r: np.tile(r.min(0), (4, 1))),
-    "pmean": (lambda x: lax.pmean(x, "i"), "all-reduce", lambda r: np.tile(r.mean(0), (4, 1))),
     "psum in groups": (
         lambda x: lax.psum(x, "i", axis_index_groups=GROUPS),
         "all-reduce",
         lambda r: np.repeat([r[:2].sum(0), r[2:].sum(0)], 2, 0),
     ),
     "all_gather": (lambda x: lax.all_gather(x, "i"), "all-gather", lambda r: np.tile(r, (4, 1, 1))),
-    "all_gather, tiled": (lambda x: lax.all_gather(x, "i", tiled=True), "all-gather", lambda r: np.tile(r.ravel(), (4, 1))),
     "all_to_all": (lambda x: lax.all_to_all(x, "i", 0, 0), "all-to-all", lambda r: r.T),
     "ppermute": (lambda x: lax.ppermute(x, "i", TURN), "collective-permute", lambda r: np.roll(r, 1, 0)),
-    "pshuffle": (lambda x: lax.pshuffle(x, "i", [3, 0, 1, 2]), "collective-permute", lambda r: np.roll(r, 1, 0)),
     "psum_scatter": (lambda x: lax.psum_scatter(x, "i"), "reduce-scatter", lambda r: r.sum(0)),
-    "psum_scatter, tiled": (lambda x: lax.psum_scatter(x, "i", tiled=True), "reduce-scatter", lambda r: r.sum(0)[:, None]),
     "axis_index": (lambda x: x + lax.axis_index("i"), "replica-id", lambda r: r + np.arange(4)[:, None]),
     "axis_size": (lambda x: x * lax.axis_size("i"), "multiply", lambda r: r * 4),
+    "two axes": (
+        lambda x: x + lax.axis_index(("j", "i")),
+        "replica-id",
+        lambda r: r + np.array([0, 2, 1, 3])[:, None],
+    ),
     "the gradient of psum": (jax.grad(lambda x: lax.psum((x**3).sum(), "i")), "multiply", None),
     "psum of a vmap": (lambda x: jax.vmap(lambda y: lax.psum(y, "i"))(x), "all-reduce", lambda r: np.tile(r.sum(0), (4, 1))),
     "psum in a loop": (
@@ -273,7 +213,8 @@ COLLECTIVES = {  # the function; XLA's operation; its result on all replicas, fr
 def test_collective(client, kind):
     """The operation is over replicas, without channels, and its numbers are right."""
     f, operation, expected = COLLECTIVES[kind]
-    computation = hlotag.xla_computation(f, axis_env=[("i", 4)])(ROWS[0])
+    axes = (["i", np.int64(2)], ("j", 2)) if kind == "two axes" else [("i", 4)]
+    computation = hlotag.xla_computation(f, axis_env=axes)(ROWS[0])
     text = computation.as_hlo_text()
     assert f" {operation}(" in text and "channel_id" not in text and "partition-id" not in text
     assert computation.num_replicas == 4
@@ -290,43 +231,6 @@ def test_replica_groups(client):
         with pytest.raises(ArgumentError, match=r"all_reduce names replica or partition 3, but the program is compiled for 1"):
             client.compile_and_load(form)
         assert on_replicas(client, form, np.arange(4, dtype=np.int32), devices=4)[0].tolist() == [-6, -5, -4, -3]
-
-
-def test_two_axes(client):
-    """The replica groups that the old documents print, and what they compute."""
-
-    def g(x):
-        return lax.psum(x, "i"), lax.psum(x, "j"), lax.psum(x, ("i", "j")), lax.axis_index("i"), lax.axis_index(("i", "j"))
-
-    computation = hlotag.xla_computation(g, axis_env=[("i", 4), ("j", 2)])(5.0)
-    groups = [
-        line.split("replica_groups=")[1].split(", to_apply")[0]
-        for line in computation.as_hlo_text().splitlines()
-        if "groups" in line
-    ]
-    assert groups == ["{{0,2,4,6},{1,3,5,7}}", "{{0,1},{2,3},{4,5},{6,7}}", "{{0,1,2,3,4,5,6,7}}"]
-    data = np.arange(8, dtype=np.float32)
-    rows, columns, everything, i, both = on_replicas(client, computation, data)
-    grid = data.reshape(4, 2)
-    assert np.array_equal(rows.reshape(4, 2), np.tile(grid.sum(0), (4, 1)))
-    assert np.array_equal(columns.reshape(4, 2), np.repeat(grid.sum(1), 2).reshape(4, 2))
-    assert np.array_equal(everything, [28] * 8)
-    assert np.array_equal(i, np.arange(8) // 2) and np.array_equal(both, np.arange(8))
-
-
-def test_axes_with_other_names_and_sizes(client):
-    computation = hlotag.xla_computation(lambda x: lax.psum(x, ("rows", "one")), axis_env=(["rows", np.int64(2)], ("one", 1)))(
-        np.float32(1)
-    )
-    assert computation.num_replicas == 2
-    assert on_replicas(client, computation, np.float32([3, 4]))[0].tolist() == [7, 7]
-
-
-def test_other_platforms_have_collectives():
-    f = lambda x: lax.psum(x, "i") + lax.axis_index("i")
-    for backend in ("tpu", "gpu"):
-        text = hlotag.xla_computation(f, axis_env=[("i", 2)], backend=backend)(1).as_hlo_text()
-        assert "replica_groups={{0,1}}" in text and "replica-id" in text
 
 
 # --- Partitions --------------------------------------------------------------------------------------------------------------
@@ -389,25 +293,8 @@ def test_a_function_with_a_mesh_of_its_own():
 # --- Tags --------------------------------------------------------------------------------------------------------------------
 
 
-def layer(w, x):
-    with hlotag.tagged({"layer": "one"}):
-        y = jnp.tanh(x @ w)
-    return hlotag.tag(y * 2, {"scaled": "yes"}).sum()
-
-
 def lines_with(text, entry):
-    return [line for line in text.splitlines() if f"{entry}" in line]
-
-
-def test_tags_of_a_tagged_function():
-    x = np.ones((4, 4), np.float32)
-    with hlotag.stage():
-        text = hlotag.xla_computation(jax.value_and_grad(layer))(x, x).as_hlo_text()
-    tagged = lines_with(text, 'layer="one"')
-    assert sum(" dot(" in line for line in tagged) == 2  # forward and backward
-    assert lines_with(text, 'scaled="yes"') and "hlotag." not in text
-    compiled = xla.compile_and_load(hlotag.xla_computation(cosine)(3.0))
-    assert "frontend_attributes" not in compiled.hlo_modules()[0].to_string()
+    return [line for line in text.splitlines() if entry in line]
 
 
 def test_tags_reach_the_executable_and_collectives(client):
@@ -435,54 +322,15 @@ def test_rules_and_toggling():
 # --- Programs that nobody made for this --------------------------------------------------------------------------------------
 
 
-def mlp_step(params, batch):
-    def loss(params):
-        h = batch[0]
-        for w, b in params[:-1]:
-            h = jax.nn.relu(h @ w + b)
-        w, b = params[-1]
-        return jnp.mean(optax_free_softmax(h @ w + b, batch[1]))
-
-    value, gradient = jax.value_and_grad(loss)(params)
-    return value, jax.tree.map(lambda p, g: p - 0.1 * lax.pmean(g, "batch"), params, gradient)
-
-
-def optax_free_softmax(logits, labels):
-    return -jax.nn.log_softmax(logits)[jnp.arange(len(labels)), labels]
-
-
-def test_data_parallel_training_step(client):
-    """On 4 replicas the step is that of the whole batch."""
-    keys = jax.random.split(jax.random.key(0), 8)
-    params = [(jax.random.normal(keys[i], (6, 6)) * 0.3, jnp.zeros(6)) for i in range(3)]
-    x, y = jax.random.normal(keys[3], (4, 5, 6)), jax.random.randint(keys[4], (4, 5), 0, 6)
-    make = hlotag.xla_computation(mlp_step, axis_env=[("batch", 4)], return_shape=True, donate_argnums=0)
-    computation, out = make(params, (x[0], y[0]))
-    arguments = [[np.asarray(leaf)] * 4 for leaf in jax.tree.leaves(params)] + [list(np.asarray(x)), list(np.asarray(y))]
-    results = on_replicas(client, computation, *arguments)
-    (_, stepped), treedef = out, jax.tree.structure(out)
-    _, updated = jax.tree.unflatten(treedef, results)
-    whole = jax.vmap(mlp_step, axis_name="batch", in_axes=(None, 0))(params, (x, y))[1]
-    for got, expected in zip(jax.tree.leaves(updated), jax.tree.leaves(whole), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
-    assert jax.tree.structure(stepped) == jax.tree.structure(params)
-
-
 PROGRAMS = {
     "eigh": (lambda x: jnp.linalg.eigh(x + x.T)[0], (MATRIX,)),
-    "solve": (lambda x: jnp.linalg.solve(x + 20 * jnp.eye(4), x), (MATRIX,)),
     "sort": (lambda x: lax.sort((x, -x), num_keys=1), (MATRIX,)),
-    "fft": (lambda x: jnp.fft.fft(x).real, (MATRIX,)),
     "scan": (lambda x: lax.scan(lambda c, r: (c * 0.5 + r, jnp.sum(c)), x[0], x), (MATRIX,)),
-    "while": (lambda x: lax.while_loop(lambda c: jnp.sum(c) > 1, lambda c: c / 3, x), (MATRIX,)),
     "convolution": (lambda x: lax.conv_general_dilated(x[None, None], x[None, None, :2, :2], (1, 1), "SAME"), (MATRIX,)),
     "bfloat16": (lambda x: (x.astype(jnp.bfloat16) * 2).astype(jnp.float32), (MATRIX,)),
-    "scatter": (lambda x, i: x.at[i].add(1.0), (MATRIX, np.array([0, 2, 2]))),
+    "a large constant": (lambda i: jnp.asarray(np.arange(5000))[i], (np.int32(4321),)),
     "random": (lambda k: jax.random.normal(jax.random.wrap_key_data(k), (3,)), (np.uint32([0, 7]),)),
-    "second derivative": (jax.grad(jax.grad(lambda x: jnp.sin(x) ** 3)), (np.float32(0.7),)),
     "custom_vjp": (jax.grad(lambda x: jax.nn.gelu(x) * jax.nn.logsumexp(x)), (np.float32(0.7),)),
-    "rematerialized": (jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))), (np.float32(0.7),)),
-    "einsum": (lambda x: jnp.einsum("ij,jk,ik->i", x, x, x), (MATRIX,)),
 }
 
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be compiled is recognized by what it is; what cannot is refused with what it looks like, and nothing aborts."""
+"""The forms of a program that can be compiled; other input is refused, and aborts nothing."""
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
-import pickle
 from pathlib import Path
 
 import jax
@@ -18,8 +16,7 @@ from jaxlib import _hlo, _jax
 import hlotag
 from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, _compat, xla
 from hlotag.host.modules import to_bytecode
-from hlotag.passes.rules import with_rules
-from hlotag.xla import _stamp
+from hlotag.xla.serialized import stamped, unstamped
 from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on
 
 ENTRY = ADD_HLO.split("\n\n", 1)[1]
@@ -93,9 +90,7 @@ def test_input(client, kind):
     assert 'frontend_attributes={owner="me",stage="7"}' in loaded.hlo_modules()[0].to_string()
 
 
-@pytest.mark.parametrize(
-    "kind", ["HLO text", "HloModuleProto", "StableHLO text", "ir.Module", "Lowered", "Exported", "xla_computation"]
-)
+@pytest.mark.parametrize("kind", ["HLO text", "ir.Module", "Lowered", "Exported", "xla_computation"])
 def test_pipeline(client, kind):
     """Passes run before XLA sees the program, and on a copy."""
     given = INPUTS[kind]()
@@ -104,44 +99,6 @@ def test_pipeline(client, kind):
     assert 'stage="7"' in text and "owner" not in text
     assert 'owner="me"' in client.compile_and_load(given).hlo_modules()[0].to_string()
     assert "owner" not in client.compile(given, pipeline=["hlotag-strip{keys=owner}"]).hlo_modules()[0].to_string()
-
-
-def test_pipeline_attaches_by_rule(client):
-    rule = hlotag.Rule({"by": "rule"}, op="stablehlo.add")
-    loaded = client.compile_and_load(ADD_HLO, pipeline=with_rules("hlotag-attach", [rule]))
-    assert 'by="rule"' in loaded.hlo_modules()[0].to_string()
-
-
-def test_bad_pipeline(client):
-    with pytest.raises(ArgumentError, match="hlotag-stripp"):
-        client.compile_and_load(ADD_HLO, pipeline="hlotag-stripp")
-
-
-def test_text_to_text_keeps_frontend_attributes(client):
-    """HLO text -> executable -> HLO text -> executable."""
-    once = client.compile_and_load(ADD_HLO).hlo_modules()[0].to_string()
-    loaded = client.compile_and_load(INPUTS["xla_computation, as HLO text"]().replace('stage="7"', 'stage="8",third="x y"'))
-    again = loaded.hlo_modules()[0].to_string()
-    assert 'owner="me",stage="7"' in once and 'owner="me",stage="8",third="x y"' in again
-
-
-def test_a_parameter_in_a_string_is_none(client):
-    quoted = ADD_HLO.replace('owner="me"', 'owner="parameter(9) }"')
-    assert client.compile_and_load(quoted).execute(add_on(client))[0].tolist() == SUM
-
-
-def test_header_of_hlo_says_replicas_and_partitions(client):
-    both = ADD_HLO.replace("HloModule add_vectors", "HloModule add_vectors, replica_count=2")
-    loaded = client.compile_and_load(both)
-    assert loaded.local_devices() == client.local_devices()
-    assert "replica_count=2" in loaded.hlo_modules()[0].to_string()
-
-
-def test_donated_parameters_of_hlo(client):
-    donating = ADD_HLO.replace("HloModule add_vectors", "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }")
-    x, y = add_on(client)
-    assert client.compile_and_load(donating).execute([x, y])[0].tolist() == SUM
-    assert x.is_deleted() and not y.is_deleted()
 
 
 @pytest.mark.parametrize("tuple_args", [False, True])
@@ -215,11 +172,6 @@ def test_jaxlib_reads_what_hlotag_serialized(client, serialized):
     assert client.deserialize_executable(unstamped).execute(add_on(client))[0].tolist() == SUM
 
 
-def test_unloaded_executable_is_loaded_later(client):
-    loaded = client.deserialize_executable(client.compile(ADD_HLO).serialize())
-    assert loaded.execute(add_on(client))[0].tolist() == SUM
-
-
 def test_a_deserialized_executable_is_serialized_again(client, serialized):
     """jaxlib's own bytes of one cannot be loaded; the ones that it was made from can."""
     again = client.deserialize_executable(serialized).serialize()
@@ -235,45 +187,40 @@ def test_a_sharded_executable_is_deserialized(client):
         [0] * 3,
         [2, 4, 6],
     ]
-    with pytest.raises(ArgumentError, match="2 replicas of 1 partitions need 2 devices, but there are 1"):
+    with pytest.raises(ArgumentError, match="2 replicas of 1 partitions need 2 different devices"):
         client.deserialize_executable(loaded.serialize(), client.local_devices()[:1])
 
 
 # --- Input that cannot be compiled -------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "empty text": ("", "the text is empty; pass HLO text"),
-    "blank text": (" \n ", "the text is empty"),
-    "no bytes": (b"", "the text is empty"),
-    "prose": ("add two vectors", "neither HLO nor MLIR: HLO begins with HloModule, but this with 'add two vectors'"),
-    "a jaxpr": (str(jax.make_jaxpr(jnp.sin)(1.0)), r"looks like a jaxpr; lower the function instead: jax\.jit"),
-    "a file name": ("/tmp/module_0001.jit_f.before_optimizations.txt", "looks like a file name; .*read_bytes"),
-    "LLVM IR": ('; ModuleID = "f"\ndefine void @f()', "looks like LLVM IR"),
-    "a dot graph": (_hlo.XlaComputation(hlo_proto()).as_hlo_dot_graph(), "a graph for Graphviz"),
-    "a proto in text form": ('name: "m"\ncomputations {', "an HloModuleProto in text form; serialize it"),
-    "truncated proto": (hlo_proto()[:-40], "look like a truncated or damaged HloModuleProto; serialize it again"),
-    "half a proto": (hlo_proto()[: len(hlo_proto()) // 2], "look like a truncated or damaged HloModuleProto"),
-    "another proto": (xla.CompileOptions().SerializeAsString(), r"are not an HloModuleProto: .*; pass HLO text"),
-    "random bytes": (bytes(range(128, 200)), r"are not an HloModuleProto: they begin with b'\\x80"),
-    "gzip": (gzip.compress(ADD_HLO.encode()), r"a gzip file; decompress it first: gzip\.decompress"),
-    "a pickle": (pickle.dumps(ADD_HLO), "a pickled object; unpickle it first"),
-    "machine code": (b"\x7fELF\x02\x01\x01\x00", "machine code"),
-    "a path": (Path("module.txt"), r"pass the file's contents: path\.read_bytes"),
-    "a function": (jnp.sin, r"lower it first: .*lower"),
-    "a plain function": (lambda x: x, r"lower it first: jax\.jit\(f\)\.lower"),
-    "nothing": (None, "cannot compile a NoneType: pass HLO text"),
-    "a number": (3, "cannot compile a int"),
+    "empty text": ("", "begins with ''; pass HLO text"),
+    "no bytes": (b"", "neither HLO nor MLIR"),
+    "prose": ("add two vectors", "neither HLO nor MLIR, it begins with 'add two vectors'"),
+    "a jaxpr": (str(jax.make_jaxpr(jnp.sin)(1.0)), r"neither HLO nor MLIR"),
+    "a file name": ("/tmp/module_0001.jit_f.before_optimizations.txt", "of a file, its contents"),
+    "a dot graph": (_hlo.XlaComputation(hlo_proto()).as_hlo_dot_graph(), "neither HLO nor MLIR"),
+    "truncated proto": (hlo_proto()[:-40], "not an HloModuleProto, or truncated"),
+    "half a proto": (hlo_proto()[: len(hlo_proto()) // 2], "not an HloModuleProto, or truncated"),
+    "another proto": (xla.CompileOptions().SerializeAsString(), r"not an HloModuleProto.*; pass HLO text"),
+    "random bytes": (bytes(range(128, 200)), r"they begin with b'\\x80"),
+    "gzip": (gzip.compress(ADD_HLO.encode()), "not an HloModuleProto"),
+    "a path": (Path("module.txt"), "cannot compile a PosixPath: pass HLO text"),
+    "a function": (jnp.sin, r"lower a function: jax\.jit\(f\)\.lower"),
     "syntax error in HLO": (ADD_HLO.replace("add(x, y)", "add(x, y"), r"(?s)has a syntax error: was parsing 6:.*ROOT sum = .*\^"),
     "unknown opcode": (ADD_HLO.replace("add(", "addd("), r"(?s)syntax error: was parsing 6:.*Unknown opcode: addd.*\^"),
     "no entry": ("HloModule m", "syntax error"),
-    "elided constants": (
-        ADD_HLO.replace("parameter(1)", "constant({...})"),
-        r"a constant without its numbers: constant\(\{\.\.\.\}\); print it with as_hlo_text\(print_large_constants=True\)",
-    ),
+    "elided constants": (ADD_HLO.replace("parameter(1)", "constant({...})"), r"numbers: constant\(.*print_large_constants=True"),
     "a parameter twice": (ADD_HLO.replace("parameter(1)", "parameter(0)"), "Duplicate parameter number 0"),
     "HLO of wrong shapes": (
         ADD_HLO.replace("sum = f32[3]{0}", "sum = f32[4]{0}"),
-        r"(?s)the HLO is not valid:\nline 6: error: 'stablehlo.add' op requires the same shape.*\n  ROOT sum = f32\[4\]",
+        r"""the HLO is not valid:\nloc\("sum"\): error: 'stablehlo.add' op requires the same shape""",
+    ),
+    "HLO that XLA refuses without a place": (
+        "HloModule m\nb { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT r = f32[] add(p, q) }\nENTRY main {\n"
+        " p = pred[] parameter(0)\n x = f32[] parameter(1)\n"
+        "ROOT c = f32[] conditional(p, x), true_computation=b, false_computation=b }",
+        r"has a syntax error: \S",
     ),
     "syntax error in StableHLO": (
         ADD_STABLEHLO.replace("stablehlo.add", "stablehlo.addd"),
@@ -281,120 +228,67 @@ REFUSED = {
     ),
     "StableHLO of wrong types": (ADD_STABLEHLO.replace("return %sum", "return"), "(?s)<StableHLO text>:4:.*error"),
     "truncated bytecode": (to_bytecode(module())[:-50], "<MLIR bytecode>"),
-    "bytecode magic alone": (b"ML\xefR", "<MLIR bytecode>"),
     "truncated artifact": (exported().mlir_module_serialized[:-50], r"cannot be read: (?s:.*)written for StableHLO 1\."),
-    "a serialized export": (bytes(exported().serialize()), r"serialized jax\.export\.Exported; pass jax\.export\.deserialize"),
-    "a compiled program": (jax.jit(jnp.sin).lower(1.0).compile(), "it is compiled already"),
-    "a traced program": (jax.jit(jnp.sin).trace(1.0), "lower it first"),
+    "a serialized export": (bytes(exported().serialize()), "not an HloModuleProto"),
     "an export for any size": (
         jax.export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct(jax.export.symbolic_shape("n"), "float32")),
-        r"for arguments of any size \(.*n.*\); lower it instead: jax\.jit\(exported\.call\)",
+        r"for several platforms or sizes: .*n.*; lower it for one: jax\.jit\(exported\.call\)",
     ),
-    "an export for two platforms": (
-        jax.export.export(jax.jit(jnp.sin), platforms=["cpu", "tpu"])(1.0),
-        r"for several platforms \(cpu, tpu\)",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", REFUSED)
-def test_refused(client, kind):
-    given, message = REFUSED[kind]
-    with pytest.raises((ParseError, TypeError), match=message):
-        client.compile_and_load(given)
-
-
-def test_refused_executable(client, serialized):
-    with pytest.raises(ParseError, match="serialized executable, which is compiled already; use deserialize_executable"):
-        client.compile_and_load(serialized)
-
-
-@pytest.mark.parametrize("count", ["replica_count=-1", "num_partitions=-2", "num_partitions=0"])
-def test_counts_of_a_header(client, count):
-    with pytest.raises(ParseError, match=f"must be at least 1, but the HLO text has {count}"):
-        client.compile_and_load(ADD_HLO.replace("HloModule add_vectors", f"HloModule m, {count}"))
-
-
-@pytest.mark.parametrize(
-    "layout", ["(f32[4]{0}, f32[3]{0})->f32[3]{0}", "(f32[3]{0}, s32[3]{0})->f32[3]{0}", "(f32[3]{0}, f32[3]{0})->f32[9]{0}"]
-)
-def test_a_layout_that_contradicts_the_program(client, layout):
-    text = ADD_HLO.replace("add_vectors", f"m, entry_computation_layout={{{layout}}}")
-    with pytest.raises(ParseError, match=r"(parameters|results) in entry_computation_layout are f32.*, but the program has f32"):
-        client.compile_and_load(text)
-
-
-def test_a_syntax_error_without_a_place(client):
-    branch = "branch { a = f32[2] parameter(0)\n b = f32[2] parameter(1)\n ROOT r = f32[2] add(a, b) }\n"
-    main = "ROOT c = f32[2] conditional(p, x), true_computation=branch, false_computation=branch }"
-    with pytest.raises(ParseError, match=r"has a syntax error: \S"):
-        client.compile_and_load(f"HloModule m\n{branch}ENTRY main {{ p = pred[] parameter(0)\n x = f32[2] parameter(1)\n{main}\n")
-
-
-def test_no_child_process_reads_a_text(client, monkeypatch):
-    monkeypatch.setattr("subprocess.Popen", None)
-    client.compile_and_load(ADD_HLO)
-
-
-def test_module_that_is_not_valid(client):
-    broken = module()
-    broken.body.operations[0].attributes["function_type"] = ir.TypeAttr.parse("() -> ()", broken.context)
-    with pytest.raises(ParseError, match=r"the ir\.Module is not valid"):
-        client.compile_and_load(broken)
-
-
-CRASHING = {  # what XLA, when given it, ends the process with
+    "an export for two platforms": (jax.export.export(jax.jit(jnp.sin), platforms=["cpu", "tpu"])(1.0), "cpu, tpu"),
+    # XLA ends the process if it is given one of these.
     "recursion": (
         "module { func.func @main(%x: tensor<f32>) -> tensor<f32> {"
         " %y = func.call @other(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> }"
         " func.func @other(%x: tensor<f32>) -> tensor<f32> {"
         " %y = func.call @main(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> } }",
-        "the program calls itself: .*main -> .*; XLA has no recursion",
+        "the program calls itself: .*main -> .*",
     ),
     "no body": ("module { func.func private @main(tensor<f32>) -> tensor<f32> }", "the function @main has no body"),
-    "replicas": (
-        'module attributes {mhlo.num_replicas = "x"} { func.func @main() { return } }',
-        'num_replicas must be an integer of at least 1, not "x"',
-    ),
-    "partitions": (
-        "module attributes {mhlo.num_partitions = -3 : i32} { func.func @main() { return } }",
-        "num_partitions must be an integer of at least 1, not -3",
-    ),
+    "replicas": ('module attributes {mhlo.num_replicas = "x"} { func.func @main() { return } }', 'be an integer, not "x"'),
+    "partitions": ("module attributes {mhlo.num_partitions = -3 : i32} { func.func @main() { return } }", "not 1 and -3"),
+    "a header with replicas": (ADD_HLO.replace("HloModule add_vectors", "HloModule m, replica_count=-1"), "not -1 and 1"),
+    "no main": ("module {}", r"(?s)cannot compile the program: .*main.*Look at the program"),
+    "another pass": ("module {}", "hlotag-stripp"),
 }
 
 
-@pytest.mark.parametrize("kind", CRASHING)
-def test_refused_before_xla_sees_it(client, kind):
-    text, message = CRASHING[kind]
-    with pytest.raises(ParseError, match=message):
-        client.compile_and_load(text)
+@pytest.mark.parametrize("kind", REFUSED)
+def test_refused(client, kind, monkeypatch):
+    given, message = REFUSED[kind]
+    monkeypatch.setattr("subprocess.Popen", None)  # No child process tries a program.
+    with pytest.raises((ParseError, ArgumentError, XlaError), match=message):
+        client.compile_and_load(given, pipeline="hlotag-stripp" if kind == "another pass" else None)
+
+
+def test_modules_and_executables_are_refused(client, serialized):
+    broken = module()
+    broken.body.operations[0].attributes["function_type"] = ir.TypeAttr.parse("() -> ()", broken.context)
+    with pytest.raises(ParseError, match=r"the ir\.Module is not valid"):
+        client.compile_and_load(broken)
+    with pytest.raises(ParseError, match="serialized executable, which is compiled already; use deserialize_executable"):
+        client.compile_and_load(serialized)
 
 
 def test_functions_of_python_are_not_in_text_or_bytes():
     """jaxlib calls the functions by number, and ends the process where there are none."""
-    x = jnp.arange(3.0)
-    given = jax.jit(lambda x: jax.pure_callback(lambda v: v * 2, x, x)).lower(x)
+    x, seen = jnp.arange(3.0), []
+    double = lambda x: jax.pure_callback(lambda v: seen.append(v) or v * 2, x, x)
+    given = jax.jit(double).lower(x)
     for text in (given.as_text(), given.as_text("hlo"), given.compiler_ir("stablehlo")):
-        with pytest.raises(
-            ArgumentError, match=r"calls Python functions, which are not in its text; pass the jax\.stages\.Lowered"
-        ):
+        with pytest.raises(ArgumentError, match=r"calls Python functions, .* pass the jax\.stages\.Lowered"):
             xla.compile_and_load(text)
     loaded = xla.compile_and_load(given)
     with pytest.raises(XlaError, match="calls Python functions, which are not in its bytes; pass them as host_callbacks"):
         xla.deserialize_executable(loaded.serialize())
     callbacks = _compat.runtime.compile_arguments(given)["host_callbacks"]
     for again in (
+        loaded,
         xla.compile_and_load(given.as_text(), host_callbacks=callbacks),
         xla.deserialize_executable(loaded.serialize(), host_callbacks=callbacks),
-        xla.compile_and_load(hlotag.xla_computation(lambda x: jax.pure_callback(lambda v: v * 2, x, x))(x)),
+        xla.compile_and_load(hlotag.xla_computation(double)(x)),
     ):
         assert again.execute([x])[0].tolist() == [0, 2, 4]
-
-
-@pytest.mark.parametrize("text", ["module {}", "module { func.func @other() { return } }"])
-def test_module_without_main(client, text):
-    with pytest.raises(XlaError, match=r"(?s)cannot compile the program: .*main.*Look at the program"):
-        client.compile_and_load(text)
+    assert len(seen) == 4
 
 
 # --- Serialized executables --------------------------------------------------------------------------------------------------
@@ -403,19 +297,17 @@ def test_module_without_main(client, text):
 def test_serialized_executables_that_cannot_be_loaded(client, serialized):
     damaged = bytearray(serialized)
     damaged[len(damaged) // 3] ^= 255
-    executable, stamp = _stamp.unstamped(serialized)
-    other = _stamp.stamped(executable, dataclasses.replace(stamp, jaxlib="0.1.2"))
-    elsewhere = _stamp.stamped(executable, dataclasses.replace(stamp, platform="tpu 7"))
+    executable, origin = unstamped(serialized)
     for given, message in [
         (b"", "cannot load these 0 bytes as an executable"),
         (b"hello", "cannot load these 5 bytes .*\nPass all bytes that"),
         (serialized[: len(serialized) // 2], "cannot load these"),
-        (serialized[:-3], "cannot load these"),
+        (serialized[:-3], "is damaged"),
         (serialized[10:], "is damaged: its checksum does not match; serialize it again"),
         (bytes(damaged), "is damaged"),
-        (serialized.replace(b'"num_replicas": 1', b'"num_replicas": 2'), "is damaged"),
-        (other, r"compiled by jaxlib 0\.1\.2 for cpu .*, but this is jaxlib .*; compile the program here, or save it"),
-        (elsewhere, "for tpu 7, but this is jaxlib .* on cpu"),
+        (serialized.replace(b'"counts": [1', b'"counts": [2'), "is damaged"),
+        (stamped(executable, {**origin, "jaxlib": "0.1.2"}), r"by jaxlib 0\.1\.2 for cpu .*, but this is jaxlib .*; compile"),
+        (stamped(executable, {**origin, "platform": "tpu 7"}), "for tpu 7, but this is jaxlib .* on cpu"),
     ]:
         with pytest.raises(XlaError, match=message):
             client.deserialize_executable(given)
@@ -423,12 +315,13 @@ def test_serialized_executables_that_cannot_be_loaded(client, serialized):
         client.deserialize_executable("text")
 
 
-def test_what_cannot_be_serialized_says_so(client, monkeypatch):
+def test_what_cannot_be_serialized_says_so(client):
     class Refusing:
         def serialize(self):
             raise jax.errors.JaxRuntimeError("INTERNAL: LessThan is not serializable")
 
-    with pytest.raises(
-        UnsupportedError, match=r"(?s)cannot serialize this executable: LessThan is not.*Save the program instead"
-    ):
+        def hlo_modules(self):
+            return client.compile(ADD_HLO).hlo_modules()
+
+    with pytest.raises(UnsupportedError, match=r"(?s)cannot serialize .*: LessThan is not.*Save the program instead"):
         xla.Executable(Refusing(), client.jaxlib_object).serialize()

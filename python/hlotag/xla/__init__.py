@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a program compile and execute on XLA in jaxlib? The API that `jaxlib.xla_client` documented.
+"""The API to compile and execute programs that `jaxlib.xla_client` documented.
 
 Other names (`PrimitiveType`, `OpSharding`, ...) are jaxlib's own, looked up where the installed version keeps them.
 """
@@ -57,59 +57,22 @@ __all__ = [
 
 
 def compile(computation: Any, *args: Any, client: Any = None, **kwargs: Any) -> Executable:
-    """Compiles a program without loading it: `Client.compile` for JAX's own devices.
-
-    Args:
-        computation: The program.
-        *args: As for `Client.compile`.
-        client: A `Client`, or the name of a platform; None for JAX's default.
-        **kwargs: As for `Client.compile`.
-
-    Returns:
-        The compiled program.
-    """
+    """Compiles a program as `Client(client).compile` does: for JAX's default platform, a named one, or a client."""
     return Client(client).compile(computation, *args, **kwargs)
 
 
 def compile_and_load(computation: Any, *args: Any, client: Any = None, **kwargs: Any) -> LoadedExecutable:
-    """Compiles a program and loads it: `Client.compile_and_load` for JAX's own devices.
-
-    Args:
-        computation: The program.
-        *args: As for `Client.compile_and_load`.
-        client: A `Client`, or the name of a platform; None for JAX's default.
-        **kwargs: As for `Client.compile_and_load`.
-
-    Returns:
-        The loaded program, which takes JAX arrays.
-    """
+    """Compiles and loads a program as `Client(client).compile_and_load` does; it takes JAX's own arrays."""
     return Client(client).compile_and_load(computation, *args, **kwargs)
 
 
 def serialize_executable(executable: Executable) -> bytes:
-    """Serializes an executable.
-
-    Args:
-        executable: The executable.
-
-    Returns:
-        Bytes for `deserialize_executable`.
-    """
+    """Serializes an executable for `deserialize_executable`."""
     return executable.serialize()
 
 
 def deserialize_executable(serialized: bytes, *args: Any, client: Any = None, **kwargs: Any) -> LoadedExecutable:
-    """Loads a serialized executable: `Client.deserialize_executable` for JAX's own devices.
-
-    Args:
-        serialized: The result of `serialize_executable`.
-        *args: As for `Client.deserialize_executable`.
-        client: A `Client`, or the name of a platform; None for JAX's default.
-        **kwargs: As for `Client.deserialize_executable`.
-
-    Returns:
-        The loaded program.
-    """
+    """Loads a serialized executable as `Client(client).deserialize_executable` does."""
     return Client(client).deserialize_executable(serialized, *args, **kwargs)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are programs compiled for the devices of a platform, and data put on them? `Client`."""
+"""Clients: the devices of a platform, and XLA's compiler for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jaxlib.version
 import numpy as np
 from jax.core import ShapedArray
 from jax.extend import backend
@@ -16,13 +15,13 @@ from jax.extend import backend
 from hlotag import _compat
 from hlotag._util.arguments import check_flag, elements_of, shown
 from hlotag.xla import inputs
-from hlotag.xla._errors import ArgumentError, UnsupportedError, XlaError
-from hlotag.xla._refusals import refusals_explained
-from hlotag.xla._stamp import Stamp, unstamped
-from hlotag.xla.executable import Executable, Loaded, platform_of
+from hlotag.xla.errors import ArgumentError, UnsupportedError, XlaError, refusals_explained
+from hlotag.xla.executable import Executable, Loaded, origin_of
 from hlotag.xla.options import CompileOptions
+from hlotag.xla.serialized import unstamped
 
 _NO_COMPILER = "No compiler factory"
+_LOOK = "Look at the program: hlotag.xla_computation(...).as_hlo_text(), or as_text()"
 
 
 class Client:
@@ -72,33 +71,19 @@ class Client:
         options: Any = None,
         pipeline: str | Sequence[str] | None = None,
     ) -> Executable:
-        """Compiles a program without loading it.
+        """Compiles a program without loading it; arguments and errors are those of `compile_and_load`.
 
         jaxlib 0.10.2 cannot do so on CPU: the result there is a loaded program without `execute`.
-
-        Args:
-            computation: As for `compile_and_load`.
-            executable_devices: As for `compile_and_load`.
-            compile_options: As for `compile_and_load`.
-            options: Another name of `compile_options`.
-            pipeline: As for `compile_and_load`.
-
-        Returns:
-            The compiled program.
-
-        Raises:
-            ParseError: The program cannot be parsed.
-            ArgumentError: The devices or options do not match the client, or each other.
-            XlaError: XLA cannot compile the program.
         """
         program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
         try:
-            with _compile_explained():
-                executable = Executable(self._raw.compile(program.module, devices, used.jaxlib_object), self._raw)
+            with refusals_explained("compile the program", _LOOK):
+                raw = self._raw.compile(program.module, devices, used.jaxlib_object)
         except XlaError as error:
             if _NO_COMPILER not in str(error):
                 raise
-            executable = Executable(self._load(program, devices, used, ()), self._raw)
+            raw = self._load(program, devices, used, ())
+        executable = Executable(raw, self._raw)
         executable.check_result_layout(used.executable_build_options.result_layout)
         return executable
 
@@ -129,7 +114,7 @@ class Client:
             The loaded program.
 
         Raises:
-            ParseError: The program cannot be parsed; the message names its probable format and the place of the error.
+            ParseError: The program cannot be parsed.
             PassError: A pass failed.
             ArgumentError: The devices or options do not match the client, or each other.
             UnsupportedError: The options have several replicas and several partitions.
@@ -139,25 +124,16 @@ class Client:
         program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
         loaded = LoadedExecutable(self._load(program, devices, used, callbacks))
         loaded.check_result_layout(used.executable_build_options.result_layout)
-        if program.keepalive is not None:
-            loaded.keep_alive(program.keepalive)
+        loaded.keep_alive(program.keepalive)
         return loaded
 
     def serialize_executable(self, executable: Any) -> bytes:
-        """Serializes an executable.
-
-        Args:
-            executable: An `Executable`, a `LoadedExecutable`, or jaxlib's loaded executable.
-
-        Returns:
-            Bytes for `deserialize_executable`.
+        """Serializes an executable, also jaxlib's own loaded one, for `deserialize_executable`.
 
         Raises:
             UnsupportedError: This jaxlib cannot serialize this program.
         """
-        if not isinstance(executable, Executable):
-            executable = LoadedExecutable(executable)
-        return executable.serialize()
+        return (executable if isinstance(executable, Executable) else LoadedExecutable(executable)).serialize()
 
     def deserialize_executable(
         self,
@@ -186,18 +162,22 @@ class Client:
         """
         if not isinstance(serialized, bytes | bytearray | memoryview):
             raise ArgumentError(f"serialized must be bytes, not {type(serialized).__name__}")
-        executable, stamp = unstamped(bytes(serialized))
+        executable, origin = unstamped(bytes(serialized))
         callbacks = elements_of("host_callbacks", host_callbacks)
-        if not callbacks and re.search(inputs.PYTHON_CALLBACK.pattern.encode(), executable):
+        if not callbacks and re.search(inputs.PYTHON_CALLBACK.encode(), executable):
             raise XlaError("the executable calls Python functions, which are not in its bytes; pass them as host_callbacks")
-        given = _one_of(compile_options, options)
-        used = CompileOptions.of(given)
-        if stamp is not None:
-            self._check_stamp(stamp)
-            used.num_replicas, used.num_partitions = stamp.num_replicas, stamp.num_partitions
+        used = CompileOptions.of(_one_of(compile_options, options))
+        if origin is not None:
+            used.num_replicas, used.num_partitions = origin.pop("counts")
+            if origin != (here := origin_of(self._raw)):
+                raise XlaError(
+                    f"the executable was compiled by jaxlib {origin['jaxlib']} for {origin['platform']}, but this is jaxlib "
+                    f"{here['jaxlib']} on {here['platform']}; compile the program here, or save it in a portable format: "
+                    "jax.export.export(...).serialize()"
+                )
         used.compile_portable_executable = False
         devices = self._placed(executable_devices, used)
-        advice = "pass all bytes that serialize_executable of this jaxlib returned"
+        advice = "Pass all bytes that serialize_executable of this jaxlib returned"
         with refusals_explained(f"load these {len(serialized)} bytes as an executable", advice):
             loaded = self._raw.deserialize_executable(executable, devices, used.jaxlib_object, callbacks)
         return LoadedExecutable(loaded, serialized=bytes(serialized))
@@ -229,17 +209,15 @@ class Client:
         if data.dtype.hasobject:
             raise ArgumentError(f"a {type(argument).__name__} of dtype {data.dtype} cannot be put on a device; pass numbers")
         if not data.dtype.isnative:
-            native = f"x.astype({data.dtype.newbyteorder('=').name!r})"
-            raise ArgumentError(f"the bytes of dtype {data.dtype.str} are not in native order; pass {native}")
-        aval = ShapedArray(data.shape, data.dtype)
+            data = data.astype(data.dtype.newbyteorder("="))
         sharding = jax.sharding.SingleDeviceSharding(place)
-        semantics = {} if host_buffer_semantics is None else {"host_buffer_semantics": host_buffer_semantics}
-        with refusals_explained(f"put an array of dtype {data.dtype} on a device", "pass numbers"):
+        further = {} if host_buffer_semantics is None else {"host_buffer_semantics": host_buffer_semantics}
+        with refusals_explained(f"put an array of dtype {data.dtype} on a device", "Pass numbers"):
             return _compat.runtime.put_on_device(
-                aval, sharding, [data], [place], force_copy=force_copy, enable_x64=True, **semantics
+                ShapedArray(data.shape, data.dtype), sharding, [data], [place], force_copy=force_copy, enable_x64=True, **further
             )
 
-    # --- Checks: jaxlib aborts on many invalid arguments. ---
+    # --- Checks: jaxlib aborts on some invalid arguments, and ignores others. ---
 
     def _prepared(
         self, computation: Any, devices: Any, compile_options: Any, options: Any, pipeline: str | Sequence[str] | None
@@ -247,16 +225,18 @@ class Client:
         program = inputs.read(computation, pipeline)
         given = _one_of(compile_options, options)
         used = CompileOptions.of(given)
-        if given is not None:
-            _check_counts(used, program)
-        else:
+        if given is None:
             used.num_replicas, used.num_partitions = program.num_replicas, program.num_partitions
-            if used.num_replicas * used.num_partitions == 1 and devices is not None:
+            if program.num_replicas * program.num_partitions == 1 and devices is not None:
                 devices = _listed(devices)
                 used.num_replicas = max(len(devices), 1)
             build = used.executable_build_options
             build.use_spmd_partitioning = program.num_partitions > 1
             build.use_shardy_partitioner = program.num_partitions > 1 and inputs.uses_shardy(program.module)
+        for name in ("num_replicas", "num_partitions"):
+            wanted, has = getattr(program, name), getattr(used, name)
+            if wanted not in (1, has):
+                raise ArgumentError(f"the program is for {name}={wanted}, but options have {has}; set options.{name} = {wanted}")
         # A portable executable has the same code, but no devices, and jaxlib does not run it.
         used.compile_portable_executable = False
         placed = self._placed(devices, used)
@@ -270,44 +250,37 @@ class Client:
                 "the program calls Python functions, which are not in its text; pass the jax.stages.Lowered or the result of "
                 "xla_computation, or pass the functions as host_callbacks"
             )
-        with _compile_explained():
+        with refusals_explained("compile the program", _LOOK):
             return self._raw.compile_and_load(program.module, devices, used.jaxlib_object, callbacks)
 
     def _placed(self, devices: Any, options: CompileOptions) -> Any:
-        """The DeviceList to compile for. Sets the device assignment of `options` if there is none."""
-        replicas, partitions = options.num_replicas, options.num_partitions
-        if replicas < 1 or partitions < 1:
-            raise ArgumentError(
-                f"options must have at least 1 replica and 1 partition, not num_replicas={replicas}, num_{partitions=}"
-            )
-        if replicas > 1 and partitions > 1:
+        """The DeviceList to compile for. Sets the device assignment of `options`."""
+        counts = replicas, partitions = options.num_replicas, options.num_partitions
+        if min(counts) < 1:
+            raise ArgumentError(f"num_replicas and num_partitions must be at least 1, not {replicas} and {partitions}")
+        if min(counts) > 1:
             raise UnsupportedError(
                 f"jaxlib runs programs with several replicas or several partitions, not {replicas} replicas of {partitions} "
                 "partitions; use one mesh for both, with jax.shard_map"
             )
-        needed = replicas * partitions
-        count = f"{replicas} replicas of {partitions} partitions need {needed} devices"
-        assignment = options.device_assignment
+        needed, assignment = replicas * partitions, options.device_assignment
         assigned = _compat.runtime.assigned_ids(assignment) if assignment is not None else []
-        if assignment is not None and (assignment.replica_count(), assignment.computation_count()) != (replicas, partitions):
-            raise ArgumentError(f"{count}, but options.device_assignment is {assignment}; set it to None or to {needed} devices")
         if devices is None:
             by_id = {device.id: device for device in self._raw.devices()}
             devices = [by_id.get(number, number) for number in assigned] or self.local_devices()[:needed]
         given = self._own(_listed(devices))
-        if len(given) != needed:
-            raise ArgumentError(f"{count}, but there are {len(given)}; pass {needed}, or set num_replicas and num_partitions")
-        if len(set(given)) != len(given):
-            raise ArgumentError(f"a device is given twice: {', '.join(map(str, given))}")
-        ids = np.array([device.id for device in given], np.int32).reshape(replicas, partitions)
-        if assignment is None:
-            options.device_assignment = _compat.runtime.DeviceAssignment.create(ids)
-        elif assigned != ids.ravel().tolist():
+        if not len(given) == len(set(given)) == needed:
+            raise ArgumentError(
+                f"{replicas} replicas of {partitions} partitions need {needed} different devices, not {given}; pass {needed}, or "
+                "set num_replicas and num_partitions"
+            )
+        ids = [device.id for device in given]
+        if assignment is not None and (assigned != ids or (assignment.replica_count(), assignment.computation_count()) != counts):
             raise ArgumentError(f"options.device_assignment is {assignment}, but the devices are {given}; pass only one of them")
+        options.device_assignment = _compat.runtime.DeviceAssignment.create(np.array(ids, np.int32).reshape(counts))
         return _compat.runtime.DeviceList(tuple(given))
 
     def _own(self, devices: list[Any]) -> list[Any]:
-        """Checks that the devices are this client's: jaxlib aborts on others."""
         known = self._raw.devices()
         for device in devices:
             if device not in known:
@@ -315,23 +288,9 @@ class Client:
                 raise ArgumentError(f"{device!r} {kind}; this client has {known}")
         return devices
 
-    def _check_stamp(self, stamp: Stamp) -> None:
-        here = Stamp(jaxlib.version.__version__, platform_of(self._raw), stamp.num_replicas, stamp.num_partitions)
-        if stamp == here:
-            return
-        raise XlaError(
-            f"the executable was compiled by jaxlib {stamp.jaxlib} for {stamp.platform}, but this is jaxlib {here.jaxlib} on "
-            f"{here.platform}; compile the program here, or save it in a portable format: jax.export.export(...).serialize()"
-        )
-
 
 class LoadedExecutable(Loaded):
-    """A compiled program on its devices.
-
-    Args:
-        jaxlib_object: jaxlib's own loaded executable, such as `compiled.runtime_executable()` of a `jax.stages.Compiled`.
-        serialized: The bytes from which it was deserialized, if any.
-    """
+    """A compiled program on its devices, also of jaxlib's own: `LoadedExecutable(compiled.runtime_executable())`."""
 
     @property
     def client(self) -> Client:
@@ -339,25 +298,14 @@ class LoadedExecutable(Loaded):
         return Client(self._client)
 
 
-def make_cpu_client(  # noqa: PLR0917  (as it was documented)
-    asynchronous: bool = True,
-    distributed_client: Any = None,
-    node_id: int = 0,
-    num_nodes: int = 1,
-    collectives: Any = None,
-    num_devices: int | None = None,
-    **further: Any,
-) -> Client:
+def make_cpu_client(asynchronous: bool = True, *args: Any, num_devices: int | None = None, **further: Any) -> Client:
     """Makes a CPU client separate from JAX's, with devices and arrays of its own.
 
     Args:
         asynchronous: Whether calls may return before executions finish.
-        distributed_client: The client of a multi-process job.
-        node_id: The number of this process in the job.
-        num_nodes: How many processes the job has.
-        collectives: How processes exchange data.
+        *args: Further arguments of jaxlib's `make_cpu_client`, in its order.
         num_devices: The number of CPU devices; None for the number in `XLA_FLAGS`, or one.
-        **further: Other arguments of jaxlib's `make_cpu_client`.
+        **further: Other arguments of jaxlib's `make_cpu_client`: `distributed_client`, `node_id`, `num_nodes`, `collectives`.
 
     Returns:
         The client.
@@ -368,37 +316,15 @@ def make_cpu_client(  # noqa: PLR0917  (as it was documented)
     check_flag("asynchronous", asynchronous)
     if num_devices is not None and (not isinstance(num_devices, int) or num_devices < 1):
         raise ArgumentError(f"num_devices must be 1 or more, not {shown(num_devices)}")
-    return Client(
-        _compat.runtime.make_cpu_client(
-            asynchronous=asynchronous,
-            distributed_client=distributed_client,
-            node_id=node_id,
-            num_nodes=num_nodes,
-            collectives=collectives,
-            num_devices=num_devices,
-            **further,
-        )
-    )
-
-
-def _check_counts(options: CompileOptions, program: inputs.Program) -> None:
-    """Raises if the options contradict the replicas or partitions of the program."""
-    for name in ("num_replicas", "num_partitions"):
-        wanted, has = getattr(program, name), getattr(options, name)
-        if wanted > 1 and has != wanted:
-            raise ArgumentError(f"the program is for {name}={wanted}, but options have {has}; set options.{name} = {wanted}")
+    if num_devices is not None:
+        further["num_devices"] = num_devices
+    return Client(_compat.runtime.make_cpu_client(asynchronous, *args, **further))
 
 
 def _listed(devices: Any) -> list[Any]:
     if isinstance(devices, CompileOptions):
         raise ArgumentError("expected devices before the options; write options=...")
     return [devices] if isinstance(devices, jax.Device) else elements_of("devices", devices)
-
-
-def _compile_explained() -> Any:
-    return refusals_explained(
-        "compile the program", "look at the program: hlotag.xla_computation(...).as_hlo_text(), or as_text()"
-    )
 
 
 def _one_of(compile_options: Any, options: Any) -> Any:

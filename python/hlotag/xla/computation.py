@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is the HLO of a function? `xla_computation`, as the former `jax.xla_computation`."""
+"""The HLO of a function: `xla_computation`, as the former `jax.xla_computation`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import math
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -20,7 +19,7 @@ from jax.sharding import PartitionSpec
 from hlotag import _compat
 from hlotag._util.arguments import check_choice, check_flag, elements_of, shown
 from hlotag.host.modules import to_bytecode
-from hlotag.xla._errors import ArgumentError
+from hlotag.xla.errors import ArgumentError
 
 
 class Computation(_compat.runtime.XlaComputation):
@@ -95,85 +94,39 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     if not callable(fun):
         raise ArgumentError(f"xla_computation takes a function, not {shown(fun)}")
     check_flag("return_shape", return_shape)
-    if tuple_args is not None:
-        check_flag("tuple_args", tuple_args)
+    check_flag("tuple_args", tuple_args or False)
     static, donated = _indices("static_argnums", static_argnums), _indices("donate_argnums", donate_argnums)
     axes = _axes(axis_env)
     name = f"xla_computation_{getattr(fun, '__name__', 'unknown')}"
 
     @functools.wraps(fun, updated=())
     def computation_maker(*args: Any, **kwargs: Any) -> Any:
-        example = _example(args, kwargs, static, donated)
-        trace = jax.make_jaxpr(fun, example.static, axis_env=list(axes.items()), return_shape=True)
-        jaxpr, out = trace(*example.args, **example.kwargs)
-        module, (keepalive, callbacks) = _compat.runtime.lower_for_replicas(
-            name, jaxpr, axes, _platform(backend), example.is_donated
+        # Negative indices depend on the number of arguments.
+        static_here, donated_here = (
+            _within(what, given, len(args)) for what, given in (("static_argnums", static), ("donate_argnums", donated))
         )
-        shardings = {
-            "arg_attrs": _shardings("in_parts", in_parts, example.arrays),
-            "res_attrs": _shardings("out_parts", out_parts, out),
-        }
-        result = _computation(module, shardings, is_tupled=bool(tuple_args))
-        result.num_replicas = math.prod(axes.values())
-        result.keepalive, result.host_callbacks = keepalive, tuple(callbacks or ())
+        if both := static_here & donated_here:
+            raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; only arrays can be donated")
+        arrays = {i: jax.tree.map(_described, arg) for i, arg in enumerate(args) if i not in static_here}
+        keywords = jax.tree.map(_described, kwargs)
+        is_donated = [i in donated_here for i, arg in arrays.items() for _ in jax.tree.leaves(arg)]
+        is_donated += [False] * len(jax.tree.leaves(keywords))
+        trace = jax.make_jaxpr(fun, tuple(sorted(static_here)), axis_env=list(axes.items()), return_shape=True)
+        jaxpr, out = trace(*(arrays.get(i, arg) for i, arg in enumerate(args)), **keywords)
+        module, kept = _compat.runtime.lower_for_replicas(name, jaxpr, axes, _platform(backend), is_donated)
+        inputs = _shardings("in_parts", in_parts, tuple(arrays.values()))
+        outputs = _shardings("out_parts", out_parts, out)
+        partitions = _partition_count([*inputs.values(), *outputs.values()], module)
+        _write_shardings(module, "arg_attrs", inputs)
+        _write_shardings(module, "res_attrs", outputs)
+        built = _compat.runtime.module_to_computation(to_bytecode(module), bool(tuple_args))
+        result = Computation(built.as_serialized_hlo_module_proto())
+        result.num_replicas, result.num_partitions = math.prod(axes.values()), partitions
+        result.keepalive, result.host_callbacks = kept[0], tuple(kept[1] or ())
         shapes = jax.tree.map(lambda leaf: OutputShape(leaf.shape, leaf.dtype, weak_type=leaf.weak_type), out)
         return (result, shapes) if return_shape else result
 
     return computation_maker
-
-
-@dataclass(frozen=True)
-class _Example:
-    """The arguments of one call, with shapes for arrays.
-
-    Attributes:
-        args: The positional arguments.
-        kwargs: The keyword arguments.
-        static: The indices of positional arguments that are values at compile time, in order.
-        arrays: The other positional arguments.
-        is_donated: For each array, whether XLA may overwrite it; arrays of keyword arguments come last.
-    """
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    static: tuple[int, ...]
-    arrays: tuple[Any, ...]
-    is_donated: list[bool]
-
-
-def _example(args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[int, ...], donated: tuple[int, ...]) -> _Example:
-    # Negative indices depend on the number of arguments.
-    static_here = _within("static_argnums", static, len(args))
-    donated_here = _within("donate_argnums", donated, len(args))
-    if both := static_here & donated_here:
-        raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; only arrays can be donated")
-    dynamic = {i: jax.tree.map(_described, arg) for i, arg in enumerate(args) if i not in static_here}
-    keywords = jax.tree.map(_described, kwargs)
-    return _Example(
-        args=tuple(dynamic.get(i, arg) for i, arg in enumerate(args)),
-        kwargs=keywords,
-        static=tuple(sorted(static_here)),
-        arrays=tuple(dynamic.values()),
-        is_donated=[i in donated_here for i, arg in dynamic.items() for _ in jax.tree.leaves(arg)]
-        + [False] * len(jax.tree.leaves(keywords)),
-    )
-
-
-def _computation(module: Any, shardings: dict[str, dict[int, Any]], *, is_tupled: bool) -> Computation:
-    """Converts a module to HLO.
-
-    Args:
-        module: The module.
-        shardings: For "arg_attrs" and "res_attrs", the shardings of arguments and results by index.
-        is_tupled: Whether to make the parameters one tuple.
-    """
-    partitions = _partition_count([sharding for by_index in shardings.values() for sharding in by_index.values()], module)
-    for attribute, by_index in shardings.items():
-        _write_shardings(module, attribute, by_index)
-    built = _compat.runtime.module_to_computation(to_bytecode(module), is_tupled)
-    result = Computation(built.as_serialized_hlo_module_proto())
-    result.num_partitions = partitions
-    return result
 
 
 # --- Parameters --------------------------------------------------------------------------------------------------------------
@@ -231,23 +184,16 @@ def _described(leaf: Any) -> jax.ShapeDtypeStruct:
 # --- Partitions --------------------------------------------------------------------------------------------------------------
 
 
-def _is_spec(value: Any) -> bool:
-    return value is None or isinstance(value, PartitionSpec)
-
-
 def _shardings(name: str, parts: Any, tree: Any) -> dict[int, str]:
     """XLA's sharding of each leaf of `tree`; empty if `parts` is None."""
     if parts is None:
         return {}
-    specs: list[Any] = []
     try:
-        jax.tree.map(lambda spec, part: specs.extend([spec] * len(jax.tree.leaves(part))), parts, tree, is_leaf=_is_spec)
+        specs = jax.tree.broadcast(parts, tree, is_leaf=lambda part: part is None)
     except ValueError as error:
-        raise ArgumentError(
-            f"{name} must be a pytree prefix, made of PartitionSpec and None, of the values to partition: {error}"
-        ) from None
-    leaves = jax.tree.leaves(tree)
-    return {i: _sharding(f"{name}, number {i}", spec, leaf) for i, (spec, leaf) in enumerate(zip(specs, leaves, strict=True))}
+        raise ArgumentError(f"{name} must be a pytree prefix, of PartitionSpec and None, of the values: {error}") from None
+    pairs = zip(jax.tree.leaves(specs, is_leaf=lambda part: part is None), jax.tree.leaves(tree), strict=True)
+    return {i: _sharding(f"{name}, number {i}", spec, leaf) for i, (spec, leaf) in enumerate(pairs)}
 
 
 def _sharding(where: str, spec: Any, leaf: Any) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can a compiled program do? `Executable` can be examined and serialized, `Loaded` also executed."""
+"""Compiled programs: `Executable` can be examined and serialized, `Loaded` also executed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from jax.core import Tracer
 from jax.errors import JaxRuntimeError
 
 from hlotag import _compat
-from hlotag.xla._errors import ArgumentError, UnsupportedError
-from hlotag.xla._refusals import reason_of
-from hlotag.xla._stamp import Stamp, stamped
+from hlotag.xla.errors import ArgumentError, UnsupportedError, reason_of
 from hlotag.xla.inputs import leaves
 from hlotag.xla.results import ExecuteResults
+from hlotag.xla.serialized import stamped
 
 
 class Executable:
@@ -54,11 +53,7 @@ class Executable:
         return self._raw
 
     def cost_analysis(self) -> dict[str, Any]:
-        """XLA's estimate: `flops`, `bytes accessed` and more.
-
-        Returns:
-            The estimates by name.
-        """
+        """XLA's estimates by name: `flops`, `bytes accessed` and more."""
         try:
             return self._raw.cost_analysis()
         except JaxRuntimeError as error:
@@ -77,7 +72,7 @@ class Executable:
             UnsupportedError: This jaxlib cannot serialize this program.
         """
         try:
-            return stamped(self._raw.serialize(), self._stamp)
+            return stamped(self._raw.serialize(), {**origin_of(self._client), "counts": self._counts})
         except JaxRuntimeError as error:
             raise UnsupportedError(
                 f"jaxlib {jaxlib.version.__version__} cannot serialize this executable: {reason_of(error)}\n"
@@ -86,24 +81,12 @@ class Executable:
             ) from error
 
     def check_result_layout(self, wanted: Any) -> None:
-        """Checks the type of the result against the options, which jaxlib may ignore.
-
-        Args:
-            wanted: The options' `result_layout`.
-
-        Raises:
-            ArgumentError: The result has another shape.
-            UnsupportedError: The result has another layout.
-        """
+        """Raises if the result has another shape or layout than the options' `result_layout`, which jaxlib may ignore."""
         # `wanted` is the layout before partitioning, so it cannot be compared if there are partitions.
         if wanted is None or self._program_shape is None or self._counts[1] > 1:
             return
-        given, has = str(wanted), str(self._program_shape.result_shape())
-        if re.sub(r"\{.*?\}", "", given) != re.sub(r"\{.*?\}", "", has):
-            raise ArgumentError(
-                f"options.executable_build_options.result_layout is {given}, but the program's result is {has}; use that shape"
-            )
-        if re.sub(r":.*?\}", "}", given) != re.sub(r":.*?\}", "}", has):  # without tiles
+        given, has = (re.sub(r":.*?\}", "}", str(shape)) for shape in (wanted, self._program_shape.result_shape()))  # no tiles
+        if given != has:
             raise UnsupportedError(
                 f"jaxlib {jaxlib.version.__version__} ignores result_layout={given} and uses {has}; leave the option out"
             )
@@ -116,10 +99,6 @@ class Executable:
         except JaxRuntimeError:
             return None
         return _compat.runtime.XlaComputation(module.as_serialized_hlo_module_proto()).program_shape()
-
-    @cached_property
-    def _stamp(self) -> Stamp:
-        return Stamp(jaxlib.version.__version__, platform_of(self._client), *self._counts)
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
@@ -150,11 +129,7 @@ class Loaded(Executable):
         self._serialized = serialized
 
     def serialize(self) -> bytes:
-        """Serializes the program as `Executable.serialize`. A deserialized program returns its original bytes.
-
-        Returns:
-            Bytes for `deserialize_executable`.
-        """
+        """Serializes the program as `Executable.serialize`. A deserialized program returns its original bytes."""
         # The CPU client serializes a deserialized executable without its code.
         return super().serialize() if self._serialized is None else self._serialized
 
@@ -163,11 +138,7 @@ class Loaded(Executable):
         return list(self._devices)
 
     def keep_alive(self, obj: Any = None) -> None:
-        """Keeps an object alive as long as the executable.
-
-        Args:
-            obj: An object that the program refers to, such as a callback. None does nothing.
-        """
+        """Keeps an object alive as long as the executable, such as a callback that the program refers to."""
         if obj is not None:
             self._raw.keep_alive(obj)
 
@@ -184,22 +155,11 @@ class Loaded(Executable):
         Raises:
             ArgumentError: The arguments do not match the program, or it runs on several devices.
         """
-        return self._raw.execute(self._checked(arguments, device))
+        return self._raw.execute(self._checked_on_one(arguments, device))
 
     def execute_with_token(self, arguments: Sequence[jax.Array], device: Any = None) -> tuple[list[jax.Array], Any]:
-        """Runs the program on its one device.
-
-        Args:
-            arguments: One array per parameter, on that device.
-            device: The device, or None.
-
-        Returns:
-            The results, and a `Token` for the end of the execution.
-
-        Raises:
-            ArgumentError: The arguments do not match the program, or it runs on several devices.
-        """
-        return self._raw.execute_with_token(self._checked(arguments, device))
+        """Runs the program as `execute` does; returns the results, and a `Token` for the end of the execution."""
+        return self._raw.execute_with_token(self._checked_on_one(arguments, device))
 
     def execute_sharded(self, arguments: Sequence[jax.Array | Sequence[jax.Array]], with_tokens: bool = False) -> ExecuteResults:
         """Runs the program on all its devices.
@@ -216,100 +176,83 @@ class Loaded(Executable):
             ArgumentError: The arguments do not match the program.
         """
         by_device = self._are_by_device(arguments)
-        by_parameter = list(zip(*arguments, strict=True)) if by_device else arguments
-        whole = [self._assembled(number, argument) for number, argument in enumerate(self._counted(by_parameter))]
-        for number, argument in enumerate(whole):
-            self._check(number, argument)
+        whole = self._checked(list(zip(*arguments, strict=True)) if by_device else arguments)
         raw = self._raw.execute_sharded(whole, with_tokens=with_tokens)
         return ExecuteResults(raw, [device.id for device in self._devices] if with_tokens else [], by_device)
 
-    # --- Checks: jaxlib reinterprets a dtype of the same size, and aborts on an array of another client. ---
+    # --- Checks: jaxlib reinterprets other dtypes and ranks of the same size, and aborts on some arrays of another client. ---
 
     @cached_property
     def _parameters(self) -> list[Any] | None:
         """The shape of each parameter on one device; None if the platform does not report it."""
         return None if self._program_shape is None else leaves(self._program_shape.parameter_shapes())
 
-    def _checked(self, arguments: Any, device: Any) -> list[Any]:
+    def _checked_on_one(self, arguments: Any, device: Any) -> list[Any]:
         if len(self._devices) != 1:
             raise ArgumentError(f"the program runs on {len(self._devices)} devices; use execute_sharded")
-        if device is not None and device != self._devices[0]:
+        if device not in (None, self._devices[0]):
             raise ArgumentError(f"the program runs on {self._devices[0]}, not on {device}; compile it for that device")
-        checked = self._counted(arguments)
-        for number, argument in enumerate(checked):
-            self._check(number, argument)
-        return checked
+        return self._checked(arguments)
 
-    def _counted(self, arguments: Any) -> list[Any]:
+    def _checked(self, arguments: Any) -> list[Any]:
         if not isinstance(arguments, Sequence):
             raise ArgumentError(f"arguments must be a list of arrays, one per parameter, not {type(arguments).__name__}")
-        if self._parameters is not None and len(arguments) != len(self._parameters):
-            expected = ", ".join(map(str, self._parameters)) or "none"
-            raise ArgumentError(
-                f"the program has {len(self._parameters)} parameters ({expected}), but got {len(arguments)} arguments"
-            )
-        return list(arguments)
+        parameters = [None] * len(arguments) if self._parameters is None else self._parameters
+        if len(arguments) != len(parameters):
+            expected = ", ".join(map(str, parameters)) or "none"
+            raise ArgumentError(f"the program has {len(parameters)} parameters ({expected}), but got {len(arguments)} arguments")
+        whole = [self._assembled(number, argument) for number, argument in enumerate(arguments)]
+        for number, (argument, parameter) in enumerate(zip(whole, parameters, strict=True)):
+            self._check(f"argument {number}", argument, parameter)
+        return whole
 
-    def _check(self, number: int, argument: Any) -> None:
-        if isinstance(argument, Tracer):
-            raise ArgumentError(f"argument {number} is being traced; an executable takes arrays, outside of jit, grad and vmap")
-        if not isinstance(argument, jax.Array):
-            where = f"client.buffer_from_pyval(x, {self._devices[0]})"
-            raise ArgumentError(f"argument {number} is of type {type(argument).__name__}; put it on the device: {where}")
+    def _check(self, name: str, argument: Any, parameter: Any) -> None:
+        if not isinstance(argument, jax.Array) or isinstance(argument, Tracer):
+            raise ArgumentError(
+                f"{name} is of type {type(argument).__name__}, not an array on {self._devices[0]}; put it there: "
+                "client.buffer_from_pyval(x, device), outside of jit, grad and vmap"
+            )
         if argument.is_deleted():
-            raise ArgumentError(f"argument {number} has been deleted or donated; pass another array")
+            raise ArgumentError(f"{name} has been deleted or donated; pass another array")
         devices = argument.sharding.addressable_devices
         if devices != set(self._devices):
             found, expected = (", ".join(sorted(map(str, those))) for those in (devices, self._devices))
             same = " of another client" if found == expected else ""
-            raise ArgumentError(f"argument {number} is on {found}{same}, but the program runs on {expected}; move it there")
-        if self._parameters is None or not self._parameters[number].is_array():
+            raise ArgumentError(f"{name} is on {found}{same}, but the program runs on {expected}; move it there")
+        if parameter is None or not parameter.is_array():
             return
-        parameter = self._parameters[number]
-        if jax.numpy.issubdtype(argument.dtype, jax.dtypes.extended):
-            raise ArgumentError(f"argument {number} is of dtype {argument.dtype}; pass its data: jax.random.key_data(x)")
         if argument.dtype != parameter.numpy_dtype():
-            raise ArgumentError(f"argument {number} is of dtype {argument.dtype}, but the parameter is {parameter}; convert it")
+            how = "pass jax.random.key_data(x)" if jax.numpy.issubdtype(argument.dtype, jax.dtypes.extended) else "convert it"
+            raise ArgumentError(f"{name} is of dtype {argument.dtype}, but the parameter is {parameter}; {how}")
         shape = argument.sharding.shard_shape(argument.shape)
         if not parameter.is_dynamic() and shape != tuple(parameter.dimensions()):
-            on_each = "" if shape == argument.shape else " on each device"
-            raise ArgumentError(f"argument {number} has the shape {shape}{on_each}, but the parameter is {parameter}")
+            raise ArgumentError(f"{name} has the shape {shape} on each device, but the parameter is {parameter}; reshape it")
         formatted: Any = argument
         has, wanted = formatted.format.layout, tuple(reversed(parameter.layout().minor_to_major()))
         if has is not None and has.major_to_minor != wanted:
             raise ArgumentError(
-                f"argument {number} has the dimensions {has.major_to_minor} from major to minor, but the parameter is "
-                f"{parameter}; change the layout: jax.device_put(x, Format(Layout({wanted}), x.sharding)), both from "
-                "jax.experimental.layout"
+                f"{name} has the dimensions {has.major_to_minor} from major to minor, but the parameter is {parameter}; change "
+                f"the layout: jax.device_put(x, jax.experimental.layout.Format(Layout({wanted}), x.sharding))"
             )
 
     def _are_by_device(self, arguments: Any) -> bool:
         """Whether each list of arrays is for one device, rather than for one parameter."""
-
-        def are_on(arrays: Sequence[Any], devices: Sequence[Any]) -> bool:
-            if len(arrays) != len(devices) or not all(isinstance(array, jax.Array) for array in arrays):
-                return False
-            return all(array.sharding.device_set == {device} for array, device in zip(arrays, devices, strict=True))
-
         if not isinstance(arguments, Sequence) or len(arguments) != len(self._devices):
             return False
         if not all(isinstance(part, list | tuple) and len(part) == len(arguments[0]) for part in arguments):
             return False
-        by_device = [are_on(part, [device] * len(part)) for part, device in zip(arguments, self._devices, strict=True)]
-        return all(by_device) and not all(are_on(part, self._devices) for part in arguments)
+        by_device = [_are_on(part, [device] * len(part)) for part, device in zip(arguments, self._devices, strict=True)]
+        return all(by_device) and not all(_are_on(part, self._devices) for part in arguments)
 
     def _assembled(self, number: int, argument: Any) -> Any:
         """Makes one array over all devices from a list of arrays, one on each device."""
         if not isinstance(argument, list | tuple):
             return argument
-        if len(argument) != len(self._devices):
-            count = f"{len(argument)} arrays, but the program runs on {len(self._devices)} devices"
-            raise ArgumentError(f"argument {number} is a list of {count}; pass one array per device")
-        for shard, device in zip(argument, self._devices, strict=True):
-            if not isinstance(shard, jax.Array) or shard.sharding.addressable_devices != {device}:
-                raise ArgumentError(f"argument {number} must have arrays on {', '.join(map(str, self._devices))}, in this order")
-            if shard.is_deleted():
-                raise ArgumentError(f"the array of argument {number} on {device} has been deleted or donated; pass another array")
+        if not _are_on(argument, self._devices):
+            devices = ", ".join(map(str, self._devices))
+            raise ArgumentError(f"argument {number} must have one array on each of {devices}, in this order")
+        if any(shard.is_deleted() for shard in argument):
+            raise ArgumentError(f"an array of argument {number} has been deleted or donated; pass another one")
         if len({(shard.shape, shard.dtype) for shard in argument}) > 1:
             raise ArgumentError(f"argument {number} has arrays of different shapes or dtypes; all devices need the same")
         # jaxlib reads only the shards, so the global shape and sharding are arbitrary, even if the data differ.
@@ -318,13 +261,14 @@ class Loaded(Executable):
         return jax.make_array_from_single_device_arrays(argument[0].shape, replicated, list(argument))
 
 
-def platform_of(client: Any) -> str:
-    """Identifies the platform that a serialized executable needs.
+def _are_on(arrays: Sequence[Any], devices: Sequence[Any]) -> bool:
+    """Whether `arrays` are one array on each of `devices`."""
+    if len(arrays) != len(devices) or not all(isinstance(array, jax.Array) for array in arrays):
+        return False
+    return all(array.sharding.device_set == {device} for array, device in zip(arrays, devices, strict=True))
 
-    Args:
-        client: jaxlib's client.
 
-    Returns:
-        The platform, with its version.
-    """
-    return f"{client.platform} {client.platform_version}".replace("\n", " ")
+def origin_of(client: Any) -> dict[str, str]:
+    """The jaxlib and the platform, with its version, that a serialized executable needs."""
+    platform = f"{client.platform} {client.platform_version}".replace("\n", " ")
+    return {"jaxlib": jaxlib.version.__version__, "platform": platform}

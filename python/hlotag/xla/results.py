@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does an execution on several devices return? `ExecuteResults` and `ShardedToken`."""
+"""The results of an execution on several devices."""
 
 from __future__ import annotations
 
@@ -10,45 +10,32 @@ from typing import Any
 import jax
 
 from hlotag import _compat
-from hlotag.xla._errors import ArgumentError
+from hlotag.xla.errors import ArgumentError
 
 
 class ShardedToken:
     """Tokens for the end of an execution, one per device."""
 
-    __slots__ = ("_device_ids", "_raw")
+    __slots__ = ("_device_ids", "jaxlib_object")
 
     def __init__(self, raw: Any, device_ids: Sequence[int]):
-        self._raw, self._device_ids = raw, device_ids
-
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own token."""
-        return self._raw
+        self.jaxlib_object, self._device_ids = raw, device_ids
 
     def block_until_ready(self) -> None:
         """Waits for the end of the execution on all devices."""
-        self._raw.block_until_ready()
+        self.jaxlib_object.block_until_ready()
 
     def get_token(self, device_id: int) -> Any:
-        """Returns the token for the end of the execution on one device.
-
-        Args:
-            device_id: The `id` of one of the executable's devices.
-
-        Returns:
-            A `Token`.
-
-        Raises:
-            IndexError: The program does not run on this device.
-        """
+        """Returns the `Token` of one device, by its `id`; IndexError if the program does not run there."""
         if device_id not in self._device_ids:
             raise IndexError(f"the program has tokens for the devices {list(self._device_ids)}, and none for {device_id!r}")
-        return self._raw.get_token(self._device_ids.index(device_id))
+        return self.jaxlib_object.get_token(self._device_ids.index(device_id))
 
 
 class ExecuteResults:
     """The results of one execution, which can be taken once. `len()` is the number of results left.
+
+    Its methods raise `ArgumentError` for results that were taken before.
 
     Args:
         raw: jaxlib's own results.
@@ -56,50 +43,24 @@ class ExecuteResults:
         by_device: Whether to group arrays by device, as the arguments were; by default, by result.
     """
 
-    __slots__ = ("_by_device", "_raw", "_token_ids")
+    __slots__ = ("_by_device", "_token_ids", "jaxlib_object")
 
     def __init__(self, raw: Any, token_ids: Sequence[int], by_device: bool = False):
-        self._raw, self._token_ids, self._by_device = raw, token_ids, by_device
-
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own results."""
-        return self._raw
+        self.jaxlib_object, self._token_ids, self._by_device = raw, token_ids, by_device
 
     def __len__(self) -> int:
-        with _taken_once():
-            return len(self._raw)
+        with _refusals_explained():
+            return len(self.jaxlib_object)
 
     def disassemble_into_single_device_arrays(self) -> list[list[jax.Array]]:
-        """Takes the results.
-
-        Returns:
-            A list for each result, with one array per device. If the arguments were grouped by device, a list for each device,
-            with one array per result.
-
-        Raises:
-            ArgumentError: The results have been taken.
-        """
-        with _taken_once():
-            return self._ordered(self._raw.disassemble_into_single_device_arrays())
+        """Takes the results: a list for each, with one array per device; or by device, if the arguments were."""
+        with _refusals_explained():
+            return self._ordered(self.jaxlib_object.disassemble_into_single_device_arrays())
 
     def disassemble_prefix_into_single_device_arrays(self, n: int) -> list[list[jax.Array]]:
-        """Takes the first results.
-
-        Args:
-            n: The number of results.
-
-        Returns:
-            The results, in the form of `disassemble_into_single_device_arrays`.
-
-        Raises:
-            ArgumentError: Fewer results are left.
-        """
-        with _taken_once():
-            left = len(self._raw)
-            if n not in range(left + 1):
-                raise ArgumentError(f"there are {left} results, so the first {n!r} cannot be taken")
-            return self._ordered(self._raw.disassemble_prefix_into_single_device_arrays(n))
+        """Takes the first `n` results, in the form of `disassemble_into_single_device_arrays`."""
+        with _refusals_explained():
+            return self._ordered(self.jaxlib_object.disassemble_prefix_into_single_device_arrays(n))
 
     def consume_with_handlers(self, handlers: Sequence[Callable[[list[jax.Array]], Any]], strict: bool = True) -> list[Any]:
         """Takes the results and calls a function on each.
@@ -110,45 +71,32 @@ class ExecuteResults:
 
         Returns:
             The values that the handlers returned.
-
-        Raises:
-            ArgumentError: The number of handlers is wrong, or the results have been taken.
         """
         handlers = list(handlers)
-        with _taken_once():
-            left = len(self._raw)
-            if len(handlers) > left or (strict and len(handlers) != left):
-                raise ArgumentError(f"there are {left} results left, and {len(handlers)} handlers for them")
-            return self._raw.consume_with_handlers(handlers, strict)
+        if strict and len(handlers) != len(self):
+            raise ArgumentError(f"there are {len(self)} results left, and {len(handlers)} handlers for them")
+        with _refusals_explained():
+            taken = self.jaxlib_object.disassemble_prefix_into_single_device_arrays(len(handlers))
+        return [handler(arrays) for handler, arrays in zip(handlers, taken, strict=True)]
 
     def consume_token(self) -> ShardedToken:
-        """Takes the token for the end of the execution.
-
-        Returns:
-            The token.
-
-        Raises:
-            ArgumentError: The token has been taken, or the execution made none.
-        """
+        """Takes the token for the end of the execution, which must have been requested."""
         if not self._token_ids:
             raise ArgumentError("this execution has no tokens; request them: execute_sharded(..., with_tokens=True)")
-        with _taken_once():
-            return ShardedToken(self._raw.consume_token(), self._token_ids)
+        with _refusals_explained():
+            return ShardedToken(self.jaxlib_object.consume_token(), self._token_ids)
 
     def _ordered(self, arrays: list[list[jax.Array]]) -> list[list[jax.Array]]:
         return [list(of_device) for of_device in zip(*arrays, strict=True)] if self._by_device else arrays
 
 
 @contextmanager
-def _taken_once() -> Iterator[None]:
+def _refusals_explained() -> Iterator[None]:
     try:
         yield
-    except ArgumentError:
-        raise
-    except ValueError as error:
-        raise ArgumentError(
-            f"{str(error).rstrip('.')}: results can be taken once; keep the returned arrays, or execute again"
-        ) from None
+    except (TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise ArgumentError(f"{reason}; results can be taken once: keep the returned arrays, or execute again") from None
 
 
 Token = _compat.runtime.Token
