@@ -28,21 +28,6 @@ def tagged(function, name):
 
 
 softmax = jax.jit(jax.nn.softmax)
-EACH = {
-    "comprehension": lambda xs: [softmax(x) for x in xs],
-    "map": lambda xs: list(map(softmax, xs)),
-    "tree_map": lambda xs: jax.tree.map(softmax, xs),
-}
-
-
-@pytest.mark.parametrize("each", EACH)
-def test_one_of_several_calls_of_one_line(staged, each):
-    def f(x):
-        a, b, c = EACH[each]([x, x + 1.0, x + 2.0])
-        return a + tag(b) + c
-
-    for name in ("exponential", "subtract", "divide"):
-        assert tagged(f, name) == [False, True, False]
 
 
 def test_last_operation_of_a_python_function(staged):
@@ -105,13 +90,6 @@ def test_interpreters_lose_no_tag_that_jax_alone_keeps(interpreter, form):
             counts.append(sum("k" in op.entries for op in ops_of(jax.jit(program).lower(X))))
     assert counts[1] >= counts[0]
     assert counts[1] > 0 or interpreter == "documentation of gradient"
-
-
-def test_transformation_of_others_sees_no_equation_of_the_tag(staged):
-    from jax.experimental import jet
-
-    program = lambda x: jet.jet(lambda x: tag(jnp.sin(x)) * jnp.cos(x), (x,), ([x, x],))
-    assert tagged(program, "sine")[0]
 
 
 DEBUGGED = {

@@ -177,28 +177,6 @@ def test_a_value_tag_reaches_all_operations_of_the_call(name):
     assert [(op.name, op.function, op.entries) for op in ops if op.entries.get("k") != "v"] == []
 
 
-def test_a_function_shared_by_a_tagged_and_an_untagged_call():
-    with hlotag.stage():
-        lowered = lower(lambda x, w: tag_block(shared, x, w) + shared(w, x) + shared(x, x))
-        ops = ops_of(lowered)
-    assert [op.entries.get("k") for op in ops if op.name == "stablehlo.tanh"] == ["v", None, None]
-
-
-def test_blocks_inside_the_rules_of_custom_derivatives():
-    """A rule replaces the function it belongs to, so what is tagged inside the function only is not there under grad."""
-
-    @jax.custom_vjp
-    def f(x, w):
-        return tag_block(body, x, w)
-
-    f.defvjp(lambda x, w: (body(x, w), (x, w)), lambda res, g: (tag_block(jnp.matmul, g, res[1]), g))
-    with hlotag.stage():
-        plain = ops_of(lower(f))
-        gradient = ops_of(lower(jax.grad(lambda x, w: f(x, w).sum())))
-    assert all("k" in op.entries for op in plain)
-    assert [op.name for op in gradient if "k" in op.entries] == ["stablehlo.dot_general"]
-
-
 def test_the_mesh_that_a_tagged_call_declares_is_no_operation():
     mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     sums = jax.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P())

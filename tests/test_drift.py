@@ -14,9 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import requires
-from hlotag import _core, errors
-from hlotag.host import trial
+from hlotag import _core
 from hlotag.host.library import find_host
 
 pytestmark = pytest.mark.slow
@@ -35,24 +33,10 @@ DOCTORED = {
         "a, b = 'mlirLocationCallSiteGetCallee', 'mlirLocationCallSiteGetCaller'\noffsets.update({a: offsets[b], b: offsets[a]})",
         r"failed \(exit status 1\):\n    the passes gave a wrong result\n +found: .*\n +expected: ",
     ),
-    "wrong offset": ("offsets['mlirOperationGetName'] += 5", "a trial of its MLIR in a child process (crashed|failed)"),
-    "offset of another": (
-        "offsets['mlirOperationVerify'] = offsets['mlirOperationDestroy']",
-        "a trial of its MLIR in a child process (crashed|failed)",
-    ),
     "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
     "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
-    "stripped": ("cut('stripped.so', 1 << 16, sections=False)", r"stripped\.so: has no symbol table \(it was stripped\)"),
     "under another name": ("library.find_host = find_host; library._LIBRARIES = ('libnone.so',)", r"it has no libnone\.so"),
-    "split": (
-        "offsets.clear()",
-        rf"lacks {COUNT} functions of MLIR's C API that hlotag calls:(\n    mlir\w+){{5}}\n    and {COUNT - 5} more$",
-    ),
     "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),
-    "hanging trial": (
-        "trial.subprocess.run = run_and_hang",
-        f"did not finish within {trial._TIMEOUT_S} s",
-    ),
 }
 
 PREPARE = """
@@ -71,9 +55,6 @@ def cut(name, size, sections=True):
     with open(name, "wb") as part: part.write(content)
     doctored = library.Host(host.version, name, 1, 1)
     library.find_host = lambda: doctored
-run = trial.subprocess.run
-def run_and_hang(command, *, input, timeout, **options):
-    return run([sys.executable, "-c", "import time; time.sleep(60)"], input=input, timeout=0.5, **options)
 """
 
 CONNECT = """
@@ -112,10 +93,6 @@ def test_another_jaxlib_is_refused_with_the_reason(run_python: RunPython, tmp_pa
 def test_nothing_is_remembered_of_a_failure(run_python: RunPython, tmp_path: Path) -> None:
     assert refusals(run_python, DOCTORED["swapped functions"][0], tmp_path)
     assert refusals(run_python, "", tmp_path) == []
-
-
-def test_an_unwritable_cache_changes_nothing(run_python: RunPython) -> None:
-    assert refusals(run_python, DOCTORED["missing symbol"][0], "/proc/hlotag")
 
 
 def link(source: str, target: str) -> None:
@@ -172,15 +149,6 @@ def test_a_stripped_jaxlib_that_exports_the_functions_under_another_soname(
     assert refusals_in(run_python, site, library) == []
 
 
-def test_a_stripped_jaxlib_is_refused(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:
-    site, library = own_jaxlib
-    stripped = library.with_suffix(".stripped")
-    subprocess.run([requires.tool("strip", "binutils"), "--strip-all", str(library), "-o", str(stripped)], check=True)
-    os.replace(stripped, library)
-    (reason,) = refusals_in(run_python, site, library)
-    assert "has no symbol table (it was stripped)" in reason
-
-
 def test_a_library_that_is_replaced_while_the_process_runs(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:
     site, library = own_jaxlib
     replace = """
@@ -191,11 +159,3 @@ trial.run = lambda *args: None  # a trial in a new process says how the new libr
 """
     (reason,) = refusals_in(run_python, site, library, replace)
     assert "is not the file that this process has loaded: it was replaced since; restart the process" in reason
-
-
-def test_errors_survive_pickling() -> None:
-    import pickle
-
-    error = errors.IncompatibleJaxlibError("whole text", ["f"], "why")
-    copy = pickle.loads(pickle.dumps(error))
-    assert (str(copy), copy.missing, copy.reason) == ("whole text", ("f",), "why")

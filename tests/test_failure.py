@@ -217,18 +217,6 @@ def test_on_error_warn_when_even_the_marks_cannot_be_resolved(monkeypatch):
         assert text_of(lowered(jitted)) == alone
 
 
-def test_on_error_is_one_of_two():
-    with pytest.raises(hlotag.ArgumentError, match="'raise' or 'warn', got 'ignore'"):
-        hlotag.enable(on_error="ignore")  # pyright: ignore[reportArgumentType]
-    assert hlotag.active() is None
-
-
-def test_a_pass_that_mlir_does_not_have_is_refused_when_it_is_given():
-    with pytest.raises(hlotag.ArgumentError, match="canonicalze"):
-        hlotag.enable(f"{hlotag.DEFAULT_PIPELINE},canonicalze")
-    assert hlotag.active() is None
-
-
 def test_a_python_pass_without_a_file_has_no_command(run_python, tmp_path):
     code = """
 import hlotag

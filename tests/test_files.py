@@ -21,7 +21,6 @@ from pathlib import Path
 import pytest
 
 import hlotag
-import requires
 from hlotag._util.files import as_file_name, private_directory, write_atomically
 from hlotag.cli import opt_main
 from hlotag.errors import ArgumentError, PassError, TagError
@@ -155,47 +154,6 @@ def test_a_dump_that_cannot_be_written_does_not_end_the_program(tmp_path, capsys
         lowered = jax.jit(lambda x: x + 1).lower(1)
     assert lowered.compile()(1) == 2
     assert list((tmp_path / "dumps").iterdir()) == []
-
-
-def test_a_small_file_system_runs_full(tmp_path):
-    """Not a limit but a real one, where a mount may be made: dumps, results and the cache."""
-    try:
-        subprocess.run(["unshare", "-Urm", "mount", "-t", "tmpfs", "none", tmp_path], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        requires.unmet(f"no file system can be made: unshare (util-linux) and user namespaces are needed: {error}")
-    (tmp_path / "disk").mkdir()
-    code = (
-        "import warnings, os, jax, hlotag\n"
-        "from hlotag.cli import opt_main\n"
-        f"open('source.mlir', 'w').write({MODULE!r})\n"
-        "open('disk/out', 'w').write('old')\n"
-        "with open('disk/filler', 'wb', buffering=0) as f:\n"
-        "    try:\n"
-        "        while f.write(bytes(4096)): pass\n"
-        "    except OSError: pass\n"
-        "with warnings.catch_warnings(record=True) as caught, hlotag.stage(), hlotag.dump_to('disk/dumps'):\n"
-        "    warnings.simplefilter('always')\n"
-        "    assert jax.jit(lambda x: x * 3)(2) == 6\n"
-        "assert caught and all('No space left' in str(w.message) for w in caught), caught\n"
-        "assert opt_main(['source.mlir', '-o', 'disk/out']) == 1\n"
-        "assert open('disk/out').read() == 'old'\n"
-        "print(sorted(os.listdir('disk')), os.listdir('disk/cache') if os.path.isdir('disk/cache') else [])\n"
-    )
-    (tmp_path / "code.py").write_text(code)
-    script = f"mount -t tmpfs -o size=64k none disk && exec {sys.executable} code.py"
-    done = subprocess.run(
-        ["unshare", "-Urm", "bash", "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "HLOTAG_CACHE_DIR": str(tmp_path / "disk" / "cache"), "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "No space left on device" in done.stderr
-    listing = done.stdout.splitlines()[-1]
-    assert listing.endswith("[]") and ".new-" not in listing, listing
 
 
 def test_processes_that_start_at_once_leave_one_whole_cache_file(tmp_path):

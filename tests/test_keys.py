@@ -110,12 +110,6 @@ def test_illegal_values_are_refused(key):
             assert key.otherwise in message
 
 
-@pytest.mark.parametrize("name", ["_xla_loop_unroll_strategy", "scheduler_delay_priority", "_xla_stream_annotation"])
-def test_the_message_says_that_the_process_would_abort(name):
-    with pytest.raises(hlotag.TagError, match="would abort the process"):
-        hlotag.tagged({name: "unknown"})
-
-
 @pytest.mark.parametrize("key", RESERVED, ids=lambda key: key.name)
 def test_reserved_keys_are_refused(key):
     name = key.name.replace("*", "anything")
@@ -246,24 +240,6 @@ def test_keys_of_one_tag_have_each_its_own_policy():
         assert gradient(f, "inlineable")[1] == gradient(f, "k")[1] > 0
 
 
-def test_another_id_for_the_backward_pass():
-    f = FORMS["value"]({"_scheduling_group_id": 40}, grad={"_scheduling_group_id": 50})
-    with hlotag.stage():
-        ops = ops_of(jax.jit(jax.grad(lambda x: f(x).sum())).lower(X))
-    found = {("transpose(" in op.location, op.entries["_scheduling_group_id"]) for op in ops if op.entries}
-    assert found == {(False, "40"), (True, "50")}
-
-
-def test_a_tag_within_a_backward_rule_is_meant_for_it():
-    @jax.custom_vjp
-    def f(x):
-        return jnp.tanh(x)
-
-    f.defvjp(lambda x: (jnp.tanh(x), x), lambda x, g: (hlotag.tag(g * x, {"_scheduling_group_id": 50}),))
-    with hlotag.stage():
-        assert gradient(f, "_scheduling_group_id") == (0, 1)
-
-
 def test_the_inner_block_decides():
     outer, inner = hlotag.tagged({"_scheduling_group_id": 40}), hlotag.tagged({"_scheduling_group_id": 41}, grad="same")
     with hlotag.stage():
@@ -298,11 +274,6 @@ def test_a_default_is_not_taken_for_what_a_user_wrote():
     assert rule != hlotag.Rule({"_scheduling_group_id": 40}, op="x", grad="same")
     assert rule == pickle.loads(pickle.dumps(rule)) == copy.deepcopy(rule)
     assert pickle.loads(pickle.dumps(rule)).grad is rule.grad is keys.BY_KEY
-
-
-def test_with_the_stage_off_no_policy_is_left_behind():
-    text = jax.jit(jax.grad(lambda x: FORMS["value"]({"_scheduling_group_id": 40})(x).sum())).lower(X).as_text(debug_info=True)
-    assert "hlotag." not in text
 
 
 # --- Registered keys ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every way that JAX has from a program to a module: tags are in it, and numbers are those of the stage off."""
 
-import json
 import re
 
 import jax
@@ -415,41 +414,6 @@ def test_lowering_leaves_the_jaxprs_of_the_trace_as_they_are(tagged_sine):
 
 
 # --- The persistent cache ----------------------------------------------------------------------------------------------------
-
-CACHED = """
-import json, sys
-import jax, jax.numpy as jnp, numpy as np
-import hlotag
-events = []
-jax.monitoring.register_event_listener(lambda name, **_: events.append(name.rsplit("/")[-1]))
-pipeline, value = json.loads(sys.argv[1]) if len(sys.argv) > 1 else json.loads(ARGUMENTS)
-f = jax.jit(jax.grad(lambda x: hlotag.tag(jnp.sin(x), {"k": value}).sum()))
-with hlotag.stage(pipeline):
-    lowered = f.lower(np.ones(4, np.float32))
-    events.clear()
-    text = lowered.compile().as_text()
-print(json.dumps([events.count("cache_hits"), events.count("cache_misses"), 'k="%s"' % value in text]))
-"""
-
-
-def test_the_persistent_cache_hits_when_nothing_changed_and_never_gives_other_tags(run_python, tmp_path):
-    def run(pipeline, value):
-        finished = run_python(
-            f"ARGUMENTS = {json.dumps(json.dumps([pipeline, value]))}\n{CACHED}",
-            JAX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"),
-            JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
-            JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
-        )
-        assert finished.returncode == 0, finished.stderr
-        hits, misses, has_tags = json.loads(finished.stdout)
-        assert hits + misses == 1
-        return ("hit" if hits else "miss"), has_tags
-
-    default = hlotag.DEFAULT_PIPELINE
-    assert run(default, "a") == ("miss", True)
-    assert run(default, "b") == ("miss", True)
-    assert run(f"{default},hlotag-strip", "a") == ("miss", False)
-    assert run(default, "a") == ("hit", True)
 
 
 # --- Other processes --------------------------------------------------------------------------------------------------

@@ -41,22 +41,6 @@ def stage_off_afterwards():
     assert hlotag.active() is None
 
 
-def test_every_reader_sees_the_tags():
-    f = gradient()
-    with hlotag.stage():
-        lowered = f.lower(X)
-        assert lowered.as_text().count('k = "v"') == tagged(lowered) > 3
-        assert 'frontend_attributes={k="v"}' in lowered.as_text(dialect="hlo")
-        assert 'frontend_attributes={k="v"}' in lowered.compile().as_text()
-        assert tagged(f.trace(X).lower()) == tagged(lowered)
-        exported = jax.export.export(f)(X)
-        count = exported.mlir_module().count('k = "v"')
-        assert count > 3
-        again = jax.export.deserialize(exported.serialize())
-        assert again.mlir_module().count('k = "v"') == count
-        np.testing.assert_array_equal(again.call(X), f(X))
-
-
 def test_nothing_in_flight_is_left():
     with hlotag.stage():
         text = gradient().lower(X).as_text(debug_info=True)
@@ -117,38 +101,6 @@ def test_a_value_that_a_library_wrote_does_not_fail_the_users_program():
     f = jax.jit(lambda x: primitive.bind(x) + 1)
     with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="key 'n' .* has the value 3 : i32, which XLA drops"):
         np.testing.assert_allclose(f(X), np.sin(X) + 1, rtol=1e-6)
-
-
-def locations_off_and_on(f):
-    """Of the operations of `f`, named `f`, by JAX alone and with the stage on."""
-    located = []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
-        jax.clear_caches()
-        with hlotag.stage(pipeline):
-            located.append([(op.name, op.location) for op in ops_of(jax.jit(f).lower(X))])
-    return located
-
-
-def test_names_of_tagged_operations_are_those_jax_writes():
-    def f(x):
-        with jax.named_scope("scope"):
-            y = set_xla_metadata(jnp.sin(x), k="v")
-        return jax.jit(jnp.cos)(y).sum()
-
-    off, on = locations_off_and_on(jax.grad(f))
-    assert on == off
-
-
-def test_a_scope_that_is_called_like_a_transformation_is_a_scope():
-    def f(x):
-        with hlotag.tagged({"k": "v"}):
-            with jax.named_scope("jvp"):
-                y = jnp.sin(x)
-            return y + jax.jvp(jnp.cos, (x,), (x,))[1]
-
-    off, on = locations_off_and_on(f)
-    assert {"jvp/sin", "jvp()/neg"} <= {name for _, location in off for name in re.findall(r'"jit\(f\)/([^"]*)"', location)}
-    assert on == off
 
 
 def test_toggling_is_never_stale_and_lowers_each_configuration_once(monkeypatch):
@@ -243,12 +195,6 @@ def test_a_pattern_that_is_no_text_is_refused():
         Rule({"k": "v"}, scope="\ud800")
 
 
-@pytest.mark.parametrize("rules", [Rule({"k": "v"}, op="sine"), 3, "rules.toml"])
-def test_what_is_no_list_of_rules_is_refused(rules):
-    with pytest.raises(hlotag.TagError, match=r"rules must be .*hlotag\.Rule objects, got (Rule|int|str)"):
-        hlotag.enable(rules=rules)
-
-
 def test_scopes_nest_and_end_with_exceptions():
     assert hlotag.active() is None
     with hlotag.stage() as outer:
@@ -276,28 +222,6 @@ def test_enable_is_seen_by_other_threads_and_stage_is_not():
     thread.start()
     thread.join()
     assert seen["stage"] is None and seen["enable"] is hlotag.active() is not None
-
-
-def test_jax_is_as_it_was_after_disable():
-    from jax._src import core, xla_metadata
-    from jax._src.interpreters import mlir
-    from jax._src.interpreters import partial_eval as pe
-
-    def hooked():
-        return (
-            core.Primitive.bind,
-            pe.DynamicJaxprTrace.make_eqn,
-            mlir.lower_jaxpr_to_module,
-            dict(vars(xla_metadata.xla_metadata_value_p)),
-        )
-
-    before = hooked()
-    hlotag.enable()
-    hlotag.enable()
-    with hlotag.stage():
-        hlotag.disable()
-        assert hooked() != before
-    assert hooked() == before
 
 
 def test_what_was_traced_in_a_stage_is_lowered_after_it_as_jax_would_tag_it(run_python):
@@ -394,17 +318,6 @@ def test_program_and_numbers_are_the_same_with_the_stage_on(program):
         np.testing.assert_array_equal(off, on)
 
 
-def test_a_failing_pass_raises_from_the_call_and_nothing_is_cached():
-    f = jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v"))
-    # Without hlotag-resolve, the marks are still there when hlotag-verify looks.
-    for _ in range(2):
-        with hlotag.stage("hlotag-verify"), pytest.raises(hlotag.PassError, match="hlotag-verify"):
-            f(X)
-    with hlotag.stage():
-        assert tagged(f.lower(X)) == 1
-    np.testing.assert_array_equal(f(X), jax.jit(jnp.sin)(X))
-
-
 @pytest.mark.parametrize("pipeline", ["", "canonicalize", "hlotag-attach", "hlotag-resolve", "hlotag-resolve,hlotag-attach"])
 def test_a_pipeline_of_ones_own_keeps_the_programs_tags_and_nothing_in_flight(pipeline):
     def f(x):
@@ -424,19 +337,15 @@ def test_a_pipeline_of_ones_own_keeps_the_programs_tags_and_nothing_in_flight(pi
 
 @pytest.mark.parametrize(
     ("pipeline", "message"),
-    [("hlotag-resolv", "hlotag-resolve"), ("hlotag-strip{kez=a}", "keys"), (3, "string"), ("hlotag-strip{", "not closed")],
+    [
+        ("hlotag-resolv", "hlotag-resolve"),
+        ("hlotag-strip{kez=a}", "keys"),
+        (3, "string"),
+        ("hlotag-strip{", "not closed"),
+        ("canonicalze", "canonicalze"),
+    ],
 )
 def test_a_bad_pipeline_is_refused_when_it_is_given(pipeline, message):
     with pytest.raises(hlotag.ArgumentError, match=message):
         hlotag.enable(pipeline)
     assert hlotag.active() is None
-
-
-def test_an_error_in_the_program_shows_no_frames_of_ours():
-    def f(x):
-        return jnp.dot(x, jnp.ones((3, 3)))
-
-    with hlotag.stage(), pytest.raises(TypeError) as raised:
-        jax.jit(f)(X)
-    files = {entry.path.parent.name for entry in raised.traceback}
-    assert "hlotag" not in files

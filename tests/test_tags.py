@@ -35,35 +35,9 @@ def names(function, *args, key="k"):
 # --- The value form, the rows of what users expect and JAX does not give ------------------------------------------------------
 
 
-def test_gradient_of_a_tagged_value(staged, set_xla_metadata):
-    loss = lambda x, w: (set_xla_metadata(jnp.tanh(x @ w), k="v") * 2.0).sum()
-    ops = ops_of(lower(jax.grad(loss)))
-    tagged = [op for op in ops if op.entries.get("k") == "v"]
-    others = [op for op in ops if "k" not in op.entries and op.name != "stablehlo.constant"]
-    assert [op.name for op in tagged if op.name == "stablehlo.tanh"] == ["stablehlo.tanh"]
-    backward = [op for op in ops if "transpose(" in op.location and op.name == "stablehlo.multiply"]
-    assert [op.entries.get("k") for op in backward] == [None] + ["v"] * (len(backward) - 1) and len(backward) > 1
-    assert {op.name for op in others} <= {
-        "stablehlo.dot_general",
-        "stablehlo.broadcast_in_dim",
-        "stablehlo.multiply",
-        "stablehlo.transpose",
-    }
-
-
 def test_gradient_of_a_dead_operation(staged, set_xla_metadata):
     gradient = jax.grad(lambda x, w: set_xla_metadata(x @ w, k="v").sum())
     assert names(gradient) == ["dot_general"]
-
-
-@pytest.mark.parametrize("mode", ["jvp", "linearize"])
-def test_forward_mode_tags_primal_and_tangents(staged, set_xla_metadata, mode):
-    product = lambda x, w: set_xla_metadata(x @ w, k="v")
-    if mode == "jvp":
-        found = names(lambda x, w: jax.jvp(product, (x, w), (x, w)))
-    else:
-        found = names(lambda x, w: jax.linearize(product, x, w)[1](x, w))
-    assert found.count("dot_general") == (3 if mode == "jvp" else 2) and "add" in found
 
 
 def test_a_transformation_that_jax_keeps_apart_tags_all_its_terms(staged, set_xla_metadata):
@@ -86,27 +60,6 @@ def test_result_of_the_tag_ignored(staged, set_xla_metadata):
     assert names(f) == ["dot_general"]
 
 
-def test_tag_applied_lines_later_on_one_of_two_results(staged, set_xla_metadata):
-    def f(x, w):
-        values, vectors = jnp.sin(x), jnp.cos(w)
-        total = values + vectors
-        tree = set_xla_metadata({"a": values}, k="v")
-        return total, tree
-
-    assert names(f) == ["sine"]
-
-
-def test_one_of_many_equal_operations_of_one_line(staged, set_xla_metadata):
-    def f(x, w):
-        for i in range(6):
-            x = jnp.sin(x) if i != 3 else set_xla_metadata(jnp.sin(x), k="v")
-        return x.sum()
-
-    gradient = ops_of(lower(jax.grad(f)))
-    tagged = [op.name for op in gradient if "k" in op.entries]
-    assert sorted(tagged) == ["stablehlo.cosine", "stablehlo.multiply", "stablehlo.sine"]
-
-
 def test_inner_jit_is_tagged_for_that_call_only(staged, set_xla_metadata):
     inner = jax.jit(lambda x: jnp.sin(x) * 2.0)
     f = lambda x, w: set_xla_metadata(inner(x), k="v") + inner(w)
@@ -116,22 +69,6 @@ def test_inner_jit_is_tagged_for_that_call_only(staged, set_xla_metadata):
         op.entries.get("k") for op in ops_of(lower(jax.grad(lambda x, w: f(x, w).sum(), (0, 1)))) if op.name == "stablehlo.cosine"
     ]
     assert sorted(sines, key=str) == [None, "v"]
-
-
-@pytest.mark.parametrize("loop", ["scan", "while", "cond"])
-def test_control_flow_is_tagged_with_its_body(staged, set_xla_metadata, loop):
-    def f(x, w):
-        if loop == "scan":
-            y = lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=3)[0]
-        elif loop == "while":
-            y = lax.while_loop(lambda c: c.sum() < 9, jnp.sin, x)
-        else:
-            y = lax.cond(w.sum() > 0, jnp.sin, jnp.cos, x)
-        return set_xla_metadata(y, k="v") + jnp.tan(x)
-
-    ops = ops_of(lower(f))
-    assert all(op.entries.get("k") == "v" for op in ops if op.name in ("stablehlo.sine", "stablehlo.cosine", "stablehlo.while"))
-    assert all("k" not in op.entries for op in ops if op.name in ("stablehlo.tan", "chlo.tan"))
 
 
 # --- Precedence --------------------------------------------------------------------------------------------------------------
@@ -293,12 +230,6 @@ def test_leaves_that_are_no_arrays_stay_as_they_are(pipeline, transform):
         transform(f)(X)
 
 
-@pytest.mark.parametrize("value", [None, [1, 2], {"a": 1}, ([1],), X], ids=str)
-def test_what_has_no_text_is_refused_as_a_value(staged, set_xla_metadata, value):
-    with pytest.raises(hlotag.TagError, match="key 'k': metadata values must be str, bool, int or float, got"):
-        lower(lambda x, w: set_xla_metadata(x @ w, k=value))
-
-
 @pytest.mark.parametrize("form", ["value", "block"])
 def test_equal_values_of_different_types_stay_different(staged, set_xla_metadata, form):
     # JAX interns contexts by ==, where True, 1 and 1.0 are one.
@@ -337,7 +268,8 @@ def test_any_string_is_a_key(staged, key):
 @pytest.mark.parametrize(
     ("attrs", "message"),
     [
-        ({"k": [1]}, "'k'.*list"),
+        ({"k": [1]}, "key 'k': metadata values must be str, bool, int or float, got .*list"),
+        ({"k": X}, "got .*"),
         ({"k": None}, "'k'.*NoneType"),
         ({"k": {"a": 1}}, "'k'.*dict"),
         ({3: "v"}, "3.*int"),
@@ -350,12 +282,6 @@ def test_any_string_is_a_key(staged, key):
 def test_what_cannot_be_a_tag_is_refused_where_it_is_written(attrs, message):
     with pytest.raises(hlotag.TagError, match=message):
         hlotag.tag(X, attrs)
-
-
-@pytest.mark.parametrize("grad", ["other", None, 3])
-def test_grad_must_be_one_of_three(staged, grad):
-    with pytest.raises(hlotag.TagError, match="'same', 'drop' or a mapping"):
-        hlotag.tag(X, {"k": "v"}, grad=grad)
 
 
 # --- Values that no operation made -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import hlotag
 from modules import ops_of
 
 SCOPES = [
+    "jvp",
     "transpose(x)",
     "transpose(",
     "transpose(jvp(x))",

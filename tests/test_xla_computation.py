@@ -230,6 +230,8 @@ def test_replica_groups(client):
     for form in (computation.as_hlo_text(), computation.as_serialized_hlo_module_proto()):
         with pytest.raises(ArgumentError, match=r"all_reduce names replica or partition 3, but the program is compiled for 1"):
             client.compile_and_load(form)
+        with pytest.raises(ArgumentError, match="compiled for 3"):
+            client.compile_and_load(form, client.local_devices()[:3])
         assert on_replicas(client, form, np.arange(4, dtype=np.int32), devices=4)[0].tolist() == [-6, -5, -4, -3]
 
 
