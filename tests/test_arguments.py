@@ -65,6 +65,11 @@ MISTAKES = {
     "a class method": (lambda: hlotag.tagged({"k": "v"})(classmethod(print)), "got <classmethod.* write @classmethod, .* above"),
     "a long text": (lambda: a_rule(phase=LONG), r"rule field 'phase' must be .*, got 'x{90,100}\.\.\.x{90,100}'$"),
     "an array of many lines": (lambda: hlotag.enable(hlo=X), r"got array\(\[\[1\., 1\.\], \[1\., 1\.\]\], dtype=float32\)$"),
+    "a rule of no pattern": (lambda: hlotag.Rule({"k": "v"}), "rule"),
+    "an audited": (lambda: hlotag.audit(3), "3|int"),
+    "a client": (lambda: hlotag.xla.Client(3), "a jaxlib client or the name of a platform, not int"),
+    "a program": (lambda: hlotag.xla.compile(3), "cannot compile a int"),
+    "an executable": (lambda: hlotag.xla.LoadedExecutable(3), "must be jaxlib's loaded executable, not a int"),
     "rules of no path": (lambda: hlotag.load_rules(3), "the file of rules must be a path, got 3 of type int"),
     "rules of a zero byte": (lambda: hlotag.load_rules("a\0"), "the file of rules: .* is not a path: it has a zero byte"),
     "rules of half a character": (lambda: hlotag.load_rules(HALF), "the file of rules: .* is not a path: surrogates"),
@@ -85,8 +90,9 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_what_is_given_by_mistake(mistake):
     call, message = MISTAKES[mistake]
-    with pytest.raises(hlotag.HlotagError, match=message):
+    with pytest.raises(hlotag.HlotagError, match=message) as raised:
         call()
+    assert isinstance(raised.value, TypeError | ValueError)
     assert hlotag.active() is None
 
 

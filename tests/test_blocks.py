@@ -222,3 +222,5 @@ def test_what_runs_after_the_call_cannot_be_decorated():
     for function in (generator, coroutine, asynchronous_generator):
         with pytest.raises(hlotag.TagError, match=rf"{function.__name__} is a generator or coroutine function.*inside of it"):
             hlotag.tagged({"k": "v"})(function)
+        with pytest.raises(hlotag.ArgumentError, match=r"write `with hlotag.stage\(...\):` inside of it"):
+            hlotag.stage()(function)

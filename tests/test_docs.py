@@ -74,19 +74,6 @@ def test_lines_and_paragraphs_are_short(page):
     assert not too_long(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("word\n" * 6 + "\n" + "x" * 120 + "\n- item\n" * 9 + "| " + "x" * 120 + " |\n", []),
-        ("word\n" * 7, ["line 1: a paragraph of 7 lines"]),
-        ("- " + "  word\n" * 7, ["line 1: a paragraph of 7 lines"]),
-        ("```text\n" + "x" * 121 + "\n```\n", ["line 2: 121 columns"]),
-    ],
-)
-def test_long_lines_and_paragraphs_are_noticed(text, found):
-    assert too_long(text) == found
-
-
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
 ERRORS = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
 
@@ -116,21 +103,3 @@ def test_troubleshooting_quotes_messages_that_there_are():
     parts = {text: [part.strip(" :;,") for part in text.split("...")] for text in quoted}
     assert len(parts) > 20
     assert not [text for text, found in parts.items() if not any(all(part in message for part in found) for message in known)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("```python\nprint(1)\n```\n```output\n2\n```", "found\n1"),
-        ("```python\n\nraise ValueError('here')\n```", "line 3"),
-        ("```console\n$ false\n```", "ended with 1"),
-        ("```console\n$ echo a\nb\n```", "found\na"),
-    ],
-)
-def test_wrong_page_is_noticed(tmp_path, text, error):
-    page = tmp_path / "wrong.md"
-    page.write_text(text)
-    done = run(page, tmp_path)
-    assert done.returncode != 0
-    assert error in done.stderr

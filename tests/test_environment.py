@@ -126,10 +126,7 @@ def test_the_stage_inside_xla(variables, hlo, op_names):
         ({"HLOTAG_ENABLE": "1", "HLOTAG_HLO": ","}, "HLOTAG_HLO", "got an empty list"),
         ({"HLOTAG_OP_NAMES": "layer"}, "HLOTAG_OP_NAMES", "no effect without HLOTAG_ENABLE=1"),
         ({"HLOTAG_ENABLED": "1"}, "HLOTAG_ENABLED", "no such variable.*did you mean HLOTAG_ENABLE"),
-        ({"HLOTAG_RULE": "r.toml"}, "HLOTAG_RULE", "did you mean HLOTAG_RULES"),
         ({"HLOTAG_OPNAMES": "layer"}, "HLOTAG_OPNAMES", "did you mean HLOTAG_OP_NAMES"),
-        ({"HLOTAG_DUMPTO": "/tmp"}, "HLOTAG_DUMPTO", "did you mean HLOTAG_DUMP_TO"),
-        ({"HLOTAG_PIPELINE": "hlotag-resolve"}, "HLOTAG_PIPELINE", "no effect without HLOTAG_ENABLE=1"),
         (
             {"HLOTAG_ENABLE": "1", "HLOTAG_PIPELINE": "hlotag-attach{rules-file=/nowhere/rules.toml}"},
             "HLOTAG_PIPELINE",
@@ -147,19 +144,11 @@ def test_a_bad_value_is_a_warning_that_names_the_variable(variables, name, messa
     assert hlotag.active() is None
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("HLOTAG_HLO", "HLOTAG_HLO: it has no effect without HLOTAG_ENABLE=1"),
-        ("HLOTAG_OP_NAMES", "HLOTAG_OP_NAMES: it has no effect without HLOTAG_ENABLE=1"),
-        ("HLOTAG_ENABEL", "did you mean HLOTAG_ENABLE?"),
-    ],
-)
-def test_a_variable_alone_is_noticed_when_jax_starts(monkeypatch, name, message):
+def test_a_variable_alone_is_noticed_when_jax_starts(monkeypatch):
     import jax_plugins.hlotag
 
-    monkeypatch.setenv(name, "1")
-    with pytest.warns(RuntimeWarning, match=re.escape(message)):
+    monkeypatch.setenv("HLOTAG_HLO", "1")
+    with pytest.warns(RuntimeWarning, match="HLOTAG_HLO: it has no effect without HLOTAG_ENABLE=1"):
         jax_plugins.hlotag.initialize()
 
 

@@ -22,20 +22,6 @@ def test_the_page_is_up_to_date():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_page_that_differs_is_noticed_and_written_again(tmp_path, monkeypatch, capsys):
-    tool = load_tool()
-    page = tmp_path / "passes.md"
-    page.write_text("old", encoding="utf-8")
-    monkeypatch.setattr(tool, "PAGE", page)
-    monkeypatch.setattr(sys, "argv", ["generate_pass_docs.py", "--check"])
-    assert tool.main() == 1
-    assert page.read_text(encoding="utf-8") == "old"
-    assert "out of date" in capsys.readouterr().err
-    monkeypatch.setattr(sys, "argv", ["generate_pass_docs.py"])
-    assert tool.main() == 0
-    assert page.read_text(encoding="utf-8") == tool.render()
-
-
 def test_every_pass_has_a_summary_a_description_with_an_example_and_described_options():
     tool = load_tool()
     page = tool.render()

@@ -2,15 +2,12 @@
 """run_passes and list_passes: what goes in, what comes out, and every way to fail."""
 
 import dataclasses
-import subprocess
-import sys
 import threading
 
 import pytest
 
 from hlotag import errors
 from hlotag.host.modules import new_context, parse_module, to_bytecode
-from hlotag.passes import pipeline
 from hlotag.passes.pipeline import list_passes, run_passes
 
 MODULE = """
@@ -103,6 +100,7 @@ def test_empty_pipeline_changes_nothing():
         "hlotag-strip,hlotag-strip{keys=*}",
         "hlotag-strip{keys=a},hlotag-resolve",
         "func.func(cse),hlotag-strip{keys=a},hlotag-strip",
+        "canonicalize,hlotag-strip,hlotag-resolve",
     ],
 )
 def test_failing_pass_leaves_the_module_as_it_was(text):
@@ -119,29 +117,13 @@ def test_failing_pass_leaves_the_module_as_it_was(text):
     assert "g.py:5:6" in str(caught.value) or "hlotag.tags" in str(caught.value)
 
 
-def test_restored_after_foreign_passes_deleted_operations():
-    with new_context():
-        module = parse_module(MODULE.replace("some.attr = 1 : i32", "hlotag.tags = 3 : i32"))
-        before = full_text(module)
-        with pytest.raises(errors.PassError) as caught:
-            run_passes(module, "canonicalize,hlotag-strip,hlotag-resolve")
-        assert full_text(module) == before
-        assert caught.value.pass_name == "hlotag-resolve"
-        run_passes(module, "canonicalize")
-        assert "cosine" not in str(module)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("hlotag-srtip", "did you mean hlotag-strip?"),
-        ("hlotag-strip{key=a}", r"unknown option 'key' of hlotag-strip; its options: keys \(list of strings\)"),
-        ("hlotag-strip{keys}", "needs a value of type list of strings"),
+        ("hlotag-strip,no-such-pass", "does not refer to a registered pass"),
         ("no-such-pass", r"does not refer to a registered pass.*\nno-such-pass\n\^\Z"),
         ("cse\0,canonicalize", r"pipeline 'cse\\x00,canonicalize' has a zero byte at offset 3"),
         ("canonicalize{nope=1}", "no such option nope"),
-        ("hlotag-strip(", "options are written in"),
-        ("func.func(hlotag-strip)", "top-level builtin.module"),
         (3, "must be a string or a sequence"),
         (["hlotag-strip", None], "must be a string or a sequence"),
     ],
@@ -153,14 +135,6 @@ def test_bad_pipelines(text, message):
         with pytest.raises(errors.ArgumentError, match=message):
             run_passes(module, text)
         assert full_text(module) == before
-
-
-def test_nothing_runs_if_a_later_part_is_rejected():
-    with new_context():
-        module = parse_module(MODULE)
-        with pytest.raises(errors.ArgumentError):
-            run_passes(module, "hlotag-strip,no-such-pass")
-        assert "frontend_attributes" in str(module)
 
 
 @pytest.mark.parametrize(
@@ -198,10 +172,6 @@ def test_list_passes():
         assert not info.summary.endswith(".")
 
 
-def test_default_pipeline_names_known_passes():
-    assert pipeline.pipeline_text(pipeline.DEFAULT_PIPELINE) == pipeline.DEFAULT_PIPELINE
-
-
 def test_threads_with_modules_of_their_own():
     problems = []
 
@@ -218,41 +188,3 @@ def test_threads_with_modules_of_their_own():
     for thread in threads:
         thread.join()
     assert not problems
-
-
-def test_works_in_the_context_of_jax():
-    import jax
-
-    module = jax.jit(lambda x: x + 1).lower(1.0).compiler_ir()
-    assert run_passes(module, "hlotag-resolve,canonicalize,hlotag-strip") is module
-
-
-def test_command_line_reports_success_and_failure(tmp_path):
-    path = tmp_path / "m.mlir"
-    path.write_text(MODULE)
-    command = [sys.executable, "-c", "import sys; from hlotag.cli import opt_main; sys.exit(opt_main())", str(path)]
-    good = subprocess.run([*command, "--hlotag-strip=keys=a"], capture_output=True, text=True, check=False)
-    assert good.returncode == 0
-    assert 'frontend_attributes = {b = "2"}' in good.stdout
-    path.write_text(NOT_A_DICTIONARY)
-    bad = subprocess.run([*command, "--hlotag-strip"], capture_output=True, text=True, check=False)
-    assert bad.returncode == 1
-    assert bad.stdout == ""
-    assert "g.py:5:6: error: attribute 'mhlo.frontend_attributes' must be a dictionary" in bad.stderr
-
-
-@pytest.mark.parametrize(
-    ("pipeline", "canonical"),
-    [
-        (["builtin.module(hlotag-strip)", "", "cse"], "hlotag-strip,cse"),
-        (["builtin.module(builtin.module(cse))"], "builtin.module(builtin.module(cse))"),
-        (["builtin.module(builtin.module(cse))", "cse"], "builtin.module(cse),cse"),
-        ("builtin.module(builtin.module(cse),cse)", "builtin.module(cse),cse"),
-        ([], ""),
-    ],
-)
-def test_the_canonical_text_means_the_same_when_it_is_read_again(pipeline: str | list[str], canonical: str) -> None:
-    from hlotag.passes.pipeline import pipeline_text
-
-    assert pipeline_text(pipeline) == canonical
-    assert pipeline_text(canonical) == canonical

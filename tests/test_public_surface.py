@@ -36,34 +36,3 @@ def test_the_parts_of_an_audit_are_public():
     (tag,) = audit.tags
     assert (type(audit), type(tag), type(tag.state)) == (hlotag.Audit, hlotag.Tag, hlotag.TagState)
     assert isinstance(tag.op, hlotag.Op) and all(isinstance(step, hlotag.Step) for step in tag.steps)
-
-
-MISTAKES = {
-    "a module": lambda: hlotag.run_passes(3),
-    "a pipeline": lambda: hlotag.run_passes("module {}", 3),
-    "an unknown pass": lambda: hlotag.run_passes("module {}", "hlotag-stripp"),
-    "a policy": lambda: hlotag.enable(on_error="ignore"),
-    "rules": lambda: hlotag.enable(rules=3),
-    "a rule": lambda: hlotag.Rule({"k": "v"}),
-    "a tag": lambda: hlotag.tag(X, 3),
-    "a key": lambda: hlotag.register_key(""),
-    "a pass": lambda: hlotag.register_pass(3),
-    "a plugin": lambda: hlotag.load_pass_plugin("/no/such/plugin.so"),
-    "a folder": lambda: hlotag.dump_to(3),
-    "a file of rules": lambda: hlotag.load_rules(3),
-    "a decorated": lambda: hlotag.stage()(3),
-    "a call": lambda: hlotag.xla_metadata_call(3),
-    "an audited": lambda: hlotag.audit(3),
-    "a traced": lambda: hlotag.xla_computation(3),
-    "a client": lambda: hlotag.xla.Client(3),
-    "a program": lambda: hlotag.xla.compile(3),
-    "an executable": lambda: hlotag.xla.LoadedExecutable(3),
-    "an option": lambda: setattr(hlotag.xla.CompileOptions(), "num_replicas", "two"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_bad_argument_is_one_kind_of_error(mistake):
-    with pytest.raises(hlotag.ArgumentError) as raised:
-        mistake()
-    assert isinstance(raised.value, hlotag.HlotagError) and isinstance(raised.value, TypeError | ValueError)

@@ -38,23 +38,3 @@ def test_a_decorated_function_runs_in_the_stage_each_time():
     seen = []
     assert factorial(3) == factorial(3) == 6 and factorial.__doc__ == "Recursive."
     assert len(set(seen)) == 1 and seen[0] is not None and hlotag.active() is None
-
-
-async def _coroutine():
-    pass
-
-
-def _generator():
-    yield
-
-
-async def _async_generator():
-    yield
-
-
-@pytest.mark.parametrize("later", [_coroutine, _generator, _async_generator, 3])
-def test_what_runs_after_the_call_is_not_decorated(later):
-    with pytest.raises(
-        hlotag.ArgumentError, match=r"write `with hlotag.stage\(...\):` inside of it|expected a callable to decorate"
-    ):
-        hlotag.stage()(later)

@@ -91,8 +91,10 @@ def test_an_assignment_copies_options_and_views_follow():
     source.executable_build_options.compilation_environments_from_serialized_proto(b"")
     source.executable_build_options.num_partitions = 3
     target.num_replicas, target.profile_version = 2, 9
+    target.executable_build_options.use_spmd_partitioning = True
     target.executable_build_options = source.executable_build_options
     source.num_partitions = 4
+    assert target.executable_build_options.use_spmd_partitioning is False
     debug.xla_dump_to = "/later"
     assert (target.num_replicas, target.num_partitions, target.profile_version) == (1, 3, 9)
     assert target.executable_build_options.debug_options.xla_dump_to == "/later"

@@ -194,8 +194,8 @@ def test_a_sharded_executable_is_deserialized(client):
 # --- Input that cannot be compiled -------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "empty text": ("", "begins with ''; pass HLO text"),
-    "no bytes": (b"", "neither HLO nor MLIR"),
+    "empty text": (" \n", "the text is empty; pass HLO text"),
+    "no bytes": (b"", "the text is empty"),
     "prose": ("add two vectors", "neither HLO nor MLIR, it begins with 'add two vectors'"),
     "a jaxpr": (str(jax.make_jaxpr(jnp.sin)(1.0)), r"neither HLO nor MLIR"),
     "a file name": ("/tmp/module_0001.jit_f.before_optimizations.txt", "of a file, its contents"),

@@ -129,6 +129,8 @@ def _read(computation: Any) -> Program:
 def _read_text(text: str) -> Program:
     if _MLIR_TEXT.match(text):
         return _of_mlir(text, "<StableHLO text>")
+    if not text.strip():
+        raise ParseError(f"the text is empty; pass {ACCEPTED}")
     if _ELIDED in _STRING.sub("", text):  # XLA reads it as zeros.
         raise ParseError(
             f"the HLO text has a constant without its numbers: {_ELIDED}; print it with "
