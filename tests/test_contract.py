@@ -15,6 +15,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 import hlotag
 from modules import ops_of
 
+pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 W = np.eye(4, dtype=np.float32) + 0.1
 

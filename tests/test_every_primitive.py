@@ -21,7 +21,7 @@ import hlotag
 from hlotag import set_xla_metadata
 from modules import ops_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("second_run")]
 
 # One program for each primitive: the first in float32, which CPUs have kernels for, or the first.
 HARNESSES = {harness.group_name: harness for harness in reversed(test_harnesses.all_harnesses)}

@@ -14,6 +14,8 @@ import hlotag
 from modules import ops_of
 from programs import FORWARD_MODE, LARGE_PROGRAMS, PROGRAMS, TRANSFORMS
 
+pytestmark = pytest.mark.usefixtures("second_run")
+
 
 def evaluate(closed, args, run):
     """Evaluates a jaxpr equation by equation; `run(i, bind)` binds equation number i and gives its results."""

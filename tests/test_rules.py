@@ -15,6 +15,7 @@ import hlotag
 from hlotag import Rule
 from modules import ops_of
 
+pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 

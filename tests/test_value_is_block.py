@@ -16,6 +16,8 @@ import hlotag
 from modules import ops_of
 from programs import FORWARD_MODE, TRANSFORMS, B, W, X, attention
 
+pytestmark = pytest.mark.usefixtures("second_run")
+
 
 def by_value(function, *args):
     return set_xla_metadata(function(*args), k="v")
