@@ -379,6 +379,12 @@ def test_without_the_stage_tags_are_jaxs_own_and_nothing_reserved_is_left():
 
     ours, theirs = (ops_of(lower(loss(S))) for S in (hlotag.set_xla_metadata, xla_metadata.set_xla_metadata))
     assert [(op.name, op.entries) for op in ours] == [(op.name, op.entries) for op in theirs]
-    policies = lambda x, w: (hlotag.tag(x @ w, {"k": "f"}, grad="drop") ** 2).sum()
-    text = lower(jax.grad(policies)).as_text(debug_info=True)
+
+    def policies(x, w):
+        with hlotag.tagged({"k": "f"}, grad="drop"), hlotag.tagged({"k": None, "other": "o"}):
+            return (hlotag.tag(x @ w, {"l": "f"}, grad="drop") ** 2).sum()
+
+    lowered = lower(jax.grad(policies))
+    assert {key for op in ops_of(lowered) for key in op.entries} == {"l", "other"}
+    text = lowered.as_text(debug_info=True)
     assert "hlotag." not in text and "hlotag#" not in text
