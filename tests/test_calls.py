@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tagged calls, must-fuse calls and fusion limits: the same on every supported JAX, in the module and in optimized HLO."""
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -187,50 +185,6 @@ def test_the_computation_of_a_custom_call_has_the_entries_of_that_call_only(find
         lowered = jax.jit(f).lower(x)
         assert list(computations(lowered)) == [({"k": "v"}, [{"k": "v"}]), ({}, [{}])]
         np.testing.assert_array_equal(lowered.compile()(x), expected)
-
-
-def test_a_scheduling_group_in_a_function_that_is_called_twice_is_reported():
-    # XLA inlines both calls, and the group has what lies between them as a gap.
-    @jax.jit
-    def layer(x):
-        with hlotag.tagged({"_scheduling_group_id": 7}):
-            y = x @ x
-        return jnp.tanh(y)
-
-    expected = layer(layer(X))
-    with (
-        hlotag.stage(),
-        pytest.warns(hlotag.TagDropped, match="'stablehlo.tanh' and the scheduling group \"7\" depend.*more than once"),
-    ):
-        np.testing.assert_allclose(jax.jit(lambda x: layer(layer(x)))(X), expected, rtol=1e-5)
-
-    def separate(x):
-        with hlotag.tagged({"_scheduling_group_id": 8}):
-            x = layer(x)
-        return jnp.tanh(x)
-
-    with hlotag.stage(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        jax.jit(layer).lower(X)
-        jax.jit(separate).lower(X)
-
-
-def test_collectives_of_a_group_that_depend_on_each_other_are_reported():
-    mesh = jax.sharding.Mesh(jax.devices()[:1], ("d",))
-
-    def sums(chained):
-        def f(x):
-            with hlotag.tagged({"collective_group_key": "sums"}):
-                y = jax.lax.psum(x, "d")
-                return y, jax.lax.psum(y * 2 if chained else x * 2, "d")
-
-        return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=jax.P("d"), out_specs=jax.P()))
-
-    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match='and the collective group "sums" depend on each other'):
-        sums(True).lower(X)
-    with hlotag.stage(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        sums(False).lower(X)
 
 
 @pytest.mark.parametrize("ad_metadata", ["same", {"k": "w"}])

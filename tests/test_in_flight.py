@@ -74,16 +74,6 @@ def test_a_pass_fails_in_the_first_run_or_never(text, seed):
                 assert once != "failed unexpectedly" and once == run(f"{text},{text}"), (name, value, place)
 
 
-@pytest.mark.parametrize("value", ["3 : i32", '"s"', '["a"]', "@f"])
-@pytest.mark.parametrize("name", ["hlotag.attached", "hlotag.derived"])
-@pytest.mark.parametrize("seeds", ["all", "attached"])
-@pytest.mark.parametrize("place", ["helper", "constant"])
-def test_what_is_no_dictionary_is_named_by_the_pass_that_meets_it(name, value, seeds, place):
-    module = program(place, name, value, SEEDS["attached"])
-    with pytest.raises(hlotag.PassError, match=rf"hlotag-complete-lowering[^@]*'{name}' must be a dictionary, but is "):
-        hlotag.run_passes(module, f"hlotag-complete-lowering{{seeds={seeds}}}")
-
-
 RULES = [
     hlotag.Rule({"forward": "1"}, op="dot_general", grad={}),
     hlotag.Rule({"both": "1"}, op="*", scope="*"),

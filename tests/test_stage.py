@@ -68,23 +68,6 @@ def test_origins_say_where_tags_come_from_when_asked_for():
         assert "hlotag.origins" not in f.lower(X).as_text()
 
 
-def test_what_xla_would_drop_or_refuse_is_a_warning_at_its_line():
-    def gap(x):
-        with set_xla_metadata(_scheduling_group_id=1):
-            y = jnp.sin(x)
-        z = jnp.cos(y)
-        with set_xla_metadata(_scheduling_group_id=1):
-            return jnp.tan(z)
-
-    expected = np.tan(np.cos(np.sin(X)))
-    line = gap.__code__.co_firstlineno + 3
-    with (
-        hlotag.stage(),
-        pytest.warns(hlotag.TagDropped, match=rf"test_stage\.py:{line}:.*'stablehlo.cosine' and the scheduling"),
-    ):
-        np.testing.assert_allclose(jax.jit(gap)(X), expected, rtol=1e-5)
-
-
 def test_a_value_that_a_library_wrote_does_not_fail_the_users_program():
     # As a library that has a lowering rule of its own would.
     primitive = jax.extend.core.Primitive("written_by_a_library")
