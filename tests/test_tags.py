@@ -11,6 +11,7 @@ from jax import lax
 from jax.experimental import jet, xla_metadata
 
 import hlotag
+from hlotag import _compat
 from hlotag.tagging import tags
 from modules import ops_of
 
@@ -381,10 +382,11 @@ def test_without_the_stage_tags_are_jaxs_own_and_nothing_reserved_is_left():
     assert [(op.name, op.entries) for op in ours] == [(op.name, op.entries) for op in theirs]
 
     def policies(x, w):
-        with hlotag.tagged({"k": "f"}, grad="drop"), hlotag.tagged({"k": None, "other": "o"}):
+        with hlotag.tagged({"k": "f", "m": "f"}, grad={"m": "b"}), hlotag.tagged({"k": None, "other": "o"}):
+            assert {"m": "f", "other": "o"} == _compat.tracing.ambient_metadata()
             return (hlotag.tag(x @ w, {"l": "f"}, grad="drop") ** 2).sum()
 
     lowered = lower(jax.grad(policies))
-    assert {key for op in ops_of(lowered) for key in op.entries} == {"l", "other"}
+    assert {key for op in ops_of(lowered) for key in op.entries} == {"l", "m", "other"}
     text = lowered.as_text(debug_info=True)
     assert "hlotag." not in text and "hlotag#" not in text

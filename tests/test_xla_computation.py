@@ -242,8 +242,8 @@ MATRIX = np.arange(16, dtype=np.float32).reshape(4, 4)
 
 def test_parts(client):
     f = lambda x, tree: (x @ tree["a"], tree["b"])
-    tree = {"a": MATRIX, "b": MATRIX[0]}
-    make = hlotag.xla_computation(f, in_parts=(P(2, 1), {"a": None, "b": P(2)}), out_parts=(P(1, 2), P(None)))
+    tree = {"a": MATRIX, "b": MATRIX[0], "none": None}
+    make = hlotag.xla_computation(f, in_parts=(P(2, 1), {"a": None, "b": P(2), "none": None}), out_parts=(P(1, 2), P(None)))
     computation = make(MATRIX, tree)
     shardings = [line.split("sharding=")[1] for line in computation.as_hlo_text().splitlines() if "parameter(" in line]
     assert shardings == ["{devices=[2,1]<=[2]}", "{replicated}", "{devices=[2]<=[2]}"]
@@ -260,7 +260,7 @@ def test_parts_of_a_prefix(client, tuple_args):
     make = hlotag.xla_computation(
         lambda n, pair: (pair[0] * n, pair[1] + n), static_argnums=0, in_parts=(P(4),), out_parts=P(4), tuple_args=tuple_args
     )
-    computation = make(3, (MATRIX, MATRIX[0]))
+    computation = make(3, (MATRIX, MATRIX[0], None))
     assert computation.num_partitions == 4
     parts = list(np.split(MATRIX, 4)), list(np.split(MATRIX[0], 4))
     product, total = on_replicas(client, computation, *parts)

@@ -184,16 +184,21 @@ def _described(leaf: Any) -> jax.ShapeDtypeStruct:
 # --- Partitions --------------------------------------------------------------------------------------------------------------
 
 
+def _is_spec(value: Any) -> bool:
+    return value is None or isinstance(value, PartitionSpec)
+
+
 def _shardings(name: str, parts: Any, tree: Any) -> dict[int, str]:
     """XLA's sharding of each leaf of `tree`; empty if `parts` is None."""
     if parts is None:
         return {}
+    specs: list[Any] = []
     try:
-        specs = jax.tree.broadcast(parts, tree, is_leaf=lambda part: part is None)
+        jax.tree.map(lambda spec, part: specs.extend([spec] * len(jax.tree.leaves(part))), parts, tree, is_leaf=_is_spec)
     except ValueError as error:
         raise ArgumentError(f"{name} must be a pytree prefix, of PartitionSpec and None, of the values: {error}") from None
-    pairs = zip(jax.tree.leaves(specs, is_leaf=lambda part: part is None), jax.tree.leaves(tree), strict=True)
-    return {i: _sharding(f"{name}, number {i}", spec, leaf) for i, (spec, leaf) in enumerate(pairs)}
+    pairs = enumerate(zip(specs, jax.tree.leaves(tree), strict=True))
+    return {i: _sharding(f"{name}, number {i}", spec, leaf) for i, (spec, leaf) in pairs}
 
 
 def _sharding(where: str, spec: Any, leaf: Any) -> str:
