@@ -15,64 +15,24 @@ from jax.experimental.xla_metadata import set_xla_metadata
 import hlotag
 from hlotag.passes.pipeline import run_passes
 from modules import ops_of
+from programs import SEVERAL_OPERATIONS
 
 COMPLETE = "hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
 BY_MARKS = "hlotag-resolve,hlotag-complete-lowering{seeds=attached},hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
 
 X = jnp.ones((4, 8))
 W = jnp.ones((8, 8))
-A = jnp.eye(4) * 3
-I = jnp.arange(4)  # noqa: E741
-KEY = jnp.zeros(2, jnp.uint32)
-
-# Each lowers to more than its equations' results, in a way of its own.
-MULTI_OP: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "random.normal": (lambda k: jax.random.normal(k, (4,)), (KEY,)),
-    "random.categorical": (jax.random.categorical, (KEY, X)),
-    "random.permutation": (lambda k: jax.random.permutation(k, 8), (KEY,)),
-    "random.gamma": (lambda k: jax.random.gamma(k, 2.0, (4,)), (KEY,)),
-    "softmax": (jax.nn.softmax, (X,)),
-    "gelu": (jax.nn.gelu, (X,)),
-    "logsumexp": (jax.nn.logsumexp, (X,)),
-    "take": (lambda x, i: jnp.take(x, i, axis=1), (X, I)),
-    "take_along_axis": (lambda x, i: jnp.take_along_axis(x, i[:, None], 1), (X, I)),
-    "one_hot": (lambda i: jax.nn.one_hot(i, 8), (I,)),
-    "solve": (jnp.linalg.solve, (A, A)),
-    "cholesky": (jnp.linalg.cholesky, (A,)),
-    "svd": (jnp.linalg.svd, (X,)),
-    "eigh": (jnp.linalg.eigh, (A,)),
-    "qr": (jnp.linalg.qr, (X,)),
-    "floor_divide": (lambda x: x // 2, (X,)),
-    "mod": (lambda x: x % 2, (X,)),
-    "cumsum": (lambda x: jnp.cumsum(x, 0), (X,)),
-    "argmax": (jnp.argmax, (X,)),
-    "sort": (jnp.sort, (X,)),
-    "argsort": (jnp.argsort, (X,)),
-    "integer_pow": (lambda x: x**7, (X,)),
-    "select_n": (lambda i, x: jax.lax.select_n(i, x[0, :4], x[1, :4], x[2, :4], x[3, :4]), (I, X)),
-    "scatter": (lambda x, i: x.at[i].add(1.0), (X, I)),
-    "scan": (lambda x: jax.lax.scan(lambda c, a: (c + jnp.sin(a) * 3, c), x[0], x), (X,)),
-    "while": (lambda x: jax.lax.while_loop(lambda c: c.sum() < 3, lambda c: c + 1, x), (X,)),
-    "cond": (lambda x: jax.lax.cond(x[0, 0] > 0, jnp.sin, lambda x: x * 2, x), (X,)),
-    "betainc": (lambda x: jax.scipy.special.betainc(x, x, x), (X,)),
-    "grad of softmax": (jax.grad(lambda x: jax.nn.softmax(x)[0, 0]), (X,)),
-    "grad of checkpoint": (jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)).sum())), (X,)),
-    "layer norm": (lambda x: (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5), (X,)),
-}
 
 
-@pytest.mark.parametrize("name", MULTI_OP)
+@pytest.mark.parametrize("name", SEVERAL_OPERATIONS)
 def test_whole_program(name: str) -> None:
-    function, arguments = MULTI_OP[name]
-
-    def tagged(*arguments: Any) -> Any:
+    def tagged(x: Any) -> Any:
         with set_xla_metadata(k="v"):
-            return function(*arguments)
+            return SEVERAL_OPERATIONS[name](x)
 
-    module = jax.jit(tagged).lower(*arguments).compiler_ir()
+    module = jax.jit(tagged).lower(X[:, :4]).compiler_ir()
     run_passes(module, COMPLETE)
-    untagged = [op for op in ops_of(module) if op.entries.get("k") != "v"]
-    assert not untagged
+    assert [op for op in ops_of(module) if op.entries.get("k") != "v"] == []
     assert module.operation.verify()
     assert run_passes(str(module), COMPLETE) == run_passes(str(module), "hlotag-verify"), "a second run changed something"
 

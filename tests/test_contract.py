@@ -14,6 +14,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from modules import ops_of
+from programs import SEVERAL_OPERATIONS
 
 pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
@@ -111,33 +112,6 @@ def test_the_products_of_a_tagged_call_and_no_others(call, form, transform):
     assert outside
     assert [op for op in inside if op.entries.get("k") != "v"] == []
     assert [op for op in outside if "k" in op.entries] == []
-
-
-SEVERAL_OPERATIONS = {
-    "argmax": lambda x: jnp.argmax(x),
-    "cumsum": lambda x: jnp.cumsum(x, 1),
-    "random.normal": lambda x: jax.random.normal(jax.random.key(0), (4, 4)),
-    "logsumexp": lambda x: jax.nn.logsumexp(x),
-    "softmax": lambda x: jax.nn.softmax(x),
-    "gelu": lambda x: jax.nn.gelu(x),
-    "take": lambda x: jnp.take(x, jnp.array([1, 0]), 0),
-    "take_along_axis": lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1), 1),
-    "one_hot": lambda x: jax.nn.one_hot(x[0].astype(int), 4),
-    "solve": lambda x: jnp.linalg.solve(x + 5 * jnp.eye(4), x),
-    "cholesky": lambda x: jnp.linalg.cholesky(x @ x.T + jnp.eye(4)),
-    "svd": lambda x: jnp.linalg.svd(x)[1],
-    "floor_divide": lambda x: x // 2,
-    "sort": lambda x: jnp.sort(x),
-    "top_k": lambda x: lax.top_k(x, 2)[0],
-    "erf_inv": lambda x: lax.erf_inv(x),
-    "lgamma": lambda x: lax.lgamma(x),
-    "square": lambda x: jnp.square(x),
-    "scatter": lambda x: x.at[jnp.array([0, 2])].add(1.0),
-    "reduce_window": lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), "SAME"),
-    "fft": lambda x: jnp.fft.fft(x),
-    "einsum": lambda x: jnp.einsum("ij,kj->ki", x, x),
-    "var": lambda x: x.var(),
-}
 
 
 @pytest.mark.parametrize("differentiated", [False, True], ids=["plain", "grad"])
