@@ -68,7 +68,7 @@ def count(layers: int, switch: str) -> None:
     from jaxlib.mlir import ir, passmanager
 
     import hlotag
-    from hlotag.host import connection
+    from hlotag.mlir import connection
 
     connection.ensure()
     library = ctypes.CDLL(switch)
@@ -90,13 +90,13 @@ def count(layers: int, switch: str) -> None:
         }
         assert tuple(runs) == CASES
         for source, run in runs.values():
-            code = hlotag.host.modules.to_bytecode(source)
+            code = hlotag.mlir.modules.to_bytecode(source)
             run(ir.Module.parse(code, source.context))
             module = ir.Module.parse(code, source.context)
             library.start()
             run(module)
             library.stop()
-        print("operations", walk(ir.Module.parse(hlotag.host.modules.to_bytecode(plain), plain.context)))
+        print("operations", walk(ir.Module.parse(hlotag.mlir.modules.to_bytecode(plain), plain.context)))
 
 
 def kind_of(function: str) -> str:

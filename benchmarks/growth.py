@@ -27,8 +27,8 @@ import scale
 from passes import build_bare_walk
 
 import hlotag
-from hlotag.host import connection
-from hlotag.host.modules import new_context, parse_module
+from hlotag.mlir import connection
+from hlotag.mlir.modules import new_context, parse_module
 from hlotag.passes.pipeline import pipeline_text, run_and_report
 
 COLUMNS = ("walk", "pipeline", "verifier", "module", "peak")

@@ -40,8 +40,8 @@ from train_module import lower
 import hlotag
 from hlotag import _core
 from hlotag._compat.bindings import capsule
-from hlotag.host import connection
 from hlotag.lowering.staging import without_passes
+from hlotag.mlir import connection
 
 HERE = pathlib.Path(__file__).parent
 PLUGIN = HERE.parent / "build" / "dev" / "cpp" / "plugin" / "libhlotag_mlir_opt.so"  # tools/mlir_opt.sh builds it
@@ -121,7 +121,7 @@ def rows(layers: int, repeat: int):
     plain, marked = inputs(layers)
 
     def copies(module):
-        code = hlotag.host.modules.to_bytecode(module)
+        code = hlotag.mlir.modules.to_bytecode(module)
         return lambda: ir.Module.parse(code, module.context)
 
     tagged = hlotag.run_passes(copies(marked)(), hlotag.DEFAULT_PIPELINE)

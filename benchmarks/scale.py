@@ -18,8 +18,8 @@ from jaxlib.mlir import ir
 from train_module import lower
 
 import hlotag
-from hlotag.host.modules import parse_module, to_bytecode
 from hlotag.lowering.staging import without_passes
+from hlotag.mlir.modules import parse_module, to_bytecode
 from hlotag.passes.pipeline import run_and_report
 from hlotag.passes.rules import Rule, with_rules
 
@@ -101,7 +101,7 @@ def rows(
     Yields:
         The case, and both figures.
     """
-    with hlotag.host.modules.new_context(), ir.Location.unknown():
+    with hlotag.mlir.modules.new_context(), ir.Location.unknown():
         (small, small_count), (large, large_count) = module(layers), module(layers * times)
         yield "operations", small_count, large_count
         inputs: dict[str, tuple[bytes, bytes]] = {}

@@ -195,7 +195,7 @@ def in_processes(code: str, repeat: int, **environment: str) -> float:
 
 ELAPSED = "print(time.perf_counter() - start)"
 BUSY = "print(time.process_time())"
-CONNECTION = "import jax; from hlotag.host import connection, library"
+CONNECTION = "import jax; from hlotag.mlir import connection, library"
 LOOK_UP = f"{CONNECTION}; start = time.perf_counter(); connection.ensure(); {ELAPSED}"
 
 SYMBOLS = f"{CONNECTION}; start = time.perf_counter(); connection._read_offsets(library.find_host()); {ELAPSED}"

@@ -191,7 +191,7 @@ def run(name: str, size: int) -> dict[str, Any]:
     """
     import hlotag
     from hlotag._util.deep import with_room
-    from hlotag.host.modules import nesting_depth, new_context, parse_module
+    from hlotag.mlir.modules import nesting_depth, new_context, parse_module
 
     case = CASES[name]
     pipeline = case.pipeline or ",".join([RULES, *["hlotag-propagate-regions"] * size, "hlotag-verify"])

@@ -154,7 +154,7 @@ def check(text: str, pipeline: str) -> str:
     """What is wrong with a pipeline's result on a module; empty if nothing is."""
     from jaxlib.mlir import ir
 
-    from hlotag.host.modules import new_context, parse_module
+    from hlotag.mlir.modules import new_context, parse_module
     from hlotag.passes.pipeline import run_and_report
 
     def full(module: Any) -> str:
@@ -185,8 +185,8 @@ def child(folder: Path, number: int) -> None:
     from jaxlib.mlir import ir
 
     from hlotag.errors import ParseError
-    from hlotag.host.connection import ensure
-    from hlotag.host.modules import new_context, parse_module
+    from hlotag.mlir.connection import ensure
+    from hlotag.mlir.modules import new_context, parse_module
 
     ensure()
     files = sorted(folder.glob("*.mlir"))

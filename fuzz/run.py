@@ -23,9 +23,9 @@ from record import Outcome, record
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "fuzz"
-TARGETS = ("location_name", "rules_text", "symbol_table", "module")
+TARGETS = ("location_name", "rules_text", "module")
 SCRIPTS = ("lowered", "random_programs")
-LENGTHS = {"symbol_table": 20_000, "module": 1500}
+LENGTHS = {"module": 1500}
 
 
 def build() -> tuple[str, ...]:

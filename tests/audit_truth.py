@@ -38,8 +38,8 @@ from hlotag import _compat
 from hlotag.audits import TagState, collect, dumps
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
-from hlotag.host.modules import to_bytecode
 from hlotag.lowering import hlo_stage
+from hlotag.mlir.modules import to_bytecode
 from hlotag.tagging import keys
 
 FRONTEND = "mhlo.frontend_attributes"
@@ -98,7 +98,7 @@ def make(function: Any, args: tuple, seed: int, share: float = 0.7) -> Case:
         tags = {n: chance.choice(VALUES) for n in range(len(found)) if chance.random() < share}
         for number, value in tags.items():
             set_entries(found[number], {"t": value})
-        return case_of(_compat.modules.lowered_with(lowered, module), found, tags)
+        return case_of(_compat.modules.with_module(lowered, module), found, tags)
 
 
 def with_key(lowered: Any, key: str) -> Case:
@@ -173,7 +173,7 @@ def compile_with_ids(case: Case) -> list[Seen]:
                 operation.location = ir.Location.name(f"truth{number}.", operation.location)
     options = {"xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": ".*"}
     with tempfile.TemporaryDirectory() as folder, _compat.modules.without_disk_cache():
-        _compat.modules.lowered_with(case.lowered, module).compile({"xla_dump_to": folder, **options})
+        _compat.modules.with_module(case.lowered, module).compile({"xla_dump_to": folder, **options})
         dump = dumps.largest(dumps.find(Path(folder)))
         first, last = dump.ends
         return [see(name, dumps.read(file)) for name, file in (("", first), *dump.passes, ("optimized", last))]
@@ -457,7 +457,7 @@ def differences(case: Case, truth: Truth) -> list[str]:
 def differences_with_both_stages(case: Case, truth: Truth) -> list[str]:
     """The same where the HLO stage puts tags right: what follows from the truth without it, and from the module it gives."""
     with hlotag.stage() as stage:
-        prepared = _compat.modules.lowered_with(case.lowered, copy_of(case.lowered))
+        prepared = _compat.modules.with_module(case.lowered, copy_of(case.lowered))
         hlo_stage.prepare(prepared.compiler_ir("stablehlo"), stage)
     with hlo_stage.recorded() as records:
         (module,) = of_executable(prepared.compile())

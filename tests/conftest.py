@@ -75,8 +75,8 @@ def set_xla_metadata(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def second_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the stage's passes twice: the module is valid, and the second run changes no byte."""
-    from hlotag.host.modules import to_bytecode
     from hlotag.lowering import staging
+    from hlotag.mlir.modules import to_bytecode
     from hlotag.passes import pipeline
 
     run_once = staging.run_or_raise

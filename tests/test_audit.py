@@ -27,7 +27,7 @@ from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
-from hlotag.host.modules import parse_module
+from hlotag.mlir.modules import parse_module
 from programs import B, W, X, mlp
 
 

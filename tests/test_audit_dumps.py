@@ -18,11 +18,11 @@ from jax.experimental.xla_metadata import set_xla_metadata
 import hlotag
 from hlotag import _compat
 from hlotag.audits import Form, Op, Step, Tag, TagState, classify, dumps, program
-from hlotag.audits.collect import _named
+from hlotag.audits.collect import _find_named
 from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
-from hlotag.host.modules import to_bytecode
+from hlotag.mlir.modules import to_bytecode
 
 THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 WIDTH = 8
@@ -71,9 +71,9 @@ def states_in_process(lowered):
     """By the name of an instruction of the module that XLA is given, key and value: the state and phase of the tag."""
     audit = hlotag.audit(lowered)
     read = program.read(_compat.modules.read_bytecode(to_bytecode(lowered.compiler_ir("stablehlo"))))
-    numbered = _compat.modules.lowered_with(lowered, read.origins.module).compiler_ir("hlo").as_serialized_hlo_module_proto()
+    numbered = _compat.modules.with_module(lowered, read.origins.module).compiler_ir("hlo").as_serialized_hlo_module_proto()
     found = {(tag.op.id, tag.key, tag.value): (tag.state, tag.op.phase) for tag in audit.tags}
-    by_name = {instruction.name: numbers[0] for instruction, numbers in _named(HloModule(numbered), read).items() if numbers}
+    by_name = {instruction.name: numbers[0] for instruction, numbers in _find_named(HloModule(numbered), read).items() if numbers}
     return lambda tag: found[by_name[tag.steps[0].instructions[0]], tag.key, tag.value]
 
 

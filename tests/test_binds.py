@@ -171,9 +171,9 @@ class Trace:
     __slots__ = ()
 
 recorded = _core.recorded(lambda *_: {made}, switch, Trace)
-in_group = _core.in_group(lambda self: recorded.__get__(self)(), switch, Trace)
+in_bind = _core.in_bind(lambda self: recorded.__get__(self)(), switch, Trace)
 try:
-    in_group.__get__(Trace())()
+    in_bind.__get__(Trace())()
 except (TypeError, IndexError) as error:
     print("raised")
 """

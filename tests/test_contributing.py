@@ -13,7 +13,7 @@ import pytest
 import requires
 from hlotag import _core
 from hlotag.hlo import opcodes
-from hlotag.host import connection, library
+from hlotag.mlir import connection, library
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -44,13 +44,13 @@ def test_an_operation_without_a_line_is_pointwise_and_one_with_lines_is_what_the
 
 
 def test_a_renamed_function_takes_one_line(monkeypatch):
-    host, known = library.find_host(), "mlirIdentifierGet"
-    before = connection._read_offsets(host)
+    found, known = library.find_library(), "mlirIdentifierGet"
+    before = connection._read_offsets(found)
     monkeypatch.setattr(_core, "required_symbols", lambda: [name for name in before if name != known] + ["mlirOldIdentifierGet"])
     with pytest.raises(Exception, match="mlirOldIdentifierGet"):
-        connection._read_offsets(host)
+        connection._read_offsets(found)
     monkeypatch.setitem(connection.RENAMED, "mlirOldIdentifierGet", ("mlirNeverThere", known))
-    assert connection._read_offsets(host)["mlirOldIdentifierGet"] == before[known]
+    assert connection._read_offsets(found)["mlirOldIdentifierGet"] == before[known]
 
 
 def test_a_pass_takes_a_file_and_two_lines(tmp_path):

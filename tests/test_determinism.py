@@ -36,8 +36,8 @@ PIPELINE = with_rules(
 CHILD = """
 import hashlib, sys, threading
 from concurrent.futures import ThreadPoolExecutor
-from hlotag.host import connection
-from hlotag.host.modules import new_context, parse_module, to_bytecode
+from hlotag.mlir import connection
+from hlotag.mlir.modules import new_context, parse_module, to_bytecode
 from hlotag.passes.pipeline import pipeline_text, run_and_report
 
 path, pipeline, threads, multithreaded = sys.argv[1], pipeline_text(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "True"
@@ -64,7 +64,7 @@ def test_twenty_processes_give_the_same_bytes(name, tmp_path):
     with without_passes():
         module = jax.jit(jax.grad(function)).lower(*arguments).compiler_ir()
     path = tmp_path / "module.mlirbc"
-    path.write_bytes(hlotag.host.modules.to_bytecode(module))
+    path.write_bytes(hlotag.mlir.modules.to_bytecode(module))
 
     def run(number):
         return subprocess.run(

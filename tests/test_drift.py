@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hlotag import _core
-from hlotag.host.library import find_host
+from hlotag.mlir.library import find_library
 
 pytestmark = pytest.mark.slow
 
@@ -35,26 +35,29 @@ DOCTORED = {
     ),
     "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
     "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
-    "under another name": ("library.find_host = find_host; library._LIBRARIES = ('libnone.so',)", r"it has no libnone\.so"),
+    "under another name": (
+        "connection.find_library = find_library; library._LIBRARIES = ('libnone.so',)",
+        r"it has no libnone\.so",
+    ),
     "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),
 }
 
 PREPARE = """
 import json, sys
 from hlotag import _core
-from hlotag.host import connection, library, symbols, trial
-find_host = library.find_host
-host = find_host()
+from hlotag.mlir import connection, library, symbols, trial
+find_library = library.find_library
+found = find_library()
 read = symbols.read_symbols
-offsets = read(host.library, _core.required_symbols())
-symbols.read_symbols = lambda path, names: read(path, names) if path != host.library else offsets
+offsets = read(found.path, _core.required_symbols())
+symbols.read_symbols = lambda path, names: read(path, names) if path != found.path else offsets
 import hlotag
 def cut(name, size, sections=True):
-    with open(host.library, "rb") as whole: content = bytearray(whole.read(size))
+    with open(found.path, "rb") as whole: content = bytearray(whole.read(size))
     if not sections: content[0x28:0x30] = bytes(8)  # e_shoff
     with open(name, "wb") as part: part.write(content)
-    doctored = library.Host(host.version, name, 1, 1)
-    library.find_host = lambda: doctored
+    doctored = library.Library(found.version, name, 1, 1)
+    connection.find_library = lambda: doctored
 """
 
 CONNECT = """
@@ -105,7 +108,7 @@ def link(source: str, target: str) -> None:
 @pytest.fixture
 def own_jaxlib(tmp_path: Path) -> tuple[Path, Path]:
     """A folder with a jaxlib of its own, to be put first in PYTHONPATH, and the library in it, which may be replaced."""
-    library = Path(find_host().library)
+    library = Path(find_library().library)
     copy = tmp_path / "site" / "jaxlib"
     shutil.copytree(library.parent, copy, copy_function=link, ignore=shutil.ignore_patterns("__pycache__", "include"))
     return copy.parent, copy / library.name
@@ -118,9 +121,9 @@ def refusals_in(run_python: RunPython, site: Path, library: Path, first: str = "
 import json, sys
 import hlotag
 from hlotag import _core
-from hlotag.host import library, trial
-host = library.find_host()
-assert host.library == {str(library)!r}
+from hlotag.mlir import library, trial
+found = library.find_library()
+assert found.path == {str(library)!r}
 {first}
 """
         + CONNECT,
@@ -153,8 +156,8 @@ def test_a_library_that_is_replaced_while_the_process_runs(run_python: RunPython
     site, library = own_jaxlib
     replace = """
 import os, shutil
-shutil.copy2(host.library, host.library + ".new")
-os.replace(host.library + ".new", host.library)
+shutil.copy2(found.path, found.path + ".new")
+os.replace(found.path + ".new", found.path)
 trial.run = lambda *args: None  # a trial in a new process says how the new library works, and not this one
 """
     (reason,) = refusals_in(run_python, site, library, replace)

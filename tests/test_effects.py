@@ -41,7 +41,7 @@ def audited(tagged: str, platform: str, untagged: str = "") -> Audit:
         return audit
     with_tags, without = (schedule(audit, each) for each in (module, read(untagged)))
     found = effects.find(audit.tags, audit.ops, with_tags, without, platform)
-    apart = effects.kept_apart(audit.tags, with_tags, without)
+    apart = effects.find_apart(audit.tags, with_tags, without)
     return dataclasses.replace(audit, effects=found, apart=apart, tags=effects.without_lost(audit.tags, found))
 
 
@@ -305,7 +305,7 @@ def apart_of(*tags: str) -> Audit:
     (whole,) = (i for i in without.instructions() if i.opcode == "all-reduce")
     reductions = [op.id for op in audit.ops if op.name == "all-reduce"]
     return dataclasses.replace(
-        audit, apart=effects.kept_apart(audit.tags, with_tags, Schedule(without, {op: [whole] for op in reductions}))
+        audit, apart=effects.find_apart(audit.tags, with_tags, Schedule(without, {op: [whole] for op in reductions}))
     )
 
 
@@ -337,7 +337,7 @@ def test_what_a_compilers_key_keeps_apart_is_no_cost(tags):
 def test_the_program_is_compiled_again_if_that_shows_something(platform, tags, expected):
     module = read(sums(*tags))
     names = {tag.key for tag in of_modules(module, module, platform=platform).tags}
-    assert effects.compared_keys(names, module, platform) == expected
+    assert effects.keys_to_compare(names, module, platform) == expected
 
 
 # --- Keys that are not read ------------------------------------------------------------------------------------------------
@@ -391,13 +391,13 @@ def test_an_audit_without_the_comparison():
 def test_a_program_that_does_not_compile_without_its_tags(monkeypatch):
     replaced = []
 
-    def lowered_with(lowered, module, original=_compat.modules.lowered_with):
+    def with_module(lowered, module, original=_compat.modules.with_module):
         replaced.append(module)
         if len(replaced) > 2:
             raise RuntimeError("no such call\nmore")
         return original(lowered, module)
 
-    monkeypatch.setattr(_compat.modules, "lowered_with", lowered_with)
+    monkeypatch.setattr(_compat.modules, "with_module", with_module)
     found = audit(inlineable="false")
     assert [effect.verdict for effect in found.effects] == [OPEN]
     assert found.notes == ["XLA cannot compile the program without the tags, so effects are not compared: no such call"]

@@ -11,8 +11,8 @@ import pytest
 
 import hlotag
 from hlotag._compat import runtime
-from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import environment
+from hlotag.mlir.modules import new_context, parse_module
 
 X = np.linspace(-1, 1, 4, dtype=np.float32)
 TAGGED = 'mhlo.frontend_attributes = {k = "v"}'
@@ -154,7 +154,7 @@ def test_a_variable_alone_is_noticed_when_jax_starts(monkeypatch):
 
 def test_a_jaxlib_that_cannot_be_used_is_a_warning_and_jax_goes_on(run_python):
     code = """
-from hlotag.host import library
+from hlotag.mlir import library
 library._LIBRARIES = ("libnone.so",)
 import jax
 print(jax.devices())

@@ -19,8 +19,8 @@ import pytest
 
 import hlotag
 from hlotag.cli import opt_main
-from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import staging
+from hlotag.mlir.modules import new_context, parse_module
 from hlotag.passes.rules import Rule
 from modules import ops_of
 

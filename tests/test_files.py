@@ -159,7 +159,7 @@ def test_a_dump_that_cannot_be_written_does_not_end_the_program(tmp_path, capsys
 def test_processes_that_start_at_once_leave_one_whole_cache_file(tmp_path):
     cache = tmp_path / "cache"
     code = (
-        "from hlotag.host import connection; connection.ensure(); import hlotag; hlotag.run_passes('module {}', 'hlotag-verify')"
+        "from hlotag.mlir import connection; connection.ensure(); import hlotag; hlotag.run_passes('module {}', 'hlotag-verify')"
     )
     environment = {**os.environ, "HLOTAG_CACHE_DIR": str(cache)}
     started = [
@@ -261,8 +261,8 @@ def test_plugins_are_looked_for_nowhere_but_where_the_user_said(tmp_path, monkey
 
 def test_a_module_whose_name_is_no_utf8_can_be_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
-    from hlotag.host.modules import new_context, parse_module
     from hlotag.lowering.reproducer import with_reproducer
+    from hlotag.mlir.modules import new_context, parse_module
 
     with new_context(), warnings.catch_warnings():
         module = parse_module('module @"\\FF\\FE" {}')

@@ -102,8 +102,8 @@ def spoil(module, choose):
 
 def test_mutated_hlo_modules(monkeypatch):
     seen = []
-    restored = hlo_stage.restored
-    monkeypatch.setattr(hlo_stage, "restored", lambda *args, **kw: seen.append(args) or restored(*args, **kw))
+    restore = hlo_stage.restore
+    monkeypatch.setattr(hlo_stage, "restore", lambda *args, **kw: seen.append(args) or restore(*args, **kw))
     for name in ("mlp", "branches", "scan_of_remat"):
         function, args = PROGRAMS[name]
         with hlotag.stage(rules=[Rule({"k": 1}, op="*")], hlo=True):
@@ -120,7 +120,7 @@ def test_mutated_hlo_modules(monkeypatch):
         if choose.random() < 0.3:
             data[choose.randrange(len(data))] = choose.randrange(256)
         try:
-            restored(bytes(data), program, rules, keeps_numbers=choose.random() < 0.5)
+            restore(bytes(data), program, rules, keeps_numbers=choose.random() < 0.5)
             said.append("sound")
         except hlotag.HlotagError as error:
             said.append(type(error).__name__)

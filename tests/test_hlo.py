@@ -14,8 +14,8 @@ from jax import lax
 from hlotag import errors
 from hlotag.hlo import HloModule, Origins, join, proto
 from hlotag.hlo.module import of_executable
-from hlotag.hlo.restore import Rules, restored
-from hlotag.host import modules
+from hlotag.hlo.restore import Rules, restore
+from hlotag.mlir import modules
 from programs import B, W, X, mlp
 
 
@@ -218,7 +218,7 @@ def test_text_that_is_not_utf8_stays_as_it_is(serialized):
     tanh.proto.metadata.op_name = f"\x01{origins.token}:{number}\x01/tanh"
     spoiled = module.to_bytes().replace(b"text", b"t\xff\xfet")
     rules = Rules([{"ours": "1"}] * len(origins.program.entries()), ("*",))
-    found = restored(spoiled, origins.program, rules, keeps_numbers=False)
+    found = restore(spoiled, origins.program, rules, keeps_numbers=False)
     assert b"t\xff\xfet" in found
     again = next(i for i in HloModule(found.replace(b"t\xff\xfet", b"text")).instructions() if i.opcode == "tanh")
     assert (again.attributes, again.op_name) == ({"theirs": "text", "ours": "1"}, "tanh")
@@ -231,7 +231,7 @@ def test_bytes_of_all_kinds_are_joined_or_refused(serialized):
 
     def joins(data: bytes) -> bool:
         try:
-            restored(data, origins.program, rules, keeps_numbers=False)
+            restore(data, origins.program, rules, keeps_numbers=False)
         except errors.ParseError:
             return False
         return True

@@ -32,9 +32,9 @@ from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.origins import walk
 from hlotag.hlo.restore import Rules
-from hlotag.host import connection
-from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import hlo_stage
+from hlotag.mlir import connection
+from hlotag.mlir.modules import new_context, parse_module
 
 
 @pytest.fixture(scope="module")

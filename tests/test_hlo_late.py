@@ -14,7 +14,7 @@ from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.late import Late
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules
-from hlotag.host.modules import copy_of
+from hlotag.mlir.modules import copy_of
 from hlotag.tagging.rules import Rule
 
 KEYS = ("_scheduling_group_id", "keep_original_sequence_order_in_group", "scheduler_hint")

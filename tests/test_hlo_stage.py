@@ -21,9 +21,9 @@ from hlotag import _compat, _core
 from hlotag._compat.bindings import capsule
 from hlotag.hlo.module import of_executable
 from hlotag.hlo.transformation import is_named
-from hlotag.host import connection
-from hlotag.host.modules import new_context, parse_module
 from hlotag.lowering import hlo_stage
+from hlotag.mlir import connection
+from hlotag.mlir.modules import new_context, parse_module
 from hlotag.tagging import keys
 from programs import B, W, X, mlp
 

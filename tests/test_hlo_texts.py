@@ -19,7 +19,7 @@ from hlotag import _compat
 from hlotag.hlo import HloModule, join
 from hlotag.hlo.join import sources
 from hlotag.hlo.origins import Origins
-from hlotag.host.modules import copy_of
+from hlotag.mlir.modules import copy_of
 
 X, W = np.ones((4, 8), np.float32), np.ones((8, 8), np.float32)
 

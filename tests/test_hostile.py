@@ -13,7 +13,7 @@ import pytest
 
 import hlotag
 from hlotag.cli import opt_main
-from hlotag.host.modules import nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.mlir.modules import nesting_depth, new_context, parse_module, to_bytecode
 
 pytestmark = pytest.mark.slow
 
@@ -149,7 +149,7 @@ def test_options_nested_deeper_than_any_stack():
 REFERENCES = """
 from hlotag import _core, run_passes
 from hlotag._compat.bindings import capsule
-from hlotag.host.modules import new_context, parse_module
+from hlotag.mlir.modules import new_context, parse_module
 TEXTS = {
     "nested": '''
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {

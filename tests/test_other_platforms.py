@@ -13,7 +13,7 @@ import pytest
 
 import requires
 from hlotag import _core
-from hlotag.host.symbols import read_symbols
+from hlotag.mlir.symbols import read_symbols
 
 pytestmark = pytest.mark.slow
 

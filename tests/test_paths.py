@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlotag
-from hlotag.host.modules import new_context, parse_module
+from hlotag.mlir.modules import new_context, parse_module
 from modules import ops_of
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)

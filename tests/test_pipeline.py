@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from hlotag import errors
-from hlotag.host.modules import new_context, parse_module, to_bytecode
+from hlotag.mlir.modules import new_context, parse_module, to_bytecode
 from hlotag.passes.pipeline import list_passes, run_passes
 
 MODULE = """

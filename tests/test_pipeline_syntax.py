@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hlotag.errors import ArgumentError
 from hlotag.passes import syntax
-from hlotag.passes.syntax import Element, Option, join, parse, written
+from hlotag.passes.syntax import Element, Option, join, parse, write
 
 SAMPLE = {
     "flag": Option("bool", False),
@@ -90,7 +90,7 @@ def test_any_string_survives(value):
 
 @given(st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.floats(allow_nan=False)))
 def test_any_number_survives(value):
-    (element,) = parse(f"hlotag-sample{{{'limit' if isinstance(value, int) else 'ratio'}={written(value)}}}")
+    (element,) = parse(f"hlotag-sample{{{'limit' if isinstance(value, int) else 'ratio'}={write(value)}}}")
     assert [*element.options.values()] in ([value], [])
 
 

@@ -72,7 +72,7 @@ def test_is_listed_and_its_options_are_checked(loaded):
 
 
 def test_a_failure_undoes_the_whole_pipeline_and_has_a_place(loaded):
-    from hlotag.host.modules import new_context, parse_module
+    from hlotag.mlir.modules import new_context, parse_module
 
     with new_context():
         module = parse_module(MODULE)

@@ -16,7 +16,7 @@ from jax.extend.mlir import ir
 
 import hlotag
 from hlotag.cli import opt_main
-from hlotag.host.modules import new_context, parse_module
+from hlotag.mlir.modules import new_context, parse_module
 from hlotag.passes.pipeline import pipeline_text
 
 MODULE = """

@@ -22,7 +22,7 @@ ROOMS = [
     "passes",
     "hlo",
     "tagging",
-    "host",
+    "mlir",
     "_compat",
     "_util",
     "errors",
@@ -39,7 +39,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def imports(tree: ast.Module) -> Iterator[str]:
-    """The modules of hlotag that a module imports at any depth, without the package's own name: `host.modules`."""
+    """The modules of hlotag that a module imports at any depth, without the package's own name: `mlir.modules`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

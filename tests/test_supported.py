@@ -9,12 +9,12 @@ import jax
 import pytest
 
 import hlotag
-from hlotag._compat.supported import explained
+from hlotag._compat.supported import explain
 
 
 @pytest.mark.parametrize("lacks", [lambda: jax.no_such_name, lambda: importlib.import_module("jax.no_such_module")])
 def test_what_jax_lacks_is_explained(lacks):
-    with pytest.raises(hlotag.IncompatibleJaxlibError, match="no_such"), explained():
+    with pytest.raises(hlotag.IncompatibleJaxlibError, match="no_such"), explain():
         lacks()
 
 
@@ -27,5 +27,5 @@ def test_what_jax_lacks_is_explained(lacks):
     ],
 )
 def test_what_hlotag_lacks_is_not(lacks):
-    with pytest.raises((AttributeError, ImportError), match="no_such"), explained():
+    with pytest.raises((AttributeError, ImportError), match="no_such"), explain():
         lacks()

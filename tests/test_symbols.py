@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hlotag.host.symbols import LibraryError, addresses_of, read_symbols
+from hlotag.mlir.symbols import LibraryError, addresses_of, read_symbols
 
 FUNC, OBJECT = 2, 1
 SYMTAB, STRTAB, DYNSYM = 2, 3, 11

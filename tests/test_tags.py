@@ -337,7 +337,7 @@ def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):
         for _ in range(3):
             lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
         lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
-    places = {(d.file, d.line) for d in tags.dropped() if d.attrs == (("once", "v"),)}
+    places = {(d.file, d.line) for d in tags.find_dropped() if d.attrs == (("once", "v"),)}
     assert len(places) == 2 and {file for file, _ in places} == {__file__}
     assert len([w for w in caught if issubclass(w.category, hlotag.TagDropped)]) == 2
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hlotag._compat.supported import REQUIREMENT
-from hlotag.host.library import SUPPORTED_JAXLIB
+from hlotag.mlir.library import SUPPORTED_JAXLIB
 
 ROOT = Path(__file__).parent.parent
 

@@ -15,7 +15,7 @@ from jaxlib import _hlo, _jax
 
 import hlotag
 from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, _compat, xla
-from hlotag.host.modules import to_bytecode
+from hlotag.mlir.modules import to_bytecode
 from hlotag.xla.serialized import stamped, unstamped
 from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on
 

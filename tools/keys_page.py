@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from hlotag.cli.keys import cells, described
+from hlotag.cli.keys import cells, describe
 from hlotag.tagging.catalogue import CATALOGUE, Key
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "keys.md"
@@ -57,7 +57,7 @@ def _section(key: Key) -> str:
     if key.late:
         facts["Given back"] = ", ".join(key.late)
     listed = " · ".join(f"**{name}**: {text}" for name, text in facts.items())
-    return f"### `{key.name}`\n\n{_wrapped(described(key))}\n{_wrapped(listed)}\n"
+    return f"### `{key.name}`\n\n{_wrapped(describe(key))}\n{_wrapped(listed)}\n"
 
 
 def _wrapped(text: str, indent: str = "") -> str:

@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from hlotag.cli import opt, opt_main
-from hlotag.host.modules import parse_module
+from hlotag.mlir.modules import parse_module
 from hlotag.passes.pipeline import run_and_report
 
 _REPORT = re.compile(r"^(<unknown>:0|[^\n]*?:\d+:\d+): (error|warning|remark): ", re.MULTILINE)

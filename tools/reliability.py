@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "reliability.md"
 # Tests that break something on purpose, and what they break; each test counts as one fault.
 FAULTS = {
     "Faults: files": ["tests/test_files.py"],
-    "Faults: jaxlib and the cache": ["tests/test_host.py"],
+    "Faults: jaxlib and the cache": ["tests/test_mlir.py"],
     "Faults: input of the command line": ["tests/test_hostile.py", "tests/test_cli.py"],
     "Faults: failing passes and plugins": ["tests/test_failure.py", "tests/test_plugin.py"],
 }

@@ -28,8 +28,8 @@ export HLOTAG_CACHE_DIR=$venv/cache JAX_PLATFORMS=cpu
 "$venv/bin/python" - <<'PYTHON'
 import jax, jaxlib, hlotag
 from hlotag import _core
-from hlotag.host import connection, library
-from hlotag.host.symbols import read_symbols
+from hlotag.mlir import connection, library
+from hlotag.mlir.symbols import read_symbols
 
 print(f"jax {jax.__version__}, jaxlib {jaxlib.version.__version__}")
 offsets = read_symbols(library.find_host().library, _core.required_symbols())

@@ -15,7 +15,7 @@ from typing import Any
 
 from hlotag.cli import commands, opt, terminal
 from hlotag.errors import Diagnostic
-from hlotag.host.modules import SOURCE_NAME
+from hlotag.mlir.modules import SOURCE_NAME
 
 _COMMENT = re.compile(
     r"expected-(?P<severity>error|note|remark|warning)(?P<regex>-re)? *"

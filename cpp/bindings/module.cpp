@@ -3,7 +3,7 @@
 // Which functions of the C++ side does Python see? The module hlotag._core: conversions only.
 #include "hlo.h"
 #include "python_pass.h"
-#include "trace_groups.h"
+#include "trace_binds.h"
 
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
@@ -225,6 +225,6 @@ NB_MODULE(_core, m) {
   bindRun(m);
   python::bindPythonPasses(m);
   python::bindHlo(m);
-  python::bindTraceGroups(m);
+  python::defineBinds(m);
   python::bindWrappedMethods(m);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which methods of JAX does hlotag wrap, to record what they trace?
-#include "trace_groups.h"
+#include "trace_binds.h"
 
 #include <algorithm>
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace nb = nanobind;
 
-using hlotag::python::OpenGroup;
+using hlotag::python::OpenBind;
 
 namespace {
 
@@ -44,17 +44,18 @@ struct WrappedMethod {
 
 WrappedMethod bind, bindWithTrace, makeEqn, newEqnRecipe;
 
-PyObject *bindInGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+PyObject *callBind(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   if (!bind.itsSwitch->isOn)
     return callOriginal(bind.original, self, arguments, count, names);
-  OpenGroup open;
+  OpenBind open;
   return callOriginal(bind.original, self, arguments, count, names);
 }
 
-PyObject *bindInSomeGroup(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  if (OpenGroup::innermost || !bindWithTrace.itsSwitch->isOn)
+PyObject *callBindWithTrace(PyObject *self, Arguments arguments, Py_ssize_t count,
+                            PyObject *names) {
+  if (OpenBind::innermost || !bindWithTrace.itsSwitch->isOn)
     return callOriginal(bindWithTrace.original, self, arguments, count, names);
-  OpenGroup open;
+  OpenBind open;
   return callOriginal(bindWithTrace.original, self, arguments, count, names);
 }
 
@@ -103,10 +104,10 @@ PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
 }
 
 constexpr int anyArguments = METH_FASTCALL | METH_KEYWORDS;
-PyMethodDef bindMethod = {"bind", asFunction(bindInGroup), anyArguments,
+PyMethodDef bindMethod = {"bind", asFunction(callBind), anyArguments,
                           "bind($self, /, *args, **params)\n--\n\nJAX's own, wrapped by hlotag."};
 PyMethodDef bindWithTraceMethod = {
-    "bind_with_trace", asFunction(bindInSomeGroup), anyArguments,
+    "bind_with_trace", asFunction(callBindWithTrace), anyArguments,
     "bind_with_trace($self, trace, args, avals, params, /)\n--\n\nJAX's own, wrapped by hlotag."};
 PyMethodDef makeEqnMethod = {
     "make_eqn", asFunction(recordEquation), anyArguments,
@@ -145,11 +146,11 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
         },
         nb::arg("original"), nb::arg("switch"), nb::arg("owner"), doc);
   };
-  wraps("in_group", bind, bindMethod, "`Primitive.bind` with a group open while it runs.");
-  wraps("in_some_group", bindWithTrace, bindWithTraceMethod,
-        "`Primitive.bind_with_trace` with a group of its own open if none is.");
+  wraps("in_bind", bind, bindMethod, "`Primitive.bind`, recorded while it runs.");
+  wraps("in_some_bind", bindWithTrace, bindWithTraceMethod,
+        "`Primitive.bind_with_trace`, recorded if no bind is.");
   wraps("recorded", makeEqn, makeEqnMethod,
-        "`DynamicJaxprTrace.make_eqn`; records its equations in the innermost open group.");
+        "`DynamicJaxprTrace.make_eqn`; records its equations with the innermost bind.");
   m.def(
       "recorded_recipe",
       [](nb::handle original, nb::handle_t<Switch> itsSwitch) {

@@ -16,7 +16,7 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def listed(names: Sequence[str], limit: int = 3) -> str:
+def list_some(names: Sequence[str], limit: int = 3) -> str:
     """`a, b, c and 2 more`."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more

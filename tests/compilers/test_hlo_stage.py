@@ -119,7 +119,7 @@ def test_an_error_in_the_stage_fails_no_compilation(compiler, monkeypatch):
     def fail(self, module):
         raise ValueError("no such tag")
 
-    monkeypatch.setattr(hlo_stage._Restoration, "_restored", fail)
+    monkeypatch.setattr(hlo_stage._Restoration, "_restore", fail)
     with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailed, match="no such tag"):
         executable = compiler.lower(lambda x: squares(x) + 1, X).compile()
     assert "tanh" in executable.as_text()

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from hlotag._compat.supported import explained
+from hlotag._compat.supported import explain
 
 if TYPE_CHECKING:
     from hlotag._compat import hooks, jaxprs, modules, recording, runtime, tracing, transformations
@@ -38,7 +38,7 @@ def check() -> None:
 
 def _imported(name: str) -> ModuleType:
     """Imports a module of this package on first use: `hlotag-opt` needs the bindings without JAX."""
-    with explained():
+    with explain():
         hide_frames(str(Path(__file__).parent.parent))
         return import_module(f"{__name__}.{name}")
 

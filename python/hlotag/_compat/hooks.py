@@ -23,7 +23,7 @@ from jax._src.source_info_util import Scope
 from jax.interpreters import mlir as public_mlir
 
 from hlotag import _core
-from hlotag._compat.supported import explained
+from hlotag._compat.supported import explain
 from hlotag._compat.tracing import VALUE_TAG, ambient_metadata, ambient_metadata_is, metadata_call_primitive
 
 
@@ -44,7 +44,7 @@ class Patch:
     """
 
     def __init__(self, owner: Any, name: str, parameters: str, replacement: Callable[..., Any]):
-        with explained():
+        with explain():
             _check_parameters(getattr(owner, name), parameters.split(", "))
         self._owner, self._name, self._replacement = owner, name, replacement
         self._switch = _core.Switch()

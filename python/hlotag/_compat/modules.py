@@ -31,7 +31,7 @@ def read_bytecode(bytecode: bytes) -> Any:
         return ir.Module.parse(bytecode)
 
 
-def lowered_with(lowered: Any, module: Any) -> Any:
+def with_module(lowered: Any, module: Any) -> Any:
     """Returns a copy of a `Lowered` that compiles and prints `module`. JAX has no public function for this."""
     lowering = copy.copy(lowered._lowering)
     if not hasattr(lowering, "_hlo"):

@@ -132,7 +132,7 @@ def without_wrapper(primitive: Any) -> Any:
 def operand_of_value_tag(value: Any) -> Any | None:
     """Returns the operand of the value tag that made `value`; None if no value tag did."""
     tracer = _jaxpr_tracer(value)
-    equation = None if tracer is None else _made_by(tracer)
+    equation = None if tracer is None else _maker_of(tracer)
     return equation.in_tracers[0] if equation is not None and equation.primitive is VALUE_TAG else None
 
 
@@ -144,7 +144,7 @@ def operand_handed_on(value: Any) -> Any | None:
     tracer = _jaxpr_tracer(value)
     if tracer is None:
         return None
-    equation = _made_by(tracer)
+    equation = _maker_of(tracer)
     if is_recipe(tracer):
         result = next(n for n, made in enumerate(equation.out_tracer_refs) if made() is tracer)
     else:
@@ -153,7 +153,7 @@ def operand_handed_on(value: Any) -> Any | None:
     return None if operand is None else equation.in_tracers[operand]
 
 
-def _made_by(tracer: Any) -> Any:
+def _maker_of(tracer: Any) -> Any:
     return tracer.recipe if is_recipe(tracer) else tracer.parent
 
 
@@ -201,11 +201,11 @@ def _jaxpr_tracer(value: Any) -> Any | None:
             return primal
         return tangent if primal is None or is_made_later(_equation_of(tangent), _equation_of(primal)) else primal
     if isinstance(value, core.Tracer):
-        return _jaxpr_tracer(next(_held_by(value), None))
+        return _jaxpr_tracer(next(_values_in(value), None))
     return None
 
 
-def _held_by(tracer: Any) -> Iterator[Any]:
+def _values_in(tracer: Any) -> Iterator[Any]:
     """The values that a tracer of a transformation (batching, jet, a library's own) holds, its primal value first."""
     for kind in type(tracer).__mro__:
         if kind is core.Tracer:

@@ -18,7 +18,7 @@ _shortened.maxstring = _shortened.maxlong = _shortened.maxother = 200
 Error = type[ArgumentError]
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """`value` for a message: its repr on one line, without its middle if it is long."""
     try:
         return " ".join(_shortened.repr(value).split())
@@ -31,20 +31,20 @@ def check_text(what: str, text: str, error: Error = ArgumentError) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as reason:
-        raise error(f"{what}: {shown(text)} cannot be encoded as UTF-8: {reason.reason}") from None
+        raise error(f"{what}: {show(text)} cannot be encoded as UTF-8: {reason.reason}") from None
 
 
 def check_flag(what: str, value: Any, error: Error = ArgumentError) -> None:
     """Raises unless `value` is True or False: text such as "false" would be true."""
     if not isinstance(value, bool):
-        raise error(f"{what} must be True or False, got {shown(value)}")
+        raise error(f"{what} must be True or False, got {show(value)}")
 
 
 def check_choice(what: str, value: Any, choices: Collection[str], error: Error = ArgumentError, *, besides: str = "") -> None:
     """Raises unless `value` is one of `choices`; the message also names `besides`, which the caller has excluded."""
     if not isinstance(value, str) or value not in choices:  # An array would compare element by element.
         *others, last = [*map(repr, choices), *filter(None, [besides])]
-        raise error(f"{what} must be {', '.join(others)} or {last}, got {shown(value)}")
+        raise error(f"{what} must be {', '.join(others)} or {last}, got {show(value)}")
 
 
 _RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
@@ -54,7 +54,7 @@ def check_decorated(function: Any, block: str, error: Error = ArgumentError) -> 
     """Raises if `function` cannot be decorated: its body must run within the call. `block` is the block as users write it."""
     if not callable(function):
         raise error(
-            f"expected a callable to decorate, got {shown(function)}; in a class, write @classmethod, @staticmethod and "
+            f"expected a callable to decorate, got {show(function)}; in a class, write @classmethod, @staticmethod and "
             "@property above"
         )
     if any(runs_later(function) for runs_later in _RUN_LATER):
@@ -69,7 +69,7 @@ def elements_of(what: str, value: Any) -> list[Any]:
     try:
         return list(value)
     except TypeError:
-        raise ArgumentError(f"{what} must be a list, got {shown(value)} of type {type(value).__name__}") from None
+        raise ArgumentError(f"{what} must be a list, got {show(value)} of type {type(value).__name__}") from None
 
 
 def path_of(what: str, value: Any, error: Error = ArgumentError) -> Path:
@@ -77,9 +77,9 @@ def path_of(what: str, value: Any, error: Error = ArgumentError) -> Path:
     try:
         name = os.fsencode(value)
     except TypeError:
-        raise error(f"{what} must be a path, got {shown(value)} of type {type(value).__name__}") from None
+        raise error(f"{what} must be a path, got {show(value)} of type {type(value).__name__}") from None
     except UnicodeEncodeError as reason:
-        raise error(f"{what}: {shown(value)} is not a path: {reason.reason}") from None
+        raise error(f"{what}: {show(value)} is not a path: {reason.reason}") from None
     if not name or b"\0" in name:
-        raise error(f"{what}: {shown(value)} is not a path: {'it has a zero byte' if name else 'it is empty'}")
+        raise error(f"{what}: {show(value)} is not a path: {'it has a zero byte' if name else 'it is empty'}")
     return Path(os.fsdecode(name))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def hold() -> Iterator[None]:
     """Holds Ctrl-C back until the block ends, and raises KeyboardInterrupt then.
 
     Does nothing in threads other than the main one, which get no Ctrl-C, and if a signal runs no Python code, because it then

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hlotag._text import listed
+from hlotag._text import list_some
 from hlotag._util.files import read_document
 from hlotag.audits.model import TagState
 from hlotag.audits.render.as_json import SCHEMA, as_dict
@@ -23,7 +23,7 @@ def read(text: str, filename: str) -> dict[str, Any]:
     """Reads the JSON of `Audit.to_json`. Raises ParseError if it is not a complete audit, or has another schema."""
     document = read_document(text, filename, "an audit", SCHEMA)
     try:
-        hash((*_known(document), *(_identity(tag, document["ops"]) for tag in document["tags"])))
+        hash((*_find_known(document), *(_identity(tag, document["ops"]) for tag in document["tags"])))
     except (LookupError, TypeError) as error:
         raise ParseError(f"{filename}: the audit is incomplete ({error!r}); write it again with --json") from None
     return document
@@ -36,7 +36,7 @@ def worse(audit: Reported, before: dict[str, Any]) -> list[Problem]:
     than in the baseline is a problem too.
     """
     now = as_dict(audit)
-    return [*_grown(audit, now, Counter(_known(before))), *_fewer(now, before)]
+    return [*_grown(audit, now, Counter(_find_known(before))), *_fewer(now, before)]
 
 
 def _grown(audit: Reported, document: dict[str, Any], left: Counter[Hashable]) -> Iterator[Problem]:
@@ -51,7 +51,7 @@ def _grown(audit: Reported, document: dict[str, Any], left: Counter[Hashable]) -
             yield replace(problem, count=len(new), tags=tuple([problem.tags[n] for n in new]) if problem.tags else ())
 
 
-def _known(document: dict[str, Any]) -> Iterator[Hashable]:
+def _find_known(document: dict[str, Any]) -> Iterator[Hashable]:
     for problem in document["problems"]:
         yield from _identities(problem, document)
 
@@ -72,7 +72,7 @@ def _identity(tag: dict[str, Any], ops: Sequence[dict[str, Any]]) -> tuple[str, 
 
 def _fewer(document: dict[str, Any], before: dict[str, Any]) -> Iterator[Problem]:
     """Keys and values with fewer operations in a scope and phase, or fewer whose operation has an instruction."""
-    had, now = _counted(before), _counted(document)
+    had, now = _count(before), _count(document)
     missing: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for (key, value, phase, scope), (tagged, there) in had.items():
         tagged_now, there_now = now.get((key, value, phase, scope), (0, 0))
@@ -81,13 +81,13 @@ def _fewer(document: dict[str, Any], before: dict[str, Any]) -> Iterator[Problem
             change = f"{tagged} to {tagged_now}" if tagged_now < tagged else f"{there} to {there_now} with an instruction"
             missing.setdefault((key, value), []).append((max(tagged - tagged_now, there - there_now), f"{where} {change}"))
     for (key, value), found in missing.items():
-        why = f"Fewer tagged operations than in the baseline: {listed([was for _, was in found])}."
+        why = f"Fewer tagged operations than in the baseline: {list_some([was for _, was in found])}."
         effect = f"{key}={value} covers less than before."
         advice = "Write a new baseline if the program is meant to be so."
         yield Problem("fewer", f"{key}={value}", "", "", 0, sum(number for number, _ in found), why, effect, advice)
 
 
-def _counted(document: dict[str, Any]) -> dict[tuple[str, ...], tuple[int, int]]:
+def _count(document: dict[str, Any]) -> dict[tuple[str, ...], tuple[int, int]]:
     """By key, value, phase and scope: how many operations are tagged, and how many of them have an instruction."""
     counts: dict[tuple[str, ...], tuple[int, int]] = {}
     for tag in document["tags"]:

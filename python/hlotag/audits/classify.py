@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 
-from hlotag._text import listed
+from hlotag._text import list_some
 from hlotag.audits import cost, model
 from hlotag.audits.evidence import Evidence, Named, Passes
 from hlotag.audits.matching import Matching
@@ -164,7 +164,7 @@ def with_passes(tags: Sequence[Tag], passes: Passes, *, only_attention: bool = F
     for tag in tags:
         if tag.state.needs_attention if only_attention else tag.state not in _UNCHANGED:
             by_op.setdefault(tag.op.id, []).append(tag)
-    counts = [_counted(named, by_op) for _, named in passes]
+    counts = [_count(named, by_op) for _, named in passes]
 
     def with_pass(tag: Tag) -> Tag:
         if tag not in by_op.get(tag.op.id, ()):
@@ -197,7 +197,7 @@ def _pass_of(tag: Tag, names: Sequence[str], counts: Sequence[tuple[int, int]]) 
     return names[last + 1] if last + 1 < len(names) else ""
 
 
-def _counted(named: Named, tags: Mapping[int, Sequence[Tag]]) -> tuple[Counter, Counter]:
+def _count(named: Named, tags: Mapping[int, Sequence[Tag]]) -> tuple[Counter, Counter]:
     """By operation and key, how many instructions that may compute the operation have the tag, and how many lack it."""
     found, missing = Counter(), Counter()
     for instruction, numbers in named.items():
@@ -305,7 +305,7 @@ class _View:
         """What the instructions have for the key: nothing, or the value of another operation."""
         values = {self._attributes.get(i, {}).get(key) for i in main}
         instead = f"{key}={values.pop()} instead" if len(values) == 1 and None not in values else f"no {key}"
-        names = listed([f"{i.opcode} {i.name}" for i in main])
+        names = list_some([f"{i.opcode} {i.name}" for i in main])
         return f"{names} {'has' if len(main) == 1 else 'have'} {instead}"
 
     def _is_named_after_another(self, instruction: Instruction, number: int) -> bool:

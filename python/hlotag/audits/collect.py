@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from hlotag import _compat
-from hlotag._text import listed
+from hlotag._text import list_some
 from hlotag._util import interrupts
-from hlotag._util.arguments import shown
+from hlotag._util.arguments import show
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
@@ -36,10 +36,10 @@ from hlotag.hlo.join import sources
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import directly_in, walk
-from hlotag.host.modules import BYTECODE_MAGIC, copy_of, nesting_depth, parse_module, to_bytecode
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
-from hlotag.passes.pipeline import kept_reports, pipeline_text, quoted, run_or_raise
+from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, nesting_depth, parse_module, to_bytecode
+from hlotag.passes.pipeline import kept_reports, pipeline_text, quote, run_or_raise
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
 
@@ -102,7 +102,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
         return dumps.audit_dumps(Path(fun))
     if not callable(fun):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
-    return audited_and_compiled(fun, args, kwargs, xla_passes=xla_passes, compare=effects).audit
+    return audit_and_compile(fun, args, kwargs, xla_passes=xla_passes, compare=effects).audit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Audited:
     compiled: Any
 
 
-def audited_and_compiled(
+def audit_and_compile(
     fun: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
@@ -136,13 +136,13 @@ def audited_and_compiled(
     """
     with recording() as stage:
         with kept_reports() as reports, step("lowering"):
-            lowered = _lowered(fun, *args, **kwargs)
+            lowered = _lower(fun, *args, **kwargs)
         further = (options or {}).get(_compat.modules.platform_of(lowered), {})
-        found, compiled = _audited_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
+        found, compiled = _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
     return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), lowered, compiled)
 
 
-def _lowered(fun: Any, *args: Any, **kwargs: Any) -> Any:
+def _lower(fun: Any, *args: Any, **kwargs: Any) -> Any:
     """Lowers a function, jitted or not. Raises ArgumentError if its `lower` makes no `jax.stages.Lowered`."""
     import jax.stages
 
@@ -151,7 +151,7 @@ def _lowered(fun: Any, *args: Any, **kwargs: Any) -> Any:
         lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit wraps the Lowered.
     if not isinstance(lowered, jax.stages.Lowered):
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
-        raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {shown(fun)}.lower made a {made}; pass jax.jit of it")
+        raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {show(fun)}.lower made a {made}; pass jax.jit of it")
     return lowered
 
 
@@ -164,10 +164,10 @@ def recording() -> AbstractContextManager[Any]:
 
 def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = True) -> Audit:
     """Audits a `jax.stages.Lowered`: compiles a copy of it. The options are those of `audit`."""
-    return _audited_lowered(lowered, xla_passes=xla_passes, compare=compare)[0]
+    return _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare)[0]
 
 
-def _audited_lowered(
+def _audit_and_compile_lowered(
     lowered: Any, *, xla_passes: bool, compare: bool, options: Mapping[str, Any] | None = None
 ) -> tuple[Audit, Any]:
     further = options or {}
@@ -175,16 +175,16 @@ def _audited_lowered(
     module = _compat.modules.read_bytecode(to_bytecode(original))
     with step("reading the module"):
         read = program.read(module)
-    first = HloModule(_compat.modules.lowered_with(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
+    first = HloModule(_compat.modules.with_module(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
 
     def compiled(module: Any, options: dict[str, Any]) -> Any:
         with _compat.modules.without_disk_cache():
-            return _compat.modules.lowered_with(lowered, module).compile({**options, **further})
+            return _compat.modules.with_module(lowered, module).compile({**options, **further})
 
-    with _prepared(module, hlo_stage.stage_of(original)):
+    with _prepare(module, hlo_stage.stage_of(original)):
         platform = _compat.modules.platform_of(lowered)
-        found, executable = _audited(read, compiled, first, platform, xla_passes=xla_passes, compare=compare)
-    return dataclasses.replace(found, dropped=tags.dropped(original), source_root="/"), executable
+        found, executable = _compile_and_audit(read, compiled, first, platform, xla_passes=xla_passes, compare=compare)
+    return dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/"), executable
 
 
 def audit_module(
@@ -225,8 +225,8 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 
-    with _prepared(module, unique(state.Stage("", VERSION)) if hlo else None):
-        found, _ = _audited(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
+    with _prepare(module, unique(state.Stage("", VERSION)) if hlo else None):
+        found, _ = _compile_and_audit(read, compiled, None, jax.default_backend(), xla_passes=xla_passes, compare=compare)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
@@ -234,7 +234,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
 
 
 @contextmanager
-def _prepared(module: Any, stage: state.Stage | None) -> Iterator[None]:
+def _prepare(module: Any, stage: state.Stage | None) -> Iterator[None]:
     """A block in which a module is compiled with the HLO stage of `stage`. `hlotag.disable` elsewhere does not end it."""
     with nullcontext() if stage is None else under(stage):
         if stage is not None:
@@ -242,7 +242,7 @@ def _prepared(module: Any, stage: state.Stage | None) -> Iterator[None]:
         yield
 
 
-def _audited(
+def _compile_and_audit(
     read: program.Program,
     compiled: Callable[[Any, dict[str, Any]], Any],
     first: HloModule | None,
@@ -257,7 +257,7 @@ def _audited(
     """
     every_pass = xla_passes or len(to_bytecode(read.origins.module)) <= _MAX_DUMPED
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-        with step("compiling"), interrupts.held(), hlo_stage.recorded() as records:
+        with step("compiling"), interrupts.hold(), hlo_stage.recorded() as records:
             executable = compiled(read.origins.module, _dump_options(folder, every_pass))
         dump = None
         with nullcontext() if first is None else suppress(ParseError):
@@ -266,7 +266,7 @@ def _audited(
         captures = [_capture(Form.UNOPTIMIZED, first, read)] if first else []
         modules = of_executable(executable)[:1]
         for last in modules:
-            captures.append(_restored(records[-1], last, read) if records else _capture(Form.OPTIMIZED, last, read))
+            captures.append(_capture_restored(records[-1], last, read) if records else _capture(Form.OPTIMIZED, last, read))
         found = _finish(read, captures, dump, platform, every_pass=every_pass, name_all=xla_passes)
     found = dataclasses.replace(found, hlo_stage=bool(records))
     rules = records[-1].inserted if records else InsertedRules({})
@@ -296,7 +296,7 @@ def audit_compiled(compiled: Any) -> Audit:
     return dataclasses.replace(found, notes=[*found.notes, note], source_root="/")
 
 
-def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) -> Capture:
+def _capture_restored(record: hlo_stage.Record, last: HloModule, read: program.Program) -> Capture:
     """The module after the HLO stage: names from the stage's input, which still has the numbers; attributes from its output."""
     capture = _capture(Form.OPTIMIZED, record.before, read)
     after = {i.name: i.attributes for i in record.after.instructions()}
@@ -308,7 +308,7 @@ def _restored(record: hlo_stage.Record, last: HloModule, read: program.Program) 
             i.attributes = after[i.name]
             if keys := {key for key, value in after[i.name].items() if before.get(key) != value}:
                 restored[i.name] = keys
-        stands_for[i] = _known(record.ids[i.name], read)
+        stands_for[i] = _ids_of(record.ids[i.name], read)
         kind = kind_of(i.opcode)
         if kind == Kind.GLUE and i.name not in left:  # XLA removes barriers and the glue around them after the stage.
             continue
@@ -327,7 +327,7 @@ def _live(read: program.Program) -> set[int]:
 def _passes(read: program.Program, first: Named, dump: dumps.Dump | None) -> Passes:
     """The passes of a dump, each with the module that it left. The first entry is the module before all passes."""
     files = track(dump.passes if dump else [], "reading passes")
-    return [("", first), *((name, _named(dumps.read(file), read)) for name, file in files)]
+    return [("", first), *((name, _find_named(dumps.read(file), read)) for name, file in files)]
 
 
 def _finish(
@@ -375,18 +375,18 @@ def _with_effects(
     `compiled` compiles another module as `module` was compiled; None for no comparison. `rules` are for inserted collectives.
     """
     present = {tag.key for tag in found.tags} | rules.keys()
-    names = effects.compared_keys(present, module, found.platform) if compiled else set()
+    names = effects.keys_to_compare(present, module, found.platform) if compiled else set()
     tagged, untagged, notes, inserted = None, None, found.notes, ()
     if names and compiled:
         try:
-            with step("compiling without the tags"), interrupts.held():
+            with step("compiling without the tags"), interrupts.hold():
                 executable = compiled(_without(names, read.origins.module), {})
             last = of_executable(executable)[0]
-            untagged = _schedule(last, read, found.ops, _inserted(last, read, rules))
+            untagged = _schedule(last, read, found.ops, _find_inserted(last, read, rules))
         except (RuntimeError, ParseError) as error:
             notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
-    if names or effects.judged_keys(present, found.platform):
-        collectives = _inserted(module, read, rules)
+    if names or effects.keys_to_judge(present, found.platform):
+        collectives = _find_inserted(module, read, rules)
         inserted = tuple(dict.fromkeys((key, value, op) for op, _, entries in collectives for key, value in entries.items()))
         tagged = _schedule(module, read, found.ops, collectives)
         notes = [*notes, *_of_inserted(inserted)]
@@ -395,7 +395,7 @@ def _with_effects(
         found,
         effects=effects_found,
         tags=effects.without_lost(found.tags, effects_found),
-        apart=effects.kept_apart(found.tags, tagged, untagged) if tagged and untagged else (),
+        apart=effects.find_apart(found.tags, tagged, untagged) if tagged and untagged else (),
         notes=notes,
     )
 
@@ -403,7 +403,7 @@ def _with_effects(
 def _without(names: AbstractSet[str], module: Any) -> Any:
     """A copy of a module without some keys. XLA cannot compile a placement that names no memory."""
     copy = copy_of(module)
-    run_or_raise(copy, f"hlotag-strip{{keys={','.join(quoted(name) for name in sorted(names))}}}")
+    run_or_raise(copy, f"hlotag-strip{{keys={','.join(quote(name) for name in sorted(names))}}}")
     if _PLACEMENT in names:
         for operation in [op for op in walk(copy.operation) if op.name == "stablehlo.custom_call"]:
             if operation.attributes["call_target_name"].value == _PLACE:
@@ -416,7 +416,7 @@ def _without(names: AbstractSet[str], module: Any) -> Any:
 _Inserted = list[tuple[Op, Instruction, dict[str, str]]]
 
 
-def _inserted(module: HloModule, read: program.Program, rules: InsertedRules) -> _Inserted:
+def _find_inserted(module: HloModule, read: program.Program, rules: InsertedRules) -> _Inserted:
     """The collectives that XLA inserted and that rules match. Those of one place are one operation, in each module the same."""
     collectives = []
     for found, entries in rules.matches_in(module, read.origins):
@@ -431,7 +431,7 @@ def _of_inserted(inserted: Sequence[tuple[str, str, Op]]) -> Iterator[str]:
     for key, value, op in inserted:
         places.setdefault((key, value), []).append(f"{op.name} of {op.scope}, {op.phase}" if op.scope else op.name)
     for (key, value), found in places.items():
-        yield f"A rule gives {key}={value} to collectives that XLA inserted: {listed(found)}"
+        yield f"A rule gives {key}={value} to collectives that XLA inserted: {list_some(found)}"
 
 
 def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inserted: _Inserted) -> Schedule:
@@ -443,10 +443,10 @@ def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inser
     computed = main | {op: main[other] for op, other in missing.items()}
     for op, instruction, _ in inserted:
         computed.setdefault(op.id, []).append(instruction)
-    return Schedule(module, computed, _inlined(capture))
+    return Schedule(module, computed, _find_inlined(capture))
 
 
-def _inlined(capture: Capture) -> dict[int, list[Instruction]]:
+def _find_inlined(capture: Capture) -> dict[int, list[Instruction]]:
     """By call, the instructions that XLA inlined from it."""
     inlined: dict[int, list[Instruction]] = {}
     for instruction, calls in capture.callers.items():
@@ -462,11 +462,11 @@ def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Map
 
 
 def _capture(form: Form, module: HloModule, read: program.Program) -> Capture:
-    named = _named(module, read)
+    named = _find_named(module, read)
     found = sources(module, read.origins.program, (read.origins.ids_and_calls(i.op_name) for i in module.instructions()))
     # An inlined call has no instruction; a remaining call instruction stands for the call, not for the callee's operations.
-    joined = {i: (named[i] if _is_call(i, named, read) else _known(numbers, read) or named[i]) for i, numbers in found.items()}
-    callers = {i: _known(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
+    joined = {i: (named[i] if _is_call(i, named, read) else _ids_of(numbers, read) or named[i]) for i, numbers in found.items()}
+    callers = {i: _ids_of(sorted(called), read) for i in named if (called := read.origins.callers_of(i.op_name))}
     return Capture(form, module, named, joined, callers)
 
 
@@ -475,10 +475,10 @@ def _is_call(instruction: Instruction, named: Named, read: program.Program) -> b
     return instruction.opcode in ("call", "async-start", "async-update", "async-done") and bool(calls) and all(calls)
 
 
-def _named(module: HloModule, read: program.Program) -> Named:
+def _find_named(module: HloModule, read: program.Program) -> Named:
     """By instruction, the operations that it is named after."""
-    return {i: _known(read.origins.ids_of(i.op_name), read) for i in module.instructions()}
+    return {i: _ids_of(read.origins.ids_of(i.op_name), read) for i in module.instructions()}
 
 
-def _known(numbers: Sequence[int], read: program.Program) -> tuple[int, ...]:
+def _ids_of(numbers: Sequence[int], read: program.Program) -> tuple[int, ...]:
     return tuple(read.op_of[n] for n in numbers if n in read.op_of)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hlotag.audits.model import Op
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
-from hlotag.host.modules import type_in_hlo
+from hlotag.mlir.modules import type_in_hlo
 
 _SHAPE = re.compile(r"\[([\d,]*)\]")
 _BITS = re.compile(r"\d+")

@@ -125,7 +125,7 @@ def read(file: Path) -> HloModule:
     if file.name.endswith(".pb"):
         from hlotag.hlo import proto
 
-        return _checked(HloModule(proto.module_of_dump(file.read_bytes(), f"{file}")), file)
+        return _check(HloModule(proto.module_of_dump(file.read_bytes(), f"{file}")), file)
     from hlotag import _compat
 
     try:
@@ -134,7 +134,7 @@ def read(file: Path) -> HloModule:
         raise ParseError(f"{file}: not HLO text: {error}") from None
 
 
-def _checked(module: HloModule, file: Path) -> HloModule:
+def _check(module: HloModule, file: Path) -> HloModule:
     """The module; raises ParseError if it refers to what it lacks, or calls itself."""
     try:
         order = {computation: place for place, computation in enumerate(module.computations)}
@@ -190,7 +190,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         found = classify.classify(program.ops, program.tags, captures, evidence, has_program=False)
         tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
         tags = classify.with_passes(tags, [*between, ("", named)])
-        schedule = Schedule(last, found.main) if effects.judged_keys({tag.key for tag in tags}, platform) else None
+        schedule = Schedule(last, found.main) if effects.keys_to_judge({tag.key for tag in tags}, platform) else None
         return Audit(
             name=first.name,
             ops=program.ops,

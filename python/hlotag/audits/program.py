@@ -14,7 +14,7 @@ from hlotag.errors import ParseError
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
-from hlotag.host.modules import SOURCE_NAME, undecodable_name
+from hlotag.mlir.modules import SOURCE_NAME, undecodable_name
 
 FRONTEND = "mhlo.frontend_attributes"
 
@@ -60,7 +60,7 @@ def read(module: Any, filename: str = "") -> Program:
     is not UTF-8, which can crash jaxlib's bindings.
     """
     from hlotag import _core
-    from hlotag.host import connection
+    from hlotag.mlir import connection
 
     connection.ensure()
     if name := undecodable_name(module):

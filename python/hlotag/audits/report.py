@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotag._text import count, listed
+from hlotag._text import count, list_some
 from hlotag.audits import cost
 from hlotag.audits.classify import CONVERSION
 from hlotag.audits.model import Effect, Findings, Form, Kernel, Op, Stray, Tag, TagState, Verdict
@@ -101,7 +101,14 @@ class Report:
 def of(audit: Findings) -> Report:
     """Makes the report of an audit."""
     needing = sorted(_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
-    others = [*_refused(audit), *_apart(audit), *_strays(audit), *_dropped(audit), *_reported(audit), *_unread(audit)]
+    others = [
+        *_find_refused(audit),
+        *_find_apart(audit),
+        *_find_strays(audit),
+        *_find_dropped(audit),
+        *_find_reported(audit),
+        *_find_unread(audit),
+    ]
     return Report(_sentence(audit, len(others)), (*needing, *others))
 
 
@@ -216,7 +223,7 @@ def _values(key: str, values: Sequence[str]) -> str:
 
 
 def _operations(ops: Sequence[Op]) -> str:
-    return listed(list(dict.fromkeys(op.title for op in ops)))
+    return list_some(list(dict.fromkeys(op.title for op in ops)))
 
 
 def facts_in_words(audit: Findings) -> str:
@@ -273,7 +280,7 @@ def untagged_rows(audit: Findings) -> list[tuple[str, ...]]:
 
 
 def _scopes(ops: Sequence[Op]) -> str:
-    return listed(list(dict.fromkeys(op.scope for op in ops if op.scope)))
+    return list_some(list(dict.fromkeys(op.scope for op in ops if op.scope)))
 
 
 def folded_in_words(audit: Findings) -> str:
@@ -286,7 +293,7 @@ def folded_in_words(audit: Findings) -> str:
 # --- Other problems --------------------------------------------------------------------------------------------------------
 
 
-def _refused(audit: Findings) -> Iterator[Problem]:
+def _find_refused(audit: Findings) -> Iterator[Problem]:
     """Keys that the compiler read and did not follow: one problem for each line, key and cause."""
     tags: dict[tuple[str, str], list[int]] = {}
     for number, tag in enumerate(audit.tags):
@@ -315,7 +322,7 @@ def _refused(audit: Findings) -> Iterator[Problem]:
         )
 
 
-def _apart(audit: Findings) -> Iterator[Problem]:
+def _find_apart(audit: Findings) -> Iterator[Problem]:
     """Keys of people that keep collectives apart."""
     for apart in audit.apart:
         name = ", ".join(apart.keys)
@@ -337,7 +344,7 @@ def _apart(audit: Findings) -> Iterator[Problem]:
         )
 
 
-def _strays(audit: Findings) -> Iterator[Problem]:
+def _find_strays(audit: Findings) -> Iterator[Problem]:
     """Tags on wrong instructions, except moved tags, which `_needing_attention` reports."""
     moved = {(tag.op.id, tag.key, tag.value) for tag in audit.in_state(TagState.MOVED)}
     found: dict[tuple[str, str], list[Stray]] = {}
@@ -345,14 +352,14 @@ def _strays(audit: Findings) -> Iterator[Problem]:
         if stray.op is None or (stray.op.id, stray.key, stray.value) not in moved:
             found.setdefault((stray.key, stray.value), []).append(stray)
     for (key, value), strays in found.items():
-        names = listed([f"{stray.opcode} {stray.instruction}" for stray in strays])
+        names = list_some([f"{stray.opcode} {stray.instruction}" for stray in strays])
         why = f"XLA put the tag on {names}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
         effect = f"{key} covers {count(len(strays), 'instruction')} too many."
         advice = _LEFT if keys.is_left(key) else _UNRESTORED if audit.hlo_stage else _RESTORES
         yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, advice)
 
 
-def _dropped(audit: Findings) -> Iterator[Problem]:
+def _find_dropped(audit: Findings) -> Iterator[Problem]:
     for dropped in audit.dropped:
         tag = ", ".join(f"{key}={value}" for key, value in dropped.attrs)
         why = "No operation made the tagged value: it is an argument, say."
@@ -362,7 +369,7 @@ def _dropped(audit: Findings) -> Iterator[Problem]:
         )
 
 
-def _reported(audit: Findings) -> Iterator[Problem]:
+def _find_reported(audit: Findings) -> Iterator[Problem]:
     for report in audit.reports:
         if report.severity == "remark":
             kind, effect = "unmatched rule", "The rule has no effect."
@@ -372,7 +379,7 @@ def _reported(audit: Findings) -> Iterator[Problem]:
         yield Problem(kind, "", "", report.file, report.line, 1, f"{report.message}.", effect, advice)
 
 
-def _unread(audit: Findings) -> Iterator[Problem]:
+def _find_unread(audit: Findings) -> Iterator[Problem]:
     """Keys of the catalogue that an accelerator's compiler does not read, and keys that look like misspelt ones."""
     numbers: dict[str, list[int]] = {}
     for number, tag in enumerate(audit.tags):

@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace) -> int:
         raise HlotagError(f"--sources {args.sources}: there is no such folder")
     before = baseline.read(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
     if args.explore:
-        model_explorer.installed()  # Fail before the audit, which takes long.
+        model_explorer.import_model_explorer()  # Fail before the audit, which takes long.
     with step(f"auditing {args.dump_dir or args.file}"):
         audit = _audit(args)
         audit = dataclasses.replace(audit, source_root=args.sources or audit.source_root)
@@ -179,8 +179,8 @@ def _audit_program(args: argparse.Namespace) -> Audit:
     from hlotag.audits.collect import audit
     from hlotag.cli import programs
 
-    with programs.loaded(args.file, args.pass_pipeline, hlo=not args.no_hlo) as (function, arguments):
-        return programs.called(
+    with programs.load_in_stage(args.file, args.pass_pipeline, hlo=not args.no_hlo) as (function, arguments):
+        return programs.call(
             args.file, lambda: audit(function, *arguments, xla_passes=args.xla_passes, effects=not args.no_effects)
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from hlotag._util.arguments import shown
+from hlotag._util.arguments import show
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 from hlotag.tagging.keys import Key, catalogue
@@ -52,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
     unmatched = [p for p in args.pattern if not any(fnmatchcase(key.name, p) for key in keys)]
     if unmatched:
         # Empty output would suggest that the key is known.
-        raise HlotagError(f"no known key matches {', '.join(map(shown, unmatched))}; unknown keys may have any value")
+        raise HlotagError(f"no known key matches {', '.join(map(show, unmatched))}; unknown keys may have any value")
     if args.json:
         print(json.dumps([as_json(key) for key in keys], indent=2))
     else:
@@ -62,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
         console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNBOUNDED)
         console.print(table(keys, console.width))
         for key in keys if args.pattern else ():
-            console.print(f"\n{key.name}: {described(key)}", markup=False)
+            console.print(f"\n{key.name}: {describe(key)}", markup=False)
     return 0
 
 
@@ -98,6 +98,6 @@ def _consumer(key: Key) -> str:
     return "; ".join(filter(None, (", ".join(key.seen), unseen)))
 
 
-def described(key: Key) -> str:
+def describe(key: Key) -> str:
     """What a key does, and what an illegal value does."""
     return f"{key.doc} With another value {key.otherwise}." if key.otherwise else key.doc

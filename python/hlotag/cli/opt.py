@@ -18,8 +18,8 @@ from hlotag._util.progress import step
 from hlotag._util.version import VERSION
 from hlotag.cli import terminal
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
-from hlotag.host import connection
-from hlotag.host.modules import BYTECODE_MAGIC, explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
+from hlotag.mlir import connection
+from hlotag.mlir.modules import BYTECODE_MAGIC, explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
 from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
 from hlotag.passes.plugins import load_pass_plugin
 

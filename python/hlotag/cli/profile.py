@@ -94,7 +94,7 @@ def _profile(args: argparse.Namespace) -> Profile:
         return profile_trace(Path(args.program), args.audit, by)
     if args.audit:
         raise HlotagError("--audit is for a trace; a program is audited here")
-    with programs.loaded(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
+    with programs.load_in_stage(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
         if not callable(function):
             raise HlotagError(f"{args.program}: a lowered program has no arguments to run it with; return (function, arguments)")
-        return programs.called(args.program, lambda: profile(function, *arguments, steps=args.steps, by=by))
+        return programs.call(args.program, lambda: profile(function, *arguments, steps=args.steps, by=by))

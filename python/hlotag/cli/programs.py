@@ -29,7 +29,7 @@ def file_of(text: str) -> str:
 
 
 @contextmanager
-def loaded(text: str, pipeline: str = "", *, hlo: bool = True) -> Iterator[tuple[Any, Sequence[Any]]]:
+def load_in_stage(text: str, pipeline: str = "", *, hlo: bool = True) -> Iterator[tuple[Any, Sequence[Any]]]:
     """Loads a program in its own stage, or else in the stage of `hlotag.enable()`. What it prints goes to stderr.
 
     Yields what `load` returns. Raises HlotagError as `load` does, or if the program has its own stage and another one is asked
@@ -68,7 +68,7 @@ def load(text: str) -> tuple[Any, Sequence[Any]]:
         raise HlotagError(f"{text}: a Python file needs the name of a function, as in train.py:step; name {_EXPECTED}")
     path = Path(filename).resolve(strict=True)
     sys.path.insert(0, str(path.parent))
-    return _program_in(called(text, lambda: _module(path)), text, name)
+    return _program_in(call(text, lambda: _module(path)), text, name)
 
 
 def _module(path: Path) -> Any:
@@ -80,7 +80,7 @@ def _module(path: Path) -> Any:
     return module
 
 
-def called(text: str, function: Callable[[], Any]) -> Any:
+def call(text: str, function: Callable[[], Any]) -> Any:
     """Calls a function that runs the user's code. If that fails, raises HlotagError.
 
     The traceback is on stderr, from the user's first line on. For hlotag's own errors, the message has the user's line instead.
@@ -120,7 +120,7 @@ def _program_in(module: Any, text: str, name: str) -> tuple[Any, Sequence[Any]]:
         needed = [p.name for p in inspect.signature(program).parameters.values() if _is_needed(p)]
         if needed:
             raise HlotagError(f"{text}: {name} takes arguments ({', '.join(needed)}); name {_EXPECTED}")
-        program = called(text, program)
+        program = call(text, program)
     match program:
         case jax.stages.Lowered():
             return program, ()

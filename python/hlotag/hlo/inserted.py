@@ -12,7 +12,7 @@ from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins, place_of
 from hlotag.tagging import keys
-from hlotag.tagging.rules import Rule, bound
+from hlotag.tagging.rules import Rule, bind_names
 from hlotag.tagging.scope_patterns import Bindings, ScopePattern, matches, matches_source
 
 Ids = tuple[int, ...]
@@ -130,7 +130,7 @@ class InsertedRules:
         for found, entries in self.matches_in(module, origins):
             for key, value in entries.items():
                 values.setdefault(found.instruction, {}).setdefault(key, []).append(value)
-        return {instruction: {k: _combined(k, all_) for k, all_ in found.items()} for instruction, found in values.items()}
+        return {instruction: {k: _combine(k, all_) for k, all_ in found.items()} for instruction, found in values.items()}
 
     def matches_in(self, module: HloModule, origins: Origins) -> Iterator[tuple[Inserted, dict[str, str]]]:
         """As `entries_in`, the collectives with the entries of each."""
@@ -152,11 +152,11 @@ class InsertedRules:
             if any(_match(clause, collective) is not None for clause in rule.clauses()):
                 continue
             self.matched.add(name)
-            entries |= {key: text for key, text in bound(name, rule.texts(), bindings).items() if text is not None}
+            entries |= {key: text for key, text in bind_names(name, rule.texts(), bindings).items() if text is not None}
         return entries
 
 
-def _combined(key: str, values: list[str]) -> str:
+def _combine(key: str, values: list[str]) -> str:
     """The value of a combined collective, as XLA's combiners make it."""
     return values[0] if keys.is_of_one_place(key) else ",".join(sorted(set(values)))
 

@@ -22,7 +22,7 @@ def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
     operations that XLA merged into it. Empty for XLA's own instructions: parameters, tuples, copies. Raises ParseError if an
     instruction refers to an id that is not in the module.
     """
-    return _joined(module, origins.program, None)
+    return _join(module, origins.program, None)
 
 
 def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> dict[Instruction, Ids]:
@@ -31,10 +31,10 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
     `named` has for each instruction the operations that it is named after, then the calls that it was inlined from. Leaves out
     operations that only have an equal value.
     """
-    return _joined(module, program, list(named))
+    return _join(module, program, list(named))
 
 
-def _joined(module: HloModule, program: _core.Program, named: Sequence[Ids] | None) -> dict[Instruction, Ids]:
+def _join(module: HloModule, program: _core.Program, named: Sequence[Ids] | None) -> dict[Instruction, Ids]:
     with _must_be_sound(module):
         return dict(zip(module.instructions(), program.join(module.to_bytes(), opcodes, named), strict=True))
 

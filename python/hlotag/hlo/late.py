@@ -7,7 +7,7 @@ from hlotag.hlo import opcodes
 from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.origins import Origins
-from hlotag.hlo.restore import Rules, restored
+from hlotag.hlo.restore import Rules, restore
 
 GROUP = "_scheduling_group_id"
 # All members of a group need it, or the scheduler ends the process.
@@ -41,7 +41,7 @@ class Late:
         """
         back = data
         if self._rules is not None:
-            back = restored(data, self._origins.program, self._rules, keeps_numbers=True)
+            back = restore(data, self._origins.program, self._rules, keeps_numbers=True)
         if back == data and not self._inserted:
             return None
         module = HloModule(data)

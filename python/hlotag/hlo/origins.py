@@ -19,8 +19,8 @@ from jaxlib.mlir import ir
 
 from hlotag import _core
 from hlotag._compat.bindings import capsule
-from hlotag.host import connection
-from hlotag.host.modules import to_bytecode
+from hlotag.mlir import connection
+from hlotag.mlir.modules import to_bytecode
 
 # The attribute with the origins of an operation's entries, in an audited program.
 RECORDS = "hlotag.origins"

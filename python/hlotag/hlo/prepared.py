@@ -29,10 +29,10 @@ def has_work(module: Any, stage: Stage) -> bool:
     def has_tags(entries: Mapping[str, str]) -> bool:
         return not _OF_KERNELS.issuperset(restorable(entries, patterns))
 
-    return bool(patterns) and (bool(inserted_in(module, stage)) or _core.any_entries(capsule(module), has_tags))
+    return bool(patterns) and (bool(find_inserted_rules(module, stage)) or _core.any_entries(capsule(module), has_tags))
 
 
-def inserted_in(module: Any, stage: Stage) -> Mapping[str, Rule]:
+def find_inserted_rules(module: Any, stage: Stage) -> Mapping[str, Rule]:
     """The rules for collectives that XLA inserts, by name. None for a program of one device."""
     if stage.rules is None or not stage.rules.inserted or "mhlo.num_partitions" not in module.operation.attributes:
         return {}

@@ -35,7 +35,7 @@ def withheld_keys(entries: Iterable[Entries], patterns: tuple[str, ...], fingerp
     return {key for found in entries for key in restorable(found, patterns) if key in withheld}
 
 
-def restored(module: bytes, program: _core.Program, rules: Rules, *, keeps_numbers: bool = False) -> bytes:
+def restore(module: bytes, program: _core.Program, rules: Rules, *, keeps_numbers: bool = False) -> bytes:
     """Gives every instruction of a serialized module, after XLA's passes, the tags of the operations that it came from.
 
     `rules` decides about the entries of instructions, and is called once for equal arguments. With `keeps_numbers`, names keep
@@ -76,7 +76,7 @@ class Rules:
         self._labels = labels
         self._taken = {key for tags in self._tags for key in tags if platform and keys.is_taken(key, platform)}
         # Keys of one place in a schedule, a stream or a memory: helpers must not get them.
-        registered = keys.dropped_in(fingerprint)
+        registered = keys.find_dropped_in(fingerprint)
         self._platform = platform
         self._repeats = repeats
         self._of_one_place = {key for tags in self._tags for key in tags if key in registered or keys.is_of_one_place(key)}
@@ -96,7 +96,7 @@ class Rules:
         from_callers = {entry for index in callers for entry in self._tags[index].items()}
         # XLA wrote the values that the program does not have.
         after = {k: v for k, v in before.items() if (k, v) in from_callers or not self._is_written(k, v, is_combined)}
-        for key, value in self._merged(own, is_combined).items():
+        for key, value in self._merge(own, is_combined).items():
             is_xlas = key in before and not self._is_written(key, before[key], is_combined)
             is_taken = key in self._taken and key not in before
             if not is_xlas and not is_taken and (is_operation or key not in self._of_one_place):
@@ -115,7 +115,7 @@ class Rules:
         parts = value.split(",") if is_combined else ()
         return (key, value) in self._written or (bool(parts) and all((key, part) in self._written for part in parts))
 
-    def _merged(self, own: Sequence[int], is_combined: bool) -> Entries:
+    def _merge(self, own: Sequence[int], is_combined: bool) -> Entries:
         """The entries of several operations. The first operation wins; values of combined collectives are joined as XLA does."""
         merged = {key: value for index in reversed(own) for key, value in self._tags[index].items()}
         if not is_combined:

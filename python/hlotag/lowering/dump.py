@@ -11,7 +11,7 @@ from typing import Any
 from hlotag import _compat
 from hlotag._util.arguments import path_of
 from hlotag._util.files import as_file_name, module_file_name, write_atomically
-from hlotag.host.modules import copy_of
+from hlotag.mlir.modules import copy_of
 from hlotag.passes import syntax
 from hlotag.passes.pipeline import run_and_report
 from hlotag.tagging.warning import warn

@@ -71,7 +71,7 @@ def _dump(directory: str) -> None:
 
 
 def _enable(given: Mapping[str, str]) -> None:
-    from hlotag.host import connection
+    from hlotag.mlir import connection
     from hlotag.passes.pipeline import DEFAULT_PIPELINE
     from hlotag.passes.rules import load_rules
 

@@ -30,10 +30,10 @@ from hlotag.hlo.join import join
 from hlotag.hlo.late import Late
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
-from hlotag.hlo.restore import Rules, restorable, restored, withheld_keys
+from hlotag.hlo.restore import Rules, restorable, restore, withheld_keys
 from hlotag.hlo.transformation import BEFORE_SCHEDULER, Platform, Transformations, is_named, is_numbered
-from hlotag.host.modules import copy_of
-from hlotag.passes.pipeline import quoted, run_passes
+from hlotag.mlir.modules import copy_of
+from hlotag.passes.pipeline import quote, run_passes
 from hlotag.tagging import keys
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn
@@ -114,7 +114,7 @@ class _Restoration:
         self._backend = backend
         self._platform = platform
         self._name = _name_in_xla(module.operation.attributes["sym_name"].value)
-        self.inserted = InsertedRules(prepared.inserted_in(module, stage))
+        self.inserted = InsertedRules(prepared.find_inserted_rules(module, stage))
         self.late = self._late()
         self._records = recorded.innermost()
 
@@ -126,7 +126,7 @@ class _Restoration:
     def __call__(self, module: bytes) -> bytes | None:
         """XLA calls it after it has scheduled."""
         self.was_called = self.was_called or is_named(module, self._name)
-        return self._called(module, self._restored)
+        return self._called(module, self._restore)
 
     def _called(self, module: bytes, change: Callable[[bytes], bytes | None]) -> bytes | None:
         # For autotuning, the GPU compiler also compiles single fusions of the program.
@@ -158,7 +158,7 @@ class _Restoration:
         rules = Rules(entries, late, (), stage.keys) if late else None
         return Late(self.origins, rules, self.inserted) if rules or self.inserted else None
 
-    def _restored(self, module: bytes) -> bytes:
+    def _restore(self, module: bytes) -> bytes:
         if self._records is not None:
             before = HloModule(module)
             ids = {instruction.name: numbers for instruction, numbers in join(before, self.origins).items()}
@@ -169,7 +169,7 @@ class _Restoration:
     def _with_tags(self, module: bytes, *, repeats: bool) -> bytes:
         program, stage = self.origins.program, self._stage
         rules = Rules(program.entries(), stage.hlo, stage.op_names, stage.keys, self._backend.platform, repeats=repeats)
-        return self._with_inserted(module, restored(module, program, rules))
+        return self._with_inserted(module, restore(module, program, rules))
 
     def _with_inserted(self, module: bytes, after: bytes) -> bytes:
         """Adds the tags of inserted collectives, found in `module`, to `after`, but for those that the compiler has taken."""
@@ -200,10 +200,10 @@ def _withhold(origins: Origins, stage: Stage) -> None:
     Attributes keep TPU's compiler from combining collectives, and GPU's and CPU's from making one kernel of equal fusions.
     """
     if withheld := withheld_keys(origins.program.entries(), stage.hlo, stage.keys):
-        run_passes(origins.module, f"hlotag-strip{{keys={','.join(quoted(key) for key in sorted(withheld))}}}", verify=False)
+        run_passes(origins.module, f"hlotag-strip{{keys={','.join(quote(key) for key in sorted(withheld))}}}", verify=False)
 
 
-@interrupts.held()  # XLA would turn an interrupt in its callback into an ordinary error.
+@interrupts.hold()  # XLA would turn an interrupt in its callback into an ordinary error.
 def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
     """Compiles `module` by JAX's own function, and restores its tags if a stage has prepared it."""
     stage = _stage_of(module)

@@ -46,14 +46,14 @@ def kinds_of(primals: Iterable[Primal], lower: Callable[..., Any], options: Mapp
     found = {primal: _known[primal, platforms] for primal in primals if (primal, platforms) in _known}
     missing = [primal for primal in primals if primal not in found]
     with rule_hooks.lowering(), marks.marking(None):
-        found.update(zip(missing, _lowered(missing, lower, options), strict=True))
+        found.update(zip(missing, _lower(missing, lower, options), strict=True))
     _known.update({(primal, platforms): found[primal] for primal in missing})
     while len(_known) > _MOST:
         _known.pop(next(iter(_known)), None)
     return found
 
 
-def _lowered(primals: list[Primal], lower: Callable[..., Any], options: Mapping[str, Any]) -> list[frozenset[str]]:
+def _lower(primals: list[Primal], lower: Callable[..., Any], options: Mapping[str, Any]) -> list[frozenset[str]]:
     if not primals:
         return []
     try:
@@ -64,7 +64,7 @@ def _lowered(primals: list[Primal], lower: Callable[..., Any], options: Mapping[
         error.__traceback__ = None  # JAX raises some errors as one object each, which would keep the frames with their arrays.
     if module is None:
         if len(primals) > 1:
-            return [names for primal in primals for names in _lowered([primal], lower, options)]
+            return [names for primal in primals for names in _lower([primal], lower, options)]
         name = primals[0].primitive.name
         return [frozenset({f"stablehlo.{_COLLECTIVES.get(name, name)}"})]
     names: list[set[str]] = [set() for _ in primals]

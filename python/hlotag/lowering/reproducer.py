@@ -13,7 +13,7 @@ from typing import Any
 
 from hlotag._util.files import module_file_name, private_directory, write_atomically
 from hlotag.errors import PassError
-from hlotag.host.trial import interpreter
+from hlotag.mlir.trial import interpreter
 from hlotag.passes import syntax
 from hlotag.passes.plugins import library_of
 from hlotag.passes.python_passes import module_of

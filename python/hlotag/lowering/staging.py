@@ -13,17 +13,17 @@ from typing import Any, get_args
 
 from hlotag import _compat
 from hlotag._util import interrupts
-from hlotag._util.arguments import check_choice, check_flag, shown
+from hlotag._util.arguments import check_choice, check_flag, show
 from hlotag._util.forks import free_in_children
 from hlotag._util.hooks import Hooks
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
-from hlotag.host import connection
 from hlotag.lowering import dump, hlo_stage, kinds
 from hlotag.lowering.reproducer import with_reproducer
+from hlotag.mlir import connection
 from hlotag.passes import python_passes, syntax
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
-from hlotag.passes.rules import checked
+from hlotag.passes.rules import check_rules
 from hlotag.tagging import keys, marks, matching, rule_hooks, scopes, state, tracing
 from hlotag.tagging.calls import call_of_jax
 from hlotag.tagging.decorated import around
@@ -79,7 +79,7 @@ def enable(
         >>> hlotag.disable()
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
-    with interrupts.held(), _switching:
+    with interrupts.hold(), _switching:
         _set_hooks(new)
         state.set_for_process(new)
         _set_hooks()
@@ -96,7 +96,7 @@ def disable() -> None:
         >>> hlotag.active() is None
         True
     """
-    with interrupts.held(), _switching:
+    with interrupts.hold(), _switching:
         if (before := state.of_process()) is not None:
             state.set_for_process(None)
         _set_hooks(keeps_some=False)
@@ -166,12 +166,12 @@ class StageBlock:
         self._reports = reports
 
     def __enter__(self) -> Stage | None:
-        with interrupts.held():
+        with interrupts.hold():
             scopes.stages.enter(self, lambda: _open(self._stage))
         return self._stage
 
     def __exit__(self, *exc_info: object) -> None:
-        with interrupts.held():
+        with interrupts.hold():
             scopes.stages.leave(self)
         if self._reports:
             _report(self._stage)
@@ -204,7 +204,7 @@ def _make(
         raise ArgumentError(f"pipeline must be a string such as {DEFAULT_PIPELINE!r}, got {type(pipeline).__name__}")
     check_choice("on_error", on_error, get_args(OnError))
     check_flag("debug_origins", debug_origins)
-    rules = checked(rules)
+    rules = check_rules(rules)
     if not (hlo is True or _hlo_patterns(hlo)) and (inserted := [rule for rule in rules if rule.inserted]):
         raise ArgumentError(f"hlo=False leaves XLA as it is, so a rule for what it inserts has no effect: {inserted[0].text}")
     connection.ensure()
@@ -247,7 +247,7 @@ def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
 def _patterns(name: str, given: Iterable[str], expected: str) -> tuple[str, ...]:
     patterns = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
     if isinstance(given, str) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise ArgumentError(f"{name} must be {expected}, got {shown(given)}")
+        raise ArgumentError(f"{name} must be {expected}, got {show(given)}")
     return tuple(sorted(set(patterns)))
 
 

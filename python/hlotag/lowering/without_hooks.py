@@ -12,10 +12,10 @@ from typing import Any
 
 import jax
 
-from hlotag._compat.supported import explained
+from hlotag._compat.supported import explain
 from hlotag.errors import IncompatibleJaxlibError, TagDropped
 
-with explained():
+with explain():
     from jax.experimental import xla_metadata
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from hlotag.host.modules import artifact_version, to_bytecode
+from hlotag.mlir.modules import artifact_version, to_bytecode
 
 
 def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], object]], Any] | None:
@@ -37,7 +37,7 @@ def _run_on_lowered(lowered: Any, run: Callable[[Any], object]) -> Any:
     module = _compat.modules.read_bytecode(to_bytecode(original))
     run(module)
     prepared.like(module, original)
-    return _compat.modules.lowered_with(lowered, module)
+    return _compat.modules.with_module(lowered, module)
 
 
 def _run_on_exported(exported: Any, run: Callable[[Any], object]) -> Any:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._compat.bindings import capsule
 from hlotag._text import printable
-from hlotag._util.arguments import check_flag, check_text, shown
+from hlotag._util.arguments import check_flag, check_text, show
 from hlotag._util.deep import with_room
 from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
-from hlotag.host import connection
-from hlotag.host.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.mlir import connection
+from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
 from hlotag.passes import jax_artifacts, syntax
 from hlotag.passes.python_passes import PythonRun
-from hlotag.passes.syntax import quoted  # noqa: F401  (part of this module)
+from hlotag.passes.syntax import quote  # noqa: F401  (part of this module)
 from hlotag.tagging.warning import file_of_program, warn_at
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def list_passes() -> list[PassInfo]:
             name=entry["argument"],
             summary=entry["summary"],
             description=entry["description"],
-            options=tuple(PassOption(**{**option, "default": syntax.written(option["default"])}) for option in entry["options"]),
+            options=tuple(PassOption(**{**option, "default": syntax.write(option["default"])}) for option in entry["options"]),
         )
         for entry in _core.list_passes()
     ]
@@ -163,7 +163,7 @@ def _run_on_text(source: str | bytes, pipeline: str, options: Mapping[str, Any])
         module = parse_module(source)
         run_or_raise(module, pipeline, **options)
         if isinstance(source, bytes):
-            return _written_like(source, module)
+            return _write_like(source, module)
         return with_room(nesting_depth(source), lambda: str(module.operation.get_asm(enable_debug_info=_has_locations(source))))
 
 
@@ -176,7 +176,7 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
     """
     texts = [pipeline] if isinstance(pipeline, str) else pipeline
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise ArgumentError(f"pipeline must be a string or a sequence of strings, not {shown(pipeline)}")
+        raise ArgumentError(f"pipeline must be a string or a sequence of strings, not {show(pipeline)}")
     for text in texts:
         check_text("pipeline", text)
         if "\0" in text:  # It ends the text for MLIR.
@@ -198,7 +198,7 @@ def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
     return _run(PythonRun(module), pipeline, options)
 
 
-def _written_like(source: bytes, module: ir.Module) -> bytes:
+def _write_like(source: bytes, module: ir.Module) -> bytes:
     """The module in the format of `source`: bytecode, or a portable artifact."""
     version = artifact_version(source)
     if version is None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from hlotag._util.arguments import check_text, path_of
 from hlotag.errors import ArgumentError, HlotagError
-from hlotag.host import connection
-from hlotag.host.symbols import LibraryError, read_symbols
+from hlotag.mlir import connection
+from hlotag.mlir.symbols import LibraryError, read_symbols
 from hlotag.passes import syntax
 
 _GROUP = "hlotag.passes"

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hlotag._util.arguments import check_text, shown
+from hlotag._util.arguments import check_text, show
 from hlotag.errors import ArgumentError
 from hlotag.passes import syntax
 from hlotag.tagging.keys import lookup
@@ -141,7 +141,7 @@ class _Option:
 def _options_of(pass_: Any) -> list[_Option]:
     if not isinstance(pass_, type):
         if not callable(pass_) or not hasattr(pass_, "__name__"):
-            raise ArgumentError(f"a pass must be a function or a frozen dataclass, got {shown(pass_)}")
+            raise ArgumentError(f"a pass must be a function or a frozen dataclass, got {show(pass_)}")
         return []
     parameters = getattr(pass_, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen or not any("__call__" in vars(base) for base in pass_.__mro__):
@@ -209,14 +209,14 @@ def _line_of(error: BaseException) -> str:
 def _check_name(argument: Any) -> None:
     """Raises unless jaxlib has no pass of this name. `_core.register_pass` checks the syntax of names and ours."""
     if not isinstance(argument, str):
-        raise ArgumentError(f"the name of a pass must be a string, got {shown(argument)}")
+        raise ArgumentError(f"the name of a pass must be a string, got {show(argument)}")
     check_text("the name of a pass", argument)
     if not _NAME.fullmatch(argument):
         return
     from jaxlib.mlir.passmanager import PassManager
 
-    from hlotag.host import connection
-    from hlotag.host.modules import new_context
+    from hlotag.mlir import connection
+    from hlotag.mlir.modules import new_context
 
     connection.ensure()
     with new_context():

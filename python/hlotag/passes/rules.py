@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hlotag._util.arguments import check_text, path_of, shown
+from hlotag._util.arguments import check_text, path_of, show
 from hlotag.errors import ArgumentError, TagError
 from hlotag.passes import syntax
 from hlotag.passes.syntax import Element
@@ -24,7 +24,7 @@ __all__ = ["Rule", "load_rules", "with_rules", "with_rules_of_file"]
 _ATTACH = "hlotag-attach"
 
 
-def checked(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def check_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """The elements of an argument `rules`. Raises TagError if it is no list, or an element is not a `Rule`."""
     if not isinstance(rules, Iterable):
         raise TagError(f"rules must be a list of hlotag.Rule objects, got {type(rules).__name__}")
@@ -40,7 +40,7 @@ def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
 
     Raises TagError if an element is not a `Rule`; ArgumentError if the pipeline has no `hlotag-attach`.
     """
-    rules = checked(rules)
+    rules = check_rules(rules)
     if not rules:
         return pipeline
     _must_be_of_the_program(rules)
@@ -132,7 +132,7 @@ def _fields(table: Any) -> dict[str, Any]:
     """The fields of a rule in a file."""
     known = (*PATTERNS, "phase", "attrs", "grad", "remat", "unless", "inserted")
     if not isinstance(table, dict):
-        raise TagError(f"a rule must be a table, got {shown(table)}")
+        raise TagError(f"a rule must be a table, got {show(table)}")
     if unknown := [name for name in table if name not in known]:
         raise TagError(f"unknown field {unknown[0]!r}; fields are {', '.join(known)}")
     return {"attrs": {}, **table}

@@ -44,7 +44,7 @@ class Element:
         """The canonical text."""
         if self.options is None:
             return self.foreign
-        options = " ".join(f"{name}={written(value)}" for name, value in self.options.items())
+        options = " ".join(f"{name}={write(value)}" for name, value in self.options.items())
         return f"{self.name}{{{options}}}" if options else self.name
 
 
@@ -95,22 +95,22 @@ def nearest(word: str, limit: int = 3) -> list[str]:
     return difflib.get_close_matches(word, list(known_passes()), n=limit, cutoff=0.8)
 
 
-def written(value: Value) -> str:
+def write(value: Value) -> str:
     """The text of an option's value in a pipeline."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else str(value)
-    items = [quoted(item) for item in value]
+    items = [quote(item) for item in value]
     # Braces distinguish quotes of items from quotes around the list.
     return ",".join(items) if items and items == value else f"{{{','.join(items)}}}"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Writes a string of an option, in quotes if necessary."""
     if text and not _SPECIAL.search(text):
         return text
@@ -127,7 +127,7 @@ def _read(text: str, type_: str) -> Value | None:
     text = text.strip()
     if type_ == "list of strings":
         return _read_list(text)
-    word = _unquoted(text)
+    word = _unquote(text)
     if type_ == "bool":
         return {"true": True, "1": True, "false": False, "0": False}.get(word)
     if type_ == "int":
@@ -140,7 +140,7 @@ def _read(text: str, type_: str) -> Value | None:
     return word if "|" not in type_ or word in type_.split("|") else None
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     if _QUOTED.fullmatch(text):
         return _ESCAPE.sub(r"\1", text[1:-1]) if text[0] == '"' else text[1:-1]
     return text[1:-1] if text[:1] == "{" and text[-1:] == "}" and len(text) > 1 else text
@@ -148,7 +148,7 @@ def _unquoted(text: str) -> str:
 
 def _read_list(text: str) -> list[str] | None:
     # As in MLIR, quotes around the whole list are for the tokenizer only.
-    text = _unquoted(text).strip()
+    text = _unquote(text).strip()
     parts, start, depth, at = [], 0, 0, 0
     while at < len(text):
         if quoted := _QUOTED.match(text, at):
@@ -162,7 +162,7 @@ def _read_list(text: str) -> list[str] | None:
     parts.append(text[start:].strip())
     if not text:
         return []
-    return [_unquoted(part) for part in parts] if all(parts) else None
+    return [_unquote(part) for part in parts] if all(parts) else None
 
 
 class _Parser:
@@ -228,7 +228,9 @@ class _Parser:
         options = known_passes().get(name)
         if options is None:
             near = " or ".join(nearest(name))
-            self._fail(f"unknown pass {name!r}" + (f"; did you mean {near}?" if near else f"; the passes: {_listed()}"), start)
+            self._fail(
+                f"unknown pass {name!r}" + (f"; did you mean {near}?" if near else f"; the passes: {_list_passes()}"), start
+            )
         if self.at < self.end and self.text[self.at] == "(":
             self._fail(f"{name!r} is a pass; options are written in '{{...}}'", self.at)
         given: dict[str, Value] = {}
@@ -317,5 +319,5 @@ def _is_ours(name: str) -> bool:
     return name.startswith(_OUR_PREFIX) or name in known_passes()
 
 
-def _listed() -> str:
+def _list_passes() -> str:
     return ", ".join(known_passes())

@@ -55,7 +55,7 @@ def measure(device: Device, is_container: Callable[[str], bool]) -> Times:
     of_event, start, lane, step = of_event[kept], start[kept], lane[kept], step[kept]
     end = np.minimum(end[kept], steps[step, 1])
     parent = _nest(start, end, lane)
-    wall = _own(_shared(start, end, parent), parent) / 1e9
+    wall = _own(_share(start, end, parent), parent) / 1e9
     busy = _own(end - start, parent) / 1e9
 
     shape = len(names), len(steps)
@@ -90,7 +90,7 @@ def _nest(start: _Floats, end: _Floats, lane: _Ints) -> _Ints:
     return parent
 
 
-def _shared(start: _Floats, end: _Floats, parent: _Ints) -> _Floats:
+def _share(start: _Floats, end: _Floats, parent: _Ints) -> _Floats:
     """By event, its part of the time in which it ran: at each instant, one part for each lane that runs."""
     outer = parent < 0
     instants = np.concatenate([start[outer], end[outer]])

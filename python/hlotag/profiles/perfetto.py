@@ -30,12 +30,12 @@ def events(program: Program, devices: Sequence[Device]) -> list[dict[str, Any]]:
 
 
 def _events(program: Program, device: Device, process: int) -> Iterator[dict[str, Any]]:
-    yield _named("process_name", process, 0, device.name)
+    yield _name("process_name", process, 0, device.name)
     lanes = sorted(set(device.lanes))
     tracks = [_INSTRUCTIONS, *program.keys]
     numbers = {(track, lane): n for n, (track, lane) in enumerate((track, lane) for track in tracks for lane in lanes)}
     for (track, lane), thread in numbers.items():
-        yield _named("thread_name", process, thread, track if len(lanes) == 1 else f"{track} ({lanes.index(lane) + 1})")
+        yield _name("thread_name", process, thread, track if len(lanes) == 1 else f"{track} ({lanes.index(lane) + 1})")
     order = sorted(range(len(device.names)), key=lambda n: (device.lanes[n], device.starts[n]))
     latest: dict[int, tuple[dict[str, Any], int]] = {}  # By track, the last event and the place in the order that follows it.
     for place, n in enumerate(order):
@@ -70,5 +70,5 @@ def _event(process: int, thread: int, name: str, span: dict[str, float]) -> dict
     return {"ph": "X", "pid": process, "tid": thread, "name": name, **span}
 
 
-def _named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+def _name(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "pid": process, "tid": thread, "name": kind, "args": {"name": name}}

@@ -19,7 +19,7 @@ from jax.profiler import StepTraceAnnotation
 
 from hlotag._util.progress import step
 from hlotag.audits import baseline
-from hlotag.audits.collect import Audited, audited_and_compiled
+from hlotag.audits.collect import Audited, audit_and_compile
 from hlotag.audits.model import Findings
 from hlotag.audits.report import OFF
 from hlotag.errors import ArgumentError, HlotagError, ParseError
@@ -119,7 +119,7 @@ def _program(audit: Findings | str | os.PathLike[str]) -> Program:
 def _profile_function(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], steps: int, by: str | Sequence[str] | None
 ) -> Profile:
-    audited = audited_and_compiled(fun, args, kwargs, options=_OPTIONS)
+    audited = audit_and_compile(fun, args, kwargs, options=_OPTIONS)
     program = Program.of_audit(audited.audit)
     program.grouping(by)  # Fails before the program runs.
     call = _caller(fun, audited, args, kwargs)
@@ -145,7 +145,7 @@ def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, A
     donates = any(info.donated for info in jax.tree.leaves(audited.lowered.args_info))
 
     def call(context: Callable[[], AbstractContextManager[Any]]) -> float:
-        given, named = jax.block_until_ready(jax.tree.map(_copied, (tuple(args), kwargs)) if donates else (args, kwargs))
+        given, named = jax.block_until_ready(jax.tree.map(_copy, (tuple(args), kwargs)) if donates else (args, kwargs))
         with context():  # An annotation begins when it is made.
             start = time.perf_counter()
             jax.block_until_ready(run(*given, **named))
@@ -154,7 +154,7 @@ def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, A
     return call
 
 
-def _copied(leaf: Any) -> Any:
+def _copy(leaf: Any) -> Any:
     return leaf.copy() if isinstance(leaf, jax.Array) else leaf
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotag._text import listed
+from hlotag._text import list_some
 from hlotag.errors import ParseError
 
 # What runs other instructions; on CPU also in other threads, after its own event ended.
@@ -105,7 +105,7 @@ def read(file: Path, module: str, kernels: Mapping[str, str] | None = None) -> l
             reader.read_host(plane)
     found = [device for device in reader.devices.values() if not {OTHER, UNNAMED, GRAPH}.issuperset(device.names)]
     if not found:
-        seen = listed([name for name, _ in reader.modules.most_common()]) or "none"
+        seen = list_some([name for name, _ in reader.modules.most_common()]) or "none"
         raise ParseError(f"{file}: no instruction of {module} ran while this was traced; programs in the trace: {seen}")
     for device in found:
         device.steps = device.steps or reader.annotated(device) or reader.runs(device)

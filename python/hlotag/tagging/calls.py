@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from hlotag import _compat
-from hlotag._util.arguments import shown
+from hlotag._util.arguments import show
 from hlotag.errors import TagError
 from hlotag.tagging import keys
 from hlotag.tagging.decorated import Decorated
@@ -59,7 +59,7 @@ def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
         True
     """
     if callable(identifier):
-        raise TagError(f'expected an identifier, got {shown(identifier)}; write @hlotag.must_fuse_call("1") above the function')
+        raise TagError(f'expected an identifier, got {show(identifier)}; write @hlotag.must_fuse_call("1") above the function')
     return xla_metadata_call(MUST_FUSE=identifier)
 
 
@@ -121,7 +121,7 @@ def xla_metadata_call2(
 
 def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
     if not callable(f):
-        raise TagError(f"expected a callable to wrap, got {shown(f)}")
+        raise TagError(f"expected a callable to wrap, got {show(f)}")
     return functools.wraps(f)(_staged_out(f, entries, grad)) if inspect.isfunction(f) else _Call(f, entries, grad)
 
 
@@ -165,7 +165,7 @@ class _Call(Decorated):
 
 
 def _staged_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
-    of_derived = {key: text for key, text in entries.items() if key not in keys.dropped(entries)} if grad is BY_KEY else grad
+    of_derived = {key: text for key, text in entries.items() if key not in keys.find_dropped(entries)} if grad is BY_KEY else grad
     jax_call = _compat.tracing.jax_metadata_call(f, entries, of_derived) or _compat.tracing.jax_metadata_call(f, entries, "same")
     block = tagged(entries, grad=grad)
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
-from hlotag._util.arguments import check_choice, check_text, elements_of, shown
+from hlotag._util.arguments import check_choice, check_text, elements_of, show
 from hlotag._util.forks import free_in_children
 from hlotag.errors import KeyIgnored, TagError
 from hlotag.tagging.catalogue import BACKENDS, CATALOGUE, FLAG, Derived, Key, Values
@@ -130,7 +130,7 @@ def backend_of(platform: str) -> str:
     return "gpu" if platform.lower() in ("cuda", "gpu", "rocm") else platform if platform in BACKENDS else ""
 
 
-def dropped(names: Iterable[str]) -> list[str]:
+def find_dropped(names: Iterable[str]) -> list[str]:
     """The keys in `names` that derived operations do not get by default."""
     return [name for name in names if (key := lookup(name)) is not None and key.derived == "drop"]
 
@@ -173,7 +173,7 @@ def register_key(
         Traceback (most recent call last):
         hlotag.errors.TagError: key 'my_priority': the value 'high' is not legal; ...
     """
-    key = _checked_key(name, values, derived=derived, ops=ops, doc=doc, compiler=compiler)
+    key = _check_key(name, values, derived=derived, ops=ops, doc=doc, compiler=compiler)
     with _lock:
         known = lookup(name)
         if known is not None and known.reserved:
@@ -184,18 +184,18 @@ def register_key(
     return key
 
 
-def _checked_key(name: Any, values: Any, *, derived: Any, ops: Any, doc: Any, compiler: Any) -> Key:
+def _check_key(name: Any, values: Any, *, derived: Any, ops: Any, doc: Any, compiler: Any) -> Key:
     if not isinstance(name, str) or not name:
-        raise TagError(f"a key must be a non-empty string, got {shown(name)}")
+        raise TagError(f"a key must be a non-empty string, got {show(name)}")
     check_text("key", name, TagError)
     check_choice(f"key {name!r}: derived", derived, ("same", "drop"), TagError)
     if not isinstance(compiler, bool):
-        raise TagError(f"key {name!r}: compiler must be True or False, got {shown(compiler)}")
+        raise TagError(f"key {name!r}: compiler must be True or False, got {show(compiler)}")
     if not isinstance(doc, str):
-        raise TagError(f"key {name!r}: doc must be a string, got {shown(doc)}")
+        raise TagError(f"key {name!r}: doc must be a string, got {show(doc)}")
     kinds = (ops,) if isinstance(ops, str) else tuple(elements_of(f"key {name!r}: ops", ops))
     if not all(isinstance(kind, str) for kind in kinds):
-        raise TagError(f"key {name!r}: ops must be strings, got {shown(ops)}")
+        raise TagError(f"key {name!r}: ops must be strings, got {show(ops)}")
     return Key(name, _values(name, values), kinds, "registered", derived, doc, compiler=compiler)
 
 
@@ -214,7 +214,7 @@ def _values(name: str, values: Any) -> Values | None:
         words = sorted(values) if isinstance(values, (set, frozenset)) else list(values)
         if words and all(isinstance(word, str) for word in words):
             return Values(tuple(words))
-    raise TagError(f"key {name!r}: values must be words, bool, int, a regular expression or None, got {shown(values)}")
+    raise TagError(f"key {name!r}: values must be words, bool, int, a regular expression or None, got {show(values)}")
 
 
 def is_of_one_place(name: str) -> bool:
@@ -264,7 +264,7 @@ def fingerprint() -> str:
     return ",".join(sorted(repr((key.name, key.derived, key.compiler)) for key in keys))
 
 
-def dropped_in(fingerprint: str) -> frozenset[str]:
+def find_dropped_in(fingerprint: str) -> frozenset[str]:
     """The keys in a fingerprint that derived operations do not get by default."""
     return frozenset(name for name, derived, _ in ast.literal_eval(f"[{fingerprint}]") if derived == "drop")
 

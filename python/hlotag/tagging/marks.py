@@ -126,7 +126,7 @@ _CALL = re.compile(r"(p?jit\()(.*)(\))", re.DOTALL)
 
 
 @functools.lru_cache(maxsize=4096)
-def escaped(scope: str) -> str:
+def escape(scope: str) -> str:
     r"""A scope's text with each ambiguous character written as `\x01%28`; `hlotag-verify` replaces them."""
     call = _CALL.fullmatch(scope)
     head, text, tail = call.groups() if call else ("", scope, "")
@@ -193,7 +193,7 @@ class Marker:
 
     def name(self, scope: str) -> str:
         """The text of a scope in locations."""
-        if self._blank or (text := escaped(scope)) == scope:
+        if self._blank or (text := escape(scope)) == scope:
             return scope
         self.has_escapes = True
         return text

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from hlotag import _compat
 from hlotag._util.forks import free_in_children
 from hlotag.errors import TagIgnored
-from hlotag.tagging.rules import PATTERNS, Rule, bound
+from hlotag.tagging.rules import PATTERNS, Rule, bind_names
 from hlotag.tagging.scope_patterns import Bindings, ScopePattern, Thread, matches, matches_source
 from hlotag.tagging.warning import warn_at
 
@@ -353,9 +353,9 @@ class RuleSet:
             return None
         rule = self.rules[index]
         name = self.names[index]
-        forward, derived, rematted = (bound(name, entries, match.bindings) for entries in rule.entries())
+        forward, derived, rematted = (bind_names(name, entries, match.bindings) for entries in rule.entries())
         if match.is_of_backward_rule:
-            derived = rematted = bound(name, rule.texts(), match.bindings) if rule.phase != "forward" else {}
+            derived = rematted = bind_names(name, rule.texts(), match.bindings) if rule.phase != "forward" else {}
         forward = {key: text for key, text in forward.items() if text is not None}
         return Applied(index, rule.op, tuple(clause["op"] for clause in met), forward, derived, rematted)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hlotag._util.arguments import check_choice, check_flag, check_text, shown
+from hlotag._util.arguments import check_choice, check_flag, check_text, show
 from hlotag.errors import TagError
 from hlotag.tagging import keys
 from hlotag.tagging.scope_patterns import Bindings, captures_in, check_pattern, substitute
@@ -74,7 +74,7 @@ class Rule:
             raise TagError(f"{self!r}: a rule needs at least one of {', '.join(PATTERNS)}")
         check_choice("rule field 'phase'", self.phase, _PHASES, TagError)
         if not isinstance(self.attrs, Mapping):
-            raise TagError(f"rule field 'attrs' must be a mapping of keys to values, got {shown(self.attrs)}")
+            raise TagError(f"rule field 'attrs' must be a mapping of keys to values, got {show(self.attrs)}")
         if not self.attrs:
             raise TagError("a rule needs attrs: the keys and values to attach")
         check_flag("rule field 'inserted'", self.inserted, TagError)
@@ -108,7 +108,7 @@ class Rule:
 
     def texts(self) -> dict[str, str]:
         """The entries of `attrs` as text."""
-        return _checked(self.attrs, self.captures())
+        return _check_entries(self.attrs, self.captures())
 
     def captures(self) -> tuple[str, ...]:
         """The names in braces of the scope."""
@@ -118,7 +118,7 @@ class Rule:
         """The patterns of `unless`: an operation that matches all of a clause is excluded."""
         given = (self.unless,) if isinstance(self.unless, Mapping) else self.unless
         if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(each, Mapping) for each in given):
-            raise TagError(f"rule field 'unless' must be a mapping of patterns or a list of mappings, got {shown(self.unless)}")
+            raise TagError(f"rule field 'unless' must be a mapping of patterns or a list of mappings, got {show(self.unless)}")
         for clause in given:
             if unknown := [name for name in clause if name not in PATTERNS]:
                 raise TagError(f"rule field 'unless': unknown field {unknown[0]!r}; fields are {', '.join(PATTERNS)}")
@@ -141,10 +141,10 @@ class Rule:
         if given is keys.BY_KEY:
             if self.phase == "forward":
                 return {}
-            dropped = set(keys.dropped(attrs))
+            dropped = set(keys.find_dropped(attrs))
             return {key: None if key in dropped else text for key, text in attrs.items()}
         if isinstance(given, Mapping):
-            return dict.fromkeys(attrs) | _checked(given, self.captures())
+            return dict.fromkeys(attrs) | _check_entries(given, self.captures())
         check_choice(f"rule field {name!r}", given, ("same", "drop"), TagError, besides="a mapping of keys to values")
         return dict(attrs) if given == "same" else dict.fromkeys(attrs)
 
@@ -175,7 +175,7 @@ class Rule:
         return f"{{at = {_quote(self._at)}, {self._text[1:]}" if self._at else self._text
 
 
-def bound(rule: str, entries: Entries, bindings: Bindings) -> dict[str, str | None]:
+def bind_names(rule: str, entries: Entries, bindings: Bindings) -> dict[str, str | None]:
     """Entries with the texts of the names in braces.
 
     Raises TagError if a value is not legal for its key, with the name of the rule.
@@ -201,17 +201,17 @@ def _patterns(rule: Rule, where: str) -> dict[str, str]:
 
 def _check_pattern(where: str, name: str, pattern: Any) -> None:
     if not isinstance(pattern, str) or not pattern:
-        raise TagError(f"{where} must be a non-empty string, got {shown(pattern)}")
+        raise TagError(f"{where} must be a non-empty string, got {show(pattern)}")
     check_text(where, pattern, TagError)
     check_pattern(name, pattern)
 
 
-def _checked(attrs: Mapping[str, Any], captures: tuple[str, ...]) -> dict[str, str]:
+def _check_entries(attrs: Mapping[str, Any], captures: tuple[str, ...]) -> dict[str, str]:
     """Entries as text. A value with a name in braces is checked when the name has a text."""
     texts: dict[str, str] = {}
     for key, value in attrs.items():
         if not isinstance(key, str) or not key:
-            raise TagError(f"a key must be a non-empty string, got {shown(key)}")
+            raise TagError(f"a key must be a non-empty string, got {show(key)}")
         if not isinstance(value, (str, bool, int, float)):
             raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}")
         texts[key] = text = keys.as_text(value)

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from hlotag import _compat
-from hlotag._util.arguments import check_choice, shown
+from hlotag._util.arguments import check_choice, show
 from hlotag._util.forks import free_in_children
 from hlotag._util.identity import ByIdentity
 from hlotag.errors import TagDropped, TagError, TagIgnored
@@ -181,7 +181,7 @@ def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool 
     says that a transformation or an interpreter binds an earlier tag again: equations that kept their context have the tag;
     others lack its keys.
     """
-    value = tracing.untagged(value)
+    value = tracing.skip_tags(value)
     original = tracing.original_of(value)
     equations = tracing.equations_of(original)
     lack = is_repeated or original is not value
@@ -246,7 +246,7 @@ def lowered(jaxpr: Any, module: Any) -> None:
         _dropped_of[module] = tuple(found)
 
 
-def dropped(module: Any = None) -> tuple[Dropped, ...]:
+def find_dropped(module: Any = None) -> tuple[Dropped, ...]:
     """The distinct dropped tags, in order, of a module that was lowered in the stage; by default, of all programs."""
     if module is not None:
         return _dropped_of.get(module) or ()
@@ -280,7 +280,7 @@ def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False, name: str 
     metadata: dict[str, str | None] = {}
     for key, value in attrs.items():
         if not isinstance(key, str) or not key:
-            raise TagError(f"a key must be a non-empty string, got {shown(key)} of type {type(key).__name__}")
+            raise TagError(f"a key must be a non-empty string, got {show(key)} of type {type(key).__name__}")
         if value is None and removable:
             metadata[key] = None
             continue
@@ -353,7 +353,7 @@ def _derived_entries(metadata: Mapping[str, str | None], grad: Any, remat: Any) 
 def _policy(attrs: dict[str, str], grad: Grad) -> dict[str, str | None]:
     """What differs from `attrs` on the operations that an argument such as `grad` is for; None: the key is removed."""
     if grad is BY_KEY:
-        return dict.fromkeys(keys.dropped(attrs))
+        return dict.fromkeys(keys.find_dropped(attrs))
     if isinstance(grad, str):
         return {} if grad == "same" else dict.fromkeys(attrs)
     assert isinstance(grad, Mapping)

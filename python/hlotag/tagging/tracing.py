@@ -3,10 +3,10 @@
 
 User code makes a value by one `bind` of a primitive: an operation, or a jitted function. Under `grad` or `vmap` the bind
 runs the rules of the transformations, which add several equations to several traces: the primal one, residuals, and the linear
-ones that become the backward pass. All of them are made before the bind returns. So a *group*, opened when a bind starts and
-closed when it returns, contains exactly the equations that derive from the operation.
+ones that become the backward pass. All of them are made before the bind returns. So the equations made from its start to its
+return are exactly those that derive from the operation.
 
-Groups nest: the group of a bind that runs user code (the function of a `custom_jvp`) contains the binds of that code.
+Binds nest: one that runs user code (the function of a `custom_jvp`) contains the binds of that code.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from hlotag import _compat
-from hlotag._core import equations_of_bind, in_group, in_some_group, recorded, recorded_recipe
+from hlotag._core import equations_of_bind, in_bind, in_some_bind, recorded, recorded_recipe
 
 
-def untagged(value: Any) -> Any:
+def skip_tags(value: Any) -> Any:
     """Returns `value` before the value tags that it already has."""
     while (operand := _compat.tracing.operand_of_value_tag(value)) is not None:
         value = operand
@@ -41,7 +41,7 @@ def equations_of(value: Any) -> list[Any]:
 
 
 PATCHES = (
-    *_compat.hooks.bind_patches(in_group, in_some_group),
+    *_compat.hooks.bind_patches(in_bind, in_some_bind),
     _compat.hooks.equation_patch(recorded),
     _compat.hooks.recipe_patch(recorded_recipe),
 )

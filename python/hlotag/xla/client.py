@@ -13,7 +13,7 @@ from jax.core import ShapedArray
 from jax.extend import backend
 
 from hlotag import _compat
-from hlotag._util.arguments import check_flag, elements_of, shown
+from hlotag._util.arguments import check_flag, elements_of, show
 from hlotag.xla import inputs
 from hlotag.xla.errors import ArgumentError, UnsupportedError, XlaError, refusals_explained
 from hlotag.xla.executable import Executable, Loaded, origin_of
@@ -315,7 +315,7 @@ def make_cpu_client(asynchronous: bool = True, *args: Any, num_devices: int | No
     """
     check_flag("asynchronous", asynchronous)
     if num_devices is not None and (not isinstance(num_devices, int) or num_devices < 1):
-        raise ArgumentError(f"num_devices must be 1 or more, not {shown(num_devices)}")
+        raise ArgumentError(f"num_devices must be 1 or more, not {show(num_devices)}")
     if num_devices is not None:
         further["num_devices"] = num_devices
     return Client(_compat.runtime.make_cpu_client(asynchronous, *args, **further))

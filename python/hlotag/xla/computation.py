@@ -17,8 +17,8 @@ from jax.extend.mlir import ir
 from jax.sharding import PartitionSpec
 
 from hlotag import _compat
-from hlotag._util.arguments import check_choice, check_flag, elements_of, shown
-from hlotag.host.modules import to_bytecode
+from hlotag._util.arguments import check_choice, check_flag, elements_of, show
+from hlotag.mlir.modules import to_bytecode
 from hlotag.xla.errors import ArgumentError
 
 
@@ -92,7 +92,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     """
     del instantiate_const_outputs
     if not callable(fun):
-        raise ArgumentError(f"xla_computation takes a function, not {shown(fun)}")
+        raise ArgumentError(f"xla_computation takes a function, not {show(fun)}")
     check_flag("return_shape", return_shape)
     check_flag("tuple_args", tuple_args or False)
     static, donated = _indices("static_argnums", static_argnums), _indices("donate_argnums", donate_argnums)
@@ -208,7 +208,7 @@ def _sharding(where: str, spec: Any, leaf: Any) -> str:
     if not all(_is_int(count) and count >= 1 for count in counts):
         raise ArgumentError(
             f"{where}: PartitionSpec must have the number of parts of each dimension, such as PartitionSpec(2, 1), not "
-            f"{shown(spec)}; for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"
+            f"{show(spec)}; for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"
         )
     if len(counts) > len(leaf.shape):
         raise ArgumentError(f"{where}: {spec} has {len(counts)} dimensions, but the array has {len(leaf.shape)}")

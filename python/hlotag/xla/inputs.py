@@ -15,7 +15,7 @@ from jax.errors import JaxRuntimeError
 from jax.extend.mlir import ir
 
 from hlotag import _compat, errors
-from hlotag.host.modules import BYTECODE_MAGIC, parse_module, to_bytecode, try_parse
+from hlotag.mlir.modules import BYTECODE_MAGIC, parse_module, to_bytecode, try_parse
 from hlotag.passes.pipeline import run_passes
 from hlotag.xla.errors import ArgumentError, ParseError, reason_of
 from hlotag.xla.serialized import field_of, fields_of, looks_like_an_executable

@@ -6,6 +6,8 @@
 #include "hlotag/ir/attributes.h"
 #include "hlotag/ir/location.h"
 
+#include <vector>
+
 namespace hlotag::ir {
 
 class Block;
@@ -69,6 +71,14 @@ public:
   bool isBlockArgument() const { return capi::fn().mlirValueIsABlockArgument(raw_); }
   bool isResult() const { return !isBlockArgument(); }
   MlirType type() const { return capi::fn().mlirValueGetType(raw_); }
+  /// The dimensions of a tensor, negative where dynamic; empty for scalars and other types.
+  std::vector<int64_t> shape() const {
+    std::vector<int64_t> sizes;
+    if (capi::fn().mlirTypeIsAShaped(type()) && capi::fn().mlirShapedTypeHasRank(type()))
+      for (int64_t i = 0, rank = capi::fn().mlirShapedTypeGetRank(type()); i < rank; ++i)
+        sizes.push_back(capi::fn().mlirShapedTypeGetDimSize(type(), i));
+    return sizes;
+  }
   Location location() const { return capi::fn().mlirValueGetLocation(raw_); }
   /// The operation with this result; null for a block argument.
   inline Operation definingOp() const;

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from hlotag.audits.effects import collectives, placement, scheduling, structure
-from hlotag.audits.effects.collectives import kept_apart
+from hlotag.audits.effects.collectives import find_apart
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, is_passive
 from hlotag.audits.model import Effect, Op, Tag, TagState, Verdict
 from hlotag.hlo import HloModule
 from hlotag.tagging import keys
 
-__all__ = ["JUDGES", "compared_keys", "find", "judged_keys", "kept_apart", "without_lost"]
+__all__ = ["JUDGES", "find", "find_apart", "keys_to_compare", "keys_to_judge", "without_lost"]
 
 # A judge returns what it sees, or text: the reason why there is nothing to judge.
 Judge = Callable[[Sequence[Member], Schedule, str], Seen | str]
@@ -38,18 +38,18 @@ _NOT_SHOWN = "the compiled module does not show its effect"
 _NOT_COMPARED = "not compared with the program without the tags"
 
 
-def judged_keys(names: Iterable[str], platform: str) -> set[str]:
+def keys_to_judge(names: Iterable[str], platform: str) -> set[str]:
     """Of some keys, those that have a judge, and that the compiler of a platform (JAX's name) reads."""
     backend = keys.backend_of(platform)
     return {name for name in names if name in JUDGES and (key := keys.lookup(name)) and not _why_unread(key, backend)}
 
 
-def compared_keys(names: AbstractSet[str], module: HloModule, platform: str) -> set[str]:
+def keys_to_compare(names: AbstractSet[str], module: HloModule, platform: str) -> set[str]:
     """Of the keys of an audit's tags, those that a second compilation leaves out to show their effect.
 
     None if the compiler would compile the same program again.
     """
-    judged = judged_keys(names, platform)
+    judged = keys_to_judge(names, platform)
     own = set(filter(collectives.is_peoples, names))
     return judged | own if judged or (own and collectives.may_be_apart(module, platform)) else set()
 
@@ -94,12 +94,12 @@ def find(
             return Effect(key.name, value, Verdict.OPEN, reason=_NOT_SHOWN)
         with_tags = seen(key.name, value, found, tagged)
         without = seen(key.name, value, found, untagged) if untagged else None
-        return Effect(key.name, value, *_compared(JUDGES[key.name][0], with_tags, without))
+        return Effect(key.name, value, *_compare(JUDGES[key.name][0], with_tags, without))
 
     return tuple(effect(key, value, found) for (key, value), found in by_tag.items())
 
 
-def _compared(what: str, tagged: Seen | str, untagged: Seen | str | None) -> tuple[Verdict, str, str, str, str]:
+def _compare(what: str, tagged: Seen | str, untagged: Seen | str | None) -> tuple[Verdict, str, str, str, str]:
     """The fields of an `Effect` after its value."""
     if isinstance(tagged, str):
         return Verdict.OPEN, "", "", "", tagged
@@ -126,9 +126,9 @@ def _why_unread(key: keys.Key, backend: str) -> str:
 def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
     """The tags. A lost one is called used if its effect shows that the compiler read and took the key."""
     read = {(e.key, e.value) for e in effects if e.verdict == Verdict.CHANGED and keys.is_taken(e.key)}
-    return [_used(tag) if tag.state == TagState.LOST and (tag.key, tag.value) in read else tag for tag in tags]
+    return [_mark_used(tag) if tag.state == TagState.LOST and (tag.key, tag.value) in read else tag for tag in tags]
 
 
-def _used(tag: Tag) -> Tag:
+def _mark_used(tag: Tag) -> Tag:
     last = tag.steps[-1]
     return tag._replace(steps=(*tag.steps[:-1], last._replace(state=TagState.USED, detail="its effect shows that XLA read it")))

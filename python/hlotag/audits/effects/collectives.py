@@ -77,7 +77,7 @@ def may_be_apart(module: HloModule, platform: str) -> bool:
     return any(number > 1 for number in found.values())
 
 
-def kept_apart(tags: Iterable[Tag], tagged: Schedule, untagged: Schedule) -> tuple[Apart, ...]:
+def find_apart(tags: Iterable[Tag], tagged: Schedule, untagged: Schedule) -> tuple[Apart, ...]:
     """Finds the collectives that are apart in a compiled module, and combined in that of the program without the tags.
 
     Collectives that differ in a key which compilers read do not count.

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hlotag._text import count, listed
+from hlotag._text import count, list_some
 from hlotag.audits.cost import in_words
 from hlotag.audits.effects.schedule import (
     HOST_MEMORY,
@@ -75,7 +75,7 @@ def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
     where = f"{'into' if to_host else 'out of'} the host's memory (S({HOST_MEMORY}))"
     if not moves:
         return Seen(0, f"no move {where}", is_done=False)
-    described = listed([_described(move, owners.get(move, ())) for move in moves], _LISTED)
+    described = list_some([_describe(move, owners.get(move, ())) for move in moves], _LISTED)
     size = in_words(0, sum(map(_moved, moves)))
     evidence = f"{count(len(moves), 'move')} of {size} {where} for {count(len(members), 'operation')}: {described}"
     if without and len(owners) == len(moves):
@@ -123,7 +123,7 @@ def _bytes(shape: Any) -> int:
     return math.prod(shape.dimensions) * _BYTES.get(shape.element_type, 1)
 
 
-def _described(move: Instruction, owners: Sequence[Member]) -> str:
+def _describe(move: Instruction, owners: Sequence[Member]) -> str:
     """`copy-start.4 (step.py:60)`."""
     places = dict.fromkeys(member.op.source for member in owners if member.op.source)
     return f"{move.name} ({', '.join(places)})" if places else move.name

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hlotag._text import listed
+from hlotag._text import list_some
 from hlotag.audits.matching import is_glue_call
 from hlotag.audits.model import Op
 from hlotag.hlo import HloModule
@@ -238,4 +238,4 @@ def destination(instruction: Instruction) -> Any:
 
 def names(instructions: Iterable[Instruction]) -> str:
     """The names of the first few instructions."""
-    return listed(list(dict.fromkeys(i.name for i in instructions)), _LISTED)
+    return list_some(list(dict.fromkeys(i.name for i in instructions)), _LISTED)

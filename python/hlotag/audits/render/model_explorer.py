@@ -65,7 +65,7 @@ def write(audit: Findings, path: Path) -> list[Path]:
 
 def explore(audit: Findings) -> None:
     """Opens the graph in Model Explorer, and serves it until interrupted. Raises HlotagError if it is not installed."""
-    model_explorer = installed()
+    model_explorer = import_model_explorer()
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         graph, *node_data = write(audit, Path(folder, "audit.json"))
         config = model_explorer.config().add_model_from_path(str(graph))
@@ -74,7 +74,7 @@ def explore(audit: Findings) -> None:
         model_explorer.visualize_from_config(config)
 
 
-def installed() -> Any:
+def import_model_explorer() -> Any:
     """Imports Model Explorer. Raises HlotagError if it is not installed."""
     try:
         import model_explorer

@@ -89,8 +89,8 @@ def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) ->
             f'<p id="sentence" class="{looks}">{escape(audit.report.sentence)}</p>',
             f'<p id="facts">{escape(facts_in_words(audit))}</p>',
             f'<ul id="states">{states}</ul></header>',
-            *_listed("worse", "Worse than the baseline", worse, audit, lines),
-            *_listed("problems", "Problems", problems, audit, lines),
+            *_list_problems("worse", "Worse than the baseline", worse, audit, lines),
+            *_list_problems("problems", "Problems", problems, audit, lines),
             *_effects(audit),
             *_entries(audit),
             *_kernels(audit),
@@ -99,7 +99,9 @@ def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) ->
     )
 
 
-def _listed(section: str, title: str, problems: Sequence[Problem], audit: Reported, lines: dict[str, str]) -> Iterable[str]:
+def _list_problems(
+    section: str, title: str, problems: Sequence[Problem], audit: Reported, lines: dict[str, str]
+) -> Iterable[str]:
     if not problems:
         return
     yield f'<section id="{section}"><h2>{title}</h2>'
@@ -234,7 +236,7 @@ def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
             "key": [text(tag.key) for tag in audit.tags],
             "value": [text(tag.value) for tag in audit.tags],
             "op": [place[tag.op.id] for tag in audit.tags],
-            "steps": [steps(tuple([_coded(step, text) for step in tag.steps])) for tag in audit.tags],
+            "steps": [steps(tuple([_encode(step, text) for step in tag.steps])) for tag in audit.tags],
             "on": [[list(map(text, step.instructions)) for step in tag.steps] for tag in audit.tags],
         },
         "ops": _columns(ops, text, place),
@@ -243,7 +245,7 @@ def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _coded(step: Step, text: _Table) -> tuple:
+def _encode(step: Step, text: _Table) -> tuple:
     return _FORMS.index(step.form), _STATES.index(step.state), text(step.by), text(step.detail), step.confidence
 
 

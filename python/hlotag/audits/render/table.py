@@ -110,7 +110,7 @@ def _table(audit: Reported, width: int) -> Table:
     return table
 
 
-def _listed(columns: Iterable[str], rows: Iterable[Iterable[str]], title: str = "") -> Table:
+def _list_rows(columns: Iterable[str], rows: Iterable[Iterable[str]], title: str = "") -> Table:
     table = Table(title=printable(title) or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -129,12 +129,12 @@ def tags_table(audit: Reported) -> Table:
         return f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, state, on, in_words(op.flops, op.bytes)
 
     tags = sorted(audit.tags, key=lambda tag: -RANK[tag.state])
-    return _listed(("tag", "phase", "operation", "source", "state", "on", "work"), map(cells, tags))
+    return _list_rows(("tag", "phase", "operation", "source", "state", "on", "work"), map(cells, tags))
 
 
 def untagged_table(audit: Reported) -> Table:
     """Renders the source lines whose operations have no tag, those with most work first."""
-    return _listed(UNTAGGED_COLUMNS, untagged_rows(audit))
+    return _list_rows(UNTAGGED_COLUMNS, untagged_rows(audit))
 
 
 def kernel_table(audit: Reported, name: str) -> Table:
@@ -149,7 +149,7 @@ def kernel_table(audit: Reported, name: str) -> Table:
         near = difflib.get_close_matches(name, [*found, *around], 3)
         meant = f"; did you mean {', '.join(near)}?" if near else ""
         raise ArgumentError(f"no instruction {name!r} came from an operation of the program{meant}")
-    return _listed(KERNEL_COLUMNS, kernel_rows(audit, kernel), kernel.name)
+    return _list_rows(KERNEL_COLUMNS, kernel_rows(audit, kernel), kernel.name)
 
 
 def problems(problems: Sequence[Problem]) -> list[RenderableType]:

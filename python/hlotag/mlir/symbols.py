@@ -66,7 +66,7 @@ def addresses_of(path: str, offsets: dict[str, int]) -> dict[str, int]:
 
     Raises LibraryError if the library is not loaded, or its file was replaced since.
     """
-    base, code = (_loaded_on_macos if sys.platform == "darwin" else _loaded)(path)
+    base, code = (_find_loaded_on_macos if sys.platform == "darwin" else _find_loaded)(path)
     addresses = {name: base + offset for name, offset in offsets.items()}
     return {name: at for name, at in addresses.items() if any(begin <= at < end for begin, end in code)}
 
@@ -198,7 +198,7 @@ def _ranges(segments: np.ndarray) -> list[Range]:
     return [(address, address + size) for address, size in zip(addresses, sizes, strict=True)]
 
 
-def _loaded(path: str) -> tuple[int, list[Range]]:
+def _find_loaded(path: str) -> tuple[int, list[Range]]:
     """Returns the base address and the code of a loaded library.
 
     The kernel writes " (deleted)" behind the name of a file that was replaced.
@@ -213,7 +213,7 @@ def _loaded(path: str) -> tuple[int, list[Range]]:
     return begin - offset, [(begin, end) for begin, end, flags, _ in parts if b"x" in flags]
 
 
-def _loaded_on_macos(path: str) -> tuple[int, list[Range]]:
+def _find_loaded_on_macos(path: str) -> tuple[int, list[Range]]:
     system = ctypes.CDLL(None)
     system._dyld_get_image_name.restype = ctypes.c_char_p
     system._dyld_get_image_vmaddr_slide.restype = ctypes.c_ssize_t

@@ -15,27 +15,27 @@ _LIBRARIES = ("libjax_common.so", "libjax_common.dylib")
 
 
 @dataclass(frozen=True)
-class Host:
+class Library:
     """The library that holds jaxlib's MLIR.
 
     Attributes:
         version: jaxlib's version.
-        library: Path of the shared library.
+        path: Path of the shared library.
         size: Size of the library in bytes.
         mtime_ns: Modification time of the library.
     """
 
     version: str
-    library: str
+    path: str
     size: int
     mtime_ns: int
 
     def __str__(self) -> str:
         """The name in messages."""
-        return f"{self.version} in {self.library}"
+        return f"{self.version} in {self.path}"
 
 
-def find_host() -> Host:
+def find_library() -> Library:
     """Finds and loads the library with the MLIR of the installed jaxlib. Raises IncompatibleJaxlibError if there is none."""
     try:
         import jaxlib  # noqa: F401
@@ -50,11 +50,11 @@ def find_host() -> Host:
             status = os.stat(path)
         except OSError:
             continue
-        return Host(version, path, status.st_size, status.st_mtime_ns)
+        return Library(version, path, status.st_size, status.st_mtime_ns)
     raise incompatible(f"{version} in {directory}", f"it has no {' or '.join(_LIBRARIES)}")
 
 
-def incompatible(found: Host | str, reason: str, missing: Sequence[str] = ()) -> IncompatibleJaxlibError:
+def incompatible(found: Library | str, reason: str, missing: Sequence[str] = ()) -> IncompatibleJaxlibError:
     """Makes the error for a jaxlib that cannot be used, with the reason and what to install."""
     message = (
         f"hlotag cannot work with this jaxlib.\n  found: jaxlib {found}\n  reason: {reason}\n"

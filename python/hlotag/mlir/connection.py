@@ -12,9 +12,9 @@ import threading
 
 from hlotag._text import count
 from hlotag._util.forks import free_in_children
-from hlotag.host import library, symbols, trial
-from hlotag.host.cache import Cache
-from hlotag.host.library import Host, incompatible
+from hlotag.mlir import symbols, trial
+from hlotag.mlir.cache import Cache
+from hlotag.mlir.library import Library, find_library, incompatible
 
 # Functions that a later MLIR renamed and did not change: by the name in functions.def, the names to try instead.
 RENAMED: dict[str, tuple[str, ...]] = {}
@@ -46,39 +46,39 @@ def _connect() -> None:
 
     if _core.is_installed():
         return
-    host = library.find_host()
-    cache = Cache(host)
+    library = find_library()
+    cache = Cache(library)
     offsets = cache.load()
-    if offsets is not None and _install(host, offsets) is None:
+    if offsets is not None and _install(library, offsets) is None:
         return
-    offsets = _read_offsets(host)
-    trial.run(host, offsets)
-    problem = _install(host, offsets)
+    offsets = _read_offsets(library)
+    trial.run(library, offsets)
+    problem = _install(library, offsets)
     if problem is not None:
-        raise incompatible(host, problem)
+        raise incompatible(library, problem)
     cache.store(offsets)
 
 
-def _install(host: Host, offsets: dict[str, int]) -> str | None:
+def _install(library: Library, offsets: dict[str, int]) -> str | None:
     """Fills the table of functions; returns the problem if it fails."""
     from hlotag import _core
 
     try:
-        missing = _core.install(symbols.addresses_of(host.library, offsets))
+        missing = _core.install(symbols.addresses_of(library.path, offsets))
     except symbols.LibraryError as error:
         return str(error)
     return f"these functions could not be resolved: {', '.join(missing)}" if missing else None
 
 
-def _read_offsets(host: Host) -> dict[str, int]:
+def _read_offsets(library: Library) -> dict[str, int]:
     from hlotag import _core
 
     required = _core.required_symbols()
     others = [other for name in required for other in RENAMED.get(name, ())]
     try:
-        found = symbols.read_symbols(host.library, [*required, *others])
+        found = symbols.read_symbols(library.path, [*required, *others])
     except symbols.LibraryError as error:
-        raise incompatible(host, str(error)) from error
+        raise incompatible(library, str(error)) from error
     named = {name: next((n for n in (name, *RENAMED.get(name, ())) if n in found), None) for name in required}
     offsets = {name: found[known] for name, known in named.items() if known is not None}
     missing = sorted(set(required) - offsets.keys())
@@ -86,5 +86,5 @@ def _read_offsets(host: Host) -> dict[str, int]:
         listed = missing if len(missing) <= _MAX_NAMED else [*missing[:_MAX_NAMED], f"and {len(missing) - _MAX_NAMED} more"]
         functions = count(len(missing), "function")
         reason = f"it lacks {functions} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(listed)
-        raise incompatible(host, reason, missing)
+        raise incompatible(library, reason, missing)
     return offsets

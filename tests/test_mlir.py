@@ -20,10 +20,10 @@ import pytest
 
 import requires
 from hlotag import _core, errors
-from hlotag.host import connection, probe, trial
-from hlotag.host.cache import cache_directory
-from hlotag.host.library import Host, find_host
-from hlotag.host.symbols import read_symbols
+from hlotag.mlir import connection, probe, trial
+from hlotag.mlir.cache import cache_directory
+from hlotag.mlir.library import Library, find_library
+from hlotag.mlir.symbols import read_symbols
 from hlotag.passes import syntax
 from hlotag.passes.pipeline import DEFAULT_PIPELINE
 
@@ -32,7 +32,7 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 CONNECT = """
 import json, os, sys
 from hlotag import _core
-from hlotag.host import connection, trial
+from hlotag.mlir import connection, trial
 calls = []
 for owner, name in ((connection, "_read_offsets"), (trial, "run")):
     def spy(*args, _name=name, _function=getattr(owner, name)):
@@ -66,8 +66,8 @@ def cache(good_cache: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def host() -> Host:
-    return find_host()
+def library() -> Library:
+    return find_library()
 
 
 def connect(run_python: RunPython, directory: Path | str, code: str = CONNECT) -> list[str]:
@@ -86,7 +86,7 @@ def sign(document: dict[str, Any]) -> str:
 
 
 def test_import_does_not_read_the_library(run_python: RunPython) -> None:
-    done = run_python("import hlotag.host.connection, hlotag._core; print(hlotag._core.is_installed())")
+    done = run_python("import hlotag.mlir.connection, hlotag._core; print(hlotag._core.is_installed())")
     assert done.stdout.strip() == "False", done.stderr
 
 
@@ -229,7 +229,7 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
 def test_missing_symbols_are_all_named(run_python: RunPython, tmp_path: Path) -> None:
     code = """
 from hlotag import _core, errors
-from hlotag.host import connection, library, symbols
+from hlotag.mlir import connection, library, symbols
 gone = _core.required_symbols()[:3]
 read = symbols.read_symbols
 symbols.read_symbols = lambda path, names: {name: at for name, at in read(path, names).items() if name not in gone}
@@ -247,22 +247,22 @@ except errors.IncompatibleJaxlibError as error:
     assert not (tmp_path / "cache").exists()
 
 
-def test_library_without_the_functions(host: Host) -> None:
-    small = str(Path(host.library).parent / "_jax.so")
+def test_library_without_the_functions(library: Library) -> None:
+    small = str(Path(library.path).parent / "_jax.so")
     with pytest.raises(errors.IncompatibleJaxlibError) as caught:
-        connection._read_offsets(Host(host.version, small, 1, 1))
+        connection._read_offsets(Library(library.version, small, 1, 1))
     assert set(caught.value.missing) == set(_core.required_symbols())
 
 
-def test_install_refuses_a_library_that_is_not_loaded(host: Host) -> None:
-    other = Host(host.version, sys.executable + ".absent", 1, 1)
-    assert connection._install(other, read_symbols(host.library, _core.required_symbols())) is not None
+def test_install_refuses_a_library_that_is_not_loaded(library: Library) -> None:
+    other = Library(library.version, sys.executable + ".absent", 1, 1)
+    assert connection._install(other, read_symbols(library.path, _core.required_symbols())) is not None
 
 
-def probe_with(monkeypatch: pytest.MonkeyPatch, host: Host, code: str) -> str:
+def probe_with(monkeypatch: pytest.MonkeyPatch, library: Library, code: str) -> str:
     monkeypatch.setattr(trial, "_CODE", code)
     with pytest.raises(errors.IncompatibleJaxlibError) as caught:
-        trial.run(host, read_symbols(host.library, _core.required_symbols()))
+        trial.run(library, read_symbols(library.path, _core.required_symbols()))
     return str(caught.value)
 
 
@@ -276,9 +276,9 @@ def probe_with(monkeypatch: pytest.MonkeyPatch, host: Host, code: str) -> str:
         ("import time; time.sleep(60)", "did not finish"),
     ],
 )
-def test_probe_reports(monkeypatch: pytest.MonkeyPatch, host: Host, code: str, message: str) -> None:
+def test_probe_reports(monkeypatch: pytest.MonkeyPatch, library: Library, code: str, message: str) -> None:
     monkeypatch.setattr(trial, "_TIMEOUT_S", 0.5 if "sleep" in code else trial._TIMEOUT_S)
-    assert message in probe_with(monkeypatch, host, code)
+    assert message in probe_with(monkeypatch, library, code)
 
 
 def test_probe_runs_the_default_pipeline() -> None:
@@ -286,44 +286,46 @@ def test_probe_runs_the_default_pipeline() -> None:
     assert [(element.name, element.options) for element in elements] == probe.PIPELINE
 
 
-def test_probe_notices_a_wrong_function(host: Host) -> None:
+def test_probe_notices_a_wrong_function(library: Library) -> None:
     # Two functions of one type, exchanged: the first wrong answer is seen, whether it crashes or not.
-    offsets = read_symbols(host.library, _core.required_symbols())
+    offsets = read_symbols(library.path, _core.required_symbols())
     a, b = "mlirLocationCallSiteGetCallee", "mlirLocationNameGetChildLoc"
     offsets[a], offsets[b] = offsets[b], offsets[a]
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"trial of its MLIR in a child process (failed|crashed)"):
-        trial.run(host, offsets)
+        trial.run(library, offsets)
 
 
 @pytest.mark.parametrize("name", [None, "", "embedding", "python-that-is-none", "python3"])
-def test_a_program_that_embeds_python(monkeypatch: pytest.MonkeyPatch, host: Host, tmp_path: Path, name: str | None) -> None:
+def test_a_program_that_embeds_python(
+    monkeypatch: pytest.MonkeyPatch, library: Library, tmp_path: Path, name: str | None
+) -> None:
     program, started = tmp_path / (name or "none"), tmp_path / "started"
     program.write_text(f"#!/bin/sh\necho >> {started}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program) if name else name)
     if name != "python3":
-        trial.run(host, read_symbols(host.library, _core.required_symbols()))  # By the interpreter of the prefix.
+        trial.run(library, read_symbols(library.path, _core.required_symbols()))  # By the interpreter of the prefix.
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"import hlotag; hlotag\.enable") as caught:
-        trial.run(host, read_symbols(host.library, _core.required_symbols()))
+        trial.run(library, read_symbols(library.path, _core.required_symbols()))
     assert "pip install" not in str(caught.value)
     assert started.exists() == (name == "python3")
 
 
-def test_a_trial_that_cannot_start_says_nothing_against_jaxlib(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
+def test_a_trial_that_cannot_start_says_nothing_against_jaxlib(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
     def fail_to_fork(*_: Any, **__: Any) -> None:
         raise BlockingIOError("Resource temporarily unavailable")
 
     monkeypatch.setattr(trial.subprocess, "run", fail_to_fork)
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"could not be started: Resource.*\n.*hlotag\.enable") as caught:
-        trial.run(host, {})
+        trial.run(library, {})
     assert "pip install" not in str(caught.value)
 
 
 FORKED = """
 import os, signal, threading, time
-from hlotag.host import connection
+from hlotag.mlir import connection
 waits = threading.Event()
 connect = connection._connect
 connection._connect = lambda: (waits.set(), time.sleep(3), connect())
@@ -344,7 +346,7 @@ def test_a_child_that_is_forked_while_a_thread_connects(run_python: RunPython) -
 
 INTERRUPTED = """
 import signal
-from hlotag.host import connection
+from hlotag.mlir import connection
 def interrupt():
     connection._connect = connect
     signal.raise_signal(signal.SIGINT)
@@ -372,7 +374,7 @@ def test_interrupts_while_connecting(run_python: RunPython) -> None:
 def test_no_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jaxlib", None)
     with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
-        find_host()
+        find_library()
 
 
 def test_ensure_again_is_free() -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // This runs several times for every operation that JAX traces or executes.
-#include "trace_groups.h"
+#include "trace_binds.h"
 
 #include <algorithm>
 #include <memory>
@@ -14,15 +14,15 @@ namespace nb = nanobind;
 namespace hlotag::python {
 
 /// One bind: the equations that its thread makes from `begin` to `end`.
-struct Group {
-  std::shared_ptr<Group> parent;
+struct Bind {
+  std::shared_ptr<Bind> parent;
   uint64_t begin = 0;
   uint64_t end = UINT64_MAX; // set when the bind returns
 
   bool isOpen() const { return end == UINT64_MAX; }
 
-  /// Whether `inner` is this group or one within it.
-  bool encloses(const Group *inner) const {
+  /// Whether `inner` is this bind or one within it.
+  bool encloses(const Bind *inner) const {
     while (inner && inner != this)
       inner = inner->parent.get();
     return inner;
@@ -36,30 +36,30 @@ uint64_t made = 0;
 
 } // namespace
 
-thread_local OpenGroup *OpenGroup::innermost = nullptr;
+thread_local OpenBind *OpenBind::innermost = nullptr;
 
-OpenGroup::OpenGroup() : outer_(innermost) { innermost = this; }
+OpenBind::OpenBind() : outer_(innermost) { innermost = this; }
 
-OpenGroup::~OpenGroup() {
+OpenBind::~OpenBind() {
   innermost = outer_;
-  if (group_)
-    group_->end = made;
+  if (bind_)
+    bind_->end = made;
 }
 
-const std::shared_ptr<Group> &OpenGroup::group() {
-  if (group_)
-    return group_;
-  auto group = std::make_shared<Group>();
-  group->parent = outer_ ? outer_->group() : nullptr;
-  group->begin = made;
-  return group_ = std::move(group);
+const std::shared_ptr<Bind> &OpenBind::bind() {
+  if (bind_)
+    return bind_;
+  auto bind = std::make_shared<Bind>();
+  bind->parent = outer_ ? outer_->bind() : nullptr;
+  bind->begin = made;
+  return bind_ = std::move(bind);
 }
 
 namespace {
 
 struct Equation {
   nb::object reference; // weak; shared with JAX
-  std::shared_ptr<Group> group;
+  std::shared_ptr<Bind> bind;
   uint64_t number;
 };
 
@@ -69,7 +69,7 @@ struct Trace {
   std::vector<Equation> equations;
   std::unordered_map<PyObject *, size_t> indices; // by address, which may be reused
 
-  /// Returns null for equations of other traces, and for those made outside of groups.
+  /// Returns null for equations of other traces, and for those made outside of binds.
   const Equation *find(nb::handle equation) const {
     auto index = indices.find(equation.ptr());
     if (index == indices.end() || !equations[index->second].reference().is(equation))
@@ -77,14 +77,14 @@ struct Trace {
     return &equations[index->second];
   }
 
-  /// Visits the equations of `group`, by number.
-  template <class Visit> void visit(const Group &group, Visit &&onEquation) const {
+  /// Visits the equations of `bind`, by number.
+  template <class Visit> void visit(const Bind &bind, Visit &&onEquation) const {
     auto isBefore = [](const Equation &equation, uint64_t number) {
       return equation.number < number;
     };
-    auto at = std::lower_bound(equations.begin(), equations.end(), group.begin, isBefore);
-    for (; at != equations.end() && at->number < group.end; ++at)
-      if (group.encloses(at->group.get()))
+    auto at = std::lower_bound(equations.begin(), equations.end(), bind.begin, isBefore);
+    for (; at != equations.end() && at->number < bind.end; ++at)
+      if (bind.encloses(at->bind.get()))
         onEquation(*at);
   }
 };
@@ -123,32 +123,32 @@ Trace &recordsOf(nb::handle trace) {
   return found->second;
 }
 
-/// Returns the outermost closed group around `equation`, or null.
-std::shared_ptr<Group> groupOf(nb::handle equation) {
-  std::shared_ptr<Group> group;
+/// Returns the outermost closed bind around `equation`, or null.
+std::shared_ptr<Bind> bindOf(nb::handle equation) {
+  std::shared_ptr<Bind> bind;
   for (const auto &[address, trace] : traces())
     if (const Equation *record = trace.find(equation))
-      group = record->group;
-  if (!group || group->isOpen())
+      bind = record->bind;
+  if (!bind || bind->isOpen())
     return nullptr;
-  while (group->parent && !group->parent->isOpen())
-    group = group->parent;
-  return group;
+  while (bind->parent && !bind->parent->isOpen())
+    bind = bind->parent;
+  return bind;
 }
 
 /// See `is_made_later`.
 bool isMadeLater(nb::handle equation, nb::handle other) {
-  std::shared_ptr<Group> group = groupOf(equation), before = groupOf(other);
-  return group && before && group->begin >= before->end;
+  std::shared_ptr<Bind> bind = bindOf(equation), before = bindOf(other);
+  return bind && before && bind->begin >= before->end;
 }
 
 /// Equations by number. A copy: making objects may collect garbage, which erases traces.
 using References = std::vector<std::pair<uint64_t, nb::object>>;
 
-References referencesOf(const Group &group) {
+References referencesOf(const Bind &bind) {
   References found;
   for (const auto &[address, trace] : traces())
-    trace.visit(group, [&](const Equation &equation) {
+    trace.visit(bind, [&](const Equation &equation) {
       found.emplace_back(equation.number, equation.reference);
     });
   return found;
@@ -156,13 +156,13 @@ References referencesOf(const Group &group) {
 
 /// See `equations_of_bind`.
 nb::list equationsOfBind(nb::handle equation) {
-  std::shared_ptr<Group> group = groupOf(equation);
+  std::shared_ptr<Bind> bind = bindOf(equation);
   nb::list equations;
-  if (!group) {
+  if (!bind) {
     equations.append(equation);
     return equations;
   }
-  References found = referencesOf(*group);
+  References found = referencesOf(*bind);
   std::sort(found.begin(), found.end(),
             [](const auto &a, const auto &b) { return a.first < b.first; });
   for (const auto &[number, reference] : found)
@@ -174,22 +174,22 @@ nb::list equationsOfBind(nb::handle equation) {
 } // namespace
 
 void record(nb::handle trace, nb::handle equation) {
-  if (!OpenGroup::innermost)
+  if (!OpenBind::innermost)
     return;
-  const std::shared_ptr<Group> &group = OpenGroup::innermost->group();
+  const std::shared_ptr<Bind> &bind = OpenBind::innermost->bind();
   nb::object reference = weakReference(equation, nullptr);
   Trace &records = recordsOf(trace);
   records.indices[equation.ptr()] = records.equations.size();
-  records.equations.push_back({std::move(reference), group, made++});
+  records.equations.push_back({std::move(reference), bind, made++});
 }
 
-void bindTraceGroups(nb::module_ &m) {
+void defineBinds(nb::module_ &m) {
   m.def("equations_of_bind", &equationsOfBind, nb::arg("equation"),
         "The equations of the outermost bind that made `equation` and has returned, in order; only "
-        "`equation` if no group was open.");
+        "`equation` if no bind was open.");
   m.def("is_made_later", &isMadeLater, nb::arg("equation"), nb::arg("other"),
         "Whether the operation behind `equation` was bound after the one behind `other`. False if "
-        "no group was open.");
+        "no bind was open.");
   m.def(
       "recorded_equations",
       [] {

@@ -9,7 +9,7 @@ import stat
 from typing import Any
 
 from hlotag._util.files import replace
-from hlotag.host.library import Host
+from hlotag.mlir.library import Library
 
 _SCHEMA = 5
 _MAX_CACHE_FILE = 1 << 20
@@ -33,8 +33,8 @@ class Cache:
     a timeout), so the next process tries again.
     """
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, library: Library) -> None:
+        self._library = library
         directory = cache_directory()
         self._path: str | None = None
         if directory is None:
@@ -42,7 +42,7 @@ class Cache:
         import hashlib
 
         # The key is the path, not the build: an upgraded jaxlib overwrites the file of its predecessor.
-        place = f"{host.library}\n{os.path.dirname(os.path.abspath(__file__))}"
+        place = f"{library.path}\n{os.path.dirname(os.path.abspath(__file__))}"
         name = hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest()[:24]
         self._path = os.path.join(directory, f"{name}.json")
 
@@ -55,7 +55,7 @@ class Cache:
             content = document["content"]
             if document["sha256"] != _digest(content) or content["identity"] != self._identity():
                 return None
-            return _checked_offsets(content["offsets"])
+            return _check_offsets(content["offsets"])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, RecursionError):
             return None
 
@@ -72,13 +72,13 @@ class Cache:
             return
 
     def _identity(self) -> dict[str, Any]:
-        host = self._host
+        library = self._library
         return {
             "schema": _SCHEMA,
-            "jaxlib": host.version,
-            "library": host.library,
-            "size": host.size,
-            "mtime_ns": host.mtime_ns,
+            "jaxlib": library.version,
+            "library": library.path,
+            "size": library.size,
+            "mtime_ns": library.mtime_ns,
             "functions": _fingerprint(),
         }
 
@@ -118,7 +118,7 @@ def _digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _checked_offsets(offsets: Any) -> dict[str, int]:
+def _check_offsets(offsets: Any) -> dict[str, int]:
     """Raises ValueError unless `offsets` maps exactly the required functions to plausible numbers."""
     from hlotag import _core
 

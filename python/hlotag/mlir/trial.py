@@ -11,16 +11,16 @@ import subprocess
 import sys
 
 from hlotag.errors import IncompatibleJaxlibError
-from hlotag.host.cache import cache_directory
-from hlotag.host.library import Host, incompatible
-from hlotag.host.probe import SUCCESS
+from hlotag.mlir.cache import cache_directory
+from hlotag.mlir.library import Library, incompatible
+from hlotag.mlir.probe import SUCCESS
 
 _TIMEOUT_S = 120
 
 _STARTED = "hlotag trial: started"
 # `-I` ignores PYTHON* variables and the current directory. The child gets this process's module path, so it imports the same
 # jaxlib and hlotag.
-_CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.host.probe import main; main(job)"
+_CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.mlir.probe import main; main(job)"
 _PYTHON = re.compile(r"python[\d.]*[a-z]*")
 
 
@@ -37,15 +37,15 @@ def interpreter() -> str | None:
     return None
 
 
-def run(host: Host, offsets: dict[str, int]) -> None:
+def run(library: Library, offsets: dict[str, int]) -> None:
     """Tries the functions in a child process, where a crash does no harm.
 
     Raises IncompatibleJaxlibError if the trial crashed, hung, gave a wrong result, or could not run.
     """
     python = interpreter()
     if python is None:
-        raise _untried(host, f"this process has no Python interpreter: sys.executable is {sys.executable!r}")
-    job = json.dumps({"path": [os.path.abspath(entry) for entry in sys.path], "library": host.library, "offsets": offsets})
+        raise _make_untried_error(library, f"this process has no Python interpreter: sys.executable is {sys.executable!r}")
+    job = json.dumps({"path": [os.path.abspath(entry) for entry in sys.path], "library": library.path, "offsets": offsets})
     try:
         child = subprocess.run(
             [python, "-I", "-c", f"print({_STARTED!r}, flush=True); {_CODE}"],
@@ -57,21 +57,21 @@ def run(host: Host, offsets: dict[str, int]) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise incompatible(host, f"a trial of its MLIR in a child process did not finish within {_TIMEOUT_S} s") from error
+        raise incompatible(library, f"a trial of its MLIR in a child process did not finish within {_TIMEOUT_S} s") from error
     except OSError as error:
-        raise _untried(host, f"{python} could not be started: {error}") from error
+        raise _make_untried_error(library, f"{python} could not be started: {error}") from error
     if _STARTED not in child.stdout:
-        raise _untried(host, f"{python} did not run Python code")
+        raise _make_untried_error(library, f"{python} did not run Python code")
     problem = _problem(child)
     if problem is not None:
-        raise incompatible(host, f"a trial of its MLIR in a child process {problem}")
+        raise incompatible(library, f"a trial of its MLIR in a child process {problem}")
 
 
-def _untried(host: Host, reason: str) -> IncompatibleJaxlibError:
+def _make_untried_error(library: Library, reason: str) -> IncompatibleJaxlibError:
     """Makes the error for a trial that could not begin, which says nothing about jaxlib."""
     message = (
         "hlotag has not tried this jaxlib yet, and cannot try it from this process.\n"
-        f"  found: jaxlib {host}\n  reason: {reason}\n"
+        f"  found: jaxlib {library}\n  reason: {reason}\n"
         "  what to do: once, run `python -c 'import hlotag; hlotag.enable()'` with this program's packages and as its user; the "
         f"result is kept in {cache_directory() or 'the folder HLOTAG_CACHE_DIR, which must be set'}"
     )

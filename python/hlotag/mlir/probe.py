@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._compat.bindings import capsule
-from hlotag.host.modules import new_context, parse_module
-from hlotag.host.symbols import addresses_of
+from hlotag.mlir.modules import new_context, parse_module
+from hlotag.mlir.symbols import addresses_of
 
 SUCCESS = "hlotag probe: ok"
 
