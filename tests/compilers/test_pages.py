@@ -14,8 +14,9 @@ import jax
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"tpu": ["offload", "must_fuse"], "gpu": ["offload", "scheduling_groups"], "cpu": []}[os.environ["HLOTAG_COMPILERS"]]
-if jax.__version_info__ < (0, 12):  # What the page says of streams is jax 0.12's.
+BOTH = ["offload", "scheduling_groups"]
+PAGES = {"tpu": [*BOTH, "must_fuse"], "gpu": BOTH, "cpu": []}[os.environ["HLOTAG_COMPILERS"]]
+if jax.__version_info__ < (0, 12):  # What the page says of groups is jax 0.12's.
     PAGES = [page for page in PAGES if page != "scheduling_groups"]
 
 
