@@ -6,6 +6,7 @@
 #include "hlotag/ir/attributes.h"
 #include "hlotag/ir/location.h"
 
+#include <memory>
 #include <vector>
 
 namespace hlotag::ir {
@@ -221,36 +222,20 @@ inline Block Operation::block() const { return capi::fn().mlirOperationGetBlock(
 /// Owns an operation that is in no block.
 class OwnedOperation {
 public:
-  OwnedOperation() = default;
-  explicit OwnedOperation(MlirOperation op) : op_(op) {}
-  OwnedOperation(OwnedOperation &&other) noexcept : op_(other.release()) {}
-  OwnedOperation &operator=(OwnedOperation &&other) noexcept {
-    if (this == &other)
-      return *this;
-    reset();
-    op_ = other.release();
-    return *this;
-  }
-  ~OwnedOperation() { reset(); }
-
-  explicit operator bool() const { return bool(op_); }
-  Operation get() const { return op_; }
-  MlirOperation release() {
-    MlirOperation raw = op_.raw();
-    op_ = Operation();
-    return raw;
-  }
-  void reset() {
-    if (op_)
-      capi::fn().mlirOperationDestroy(op_.raw());
-    op_ = Operation();
-  }
+  explicit OwnedOperation(MlirOperation op) : op_(op.ptr) {}
   static OwnedOperation clone(Operation op) {
     return OwnedOperation(capi::fn().mlirOperationClone(op.raw()));
   }
 
+  Operation get() const { return MlirOperation{op_.get()}; }
+  MlirOperation release() { return {op_.release()}; }
+  void reset() { op_.reset(); }
+
 private:
-  Operation op_;
+  struct Destroy {
+    void operator()(void *op) const { capi::fn().mlirOperationDestroy({op}); }
+  };
+  std::unique_ptr<void, Destroy> op_;
 };
 
 } // namespace hlotag::ir
