@@ -39,7 +39,7 @@ def has_code(page: Path) -> bool:
 def test_code_of_page(page, tmp_path):
     if page.stem == "libraries":
         requires.libraries("optax", "flax", "equinox", "haiku", "keras", "numpyro", extra="examples")
-    if page.stem == "writing_a_pass":
+    if page.stem in ("cpp_api", "writing_a_pass"):
         requires.headers()
     done = run(page, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -50,6 +50,10 @@ def test_scripts_name_test_files_that_exist():
     named = {name for script in scripts for name in re.findall(r"\btests/\w+\.py", script.read_text(encoding="utf-8"))}
     assert not [name for name in named if not (ROOT / name).exists()]
     assert len(named) > 10
+
+
+def test_the_front_page_has_the_version():
+    assert f"version {hlotag.__version__};" in (ROOT / "docs" / "index.md").read_text()
 
 
 def test_api_page_has_every_public_name():
