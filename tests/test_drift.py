@@ -108,7 +108,7 @@ def link(source: str, target: str) -> None:
 @pytest.fixture
 def own_jaxlib(tmp_path: Path) -> tuple[Path, Path]:
     """A folder with a jaxlib of its own, to be put first in PYTHONPATH, and the library in it, which may be replaced."""
-    library = Path(find_library().library)
+    library = Path(find_library().path)
     copy = tmp_path / "site" / "jaxlib"
     shutil.copytree(library.parent, copy, copy_function=link, ignore=shutil.ignore_patterns("__pycache__", "include"))
     return copy.parent, copy / library.name
