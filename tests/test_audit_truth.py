@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import jax
 import pytest
 
 import audit_programs
@@ -13,7 +14,10 @@ from programs import B, W, X
 
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.7), (1, 1.0)])
 @pytest.mark.parametrize("name", list(audit_programs.programs()))
-def test_states_are_the_true_ones(name, seed, share):
+def test_states_are_the_true_ones(name, seed, share, request):
+    if jax.__version_info__ < (0, 12) and (name, seed) == ("shard_map", 0):
+        reason = "a bitcast without a name keeps the tag of a broadcast of an argument, which counts as folded"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     case = audit_truth.make(*audit_programs.programs()[name], seed, share)  # pyright: ignore[reportCallIssue]
     truth = audit_truth.Truth(case)
     assert audit_truth.differences(case, truth) == []

@@ -27,33 +27,6 @@ void runRules(Join &join, Step step, size_t i) {
   }
 }
 
-/// Returns the operations that no instruction comes from.
-Numbers findGone(const Facts &facts) {
-  std::vector<bool> isPresent(facts.operations.size());
-  for (size_t i : facts.order)
-    for (int64_t number : facts[i].ids)
-      isPresent.at(size_t(number)) = true;
-  Numbers gone;
-  for (size_t number = 0; number < isPresent.size(); ++number)
-    if (!isPresent[number] && facts.operations.relabels(int64_t(number)))
-      gone.push_back(int64_t(number));
-  return gone;
-}
-
-/// Gives moves without a name the operation of their dimensions that is gone and whose entries they
-/// have: XLA makes a bitcast without a name of a broadcast of an argument.
-void adoptNameless(Facts &facts) {
-  std::vector<size_t> nameless;
-  for (size_t i : facts.order)
-    if (facts[i].ids.empty() && facts.kind(i).isReshaped && !facts.module.attributes(i).empty())
-      nameless.push_back(i);
-  for (int64_t number : nameless.empty() ? Numbers() : findGone(facts))
-    for (size_t i : nameless)
-      if (facts[i].ids.empty() && hasEntriesOf(facts, i, number) &&
-          facts.operations.dimensions(number) == facts.module.dimensions(i))
-        facts[i].ids = {number};
-}
-
 /// How much an instruction does, compared to others: products most, then all other heavy work, by
 /// size of the result.
 std::pair<int, uint64_t> weigh(const Module &module, size_t i) {
@@ -129,7 +102,6 @@ std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &pro
     }
   for (size_t i : facts.order)
     runRules(join, Step::Computed, i);
-  adoptNameless(facts);
   std::vector<Numbers> ids;
   ids.reserve(facts.order.size());
   for (size_t i = 0; i < facts.order.size(); ++i)

@@ -83,6 +83,13 @@ Numbers findCollective(Join &join, size_t i) {
   return isChangedCollective(join.facts, i) ? findMembers(join.facts, join.uses, i) : Numbers();
 }
 
+/// Returns true if an operation has entries and an instruction has all of them.
+bool hasEntriesOf(const Facts &facts, size_t i, int64_t number) {
+  Entries entries = facts.module.attributes(i);
+  const Entries &own = facts.operations.entries(number);
+  return !own.empty() && std::includes(entries.begin(), entries.end(), own.begin(), own.end());
+}
+
 /// Returns the operation of a move that has a neighbour's name: what its users expect, a helper, or
 /// the named one. The entries that XLA left decide, if they are one's.
 Numbers findMove(Join &join, size_t i) {
@@ -234,12 +241,6 @@ Join::Join(const Module &module, Kinds &kinds, const Program &program,
 const std::vector<JoinRule> &joinRules() {
   static const std::vector<JoinRule> rules(std::begin(kRules), std::end(kRules));
   return rules;
-}
-
-bool hasEntriesOf(const Facts &facts, size_t i, int64_t number) {
-  Entries entries = facts.module.attributes(i);
-  const Entries &own = facts.operations.entries(number);
-  return !own.empty() && std::includes(entries.begin(), entries.end(), own.begin(), own.end());
 }
 
 bool isUnsure(Facts &facts, size_t i) {

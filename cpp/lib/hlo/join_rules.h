@@ -42,9 +42,6 @@ struct JoinRule {
 
 const std::vector<JoinRule> &joinRules();
 
-/// Returns true if an operation has entries and an instruction has all of them.
-bool hasEntriesOf(const Facts &facts, size_t i, int64_t number);
-
 /// Returns true if an instruction may not compute the operation that it is named after.
 bool isUnsure(Facts &facts, size_t instruction);
 
