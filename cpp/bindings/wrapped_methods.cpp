@@ -148,7 +148,7 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
   };
   wraps("in_bind", bind, bindMethod, "`Primitive.bind`, recorded while it runs.");
   wraps("in_some_bind", bindWithTrace, bindWithTraceMethod,
-        "`Primitive.bind_with_trace`, recorded if no bind is.");
+        "`Primitive.bind_with_trace`, recorded unless a bind runs already.");
   wraps("recorded", makeEqn, makeEqnMethod,
         "`DynamicJaxprTrace.make_eqn`; records its equations with the innermost bind.");
   m.def(

@@ -16,7 +16,7 @@ REQUIREMENT = "jax>=0.10.2,<0.13"
 def explain() -> Iterator[None]:
     """A block that turns an error about a missing part of JAX into an IncompatibleJaxlibError that names the versions to install.
 
-    ImportErrors and AttributeErrors about something that is hlotag's pass.
+    An ImportError or AttributeError about a part of hlotag itself stays as it is.
     """
     try:
         yield

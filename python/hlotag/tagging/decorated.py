@@ -16,7 +16,7 @@ from hlotag._util.arguments import Error, check_decorated
 def around(function: Callable, block: AbstractContextManager[Any], written: str, error: Error) -> Callable:
     """Decorates a callable: its calls, and those of its methods (`.lower` of a jitted function), run within a reentrant `block`.
 
-    `written` is the block as users write it, for messages. Raises ArgumentError, of the class `error`, for what is not callable,
+    `written` is the block as users write it, for messages. Raises `error`, an ArgumentError, for what is not callable,
     and for generator and coroutine functions.
     """
     check_decorated(function, written, error)
