@@ -198,7 +198,7 @@ BUSY = "print(time.process_time())"
 CONNECTION = "import jax; from hlotag.mlir import connection, library"
 LOOK_UP = f"{CONNECTION}; start = time.perf_counter(); connection.ensure(); {ELAPSED}"
 
-SYMBOLS = f"{CONNECTION}; start = time.perf_counter(); connection._read_offsets(library.find_host()); {ELAPSED}"
+SYMBOLS = f"{CONNECTION}; start = time.perf_counter(); connection._read_offsets(library.find_library()); {ELAPSED}"
 
 
 def main() -> None:

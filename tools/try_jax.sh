@@ -25,17 +25,6 @@ mapfile -t others < <("$venv/bin/python" tools/requirements.py run | grep -v '^j
 "${pip[@]}" "${others[@]}"
 PATH="$venv/bin:$PATH" "${pip[@]}" --no-build-isolation --no-deps --force-reinstall .
 export HLOTAG_CACHE_DIR=$venv/cache JAX_PLATFORMS=cpu
-"$venv/bin/python" - <<'PYTHON'
-import jax, jaxlib, hlotag
-from hlotag import _core
-from hlotag.mlir import connection, library
-from hlotag.mlir.symbols import read_symbols
-
-print(f"jax {jax.__version__}, jaxlib {jaxlib.version.__version__}")
-offsets = read_symbols(library.find_host().library, _core.required_symbols())
-print("functions missing:", sorted(set(_core.required_symbols()) - offsets.keys()) or "none")
-connection.ensure()
-print("the trial run in a child process: ok")
-PYTHON
+"$venv/bin/python" tools/describe_jaxlib.py
 "$venv/bin/python" -m pytest -q -n auto --maxprocesses=8 "${@:2}"
 "$venv/bin/lit" -q lit_tests
