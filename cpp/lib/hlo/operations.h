@@ -38,6 +38,10 @@ inline uint64_t numElements(const Numbers &dimensions) {
 
 class Operations {
 public:
+  /// The longest chain of moves that is followed: XLA merges a move with its neighbours. The bound
+  /// keeps the cost linear in long chains and in cycles of calls.
+  static constexpr int kMaxMoves = 16;
+
   Operations(const Program &program, Kinds &kinds) : program_(program), kinds_(kinds) {
     for (const std::string &name : program.names)
       kindOfName_.push_back(kinds.of(name));
@@ -82,14 +86,14 @@ public:
 
   const Numbers &helpers(int64_t number) const { return at(number).helpers; }
 
-  /// Returns the operations that only relabel the dimensions of the value, directly or after moves.
+  /// Returns the operations that only relabel the dimensions of the value, directly or after moves,
+  /// `kMaxMoves` at most.
   const Numbers &relabellings(int64_t number) {
     if (relabellings_.empty()) {
       relabellings_.resize(size());
       for (int64_t user = 0; user < int64_t(size()); ++user) {
         int64_t at = user;
-        // Bounded, because calls may form cycles.
-        for (size_t step = 0; step < size() && relabels(user) && moves(at) && hasKnownOperand(at);
+        for (int step = 0; step < kMaxMoves && relabels(user) && moves(at) && hasKnownOperand(at);
              ++step)
           relabellings_.at(size_t(at = operands(at)[0])).push_back(user);
       }
@@ -97,10 +101,10 @@ public:
     return relabellings_.at(size_t(number));
   }
 
-  /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves.
-  /// `kNone` if there is none.
+  /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves,
+  /// through `kMaxMoves` moves at most. `kNone` if there is none.
   int64_t findSource(int64_t number, size_t opcode) {
-    for (size_t step = 0; step < size(); ++step) { // Calls may form cycles.
+    for (int step = 0; step <= kMaxMoves; ++step) {
       if (number == kNone || becomes(number, opcode))
         return number;
       if (!moves(number) && !reducesNothing(number))

@@ -21,10 +21,9 @@ public:
   struct CallSite {
     ir::Operation op;
     size_t caller;
-    size_t callee; ///< `kNone` if the module does not have the function
-    size_t
-        position; ///< the number of `op` in a walk over the caller; equal in copies of the caller
-    size_t index; ///< of the callee among those of `op`
+    size_t callee;   ///< `kNone` if the module does not have the function
+    size_t position; ///< of `op` in a walk over the caller; equal in copies of the caller
+    size_t index;    ///< of the callee among those of `op`
   };
   struct Function {
     ir::Operation op;
