@@ -24,7 +24,7 @@ for version in 3.11 3.12 3.13; do
   newest=$version
   # 3.13 has the jax of 3.12, so the slow tests, which are about jax, run on 3.11 and 3.12.
   [[ $version == 3.13 ]] && selection=(-m "not slow") || selection=()
-  step "Python $version: pytest" ".venv/$version/bin/python" -m pytest -q -n auto --maxprocesses=8 "${selection[@]}"
+  step "Python $version: pytest" ".venv/$version/bin/python" -m pytest -q -n auto --maxprocesses=8 --durations=10 "${selection[@]}"
   step "Python $version: lit" ".venv/$version/bin/lit" -q lit_tests
 done
 
