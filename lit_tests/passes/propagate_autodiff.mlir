@@ -58,3 +58,20 @@ func.func @unknown(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>
 #tadd = loc("jit(f)/transpose(jvp(layer))/add_any"(#frame2))
 #tdot = loc("jit(f)/transpose(jvp(layer))/dot_general"(#frame1))
 #ttranspose = loc("jit(f)/transpose(jvp(layer))/transpose"(#frame1))
+
+// -----
+
+// What `jax.checkpoint` computes again has the entries of its first run; the terminator computes nothing.
+// CHECK-LABEL: func.func @recomputed
+func.func @recomputed(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#exp)
+  // CHECK: stablehlo.exponential
+  // CHECK: stablehlo.exponential {{.*}}mhlo.frontend_attributes = {k = "v"}
+  %1 = stablehlo.exponential %x : tensor<4xf32> loc(#again)
+  // CHECK-NEXT: return %
+  return %0, %1 : tensor<4xf32>, tensor<4xf32> loc(#again)
+}
+
+#frame = loc("f"("model.py":3:11 to :16))
+#exp = loc("jit(f)/jvp(layer)/exp"(#frame))
+#again = loc("jit(f)/transpose(jvp(layer))/rematted_computation/exp"(#frame))
