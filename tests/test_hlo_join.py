@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -395,3 +396,19 @@ def test_functions_that_call_each_other_are_read():
         module = parse_module(text)
         operations = _core.number_operations(capsule(module), "ab", every=True)
     assert operations.results() == (None,)
+
+
+def test_the_page_lists_the_rules_in_their_order():
+    page = (Path(__file__).parent.parent / "docs" / "hlo.md").read_text()
+    table = page[page.index("| rule |") : page.index("The figures are")]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == _core.join_rules()
+
+
+def test_a_rule_can_be_left_out(staged):
+    function, arguments = program("mlp")
+    with hlo_stage.recorded() as records, hlotag.tagged({"k": "v"}):
+        jax.jit(lambda *args: function(*args)).lower(*arguments).compile()
+    (record,) = records
+    module, all_ids = record.before.to_bytes(), record.origins.program.join
+    found, without = all_ids(module, opcodes), all_ids(module, opcodes, without="owner")
+    assert sum(map(bool, without)) < sum(map(bool, found))

@@ -123,15 +123,17 @@ Program programOfInstructions(const nb::bytes &data, nb::handle opcodes,
   });
 }
 
-nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes, nb::handle named) {
+nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes, nb::handle named,
+              std::string_view without) {
   return withModule(data, [&](std::string_view bytes) {
     Opcodes asked(opcodes);
     hlo::Kinds kinds(asked);
     hlo::Module module(bytes, kinds);
     if (named.is_none()) {
       std::vector<hlo::Numbers> ids =
-          hlo::join(module, kinds, program, hlo::readNames(module, program));
-      hlo::addEqual(ids, program);
+          hlo::join(module, kinds, program, hlo::readNames(module, program), without);
+      if (without != hlo::kEqual)
+        hlo::addEqual(ids, program);
       return toTuples(ids);
     }
     std::vector<hlo::NumberedName> names;
@@ -213,11 +215,14 @@ void python::bindHlo(nb::module_ &m) {
            "(numbers in a name, numbers of callers, name without numbers).")
       .def(
           "join", &join, nb::arg("module"), nb::arg("opcodes"), nb::arg("named") = nb::none(),
+          nb::kw_only(), nb::arg("without") = "",
           "The numbers of each instruction's operations, in the module's order. With `named`, uses "
-          "these instead of names, and ignores operations that only have equal values.")
+          "these instead of names, and ignores operations that only have equal values. The rule "
+          "named `without` is left out.")
       .def("restore", &restore, nb::arg("module"), nb::arg("opcodes"), nb::arg("rules"),
            nb::kw_only(), nb::arg("keeps_numbers"),
            "The module with the entries from `rules`; without numbers, unless it keeps them.");
+  m.def("join_rules", &hlo::joinRuleNames, "The names of the rules of `Program.join`, in order.");
   m.def("chain_frames", &chainFrames, nb::arg("module"),
         "The module with stack frames that keep their ids when XLA reads it.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),

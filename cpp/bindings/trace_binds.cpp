@@ -29,12 +29,8 @@ struct Bind {
   }
 };
 
-namespace {
-
 /// The number of equations of all threads. The interpreter's lock guards all state in this file.
-uint64_t made = 0;
-
-} // namespace
+static uint64_t made = 0;
 
 thread_local OpenBind *OpenBind::innermost = nullptr;
 

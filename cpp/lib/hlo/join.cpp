@@ -18,7 +18,7 @@ using Step = JoinRule::Step;
 
 void runRules(Join &join, Step step, size_t i) {
   for (const JoinRule &rule : joinRules()) {
-    if (rule.step != step)
+    if (rule.step != step || rule.name == join.without)
       continue;
     if (Numbers found = rule.find(join, i); !found.empty()) {
       join.facts[i].ids = std::move(found);
@@ -31,10 +31,7 @@ void runRules(Join &join, Step step, size_t i) {
 /// size of the result.
 std::pair<int, uint64_t> weigh(const Module &module, size_t i) {
   const Kinds::Kind &kind = module.kind(i);
-  return {!kind.isHeavy                ? 0
-          : kind.heavy == kContraction ? 2
-                                       : 1,
-          numElements(module.dimensions(i))};
+  return {kind.isHeavy + (kind.heavy == kContraction), numElements(module.dimensions(i))};
 }
 
 } // namespace
@@ -87,8 +84,9 @@ std::vector<size_t> findHeaviest(const Module &module) {
 }
 
 std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &program,
-                          const std::vector<NumberedName> &names) {
+                          const std::vector<NumberedName> &names, std::string_view without) {
   Join join(module, kinds, program, names, findHeaviest(module));
+  join.without = without;
   Facts &facts = join.facts;
   for (size_t i : facts.order) {
     runRules(join, Step::Name, i);
@@ -102,11 +100,18 @@ std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &pro
     }
   for (size_t i : facts.order)
     runRules(join, Step::Computed, i);
-  std::vector<Numbers> ids;
-  ids.reserve(facts.order.size());
-  for (size_t i = 0; i < facts.order.size(); ++i)
-    ids.push_back(std::move(facts[i].ids));
+  std::vector<Numbers> ids(facts.order.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = std::move(facts[i].ids);
   return ids;
+}
+
+std::vector<std::string_view> joinRuleNames() {
+  std::vector<std::string_view> names;
+  for (const JoinRule &rule : joinRules())
+    names.push_back(rule.name);
+  names.push_back(kEqual);
+  return names;
 }
 
 void addEqual(std::vector<Numbers> &ids, const Program &program) {

@@ -86,8 +86,7 @@ public:
 
   const Numbers &helpers(int64_t number) const { return at(number).helpers; }
 
-  /// Returns the operations that only relabel the dimensions of the value, directly or after moves,
-  /// `kMaxMoves` at most.
+  /// Returns the operations that relabel the value's dimensions, within `kMaxMoves` moves.
   const Numbers &relabellings(int64_t number) {
     if (relabellings_.empty()) {
       relabellings_.resize(size());
@@ -101,8 +100,8 @@ public:
     return relabellings_.at(size_t(number));
   }
 
-  /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves,
-  /// through `kMaxMoves` moves at most. `kNone` if there is none.
+  /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves, in
+  /// `kMaxMoves` moves at most. `kNone` if there is none.
   int64_t findSource(int64_t number, size_t opcode) {
     for (int step = 0; step <= kMaxMoves; ++step) {
       if (number == kNone || becomes(number, opcode))

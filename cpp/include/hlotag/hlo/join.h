@@ -9,6 +9,7 @@
 
 #include "hlotag/hlo/program.h"
 
+#include <string_view>
 #include <vector>
 
 namespace hlotag::hlo {
@@ -22,9 +23,14 @@ std::vector<NumberedName> readNames(const Module &module, const Program &program
 void setCallsApart(NumberedName &named, const Program &program);
 
 /// Returns the numbers of each instruction's operations: its own first, then those that XLA merged
-/// into it. Empty for instructions without an operation: parameters, tuples, copies.
+/// into it. Empty for instructions without an operation: parameters, tuples, copies. The rule named
+/// `without` is left out, to measure what it finds.
 std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &program,
-                          const std::vector<NumberedName> &names);
+                          const std::vector<NumberedName> &names, std::string_view without = {});
+
+/// Returns the names of the rules, in their order. The last is `kEqual`, for `addEqual`.
+std::vector<std::string_view> joinRuleNames();
+inline constexpr std::string_view kEqual = "equal";
 
 /// Returns for each fusion and asynchronous pair the heaviest instruction in it; for others, and
 /// where none is heavy, the instruction itself.

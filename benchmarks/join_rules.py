@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each rule of the join finds: instructions that come from other operations without this one rule.
+
+    python benchmarks/join_rules.py CPU
+    XLA_FLAGS=--xla_gpu_autotune_level=0 python benchmarks/join_rules.py H100
+    TPU_SKIP_MDS_QUERY=1 python benchmarks/join_rules.py 'TPU v5e'
+
+In brackets those that do heavy work (a product, a reduction, a collective, a sort, a scatter), or hold it. The programs are
+those of `tests/hlo_programs.py` and `tests/compilers/parallel_programs.py`, and a transformer's training step; for CPU also
+those of `tests/audit_programs.py`. The rules are tried on the names that XLA left: nothing is compiled twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "compilers"))
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+
+import gpu_tpu
+import jax
+import parallel_programs
+
+import audit_programs
+import compilers
+import hlo_programs
+import hlotag
+from hlotag import _core
+from hlotag.hlo import HloModule, opcodes
+from hlotag.lowering import hlo_stage
+
+RULES = _core.join_rules()
+
+
+def lowerings(kind: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """(name, function that lowers it) of each program."""
+    make = {name: make for by_name in (*compilers.KINDS.values(), *compilers.FURTHER.values()) for name, make in by_name.items()}
+    one, four = make[kind](), make[f"4 {kind}"]()
+    for name in [*hlo_programs.PROGRAMS, "train"]:
+        function, arguments = gpu_tpu.program(name)
+        compiler = four if name == "shard_map" else one
+        yield name, lambda c=compiler, f=function, a=arguments: c.lower(f, *a)
+    for name in parallel_programs.PROGRAMS:
+        yield name, lambda name=name: parallel_programs.lower(name, four.devices)
+    for name, (function, arguments) in audit_programs.programs().items() if kind == "CPU" else ():
+        yield name, lambda f=function, a=arguments: jax.jit(f).lower(*a)
+
+
+def heavy_instructions(module: HloModule) -> list[bool]:
+    """Whether each instruction does heavy work or holds it; callees come first."""
+    heavy: dict[Any, bool] = {}
+    for instruction in module.instructions():
+        called = (inner for computation in instruction.called for inner in computation.instructions)
+        heavy[instruction] = bool(opcodes.traits(instruction.opcode)[4]) or any(heavy.get(inner) for inner in called)
+    return list(heavy.values())
+
+
+def measure(record: hlo_stage.Record) -> tuple[int, Counter[str], Counter[str]]:
+    """(instructions, those that each rule changes, the heavy ones of these)."""
+    join = record.origins.program.join
+    module, heavy = record.before.to_bytes(), heavy_instructions(record.before)
+    found, changed, heavily = join(module, opcodes), Counter[str](), Counter[str]()
+    for rule in RULES:
+        differs = [a != b for a, b in zip(found, join(module, opcodes, without=rule), strict=True)]
+        changed[rule] += sum(differs)
+        heavily[rule] += sum(a and b for a, b in zip(differs, heavy, strict=True))
+    return len(found), changed, heavily
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=["CPU", "H100", "TPU v5e"])
+    kind = parser.parse_args().kind
+    number, changed, heavily = 0, Counter[str](), Counter[str]()
+    for _, lower in lowerings(kind):
+        jax.clear_caches()
+        with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")], hlo=True), hlo_stage.recorded() as records:
+            lower().compile()
+        for record in records:
+            count, all_, heavy = measure(record)
+            number, changed, heavily = number + count, changed + all_, heavily + heavy
+    print(f"{kind}, jax {jax.__version__}, {number:,} instructions")
+    for rule in RULES:
+        print(f"{rule:<12}{changed[rule]:>7,} ({heavily[rule]:,})")
+
+
+if __name__ == "__main__":
+    main()
