@@ -413,3 +413,22 @@ def test_names_of_any_length(length):
     text = f"HloModule {name}\nENTRY main {{ ROOT x = f32[] parameter(0) }}"
     serialized = _compat.runtime.parse_hlo(text).as_serialized_hlo_module_proto()
     assert is_named(serialized, name) and not is_named(serialized, name[1:])
+
+
+def test_a_callback_may_be_removed_while_xla_runs_it(run_python):
+    """XLA then drops its reference on a thread without the interpreter's lock."""
+    finished = run_python(
+        """
+import jax, jax.numpy as jnp
+from hlotag._compat.transformations import PipelineStage, register_transformation
+
+def callback(module):
+    removers.pop()()
+
+removers = [register_transformation(jax.devices()[0].client, callback, name="a", stage=PipelineStage.POST_SCHEDULER)]
+del callback
+jax.jit(jnp.sin)(1.0)
+assert not removers
+"""
+    )
+    assert finished.returncode == 0, finished.stderr

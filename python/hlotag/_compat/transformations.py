@@ -10,6 +10,7 @@ declares it in `xla/pjrt/c/pjrt_c_api_xla_transform_extension.h`, whose structur
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +37,11 @@ def register_transformation(backend: Any, callback: Callback, *, name: str, stag
     if backend.platform != "cpu" and not hasattr(_jax, "get_pjrt_plugin"):  # Only 0.10.2 needs a client.
         registered = [_PluginTransformation(_api_of(plugin), callback, name, stage) for plugin in platforms]
         return lambda: [transformation.clear() for transformation in registered]
-    xla_transform.register_hlo_module_transformation(callback, name=name, stage=stage, platforms=platforms)
+    # XLA drops its reference where the last compilation that took the callback ends, without the interpreter's lock. It must not be
+    # the last reference, and no other code may count those to this object meanwhile. No upstream issue.
+    own = functools.partial(callback)
+    _registered.append(own)
+    xla_transform.register_hlo_module_transformation(own, name=name, stage=stage, platforms=platforms)
     return lambda: xla_transform.clear_hlo_module_transformation(name, stage=stage, platforms=platforms)
 
 
@@ -204,7 +209,7 @@ class _PluginTransformation:
 
 
 # Kept for the life of the process: a compilation on another thread may still call a removed callback.
-_registered: list[_PluginTransformation] = []
+_registered: list[Any] = []
 
 
 def _transform_extension(api: int) -> _TransformExtension:
