@@ -108,29 +108,26 @@ Numbers findMove(Join &join, size_t i) {
   for (int64_t helper :
        facts.operations.select(facts.operations.helpers(fact.ids[0]), facts.opcode(i)))
     found.push_back(helper);
-  found.insert(found.end(), fact.ids.begin(), fact.ids.end());
+  std::copy_if(fact.ids.begin(), fact.ids.end(), std::back_inserter(found),
+               [&](int64_t named) { return !facts.operations.runsOthers(named); });
+  if (found.empty())
+    return {};
   auto tagged = std::find_if(found.begin(), found.end(),
                              [&](int64_t number) { return hasEntriesOf(facts, i, number); });
   return {tagged == found.end() ? found[0] : *tagged};
 }
 
-/// Returns the operations that become `i`: those of `numbers`, or those whose value they move.
-Numbers findSources(Facts &facts, size_t i, const Numbers &numbers) {
+/// Returns the operations that become `i`: those of a list, or those whose value they move.
+template <Numbers Fact::*list> Numbers findSources(Join &join, size_t i) {
+  Facts &facts = join.facts;
   Numbers found;
   facts.unique.start();
-  for (int64_t number : numbers)
+  for (int64_t number : facts[i].*list)
     if (int64_t source = facts.operations.findSource(number, facts.opcode(i)); source != kNone)
       facts.unique.add(found, source);
   return found;
 }
 
-Numbers findMoved(Join &join, size_t i) { return findSources(join.facts, i, join.facts[i].ids); }
-Numbers findWanted(Join &join, size_t i) {
-  return findSources(join.facts, i, join.facts[i].wanted);
-}
-Numbers findSwapped(Join &join, size_t i) {
-  return findSources(join.facts, i, join.facts[i].swapped);
-}
 Numbers keepName(Join &join, size_t i) { return join.facts[i].ids; }
 
 /// Returns the operations that XLA expanded to a loop, if an instruction is the result of its body.
@@ -213,11 +210,11 @@ constexpr JoinRule kRules[] = {
     {Step::Flow, "move", "a move with a neighbour's name: what users take, or a helper",
      "transpose(a) [f/dot_general]", findMove},
     {Step::Flow, "behind", "what has the name of a move behind it: what that move moves",
-     "dot(a, b) [f/transpose]", findMoved},
+     "dot(a, b) [f/transpose]", findSources<&Fact::ids>},
     {Step::Flow, "wanted", "others: the operation whose value the users take",
-     "sine(dot(a, b) []) [f/sin]", findWanted},
+     "sine(dot(a, b) []) [f/sin]", findSources<&Fact::wanted>},
     {Step::Flow, "swapped", "the same, where XLA swapped the operands of a user",
-     "multiply(dot(a, b) [], 2) [f/mul]", findSwapped},
+     "multiply(dot(a, b) [], 2) [f/mul]", findSources<&Fact::swapped>},
     {Step::Flow, "kept-name", "others: the operations in the name, after all",
      "shift-right-logical(x, 3) [f/div]", keepName},
     {Step::Flow, "owner", "constants and pieces of expansions: the operations of the users",

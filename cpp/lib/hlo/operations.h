@@ -65,6 +65,7 @@ public:
   }
   uint64_t numElements(int64_t number) const { return hlo::numElements(dimensions(number)); }
   const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
+  bool runsOthers(int64_t number) const { return kinds_[kind(number).opcode].isControl; }
   bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
 
   /// Returns whether XLA makes instructions of this opcode from an operation, other than by moving.

@@ -37,8 +37,8 @@ def register_transformation(backend: Any, callback: Callback, *, name: str, stag
     if backend.platform != "cpu" and not hasattr(_jax, "get_pjrt_plugin"):  # Only 0.10.2 needs a client.
         registered = [_PluginTransformation(_api_of(plugin), callback, name, stage) for plugin in platforms]
         return lambda: [transformation.clear() for transformation in registered]
-    # XLA drops its reference where the last compilation that took the callback ends, without the interpreter's lock. It must not be
-    # the last reference, and no other code may count those to this object meanwhile. No upstream issue.
+    # XLA drops its reference without the interpreter's lock, on the thread of the last compilation that took the callback.
+    # It must not be the last reference, and nothing else may count references to this object. No upstream issue.
     own = functools.partial(callback)
     _registered.append(own)
     xla_transform.register_hlo_module_transformation(own, name=name, stage=stage, platforms=platforms)
