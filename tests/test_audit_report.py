@@ -175,19 +175,6 @@ def test_each_instruction_names_the_operations_that_it_came_from():
     assert heaviest.work == (heaviest.ops[0].flops, sum(op.bytes for op in heaviest.ops))
 
 
-def test_restored_is_what_is_lost_without_the_stage():
-    def f(x):
-        with hlotag.tagged({"k": "v"}):
-            return jnp.square(jnp.sort(x) @ x).sum()
-
-    found = []
-    for hlo in (True, False):
-        with hlotag.stage(hlo=hlo):
-            found.append({(t.op.id, t.key): t.state for t in hlotag.audit(jax.grad(f), X).tags})
-    differing = {(found[0][tag], found[1][tag]) for tag in found[0] if found[0][tag] != found[1][tag]}
-    assert differing == {(TagState.RESTORED, TagState.LOST)}
-
-
 def test_an_audit_without_the_stage_says_so_first():
     def f(x):
         return jnp.sin(hlotag.tag(x @ x, {"k": "v"}, grad={"k": "g"})).sum()

@@ -92,11 +92,7 @@ def test_interpreters_lose_no_tag_that_jax_alone_keeps(interpreter, form):
     assert counts[1] > 0 or interpreter == "documentation of gradient"
 
 
-DEBUGGED = {
-    "settrace": "import sys\ndef trace(*_): return trace\nsys.settrace(trace)\n{}",
-    "pdb": "{}",
-    "trace": "{}",
-}
+DEBUGGED = {"settrace": "import sys\ndef trace(*_): return trace\nsys.settrace(trace)\n{}", "pdb": "{}", "trace": "{}"}
 PROGRAM = """
 import jax, jax.numpy as jnp, hlotag
 hlotag.enable()

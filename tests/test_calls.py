@@ -104,30 +104,6 @@ def test_an_inner_tag_wins_over_the_calls():
     assert ops["stablehlo.multiply"] == {"k": "call", "o": "call"}
 
 
-def test_wrapped_functions_keep_their_names():
-    def attention(x):
-        """Doc."""
-        return x
-
-    wrapped = hlotag.xla_metadata_call(attention, k="v")
-    assert (wrapped.__name__, wrapped.__doc__) == ("attention", "Doc.")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: hlotag.xla_metadata_call(jnp.sin, k=[1]), "'k'.*list"),
-        (lambda: hlotag.xla_metadata_call2(3, {"k": "v"}), "callable.*3"),
-        (lambda: hlotag.must_fuse_call(jnp.sin), "expected an identifier.*write @hlotag.must_fuse_call"),
-        (lambda: hlotag.xla_metadata_call2(jnp.sin, "k"), "mapping"),
-        (lambda: hlotag.xla_metadata_call2(jnp.sin, {"k": "v"}, ad_metadata="other"), "'same', 'drop' or a mapping"),
-    ],
-)
-def test_bad_arguments(make, message):
-    with pytest.raises(hlotag.TagError, match=message):
-        make()
-
-
 def test_a_function_of_both_phases_has_each_phases_entries():
     @jax.jit
     def inner(x):

@@ -259,20 +259,6 @@ def test_what_is_quick_says_nothing():
     assert "\x1b" not in text and "parsing" not in text and "stablehlo.sine" in text
 
 
-def test_inner_steps_take_the_line_of_the_outer(monkeypatch):
-    from hlotag._util import progress
-
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress.step("auditing"):
-        line = progress._line.get()
-        with progress.step("compiling"):
-            assert (progress._line.get(), line.text) == (line, "compiling")
-        assert [line.text for _ in progress.track("ab", "reading")] == ["reading (1 of 2)", "reading (2 of 2)"]
-        assert line.text == "auditing"
-    assert progress._line.get() is None
-
-
 def test_a_dumb_terminal_is_left_alone():
     status, text = run_in_terminal(SLOW.format(patience=0, arguments=["opt", "module.mlir"]), TERM="dumb")
     assert status == 0 and "\x1b" not in text and "parsing" not in text

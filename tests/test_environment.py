@@ -88,16 +88,6 @@ def test_a_program_traced_before_jax_starts_its_backends_warns(run_python):
     assert finished.stderr.count("TagDropped: hlotag: jit") == 1 and "jax.devices()" in finished.stderr
 
 
-def test_a_pipeline_and_what_to_do_on_error(run_python):
-    finished = run_python(
-        PROGRAM.format(before="jax.devices()"),
-        HLOTAG_ENABLE="yes",
-        HLOTAG_PIPELINE="hlotag-resolve,hlotag-strip,hlotag-strip{keys=nothing}",
-        HLOTAG_ON_ERROR="warn",
-    )
-    assert said(finished)["tags"] == ["0", "0"]
-
-
 @pytest.mark.parametrize(
     ("variables", "hlo", "op_names"),
     [
@@ -179,9 +169,10 @@ def test_off_is_off(variables):
 
 
 def test_the_variables_are_the_arguments_of_enable(rules, tmp_path):
-    environment.start({"HLOTAG_ENABLE": "1", "HLOTAG_RULES": rules, "HLOTAG_ON_ERROR": "warn"})
+    pipeline = "hlotag-resolve,hlotag-strip,hlotag-strip{keys=nothing}"
+    environment.start({"HLOTAG_ENABLE": "yes", "HLOTAG_PIPELINE": pipeline, "HLOTAG_RULES": rules, "HLOTAG_ON_ERROR": "warn"})
     on = hlotag.active()
-    assert on is not None and on.on_error == "warn" and on.rules.rules[0].op == "sine"
+    assert on is not None and on.on_error == "warn" and on.rules.rules[0].op == "sine" and pipeline in on.pipeline
 
 
 # --- Dumps -------------------------------------------------------------------------------------------------------------------

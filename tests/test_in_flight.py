@@ -51,10 +51,7 @@ def program(place, name, value, seed):
 }}"""
 
 
-SEEDS = {
-    "tagged": {"mhlo.frontend_attributes": TAG},
-    "attached": {"mhlo.frontend_attributes": TAG, "hlotag.attached": TAG},
-}
+SEEDS = {"tagged": {"mhlo.frontend_attributes": TAG}, "attached": {"mhlo.frontend_attributes": TAG, "hlotag.attached": TAG}}
 
 
 @pytest.mark.parametrize("seed", SEEDS.values(), ids=SEEDS)

@@ -148,23 +148,6 @@ def test_operation_by_operation(dumped):
     assert "stablehlo.sine" in set().union(*map(tagged_names, dumped()))
 
 
-def test_a_second_call_lowers_nothing(dumped):
-    f = jax.jit(gradient())
-    with hlotag.stage():
-        f(X)
-        assert len([text for text in dumped() if IN_MODULE in text]) == 1
-        for _ in range(3):
-            f(X)
-        f.lower(X)
-    assert dumped() == []
-
-
-def test_shapes_are_evaluated_without_lowering(dumped):
-    with hlotag.stage():
-        shape = jax.eval_shape(jax.jit(gradient()), X)
-    assert (shape.shape, shape.dtype) == (X.shape, X.dtype) and dumped() == []
-
-
 @pytest.mark.parametrize("serialized_within", [True, False])
 def test_the_gradient_of_an_export_is_tagged_as_the_stage_said_at_export(serialized_within):
     def f(x):

@@ -165,7 +165,7 @@ def test_only_differences_larger_than_the_steps_vary_are_changes():
     now = timing(a=(1.2, 1.3), b=(2.0, 2.1), e=(0.5, 0.5), d=(0.002, 0.002))
     found = changes(now, before)
     assert [(change.name, change.is_slower) for change in found] == [
-        *(("layer=b, forward", True), ("layer=c, forward", False), ("step", True), ("layer=e, forward", True)),
+        *(("layer=b, forward", True), ("layer=c, forward", False), ("step", True), ("layer=e, forward", True))
     ]
     assert str(found[0]) == "layer=b, forward: 1 s -> 2.05 s (+105%, steps vary by 100 ms)"
     assert str(found[3]) == "layer=e, forward: 0 -> 500 ms (new, steps vary by 0)"

@@ -17,7 +17,6 @@ from jax.extend.mlir import ir
 import hlotag
 from hlotag.cli import opt_main
 from hlotag.mlir.modules import new_context, parse_module
-from hlotag.passes.pipeline import pipeline_text
 
 MODULE = """
 module @m {
@@ -130,12 +129,6 @@ def test_options_are_the_fields():
         MODULE, 'label-ops{op="a b" label="\\"" max-uses=-7 ratio=1e-3 loud keys=x,"y,z" mode=drop},label-ops{keys={}}'
     )
     assert seen == [LabelOps("a b", '"', -7, 0.001, True, ("x", "y,z"), "drop"), LabelOps()]
-
-
-def test_text_and_options_round_trip():
-    text = 'label-ops{op="a b" max-uses=-7 loud=true keys={x,"y,z"} mode=drop}'
-    assert pipeline_text(text) == text == pipeline_text(pipeline_text(text))
-    assert pipeline_text("label-ops{ max-uses=3  mode=keep }") == "label-ops"
 
 
 @pytest.mark.parametrize(
@@ -284,12 +277,6 @@ def test_in_the_stage_and_in_its_keys():
     assert "label" not in jitted.lower(x).as_text()
     with pytest.raises(hlotag.ArgumentError, match="not-registered"), hlotag.stage("not-registered"):
         pass
-
-
-def test_in_the_stage_with_dumps(tmp_path):
-    with hlotag.dump_to(tmp_path), hlotag.stage(hlotag.DEFAULT_PIPELINE + ",label-ops{label=dumped}"):
-        jax.jit(lambda x: jnp.sin(x)).lower(jnp.ones(3))
-    assert any('label = "dumped"' in file.read_text() for file in tmp_path.glob("*label-ops*"))
 
 
 def test_the_error_has_the_line_of_the_pass_and_no_place_where_none_is_known():

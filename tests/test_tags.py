@@ -196,12 +196,6 @@ def test_a_tag_set_in_a_backward_rule_is_meant_for_it(staged):
     assert dots == ["f", "bx", "bw"]
 
 
-def test_another_key_for_the_backward_pass(staged):
-    loss = lambda x, w: (hlotag.tag(x @ w, {"k": "f"}, grad={"kb": "b"}) ** 2).sum()
-    dots = [op.entries for op in ops_of(lower(jax.value_and_grad(loss))) if op.name == "stablehlo.dot_general"]
-    assert dots == [{"k": "f"}, {"kb": "b"}]
-
-
 # --- Values and keys ---------------------------------------------------------------------------------------------------------
 
 

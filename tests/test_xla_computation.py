@@ -184,11 +184,7 @@ COLLECTIVES = {  # the function; XLA's operation; its result on all replicas, fr
     "psum_scatter": (lambda x: lax.psum_scatter(x, "i"), "reduce-scatter", lambda r: r.sum(0)),
     "axis_index": (lambda x: x + lax.axis_index("i"), "replica-id", lambda r: r + np.arange(4)[:, None]),
     "axis_size": (lambda x: x * lax.axis_size("i"), "multiply", lambda r: r * 4),
-    "two axes": (
-        lambda x: x + lax.axis_index(("j", "i")),
-        "replica-id",
-        lambda r: r + np.array([0, 2, 1, 3])[:, None],
-    ),
+    "two axes": (lambda x: x + lax.axis_index(("j", "i")), "replica-id", lambda r: r + np.array([0, 2, 1, 3])[:, None]),
     "the gradient of psum": (jax.grad(lambda x: lax.psum((x**3).sum(), "i")), "multiply", None),
     "psum of a vmap": (lambda x: jax.vmap(lambda y: lax.psum(y, "i"))(x), "all-reduce", lambda r: np.tile(r.sum(0), (4, 1))),
     "psum in a loop": (

@@ -114,10 +114,7 @@ def often(x):
 
 def offloaded(x, w):
     policy = jax.checkpoint_policies.save_and_offload_only_these_names(
-        names_which_can_be_saved=[],
-        names_which_can_be_offloaded=["hidden"],
-        offload_src="device",
-        offload_dst="pinned_host",
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden"], offload_src="device", offload_dst="pinned_host"
     )
 
     def layer(x, w):
@@ -187,10 +184,7 @@ def host_with_two_results(w, x, m):
 def offloaded_at_once(x, weights):
     """Layers of a Python loop, whose activations wait in the host's memory."""
     policy = jax.checkpoint_policies.save_and_offload_only_these_names(
-        names_which_can_be_saved=[],
-        names_which_can_be_offloaded=["hidden"],
-        offload_src="device",
-        offload_dst="pinned_host",
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden"], offload_src="device", offload_dst="pinned_host"
     )
 
     def layer(x, w):

@@ -200,7 +200,7 @@ ROWS: dict[str, tuple[int, Program, tuple[Any, ...], dict[str, dict[str, tuple[V
             "tpu": {
                 "_scheduling_group_id=0": (SAME, " beside async-collective-start"),
                 "_scheduling_group_id=1": (SAME, "async-collective-done.1 in one run; fusion."),
-            },
+            }
         },
     ),
     "gather after its product": (

@@ -22,10 +22,7 @@ from test_effects import NOT_READ, NOT_SEEN, PLATFORM, effects
 
 LAYERS, BATCH, LENGTH, WIDTH, HEADS = 2, 32, 32, 256, 2
 POLICY = jax.checkpoint_policies.save_and_offload_only_these_names(
-    names_which_can_be_saved=[],
-    names_which_can_be_offloaded=["hidden"],
-    offload_src="device",
-    offload_dst="pinned_host",
+    names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden"], offload_src="device", offload_dst="pinned_host"
 )
 
 
