@@ -4,7 +4,6 @@
 import io
 import json
 import re
-import runpy
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,6 @@ from hlotag.tagging import keys
 from terminal import run_in_terminal
 
 ROOT = Path(__file__).parent.parent
-
-
-def test_the_page_is_up_to_date():
-    page = runpy.run_path(str(ROOT / "tools" / "keys_page.py"))
-    expected = page["render"](page["CATALOGUE"])
-    assert page["PAGE"].read_text(encoding="utf-8") == expected, "run: python tools/keys_page.py"
 
 
 def test_the_table_has_a_line_for_each_key(capsys):

@@ -161,9 +161,24 @@ def test_rules_are_part_of_the_key():
     assert values == [["1"], ["2"]]
 
 
-def test_rules_may_be_read_only_once():
-    with hlotag.stage(rules=(Rule({"k": "v"}, op=op) for op in ("sine", "cosine"))):
-        assert tagged(jax.jit(lambda x: jnp.sin(x) + jnp.cos(x)).lower(X)) == 2
+def test_a_stage_may_be_entered_again_nested_and_from_threads():
+    block = hlotag.stage(rules=iter([hlotag.Rule({"k": "v"}, op="*")]))
+    seen = []
+
+    def work():
+        with block as given:
+            seen.append((given, hlotag.active()))
+
+    with block as first, block:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    with block:
+        seen.append((first, hlotag.active()))
+    assert first is not None and seen == [(first, first)] * 2 and hlotag.active() is None
+    with pytest.raises(hlotag.ScopeError, match="had not entered it"):
+        block.__exit__()
+    assert hlotag.active() is None
 
 
 def test_scopes_nest_and_end_with_exceptions():
