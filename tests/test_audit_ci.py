@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit in continuous integration: a program of the user's, a baseline, and what code hosts show."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

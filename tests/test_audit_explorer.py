@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files for Model Explorer, and the command that opens them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

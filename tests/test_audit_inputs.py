@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit reads and prints of what it is given: files that a module names, its text, functions of other libraries."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile

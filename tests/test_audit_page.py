@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of an audit, in a headless Chromium."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

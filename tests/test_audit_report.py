@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit reports: the sentence, and the problems that terminal, page, JSON and command show."""
 
-from __future__ import annotations
-
 import re
 import warnings
 
@@ -179,8 +177,7 @@ def test_an_audit_without_the_stage_says_so_first():
     def f(x):
         return jnp.sin(hlotag.tag(x @ x, {"k": "v"}, grad={"k": "g"})).sum()
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         off = hlotag.audit(jax.grad(f), X)
     with hlotag.stage():
         on = hlotag.audit(jax.grad(f), X)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit says became of tags is what became of them (`audit_truth.py`)."""
 
-from __future__ import annotations
-
 import jax
 import pytest
 

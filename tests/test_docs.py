@@ -110,7 +110,7 @@ def test_files_that_pages_and_scripts_name_exist():
         for name in re.findall(r"\b(?:cpp|python|tests|tools|lit_tests|fuzz)/[\w./]+\.\w+", file.read_text())
     }
     assert len(named) > 60
-    assert not {name for name in named if not (ROOT / name).exists()}
+    assert not {name for name in named if not (ROOT / name).exists() and not name.endswith(".so")}
 
 
 def test_the_front_page_has_the_version():

@@ -4,8 +4,6 @@
 Nobody wrote them with tags in mind, and what a rule does for the primitives that our own tests know says little about the others.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -190,8 +190,7 @@ def test_on_error_warn_goes_on_with_the_programs_own_tags():
         assert stage.on_error == "warn"
         with pytest.warns(hlotag.PassFailed) as caught:
             module = lowered(f)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             np.testing.assert_array_equal(f(X), expected)  # Lowered once, so warned of once.
     assert len(caught) == 1 and "hlotag-verify" in str(caught[0].message) and "hlotag-opt" in str(caught[0].message)
     text = text_of(module)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files: whole or not there, private to the user, and no failure to write one ends a program."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """HLO modules: read, written, viewed, and joined to the operations they came from."""
 
-from __future__ import annotations
-
 import linecache
 
 import jax

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the stage inside XLA remembers, and what that depends on: modules, keys, platforms and compiler options."""
 
-from __future__ import annotations
-
 import warnings
 
 import jax
@@ -141,8 +139,7 @@ def test_the_options_of_one_compilation_decide_for_that_one(transformations, fir
     second = NO_PASSES if not first else {}
     found = []
     for options in (first, second, first, second):
-        with hlotag.stage(), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with hlotag.stage(), warnings.catch_warnings(record=True, action="always") as caught:
             executable = jax.jit(lambda x: square(x)).lower(X).compile(options)
         np.testing.assert_array_equal(executable(X), X * X)
         assert "\x01" not in executable.as_text()
@@ -160,8 +157,7 @@ def test_a_platform_is_asked_once_and_options_that_turn_the_stage_off_once_each(
     original = type(transformations)._try
     monkeypatch.setattr(type(transformations), "_try", lambda self, *args: (tried.append(args[:2]), original(self, *args)))
     for options in ({}, {"xla_cpu_enable_fast_math": False}, NO_PASSES, NO_PASSES, {}):
-        with hlotag.stage(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with hlotag.stage(), warnings.catch_warnings(action="ignore"):
             jax.jit(lambda x: square(x)).lower(X).compile(options)
     assert len(tried) == 2
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every instruction has the tags of the operations that it came from, on the programs and by the truth of `hlo_programs`."""
 
-from __future__ import annotations
-
 import re
 
 import jax

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The join of instructions to operations, on HLO texts that have what XLA's compilers for CPU, GPU and TPU make."""
 
-from __future__ import annotations
-
 import itertools
 
 import jax

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All but attributes is as XLA makes it without numbers in names, in programs that have names of every kind."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
@@ -103,8 +101,8 @@ def optimized(function: Callable, arguments: Any, **stage: Any) -> tuple[str, li
     jax.clear_caches()  # What was traced before, for another test, has the frames of that.
     with hlotag.stage(**stage):
         executable = jax.jit(tagged).lower(*arguments).compile()
-    text = re.sub(r", frontend_attributes=\{[^}]*\}", "", executable.as_text())
-    return text, jax.tree.leaves(executable(*arguments))  # pyright: ignore[reportCallIssue]
+    text = re.sub(r", frontend_attributes=\{[^}]*\}", "", executable.as_text())  # pyright: ignore[reportCallIssue]
+    return text, jax.tree.leaves(executable(*arguments))
 
 
 def check(function: Callable, arguments: Any, **without: Any) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """hlotag's patches of JAX, beside those of other libraries."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C and forks: afterwards hlotag works as in a fresh process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -192,8 +192,7 @@ def test_an_illegal_value_is_an_error_on_the_line_that_tags(write):
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_key_like_a_known_one_warns_once_at_the_line_that_tags(write):
-    with hlotag.stage(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
+    with hlotag.stage(), warnings.catch_warnings(record=True, action="default") as caught:
         for _ in range(2):
             write(LIKE_A_KNOWN_KEY)
     assert [(w.category, w.filename) for w in caught] == [(hlotag.KeyIgnored, __file__)]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lowering is shown marked copies of equations; the equations themselves are JAX's, and stay as they are."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import jax

@@ -433,7 +433,6 @@ def test_a_worker_has_the_stage_if_it_is_a_copy_of_the_process(run_python, tmp_p
     finished = run_python(
         f"import runpy, sys; sys.argv = ['worker.py', {method!r}]; runpy.run_path('worker.py', run_name='__main__')"
     )
-    assert finished.returncode == 0, finished.stderr
     *counts, on = finished.stdout.split()
     # Without the stage, only what JAX itself tags: not the square, and no derived constants and broadcasts.
     assert (counts, on) == (["6", "True"] if is_on else ["3", "True"], str(is_on))

@@ -107,7 +107,7 @@ def test_the_command_that_replays_a_failure_loads_the_plugin(loaded, run_python,
         program.lower(jnp.ones(3))
     program, *arguments = shlex.split(str(caught.value).splitlines()[-1])
     assert program == "hlotag-opt"
-    replayed = run_python(f"import sys; from hlotag.cli import opt_main; sys.exit(opt_main({arguments!r}))")
+    replayed = run_python(f"import sys; from hlotag.cli import opt_main; sys.exit(opt_main({arguments!r}))", may_fail=True)
     assert replayed.returncode == 1 and "the operation already has a tag 'b'" in replayed.stderr
 
 
@@ -128,7 +128,6 @@ def test_by_the_entry_point_of_an_installed_package(library, tmp_path, run_pytho
         "    except hlotag.ArgumentError as error: print(error)\n"
     )
     done = run_python(code)
-    assert done.returncode == 0, done.stderr
     names, broken, absent = done.stdout.splitlines()
     assert names == "('rename-key',) ('rename-key',)"
     assert "my_passes:missing) failed: AttributeError" in broken

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles of programs that run here: what has which value and phase, and what may be profiled."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hlotag profile`, comparisons with a baseline, and what a profile is written as."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json

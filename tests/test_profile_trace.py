@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of profiles, on traces of known times: nested events, loops, streams, steps, devices, other programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rooms of the sources and the arrows between them, private names in their one place, and sizes that fit a reader."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import re

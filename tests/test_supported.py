@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only what JAX lacks is an incompatible JAX; what hlotag lacks is a defect of hlotag's."""
 
-from __future__ import annotations
-
 import importlib
 
 import jax

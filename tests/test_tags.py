@@ -326,8 +326,7 @@ def test_an_operation_that_only_has_a_tangent(staged, set_xla_metadata):
 
 
 def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
+    with warnings.catch_warnings(record=True, action="default") as caught:
         for _ in range(3):
             lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
         lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
@@ -338,8 +337,7 @@ def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):
 
 def test_concrete_arrays_are_returned_as_they_are(staged, set_xla_metadata):
     x = jnp.asarray(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert set_xla_metadata(x, k="v") is x
 
 
@@ -355,8 +353,7 @@ OP_BY_OP = {
 @pytest.mark.parametrize("transform", OP_BY_OP)
 def test_transformations_outside_of_a_trace_run_op_by_op_and_have_nothing_to_tag(staged, set_xla_metadata, transform):
     run = OP_BY_OP[transform](lambda x: set_xla_metadata(jnp.floor(x), k="v"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         run(jnp.asarray(X))
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which versions are supported is said once and the same everywhere; another one is refused with what to install."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib
@@ -28,7 +26,7 @@ def test_the_range_is_the_same_everywhere():
 
 def test_a_jax_without_tags_is_refused_with_what_to_install(run_python):
     code = "import sys, jax; sys.modules['jax._src.xla_metadata'] = None\nimport hlotag; hlotag.enable()"
-    done = run_python(code)
+    done = run_python(code, may_fail=True)
     assert done.returncode == 1
     error = done.stderr[done.stderr.index("hlotag.errors.IncompatibleJaxlibError") :]
     assert f"pip install '{REQUIREMENT}'" in error and "xla_metadata" in error
@@ -49,13 +47,12 @@ home.{part} = kept
 print(hlotag.active(), jax.jit(lambda x: hlotag.tag(jnp.sin(x), {{"k": "v"}})).lower(1.0).as_text())
 """
     done = run_python(code)
-    assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("None ") and 'k = "v"' in done.stdout
     assert done.stderr.count("TagDropped") == 1 and part in done.stderr and f"pip install '{REQUIREMENT}'" in done.stderr
 
 
 def test_a_python_without_its_lock_is_refused_with_what_to_do(run_python):
-    done = run_python("import sys; sys._is_gil_enabled = lambda: False; import hlotag")
+    done = run_python("import sys; sys._is_gil_enabled = lambda: False; import hlotag", may_fail=True)
     assert done.returncode == 1 and "ImportError: hlotag needs" in done.stderr and "PYTHON_GIL=1" in done.stderr
 
 

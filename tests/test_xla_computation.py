@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`xla_computation`: parameters, collectives and tags, beyond the examples of docs/xla_computation.md."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import types
@@ -305,16 +303,6 @@ def test_tags_reach_the_executable_and_collectives(client):
     assert all('comm="gradients"' in line for line in lines_with(computation.as_hlo_text(), " all-reduce("))
     loaded = client.compile_and_load(computation)
     assert any('comm="gradients"' in line for line in lines_with(loaded.hlo_modules()[0].to_string(), " all-reduce"))
-
-
-def test_rules_and_toggling():
-    """The stage that is on when the function is called counts; off, on, off is never stale."""
-    make = hlotag.xla_computation(cosine)
-    off = make(3.0).as_hlo_text()
-    with hlotag.stage(rules=[hlotag.Rule({"by": "rule"}, op="stablehlo.sine")]):
-        on = make(3.0).as_hlo_text()
-    assert lines_with(on, 'by="rule"') and " sine(" in lines_with(on, 'by="rule"')[0]
-    assert make(3.0).as_hlo_text() == off and "by=" not in off
 
 
 # --- Programs that nobody made for this --------------------------------------------------------------------------------------

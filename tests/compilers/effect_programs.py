@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs for each key that compilers for GPU and TPU read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

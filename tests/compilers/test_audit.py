@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audits of what the compilers for GPU and TPU make of a program."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

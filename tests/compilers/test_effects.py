@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tags change in XLA's compilers for GPU and TPU: the rows of docs/effects.md, a small program for each key."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tags of collectives on four GPUs and four chips of a TPU: the program's own, and those that XLA's partitioner makes."""
 
-from __future__ import annotations
-
 import re
 from math import prod
 from typing import Any

@@ -4,8 +4,6 @@
 Weights are sharded and gathered under shard_map, activations are offloaded by a rematerialization policy; two calls are tagged.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax
