@@ -99,7 +99,7 @@ def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, ev
         assert unknown < len(audit.tags) / 4
 
 
-def test_the_command_says_of_a_module_what_the_audit_in_process_says(tmp_path, capsys):
+def test_command_and_audit_in_process_agree(tmp_path, capsys):
     def product(a, b):
         with hlotag.tagged({"k": "dot"}):
             product = jax.lax.dot_general(a, b, (((1,), (1,)), ((), ())))

@@ -132,7 +132,7 @@ def test_a_key_that_nobody_reads(key, platform, words):
     assert not words or found[0].why.startswith(words)
 
 
-def test_a_program_has_types_work_and_what_operations_are_derived_from():
+def test_operations_have_types_work_and_primals():
     with hlotag.stage(hlo=False):
         audit = hlotag.audit(jax.grad(layers), [jnp.ones((8, 16)), *[jnp.ones((16, 16))] * 3], jnp.ones((4, 8)))
     dots = [tag.op for tag in audit.tags if tag.op.name == "stablehlo.dot_general"]
@@ -144,7 +144,7 @@ def test_a_program_has_types_work_and_what_operations_are_derived_from():
     assert audit.hlo_stage is False
 
 
-def test_what_a_shared_function_computes_has_the_line_that_calls_it():
+def test_operations_of_a_shared_function_have_the_callers_line():
     def f(x):
         for _ in range(2):
             with hlotag.tagged({"k": "v"}):

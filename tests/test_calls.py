@@ -31,7 +31,7 @@ def calls(f, *args):
     return [op.entries for op in ops_of(lower(f, *args)) if op.name == "func.call"]
 
 
-def test_must_fuse_call_tags_the_call_and_after_inlining_every_operation_of_it(staged):
+def test_must_fuse_call_tags_the_call_and_its_operations(staged):
     def f(x):
         return jnp.sin(x), hlotag.must_fuse_call("1")(lambda x: jnp.square(x).sum())(x)
 
@@ -141,7 +141,7 @@ def computations(lowered):
 
 @pytest.mark.parametrize("find", [jax.lax.approx_max_k, jax.lax.approx_min_k])
 @pytest.mark.parametrize("how", ["value", "block", "rule"])
-def test_the_computation_of_a_custom_call_has_the_entries_of_that_call_only(find, how):
+def test_computations_of_a_custom_call_have_its_entries_only(find, how):
     # The comparator, which JAX makes once for all calls.
     def f(x):
         with jax.named_scope("mine"):

@@ -130,9 +130,7 @@ assert found.path == {str(library)!r}
     return json.loads(found.stdout.splitlines()[-1])
 
 
-def test_a_stripped_jaxlib_that_exports_the_functions_under_another_soname(
-    run_python: RunPython, own_jaxlib: tuple[Path, Path]
-) -> None:
+def test_a_stripped_jaxlib_under_another_soname(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:
     site, library = own_jaxlib
     # The full symbol table in place of the exported symbols.
     content = bytearray(library.read_bytes())

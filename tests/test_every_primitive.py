@@ -153,7 +153,7 @@ def test_jax_has_programs_for_its_primitives():
     assert len(HARNESSES) > 120
 
 
-def test_a_bind_that_the_program_held_before_the_stage_was_turned_on():
+def test_a_bind_that_was_held_before_the_stage():
     assert hlotag.active() is None
     divide = lax.div_p.bind
 

@@ -125,7 +125,7 @@ with hlotag.stage("always-fails"):
     assert replayed.returncode == 1 and "on purpose" in replayed.stderr
 
 
-def test_the_file_is_the_module_before_the_pipeline_whole_and_private(reproducers):
+def test_the_reproducer_is_the_whole_module_and_private(reproducers):
     f = program()
     error = failure(f)
     path = Path(error.reproducer)

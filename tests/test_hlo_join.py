@@ -54,7 +54,7 @@ def compiled(name: str, **stage) -> list[Instruction]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_instruction_loses_its_tag_and_no_heavy_one_has_a_wrong_one(name, signed):
+def test_no_tag_is_lost_and_no_heavy_one_is_wrong(name, signed):
     instructions = compiled(name, pipeline=signed)
     assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)] == []
     heavy = {i: s for i in instructions if (s := signature_of_instruction(i)) is not None}
@@ -62,7 +62,7 @@ def test_no_instruction_loses_its_tag_and_no_heavy_one_has_a_wrong_one(name, sig
     assert {i: (i.attributes, s) for i, s in heavy.items() if not has_signature(i, s)} == {}
 
 
-def test_without_the_stage_inside_xla_there_is_something_to_restore(signed):
+def test_without_the_hlo_stage_tags_are_lost(signed):
     instructions = compiled("mlp", pipeline=signed, hlo=False)
     assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)]
     assert [i for i in instructions if (s := signature_of_instruction(i)) is not None and not has_signature(i, s)]
@@ -306,7 +306,7 @@ def test_a_fusion_has_the_tags_of_its_heaviest_operation():
         assert fusion.attributes == (heavy[0] if heavy else body.root).attributes
 
 
-def test_equal_fusions_of_layers_with_different_tags_are_equal_kernels():
+def test_equal_fusions_with_different_tags_share_a_kernel():
     """A fusion has the tags; what is in it does not repeat them. XLA makes one kernel of fusions whose bodies are equal."""
 
     def f(x, *ws):

@@ -197,7 +197,7 @@ print(len(hits), *sorted(map(str, found)))
 """
 
 
-def test_an_executable_from_the_persistent_cache_has_its_own_programs_tags(run_python, tmp_path):
+def test_executables_of_the_disk_cache_have_the_programs_tags(run_python, tmp_path):
     def run(first, second, hlo="1", code=CACHED):
         finished = run_python(code, PYTHONPATH=TESTS, CACHE=str(tmp_path / "cache"), FIRST=first, SECOND=second, HLO=hlo)
         return finished.stdout.strip()
@@ -246,7 +246,7 @@ def test_callbacks_of_others_are_kept():
         assert xla.clear_hlo_module_transformation("others", platforms="cpu")
 
 
-def test_a_program_is_traced_once_and_not_again_when_the_stage_is_first_used(run_python):
+def test_the_first_use_of_the_stage_traces_nothing_again(run_python):
     """JAX's caches have its options in their keys, and modules that are imported meanwhile may add some."""
     finished = run_python(
         """
@@ -266,7 +266,7 @@ print(len(traces))
     assert finished.stdout == "1\n", finished.stderr
 
 
-def test_programs_that_donate_arguments_run_where_warnings_are_errors(run_python):
+def test_donation_raises_no_warning(run_python):
     finished = run_python(
         """
 import warnings

@@ -139,7 +139,7 @@ ENTRY main {
     ("function", "operation"),
     [(lambda x: x.at[0].add(1.0), "scatter"), (lambda x: lax.fori_loop(0, 8, lambda i, x: jnp.sin(x) * i, x), "while")],
 )
-def test_a_loop_that_an_operation_is_expanded_to_is_of_that_operation(function, operation):
+def test_the_loop_of_an_expanded_operation_is_its_own(function, operation):
     found = joined(function, LOOP.replace("NAME", f"{{{operation}}}"), X)
     assert found["rounds"] == [operation]
     helpers = [operation] if operation == "scatter" else []  # A loop of the program has operations of its own.
@@ -165,7 +165,7 @@ ENTRY main {
 """
 
 
-def test_a_collective_whose_parts_another_computation_multiplies_is_found():
+def test_a_collective_is_found_by_the_product_of_its_parts():
     """A contraction's operands may be swapped, and a gradient's are of the forward pass's `shard_map`."""
 
     def mapped(function, *specs):

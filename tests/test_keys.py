@@ -384,7 +384,7 @@ def test_bad_registrations(registry, arguments, message):
     assert keys.lookup("mine") is None
 
 
-def test_only_a_key_that_is_registered_so_is_withheld_from_compilers(registry):
+def test_only_keys_registered_so_are_withheld(registry):
     hlotag.register_key("mine", derived="drop")
     hlotag.register_key("eyes", compiler=False)
     found = [{"mine": "1", "eyes": "2", "free": "3", "ragged_dot_tiling": "4", "MUST_FUSE": "5"}]

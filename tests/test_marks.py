@@ -9,7 +9,7 @@ from hlotag import _compat
 from hlotag.tagging import marks
 
 
-def test_a_marker_tells_contexts_apart_that_are_made_where_others_were():
+def test_a_marker_tells_contexts_of_one_address_apart():
     """Contexts are known by address, so those of equations that are gone must not be."""
     marker = marks.Marker()
     (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).jaxpr.eqns

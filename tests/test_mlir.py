@@ -236,26 +236,6 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
     assert connect(run_python, cache.parent, code) == []
 
 
-def test_missing_symbols_are_all_named(run_python: RunPython, tmp_path: Path) -> None:
-    code = """
-from hlotag import _core, errors
-from hlotag.mlir import connection, library, symbols
-gone = _core.required_symbols()[:3]
-read = symbols.read_symbols
-symbols.read_symbols = lambda path, names: {name: at for name, at in read(path, names).items() if name not in gone}
-try:
-    connection.ensure()
-except errors.IncompatibleJaxlibError as error:
-    assert set(error.missing) == set(gone), error.missing
-    assert all(name in str(error) for name in gone)
-    print(error)
-"""
-    done = run_python(code, HLOTAG_CACHE_DIR=str(tmp_path / "cache"))
-    for text in ("3 functions", "found: jaxlib", "supported:", "what to do:"):
-        assert text in done.stdout
-    assert not (tmp_path / "cache").exists()
-
-
 def test_a_renamed_function_takes_one_line(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
     known = "mlirIdentifierGet"
     before = connection._read_offsets(library)

@@ -149,7 +149,7 @@ def test_operation_by_operation(dumped):
 
 
 @pytest.mark.parametrize("serialized_within", [True, False])
-def test_the_gradient_of_an_export_is_tagged_as_the_stage_said_at_export(serialized_within):
+def test_the_gradient_of_an_export_has_the_stage_of_its_export(serialized_within):
     def f(x):
         return hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}) * 2.0
 
@@ -177,13 +177,13 @@ def test_what_was_traced_in_a_stage_is_lowered_in_it():
         assert "frontend_attributes" not in traced.lower().as_text()
 
 
-def test_what_was_traced_without_a_stage_warns_that_its_value_tags_are_jaxs_own():
+def test_a_trace_without_a_stage_warns():
     traced = jax.jit(jax.value_and_grad(lambda x: set_xla_metadata(jnp.sin(x), k="v").sum())).trace(X)
     with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="value tags that were set while hlotag was off"):
         assert tagged_names(traced.lower()) == {"stablehlo.sine"}
 
 
-def test_a_value_tag_where_the_stage_is_off_warns_that_it_is_jaxs_own():
+def test_a_value_tag_where_the_stage_is_off_warns():
     def f(x):
         with hlotag.stage(None):
             return hlotag.tag(jnp.sin(x), {"k": "v"})
@@ -192,7 +192,7 @@ def test_a_value_tag_where_the_stage_is_off_warns_that_it_is_jaxs_own():
         assert tagged_names(jax.jit(f).lower(X)) == {"stablehlo.sine"}
 
 
-def test_an_export_made_within_a_stage_that_is_off_has_no_tags_in_its_gradient():
+def test_an_export_within_no_stage_has_an_untagged_gradient():
     hlotag.enable()
     with hlotag.stage(None):
         exported = jax.export.export(jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v") * 2.0))(X)

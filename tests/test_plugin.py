@@ -94,12 +94,6 @@ def test_flag_of_hlotag_opt(loaded, tmp_path, capfd):
     assert "hlotag-opt: error: " in capfd.readouterr().err
 
 
-def test_in_the_stage(loaded):
-    program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), a="1"))
-    with hlotag.stage(hlotag.DEFAULT_PIPELINE + ",rename-key{from=a to=renamed}"):
-        assert 'renamed = "1"' in program.lower(jnp.ones(3)).as_text()
-
-
 def test_the_command_that_replays_a_failure_loads_the_plugin(loaded, run_python, monkeypatch, tmp_path):
     monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
     program = jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), a="1", b="2"))

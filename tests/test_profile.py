@@ -88,7 +88,7 @@ def test_every_value_has_its_time_in_each_phase(name):
     assert_sums(profile)
 
 
-def test_a_function_with_several_callers_has_the_phase_and_scope_of_each_call():
+def test_a_shared_function_has_phase_and_scope_of_each_call():
     @jax.jit
     def shared(x):
         return jnp.tanh(x @ x)
@@ -128,7 +128,7 @@ def test_a_sleep_in_a_callback_is_time_of_its_block():
     assert_sums(profile)
 
 
-def test_arguments_that_are_donated_or_static_and_wrapped_functions():
+def test_donated_static_and_keyword_arguments():
     donated = jax.jit(train, donate_argnums=0)
     given = [jnp.array(w) for w in WEIGHTS]
     assert places(hlotag.profile(donated, given, X), "layer") == PROGRAMS["train"][1]

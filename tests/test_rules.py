@@ -209,7 +209,7 @@ def test_repr_makes_an_equal_rule(rule):
     assert eval(repr(rule), {"Rule": Rule}) == rule == pickle.loads(pickle.dumps(rule))
 
 
-def test_rule_that_matched_nothing_is_reported_once_with_the_nearest_scope(tmp_path):
+def test_an_unmatched_rule_names_the_nearest_scope_once(tmp_path):
     path = tmp_path / "rules.toml"
     path.write_text('[[rule]]\nscope = "layer_*/attentoin"\nattrs = { k = "v" }\n')
     for rules, place in (

@@ -54,7 +54,7 @@ def test_lowered_keeps_locations(arguments):
     assert full_text(hlotag.run_passes(lowered, "hlotag-verify")) == full_text(lowered)
 
 
-def test_the_lowered_that_was_given_and_the_cache_stay_as_they_were(arguments):
+def test_run_passes_leaves_its_lowered_and_the_cache_alone(arguments):
     jitted = jax.jit(program)
     lowered = jitted.lower(*arguments)
     before = lowered.as_text()

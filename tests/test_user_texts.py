@@ -70,17 +70,6 @@ def test_names_come_out_as_jax_writes_them(scope):
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("form", ["block", "value"])
-def test_a_value_may_be_any_text(staged, form):
-    def f(x):
-        if form == "value":
-            return hlotag.tag(jnp.sin(x), {"k": "\x01hlotag.unset", "l": "=v"})
-        with hlotag.tagged({"k": "\x01hlotag.unset", "l": "=v"}):
-            return jnp.sin(x)
-
-    assert ops_of(jax.jit(f).lower(1.0))[0].entries == {"k": "\x01hlotag.unset", "l": "=v"}
-
-
 def test_a_key_of_hlotags_own_is_refused_in_jaxs_spelling_too(staged):
     def value(x):
         return xla_metadata.set_xla_metadata(jnp.sin(x), **{"hlotag.grad.k": "-"})

@@ -57,7 +57,7 @@ def test_tags_that_the_compiler_drops_are_restored(any_compiler):
     assert "\\x01" not in text
 
 
-def test_no_instruction_loses_its_tag_and_no_heavy_one_has_a_wrong_one(compiler, signed):
+def test_no_tag_is_lost_and_no_heavy_one_is_wrong(compiler, signed):
     for name in names_for(compiler):
         found = compiled_instructions(lower(compiler, name, pipeline=signed))
         named = [i for i in found if "jit(" in i.op_name and not hlo_programs.is_xlas_own(i)]
