@@ -16,13 +16,15 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from rich.console import Console
 
 import hlotag
-from hlotag.audits import Audit, Form, TagState
+from hlotag import _compat
+from hlotag.audits import Audit, Form, TagState, collect, program
 from hlotag.audits.collect import audit_module
 from hlotag.audits.dumps import of_modules
 from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
+from hlotag.mlir.modules import parse_module
 from programs import B, W, X, mlp
 
 
@@ -119,6 +121,44 @@ def test_a_reshape_of_a_product_keeps_its_own_tag(tag):
     ]
 
 
+def test_a_call_is_no_trace_of_what_is_next_to_it():
+    source = f"""
+    module @m {{
+      func.func public @main(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {{
+        %s = stablehlo.broadcast_in_dim %b, dims = [1] {{mhlo.frontend_attributes = {{k = "x"}}}} : (tensor<8xf32>) -> {KIND}
+        %t = stablehlo.add %a, %s : {KIND}
+        %r = func.call @f(%t) : ({KIND}) -> {KIND}
+        return %r : {KIND}
+      }}
+      func.func private @f(%x: {KIND}) -> {KIND} {{
+        %c = stablehlo.constant dense<2.0> : tensor<f32>
+        %s = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> {KIND}
+        %n = stablehlo.negate %x : {KIND}
+        %p = stablehlo.power %n, %s : {KIND}
+        %r = stablehlo.tanh %p : {KIND}
+        return %r : {KIND}
+      }}
+    }}"""
+    with _compat.runtime.ir_context():
+        read = program.read(parse_module(source, "m.mlir"))
+    names = {op.name: f"\\001{read.origins.token}:{number}\\001/x" for number, op in enumerate(read.origins.operations)}
+    # The bias was folded into the argument, as nothing of it is left; the exponent is named after the call, as inlining may do.
+    optimized = f"""
+    HloModule m
+    ENTRY main {{
+      a = f32[4,8] parameter(0)
+      t = f32[4,8] sine(a), metadata={{op_name="{names["stablehlo.add"]}"}}
+      c = f32[] constant(2), metadata={{op_name="{names["func.call"]}"}}
+      s = f32[4,8] broadcast(c), dimensions={{}}, metadata={{op_name="{names["func.call"]}"}}
+      n = f32[4,8] negate(t), metadata={{op_name="{names["stablehlo.negate"]}"}}
+      p = f32[4,8] power(n, s), metadata={{op_name="{names["stablehlo.power"]}"}}
+      ROOT r = f32[4,8] tanh(p), metadata={{op_name="{names["stablehlo.tanh"]}"}}
+    }}"""
+    capture = collect._capture(Form.OPTIMIZED, HloModule(_compat.runtime.hlo_from_text(optimized)), read)
+    (tag,) = collect._finish(read, [capture], None, "cpu").tags
+    assert tag.state == TagState.FOLDED
+
+
 # --- How tags came ---------------------------------------------------------------------------------------------------------
 
 
@@ -162,6 +202,21 @@ def test_what_is_lost_to_another_tag_says_to_which():
     (tag,) = audit.lost
     assert tag.value == "sum"
     assert tag.steps[-1].detail.endswith(" has k=shape instead")
+
+
+def test_what_is_equal_after_other_passes():
+    def f(x):
+        with hlotag.tagged({"k": "first"}):
+            y = jnp.sin(x * jnp.float32(2.0))
+        with hlotag.tagged({"k": "second"}):
+            z = jnp.sin(x * (jnp.ones(()) + jnp.ones(())))
+        return jnp.tanh(y) @ x.T, jnp.exp(z) @ x.T
+
+    with hlotag.stage(hlo=False):
+        audit = hlotag.audit(f, X)
+    (sine,) = (tag for tag in audit.tags if tag.op.name == "stablehlo.sine" and tag.value == "second")
+    assert sine.state == TagState.CSED
+    assert sine.steps[-1].detail.startswith("equal to sine ")
 
 
 def test_computations_may_come_in_any_order():

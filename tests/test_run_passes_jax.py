@@ -96,26 +96,19 @@ def test_export_keeps_its_version(arguments):
     assert written_by(hlotag.run_passes(exported, TAG)) == written_by(exported)
 
 
-def test_export_with_symbolic_shapes(arguments):
+@pytest.mark.parametrize("kind", ["symbolic shapes", "shardings"])
+def test_export_with(kind, arguments):
     w, x = arguments
-    rows = export.symbolic_shape("rows, 8")
-    exported = export.export(jax.jit(program))(w, jax.ShapeDtypeStruct(rows, jnp.float32))
+    if kind == "shardings":
+        mesh = Mesh(np.array(jax.devices()[:4]), ("d",))
+        shardings = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("d"))
+        arguments = jax.tree.map(jax.device_put, (w, x), shardings)
+        exported = export.export(jax.jit(program, in_shardings=shardings))(w, x)
+    else:
+        exported = export.export(jax.jit(program))(w, jax.ShapeDtypeStruct(export.symbolic_shape("rows, 8"), jnp.float32))
     changed = export.deserialize(hlotag.run_passes(exported, TAG).serialize())
     assert tagged_dots(changed.mlir_module())
-    np.testing.assert_array_equal(changed.call(w, x), exported.call(w, x))
-
-
-def test_export_with_shardings(arguments):
-    w, x = arguments
-    mesh = Mesh(np.array(jax.devices()[:4]), ("d",))
-    by_rows = NamedSharding(mesh, PartitionSpec("d"))
-    everywhere = NamedSharding(mesh, PartitionSpec())
-    jitted = jax.jit(program, in_shardings=(everywhere, by_rows))
-    exported = export.export(jitted)(w, x)
-    changed = export.deserialize(hlotag.run_passes(exported, TAG).serialize())
-    assert tagged_dots(changed.mlir_module())
-    placed = jax.device_put(w, everywhere), jax.device_put(x, by_rows)
-    np.testing.assert_array_equal(jax.jit(changed.call)(*placed), jax.jit(exported.call)(*placed))
+    np.testing.assert_array_equal(jax.jit(changed.call)(*arguments), jax.jit(exported.call)(*arguments))
     assert hlotag.run_passes(exported, "hlotag-verify").mlir_module() == exported.mlir_module()
 
 

@@ -2,13 +2,16 @@
 """Which versions are supported is said once and the same everywhere; another one is refused with what to install."""
 
 import ast
+import importlib
 import re
 import tomllib
 from pathlib import Path
 
+import jax
 import pytest
 
-from hlotag._compat.supported import REQUIREMENT
+import hlotag
+from hlotag._compat.supported import REQUIREMENT, explain
 from hlotag.mlir.library import SUPPORTED_JAXLIB
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +52,23 @@ print(hlotag.active(), jax.jit(lambda x: hlotag.tag(jnp.sin(x), {{"k": "v"}})).l
     done = run_python(code)
     assert done.stdout.startswith("None ") and 'k = "v"' in done.stdout
     assert done.stderr.count("TagDropped") == 1 and part in done.stderr and f"pip install '{REQUIREMENT}'" in done.stderr
+
+
+LACKING = {  # Only what JAX lacks is an incompatible JAX; what hlotag lacks is a defect of hlotag's.
+    "a name of JAX": (lambda: jax.no_such_name, hlotag.IncompatibleJaxlibError),
+    "a module of JAX": (lambda: importlib.import_module("jax.no_such_module"), hlotag.IncompatibleJaxlibError),
+    "a name of hlotag": (lambda: hlotag.errors.no_such_name, AttributeError),
+    "a name of an object": (lambda: hlotag.Rule({"k": "v"}, op="sine").no_such_name, AttributeError),
+    "a module of hlotag": (lambda: importlib.import_module("hlotag.no_such_module"), ImportError),
+}
+
+
+@pytest.mark.parametrize("case", LACKING)
+def test_what_jax_lacks_is_explained_and_what_hlotag_lacks_is_not(case):
+    use, error = LACKING[case]
+    with pytest.raises(error, match="no_such") as caught, explain():
+        use()
+    assert isinstance(caught.value, hlotag.IncompatibleJaxlibError) == ("JAX" in case)
 
 
 def test_a_python_without_its_lock_is_refused_with_what_to_do(run_python):
