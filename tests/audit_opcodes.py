@@ -4,8 +4,6 @@
 It is apart from hlotag's own table, `hlotag.hlo.opcodes`, since the truth is to be found without what it is compared with.
 """
 
-from __future__ import annotations
-
 # Instructions that only carry what others compute.
 CARRIERS = {"copy", "bitcast", "call", "tuple", "get-tuple-element", "transpose", "reshape", "broadcast"}
 # Of these, what XLA puts around an instruction, under its name, when it moves a change of shape past it.

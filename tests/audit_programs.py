@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs whose audits are compared with the truth (`audit_truth.py`): each has something that XLA does to operations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

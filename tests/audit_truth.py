@@ -9,8 +9,6 @@ compile; that is why the audit does without.) Which instruction computes an oper
 `python tests/audit_truth.py [program ...]` prints where the two differ.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audits of any size, made up; for views, which do not ask where one comes from."""
 
-from __future__ import annotations
-
 import random
 
 from hlotag.audits import Audit, Form, Op, Step, Tag, TagState

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A headless Chromium for tests of pages: Debian's packages chromium and chromium-driver."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures that more than one test file uses."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -20,10 +18,13 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_p
 
 @pytest.fixture
 def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs code in a fresh interpreter: run_python(code, ENVIRONMENT_VARIABLE="value") -> the finished process."""
+    """Runs code in a fresh interpreter: run_python(code, ENVIRONMENT_VARIABLE="value") -> the finished process.
 
-    def run(code: str, *, input: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    The test fails if the code does, unless `may_fail`.
+    """
+
+    def run(code: str, *, input: str | None = None, may_fail=False, **environment: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
             [sys.executable, "-c", code],
             cwd=tmp_path,
             env={**os.environ, **environment},
@@ -33,6 +34,8 @@ def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]
             timeout=300,
             check=False,
         )
+        assert may_fail or done.returncode == 0, done.stdout[-300:] + done.stderr[-3000:]
+        return done
 
     return run
 

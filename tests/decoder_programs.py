@@ -4,8 +4,6 @@
 `python tests/decoder_programs.py` prints the table of `ground_truth.py` for it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

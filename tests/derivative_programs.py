@@ -6,8 +6,6 @@ Those in `DEVELOPMENT` were looked at while the analysis was written. Those in `
 `python tests/derivative_programs.py [program ...]` prints the table of both.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial

@@ -5,8 +5,6 @@ Sizes differ from layer to layer, so that the numbers of elements of a product, 
 which operation it is, whatever XLA did to its operands' layouts: a truth that needs no metadata.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from math import prod

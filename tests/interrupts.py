@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that interrupts hlotag at each executed line of its own, and prints after which lines a fresh program is wrong."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import os

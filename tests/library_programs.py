@@ -8,8 +8,6 @@ by a loop, so that many a pair is possible.
 `python tests/library_programs.py --seed n --seconds s` prints what is wrong, and the totals.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import importlib
@@ -288,8 +286,7 @@ def _has_gradient(expression: str) -> bool:
 def find_calls() -> str:
     """The functions that can be differentiated: lines of a module, places in ARGUMENTS, and the functions that take these."""
     found: dict[str, list[str]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for name in function_names():
             fitting = (str(n) for n, arguments in enumerate(ARGUMENTS) if _has_gradient(f"{name}({arguments})"))
             if forms := ",".join(itertools.islice(fitting, MOST_FORMS)):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading modules in tests."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from jaxlib.mlir import ir

@@ -4,8 +4,6 @@
 A program is (function, arguments); the function returns a scalar, so that every transformation applies to every program.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs as source text, each operation with a line of its own, for measuring what is derived wrongly."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

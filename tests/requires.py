@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a test needs of the machine. Without it the test is skipped; with CI=true it fails, so that nothing is left out unseen."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

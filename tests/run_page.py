@@ -11,8 +11,6 @@ Lines with `target.py:v5e` or `target.py:h100` are run where HLOTAG_COMPILERS is
 `...` stands for any text in what is printed. Anything else in a fence is for the reader only.
 """
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import io

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A terminal to run commands in."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

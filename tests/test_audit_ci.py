@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit in continuous integration: a program of the user's, a baseline, and what code hosts show."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -125,7 +123,7 @@ def test_an_error_of_hlotags_own_names_the_users_line(program, capsys):
     assert capsys.readouterr().err.startswith(f"hlotag audit: error: {program}:{line}: key '_xla_compute_type': the value 'hst'")
 
 
-def test_lists_of_tags_of_lines_without_one_and_of_what_is_in_a_fusion(program, capsys):
+def test_lists_of_tags_untagged_lines_and_fusions(program, capsys):
     assert main(["audit", f"{program}:pair", "--tags"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if " kept " in line]
     assert rows and all(row[1] in ("forward", "backward") for row in rows)

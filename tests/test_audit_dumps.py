@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder of dumps against the audit in process: it says the same, or that it does not know."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -101,7 +99,7 @@ def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, ev
         assert unknown < len(audit.tags) / 4
 
 
-def test_the_command_says_of_a_module_what_the_audit_in_process_says(tmp_path, capsys):
+def test_command_and_audit_in_process_agree(tmp_path, capsys):
     def product(a, b):
         with hlotag.tagged({"k": "dot"}):
             product = jax.lax.dot_general(a, b, (((1,), (1,)), ((), ())))
@@ -169,8 +167,7 @@ def test_dump_folder(run_python, tmp_path, form):
     code = "import jax, hlotag, test_audit as t\nwith hlotag.stage(hlo=False): jax.jit(t.gradient).lower(t.X, t.W, t.B).compile()"
     folder = tmp_path / "dumps"
     flags = f"--xla_dump_to={folder} {form} --xla_dump_hlo_pass_re=.*"
-    finished = run_python(code, XLA_FLAGS=flags, PYTHONPATH=os.pathsep.join(sys.path))
-    assert finished.returncode == 0, finished.stderr
+    run_python(code, XLA_FLAGS=flags, PYTHONPATH=os.pathsep.join(sys.path))
     audit = hlotag.audit(folder)
     assert audit.name == "jit_gradient"
     # The two layers have equal names, so that the dump does not tell all of their operations apart.

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files for Model Explorer, and the command that opens them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys
@@ -51,7 +49,7 @@ def test_keys_that_are_no_file_names_have_files_of_their_own(tmp_path):
     assert {check(file, "ModelNodeData")["module"]["name"] for file in files[1:]} == {"state", *keys}
 
 
-def test_explore_opens_it_or_says_how_to_install_it_before_it_audits(tmp_path, monkeypatch, capsys):
+def test_explore_opens_it_or_says_how_to_install_it(tmp_path, monkeypatch, capsys):
     add = 'stablehlo.add %a, %a {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>'
     module = tmp_path / "m.mlir"
     module.write_text(f"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{ %r = {add}\n return %r : tensor<4xf32> }}")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit reads and prints of what it is given: files that a module names, its text, functions of other libraries."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile
@@ -118,7 +116,7 @@ def test_an_interrupt_waits_for_xla_and_leaves_nothing(kind, monkeypatch, tmp_pa
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_program_lowered_for_another_platform_is_judged_as_what_compiled_it():
+def test_an_audit_is_of_the_platform_that_compiled():
     for_tpu = jax.jit(mlp).trace(X, W, B).lower(lowering_platforms=("tpu",))
     assert hlotag.audit(for_tpu).platform == "cpu"
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of an audit, in a headless Chromium."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -126,7 +124,7 @@ def test_a_row_opens_and_more_are_shown(chromium, tmp_path):
     assert chromium.execute_script("return document.getElementById('more').hidden")
 
 
-def test_what_an_operation_is_derived_from_and_what_from_it_are_links(chromium, tmp_path):
+def test_primals_and_derivatives_are_links(chromium, tmp_path):
     audit = made_up(40)
     first, second = (next(tag for tag in audit.tags if tag.op.phase == phase) for phase in ("forward", "backward"))
     derived = second.op._replace(derived_from=(first.op.id,))
@@ -141,7 +139,7 @@ def test_what_an_operation_is_derived_from_and_what_from_it_are_links(chromium, 
     assert "Derivatives" not in text_of(chromium, f"#tag-{numbers[1]} .steps")
 
 
-def test_what_has_no_tag_and_is_derived_from_what_has_one_is_named(chromium, tmp_path):
+def test_untagged_derivatives_are_named(chromium, tmp_path):
     audit = made_up(40)
     last = audit.ops[-1]._replace(derived_from=(audit.tags[0].op.id,))
     tags = [tag for tag in audit.tags if tag.op.id != last.id]

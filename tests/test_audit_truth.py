@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit says became of tags is what became of them (`audit_truth.py`)."""
 
-from __future__ import annotations
-
 import jax
 import pytest
 
@@ -39,7 +37,7 @@ def test_a_large_module_names_passes_when_asked(monkeypatch):
     assert "" not in {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}
 
 
-def test_what_relabels_a_value_and_is_named_after_another_has_lost_nothing():
+def test_relabeled_values_have_lost_nothing():
     case = audit_truth.make(audit_programs.curvature, (X, W, B), 0)
     truth = audit_truth.Truth(case)
     lost = [tag.op.id for tag in collect.audit_lowered(case.lowered).lost if tag.key == "t"]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks run; what they measure is no test's business."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

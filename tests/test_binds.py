@@ -92,11 +92,6 @@ def test_interpreters_lose_no_tag_that_jax_alone_keeps(interpreter, form):
     assert counts[1] > 0 or interpreter == "documentation of gradient"
 
 
-DEBUGGED = {
-    "settrace": "import sys\ndef trace(*_): return trace\nsys.settrace(trace)\n{}",
-    "pdb": "{}",
-    "trace": "{}",
-}
 PROGRAM = """
 import jax, jax.numpy as jnp, hlotag
 hlotag.enable()
@@ -107,7 +102,7 @@ print("tags", jax.jit(jax.grad(f)).lower(jnp.ones((2, 2))).as_text().count('k = 
 """
 
 
-@pytest.mark.parametrize("debugger", DEBUGGED)
+@pytest.mark.parametrize("debugger", ["settrace", "pdb", "trace"])
 def test_debuggers_change_no_tag(tmp_path, debugger):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
@@ -118,7 +113,7 @@ def test_debuggers_change_no_tag(tmp_path, debugger):
     )
     alone = [line for line in run(str(script)).splitlines() if "tags" in line]
     if debugger == "settrace":
-        script.write_text(DEBUGGED[debugger].format(PROGRAM))
+        script.write_text(f"import sys\ndef trace(*_): return trace\nsys.settrace(trace)\n{PROGRAM}")
         output = run(str(script))
     elif debugger == "pdb":
         output = run("-m", "pdb", "-c", "break f", "-c", "continue", str(script), input="next\nnext\ncontinue\nquit\n")

@@ -66,22 +66,6 @@ def test_one_block_object_in_two_threads(staged):
     assert left == [[], []]
 
 
-def test_a_decorated_method_is_bound():
-    class Model:
-        @hlotag.tagged({"k": "v"})
-        def __call__(self, x):
-            return self.apply(x)
-
-        @hlotag.tagged({"k": "w"})
-        def apply(self, x):
-            """Doc."""
-            return jnp.sin(x)
-
-    with hlotag.stage():
-        assert entries(lambda x: Model()(x)) == [("stablehlo.sine", {"k": "w"})]
-    assert Model.apply.__doc__ == "Doc."
-
-
 DECORATORS = {
     "a block": hlotag.tagged({"k": "v"}),
     "a stage": hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="sine")]),
@@ -161,7 +145,7 @@ def test_decorated_attributes_of_a_class_bind_as_they_would(decorate):
     assert model.method == model.method and model.jitted == model.jitted
 
 
-def test_a_decorated_static_method_or_partial_binds_as_that_python_binds_it():
+def test_static_methods_and_partials_bind_as_in_python():
     class Model:
         static = hlotag.tagged({"k": "v"})(staticmethod(sine))
         partial = functools.partial(jnp.power, 2.0)

@@ -10,7 +10,7 @@ from hlotag.audits.garbage import no_collection
 
 
 @pytest.mark.parametrize("was_on", [True, False])
-def test_the_collector_is_off_within_the_block_and_as_it_was_after_it(was_on):
+def test_the_garbage_collector_is_off_within_the_block_only(was_on):
     try:
         (gc.enable if was_on else gc.disable)()
         with suppress(KeyError), no_collection():

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules that JAX lowered alone, tagged by its own context manager: the passes find all that an equation lowered to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any

@@ -128,18 +128,7 @@ def test_all_operations_of_a_block(name, differentiated):
 
 
 # The others are several calls in user code, of which the last makes the value.
-ONE_CALL = [
-    "argmax",
-    "cumsum",
-    "sort",
-    "erf_inv",
-    "lgamma",
-    "square",
-    "reduce_window",
-    "fft",
-    "einsum",
-    "var",
-]
+ONE_CALL = ["argmax", "cumsum", "sort", "erf_inv", "lgamma", "square", "reduce_window", "fft", "einsum", "var"]
 
 
 @pytest.mark.parametrize("name", ONE_CALL)

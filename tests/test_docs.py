@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every code block of the documentation runs, and prints what the page says. Lines and paragraphs are short."""
+"""The documentation is true: code runs and prints what the page says, names are there, and made pages are up to date."""
 
 import ast
+import doctest
+import inspect
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 from markdown_it import MarkdownIt
+from record import findings, read
 
 import hlotag
 import requires
 from hlotag import errors
+from hlotag.tagging import keys
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -45,11 +52,65 @@ def test_code_of_page(page, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_scripts_name_test_files_that_exist():
-    scripts = [ROOT / "Makefile", *(ROOT / "tools").glob("*.sh"), *(ROOT / "tools").glob("*.py")]
-    named = {name for script in scripts for name in re.findall(r"\btests/\w+\.py", script.read_text(encoding="utf-8"))}
-    assert not [name for name in named if not (ROOT / name).exists()]
-    assert len(named) > 10
+EXPLAINED = [name for name in hlotag.__all__ if inspect.isfunction(getattr(hlotag, name))] + ["Rule"]
+
+
+@pytest.mark.filterwarnings("error::hlotag.KeyIgnored")
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_the_example_of_a_docstring_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(keys, "_registered", {})
+    names = {"hlotag": hlotag, "jax": jax, "jnp": jnp}
+    (found,) = doctest.DocTestFinder(recurse=False).find(getattr(hlotag, name), name, globs=names)
+    assert found.examples, "no example"
+    said = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found, out=said.append)
+    hlotag.disable()
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("tool", ["generate_pass_docs", "reliability"])
+def test_a_made_page_is_up_to_date(tool):
+    command = [sys.executable, str(ROOT / "tools" / f"{tool}.py"), "--check"]
+    assert subprocess.run(command, check=False, timeout=300).returncode == 0, f"run tools/{tool}.py"
+
+
+def test_the_page_of_keys_is_up_to_date():
+    page = runpy.run_path(str(ROOT / "tools" / "keys_page.py"))
+    assert page["PAGE"].read_text(encoding="utf-8") == page["render"](page["CATALOGUE"]), "run tools/keys_page.py"
+
+
+def test_every_pass_shows_its_ir_and_describes_its_options():
+    for info in runpy.run_path(str(ROOT / "tools" / "generate_pass_docs.py"))["own_passes"]():
+        assert "```mlir" in info.description, info.name
+        assert all(text and not text.endswith(".") for text in (info.summary, *(o.description for o in info.options))), info.name
+
+
+def test_the_page_of_hlo_lists_the_rules_in_their_order():
+    rules = re.findall(r'\{Step::\w+, "([a-z-]+)"', (ROOT / "cpp/lib/hlo/join_rules.cpp").read_text())
+    page = (ROOT / "docs/hlo.md").read_text()
+    section = page.partition("## Which operation an instruction came from")[2].partition("## Which tags it gets")[0]
+    assert re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE) == [*rules, "equal"]
+
+
+def test_the_record_of_reliability_shows_nothing_broken():
+    outcomes, kept = read(), [one["kept"] for found in findings().values() for one in found]
+    assert set(findings()) <= set(outcomes)
+    assert not {name: o for name, o in outcomes.items() if o.crashes or o.wrong or o.losses or not (o.inputs or o.faults)}
+    assert sum(o.seconds for name, o in outcomes.items() if name.startswith("Fuzzing")) >= 3600
+    for path, _, test in (one.partition("::") for one in kept):
+        assert f"\ndef {test}(" in (ROOT / path).read_text() if test else (ROOT / path).is_file()
+
+
+def test_files_that_pages_and_scripts_name_exist():
+    files = [ROOT / "Makefile", ROOT / "CONTRIBUTING.md", *PAGES, *(ROOT / "tools").glob("*.sh"), *(ROOT / "tools").glob("*.py")]
+    named = {
+        name
+        for file in files
+        for name in re.findall(r"\b(?:cpp|python|tests|tools|lit_tests|fuzz)/[\w./]+\.\w+", file.read_text())
+    }
+    assert len(named) > 60
+    assert not {name for name in named if not (ROOT / name).exists() and not name.endswith(".so")}
 
 
 def test_the_front_page_has_the_version():
@@ -83,7 +144,7 @@ ERRORS = [name for name, kind in vars(errors).items() if isinstance(kind, type) 
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_an_error_and_its_entry_in_troubleshooting_link_to_each_other(name):
+def test_errors_and_troubleshooting_link_to_each_other(name):
     entry = re.search(rf"^### `{name}`$(.*?)(?=^###? )", TROUBLESHOOTING.read_text(), re.MULTILINE | re.DOTALL)
     assert entry and (f"(api.md#hlotag.{name})" in entry[1] or name == "HlotagError")
     assert f"(troubleshooting.md#{name.lower()})" in (ROOT / "docs" / "api.md").read_text()

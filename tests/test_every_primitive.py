@@ -4,8 +4,6 @@
 Nobody wrote them with tags in mind, and what a rule does for the primitives that our own tests know says little about the others.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -155,7 +153,7 @@ def test_jax_has_programs_for_its_primitives():
     assert len(HARNESSES) > 120
 
 
-def test_a_bind_that_the_program_held_before_the_stage_was_turned_on():
+def test_a_bind_that_was_held_before_the_stage():
     assert hlotag.active() is None
     divide = lax.div_p.bind
 

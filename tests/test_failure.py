@@ -125,7 +125,7 @@ with hlotag.stage("always-fails"):
     assert replayed.returncode == 1 and "on purpose" in replayed.stderr
 
 
-def test_the_file_is_the_module_before_the_pipeline_whole_and_private(reproducers):
+def test_the_reproducer_is_the_whole_module_and_private(reproducers):
     f = program()
     error = failure(f)
     path = Path(error.reproducer)
@@ -190,8 +190,7 @@ def test_on_error_warn_goes_on_with_the_programs_own_tags():
         assert stage.on_error == "warn"
         with pytest.warns(hlotag.PassFailed) as caught:
             module = lowered(f)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             np.testing.assert_array_equal(f(X), expected)  # Lowered once, so warned of once.
     assert len(caught) == 1 and "hlotag-verify" in str(caught[0].message) and "hlotag-opt" in str(caught[0].message)
     text = text_of(module)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files: whole or not there, private to the user, and no failure to write one ends a program."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -108,7 +106,7 @@ def test_a_directory_is_refused(write, tmp_path):
     assert list(folder.iterdir()) == [] and list(folder.parent.iterdir()) == [folder]
 
 
-def test_results_have_the_permissions_the_user_expects_and_what_we_keep_is_private(tmp_path):
+def test_results_follow_the_umask_and_kept_files_are_private(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     umask = os.umask(0o027)
@@ -188,39 +186,25 @@ def test_any_name_becomes_one_of_a_file(name, tmp_path):
     (tmp_path / f"x{made}").touch()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"\x7fELF\x00\xff",
-        b"\xff\xfe",
-        b"a = " + b"[" * 100_000,
-        b"rule = 3",
-        b"[[rule]]\nattrs = {}\n",
-        b"a.b.c" + b".d" * 10_000,
-    ],
-    ids=["binary", "not-utf8", "deep", "no-list", "no-pattern", "long-key"],
-)
-def test_rules_that_are_none_are_refused(content, tmp_path):
-    path = tmp_path / "rules.toml"
-    path.write_bytes(content)
-    with pytest.raises(TagError, match=r"rules\.toml"):
-        hlotag.load_rules(path)
+NO_RULES = {
+    "binary": (b"\x7fELF\x00\xff", ""),
+    "not UTF-8": (b"\xff\xfe", ""),
+    "deep": (b"a = " + b"[" * 100_000, ""),
+    "no list": (b"rule = 3", ""),
+    "no pattern": (b"[[rule]]\nattrs = {}\n", ""),
+    "a long key": (b"a.b.c" + b".d" * 10_000, ""),
+    "syntax": (b'a = """\n\n"""\r\nb = 0o' + b"[" * 5_000, 4),
+    "not UTF-8 in a line": (b'a = 1\nb = "\xff"', 2),
+    "bits": (b'\n[[rule]]\nop = "sine"\nattrs = {k = 0x' + b"f" * 5_000 + b"}", 2),
+}
 
 
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        (b'a = """\n\n"""\r\nb = 0o' + b"[" * 5_000, 4),
-        (b'a = 1\nb = "\xff"', 2),
-        (b'\n[[rule]]\nop = "sine"\nattrs = {k = 0x' + b"f" * 5_000 + b"}", 2),
-    ],
-    ids=["syntax", "not-utf8", "bits"],
-)
-def test_rules_that_are_none_say_at_which_line(content, line, tmp_path):
-    path = tmp_path / "rules.toml"
-    path.write_bytes(content)
-    with pytest.raises(TagError, match=rf"rules\.toml(:{line}: |.*\(at line {line},)"):
-        hlotag.load_rules(path)
+@pytest.mark.parametrize("case", NO_RULES)
+def test_rules_that_are_none_are_refused_at_their_line(case, tmp_path):
+    content, line = NO_RULES[case]
+    (tmp_path / "rules.toml").write_bytes(content)
+    with pytest.raises(TagError, match=rf"rules\.toml(:{line}: |.*\(at line {line},)" if line else r"rules\.toml"):
+        hlotag.load_rules(tmp_path / "rules.toml")
 
 
 @pytest.mark.parametrize("name", ["missing.toml", "."])

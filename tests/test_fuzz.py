@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the fuzzers found stays mended, and each of them, for a moment. `make fuzz` runs them for longer."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the stage inside XLA remembers, and what that depends on: modules, keys, platforms and compiler options."""
 
-from __future__ import annotations
-
 import warnings
 
 import jax
@@ -101,7 +99,7 @@ def test_modules_of_one_name_go_each_through_its_own_stage():
     assert [values(lowered.compile()) for lowered in found] == [[None], ["v"], [None]]
 
 
-def test_what_a_key_is_inside_xla_is_what_it_was_when_the_stage_was_made(monkeypatch):
+def test_a_stage_keeps_the_keys_of_its_time(monkeypatch):
     monkeypatch.setattr(keys, "_registered", {})
 
     def tagged_instructions(stage, key):
@@ -141,8 +139,7 @@ def test_the_options_of_one_compilation_decide_for_that_one(transformations, fir
     second = NO_PASSES if not first else {}
     found = []
     for options in (first, second, first, second):
-        with hlotag.stage(), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with hlotag.stage(), warnings.catch_warnings(record=True, action="always") as caught:
             executable = jax.jit(lambda x: square(x)).lower(X).compile(options)
         np.testing.assert_array_equal(executable(X), X * X)
         assert "\x01" not in executable.as_text()
@@ -155,18 +152,17 @@ def test_the_options_of_one_compilation_decide_for_that_one(transformations, fir
     )
 
 
-def test_a_platform_is_asked_once_and_options_that_turn_the_stage_off_once_each(transformations, monkeypatch):
+def test_a_platform_is_asked_once_for_each_kind_of_options(transformations, monkeypatch):
     tried = []
     original = type(transformations)._try
     monkeypatch.setattr(type(transformations), "_try", lambda self, *args: (tried.append(args[:2]), original(self, *args)))
     for options in ({}, {"xla_cpu_enable_fast_math": False}, NO_PASSES, NO_PASSES, {}):
-        with hlotag.stage(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with hlotag.stage(), warnings.catch_warnings(action="ignore"):
             jax.jit(lambda x: square(x)).lower(X).compile(options)
     assert len(tried) == 2
 
 
-def test_a_compilation_whose_module_xla_did_not_hand_over_is_reported(monkeypatch):
+def test_a_compilation_without_a_callback_is_reported(monkeypatch):
     """And not given out: the names of its instructions have numbers."""
     monkeypatch.setattr(hlo_stage._Restoration, "__call__", lambda self, module: module)
     with hlotag.stage():

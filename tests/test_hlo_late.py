@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tags that are given back before the scheduler, on HLO texts as the compilers have them there."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """hlotag's patches of JAX, beside those of other libraries."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import re
@@ -131,7 +129,7 @@ def test_a_patch_made_before_ours_may_go_first(other):
     assert tags() == on
 
 
-def test_what_was_traced_in_a_stage_is_lowered_in_it_and_goes_with_its_last_reference():
+def test_a_trace_keeps_its_stage_and_no_reference_cycle():
     with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="sine")]):
         traced = jax.jit(lambda x: jnp.sin(x)).trace(X)
     assert isinstance(traced, stages.Traced) and 'k = "v"' in traced.lower().as_text()
@@ -174,7 +172,7 @@ def test_disable_takes_every_patch_away_whatever_ran_before():
     assert vjp and kept
 
 
-def test_reserved_entries_of_what_was_traced_before_disable_are_empty():
+def test_reserved_entries_of_old_traces_are_empty():
     rules = [hlotag.Rule({"r": "1"}, op="sine", scope="here"), hlotag.Rule({"s": "1"}, op="cosine")]
     with hlotag.stage(rules=rules):
         _, vjp = jax.vjp(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}, remat="drop"), X)

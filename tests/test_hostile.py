@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input that is big, badly shaped, or no module at all. `make hostile` runs the big cases at their full size."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for collectives that XLA's partitioner inserts."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

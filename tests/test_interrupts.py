@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C and forks: afterwards hlotag works as in a fresh process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["switch", "block", "lowering", "compiling", "auditing"])
-def test_after_an_interrupt_at_any_line_a_fresh_program_has_the_same_module(work):
+def test_an_interrupt_at_any_line_changes_no_later_program(work):
     script = Path(__file__).with_name("interrupts.py")
     done = subprocess.run([sys.executable, script, work], capture_output=True, text=True, check=False)
     name, count, *wrong = done.stdout.splitlines()
@@ -79,5 +77,5 @@ for first, then in ((hlotag.enable, hlotag.disable), (hlotag.disable, hlotag.ena
 """
 
 
-def test_a_stage_that_is_switched_while_a_function_is_traced_leaves_no_half_traced_program(run_python):
+def test_switching_while_tracing_leaves_no_stale_trace(run_python):
     assert run_python(SWITCHED).stdout == "True\nTrue\n"

@@ -3,10 +3,12 @@
 
 import copy
 import inspect
+import linecache
 import pickle
 import re
 import threading
 import traceback
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -145,46 +147,81 @@ def test_removing_a_key_is_not_checked():
 
 # --- Where the error is raised -----------------------------------------------------------------------------------------------
 
-BAD = {"_xla_loop_unroll_strategy": "never"}
+BAD, LIKE_A_KNOWN_KEY = {"_xla_loop_unroll_strategy": "never"}, {"_scheduling_group": "1"}
 
 
-def decorate():
-    @hlotag.tagged(BAD)  # THE LINE
+def decorate(attrs):
+    @hlotag.tagged(attrs)  # THE LINE
     def f(x):
         return x
 
     return f
 
 
-def enter():
-    with hlotag.set_xla_metadata(**BAD):  # THE LINE
+def enter(attrs):
+    with hlotag.set_xla_metadata(**attrs):  # THE LINE
         pass
 
 
 def traced(write):
-    return lambda: jax.jit(lambda x: write(jnp.sin(x))).lower(X)
+    return jax.jit(lambda x: write(jnp.sin(x))).lower(X)
+
+
+WRITES = {
+    "tag": lambda attrs: hlotag.tag(X, attrs),  # THE LINE
+    "grad": lambda attrs: hlotag.tag(X, {"k": "v"}, grad=attrs),  # THE LINE
+    "value": lambda attrs: hlotag.set_xla_metadata(X, **attrs),  # THE LINE
+    "traced tag": lambda attrs: traced(lambda y: hlotag.tag(y, attrs)),  # THE LINE
+    "traced value of JAX": lambda attrs: traced(lambda y: set_xla_metadata(y, **attrs)),  # THE LINE
+    "rule": lambda attrs: hlotag.Rule(attrs, op="while"),  # THE LINE
+    "grad of a rule": lambda attrs: hlotag.Rule({"k": "v"}, op="while", grad=attrs),  # THE LINE
+    "call": lambda attrs: hlotag.xla_metadata_call(jnp.sin, **attrs),  # THE LINE
+    "derived call": lambda attrs: hlotag.xla_metadata_call2(jnp.sin, {"k": "v"}, ad_metadata=attrs),  # THE LINE
+    "block": enter,
+    "decorator": decorate,
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_an_illegal_value_is_an_error_on_the_line_that_tags(write):
+    with hlotag.stage(), pytest.raises(hlotag.TagError, match=r"'never'.*full, double-buffer") as caught:
+        write(BAD)
+    lines = [frame.line for frame in traceback.extract_tb(caught.tb) if frame.filename == __file__]
+    assert lines[-1].endswith("# THE LINE")
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_key_like_a_known_one_warns_once_at_the_line_that_tags(write):
+    with hlotag.stage(), warnings.catch_warnings(record=True, action="default") as caught:
+        for _ in range(2):
+            write(LIKE_A_KNOWN_KEY)
+    assert [(w.category, w.filename) for w in caught] == [(hlotag.KeyIgnored, __file__)]
+    assert "'_scheduling_group'" in str(caught[0].message) and "did you mean '_scheduling_group_id'?" in str(caught[0].message)
+    assert linecache.getline(__file__, caught[0].lineno).endswith("# THE LINE\n")
 
 
 @pytest.mark.parametrize(
-    "write",
+    ("name", "value", "known"),
     [
-        lambda: hlotag.tag(X, BAD),  # THE LINE
-        lambda: hlotag.tag(X, {"k": "v"}, grad=BAD),  # THE LINE
-        lambda: hlotag.set_xla_metadata(X, **BAD),  # THE LINE
-        traced(lambda y: hlotag.tag(y, BAD)),  # THE LINE
-        traced(lambda y: set_xla_metadata(y, **BAD)),  # THE LINE
-        lambda: hlotag.Rule(BAD, op="while"),  # THE LINE
-        lambda: hlotag.Rule({"k": "v"}, op="while", grad=BAD),  # THE LINE
-        lambda: hlotag.xla_metadata_call(jnp.sin, **BAD),  # THE LINE
-        enter,
-        decorate,
+        ("group", "7", "_scheduling_group_id"),
+        ("compute_type", "host", "_xla_compute_type"),
+        ("compute_type", "bfloat16", ""),
+        ("must_fuse", "a", "MUST_FUSE"),
+        ("inlinable", "false", "inlineable"),
+        ("stream", "main", ""),
+        ("group", "forward", ""),
+        ("remat_group", "7", ""),
+        *((name, "1", "") for name in ("layer", "block", "tag", "k", "id", "name", "_scheduling_group_id")),
     ],
 )
-def test_an_illegal_value_is_an_error_on_the_line_that_tags(write):
-    with hlotag.stage(), pytest.raises(hlotag.TagError, match=r"'never'.*full, double-buffer") as caught:
-        write()
-    lines = [frame.line for frame in traceback.extract_tb(caught.tb) if frame.filename == __file__]
-    assert lines[-1].endswith("# THE LINE")
+def test_the_key_that_was_probably_meant(name, value, known):
+    assert keys.meant(name, value) == known
+
+
+def test_a_registered_key_is_not_taken_for_another(registry):
+    assert keys.meant("group", "7")
+    hlotag.register_key("group")
+    assert not keys.meant("group", "7")
 
 
 # --- Policies ----------------------------------------------------------------------------------------------------------------
@@ -270,7 +307,6 @@ def test_a_default_is_not_taken_for_what_a_user_wrote():
         assert str(inspect.signature(function).parameters["grad"]).endswith("= hlotag.BY_KEY")
     assert hlotag.tag(1.0, {"k": "v"}, grad=hlotag.BY_KEY) == 1.0
     rule = hlotag.Rule({"_scheduling_group_id": 40}, op="x")
-    assert eval(repr(rule), {"Rule": hlotag.Rule}) == rule
     assert rule != hlotag.Rule({"_scheduling_group_id": 40}, op="x", grad="same")
     assert rule == pickle.loads(pickle.dumps(rule)) == copy.deepcopy(rule)
     assert pickle.loads(pickle.dumps(rule)).grad is rule.grad is keys.BY_KEY
@@ -348,7 +384,7 @@ def test_bad_registrations(registry, arguments, message):
     assert keys.lookup("mine") is None
 
 
-def test_only_a_key_that_is_registered_so_is_withheld_from_compilers(registry):
+def test_only_keys_registered_so_are_withheld(registry):
     hlotag.register_key("mine", derived="drop")
     hlotag.register_key("eyes", compiler=False)
     found = [{"mine": "1", "eyes": "2", "free": "3", "ragged_dot_tiling": "4", "MUST_FUSE": "5"}]

@@ -48,7 +48,7 @@ def events():
 
 
 @pytest.mark.parametrize("program", ["scan_transformer", "custom_vjp", "branches"])
-def test_numbers_and_the_work_of_jax_are_the_same_where_everything_is_tagged(program, events):
+def test_tagging_everything_changes_no_number_and_no_work(program, events):
     function, args = PROGRAMS[program]
 
     def run() -> tuple[list[bytes], dict[str, int]]:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A JAX that changed what hlotag hooks into: one warning that names the part, JAX's own tags, and all that needs no hooks."""
 
-from __future__ import annotations
-
 # Breaks each hook in turn, in one interpreter: hlotag is imported anew for each.
 CHILD = r"""
 import sys, warnings
@@ -40,8 +38,7 @@ def forget():
 def check(named):
     import hlotag
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         hlotag.enable(rules=[hlotag.Rule({"k": "v"}, op="sine")])
         hlotag.enable()
         with hlotag.stage(None) as stage:
@@ -84,8 +81,7 @@ def tags_are_those_of_jax(hlotag):
 def enabled_by_the_environment(named):
     from hlotag.lowering import environment
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         environment.start({"HLOTAG_ENABLE": "1"})
     assert named in str(caught[0].message) and "hlotag stays off" in str(caught[0].message)
 
@@ -114,7 +110,6 @@ tags_are_those_of_jax(broken)
 
 def test_each_hook_broken_in_turn(run_python):
     done = run_python(CHILD)
-    assert done.returncode == 0, done.stdout[-300:] + done.stderr[-3000:]
     broken = [line.split() for line in done.stdout.splitlines()]
     changed, gone = ({place for way, place in broken if way == wanted} for wanted in ("changed", "gone"))
     inherited = {"Traced.__init__", "xla_metadata_call.bind", "xla_metadata_value.bind_with_trace"}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """jaxlib for aarch64 and for macOS has every C function that hlotag calls; its library is read as a file, and not run."""
 
-from __future__ import annotations
-
 import struct
 import subprocess
 import sys

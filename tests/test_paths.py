@@ -148,25 +148,8 @@ def test_operation_by_operation(dumped):
     assert "stablehlo.sine" in set().union(*map(tagged_names, dumped()))
 
 
-def test_a_second_call_lowers_nothing(dumped):
-    f = jax.jit(gradient())
-    with hlotag.stage():
-        f(X)
-        assert len([text for text in dumped() if IN_MODULE in text]) == 1
-        for _ in range(3):
-            f(X)
-        f.lower(X)
-    assert dumped() == []
-
-
-def test_shapes_are_evaluated_without_lowering(dumped):
-    with hlotag.stage():
-        shape = jax.eval_shape(jax.jit(gradient()), X)
-    assert (shape.shape, shape.dtype) == (X.shape, X.dtype) and dumped() == []
-
-
 @pytest.mark.parametrize("serialized_within", [True, False])
-def test_the_gradient_of_an_export_is_tagged_as_the_stage_said_at_export(serialized_within):
+def test_the_gradient_of_an_export_has_the_stage_of_its_export(serialized_within):
     def f(x):
         return hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}) * 2.0
 
@@ -194,13 +177,13 @@ def test_what_was_traced_in_a_stage_is_lowered_in_it():
         assert "frontend_attributes" not in traced.lower().as_text()
 
 
-def test_what_was_traced_without_a_stage_warns_that_its_value_tags_are_jaxs_own():
+def test_a_trace_without_a_stage_warns():
     traced = jax.jit(jax.value_and_grad(lambda x: set_xla_metadata(jnp.sin(x), k="v").sum())).trace(X)
     with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="value tags that were set while hlotag was off"):
         assert tagged_names(traced.lower()) == {"stablehlo.sine"}
 
 
-def test_a_value_tag_where_the_stage_is_off_warns_that_it_is_jaxs_own():
+def test_a_value_tag_where_the_stage_is_off_warns():
     def f(x):
         with hlotag.stage(None):
             return hlotag.tag(jnp.sin(x), {"k": "v"})
@@ -209,7 +192,7 @@ def test_a_value_tag_where_the_stage_is_off_warns_that_it_is_jaxs_own():
         assert tagged_names(jax.jit(f).lower(X)) == {"stablehlo.sine"}
 
 
-def test_an_export_made_within_a_stage_that_is_off_has_no_tags_in_its_gradient():
+def test_an_export_within_no_stage_has_an_untagged_gradient():
     hlotag.enable()
     with hlotag.stage(None):
         exported = jax.export.export(jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v") * 2.0))(X)
@@ -450,7 +433,6 @@ def test_a_worker_has_the_stage_if_it_is_a_copy_of_the_process(run_python, tmp_p
     finished = run_python(
         f"import runpy, sys; sys.argv = ['worker.py', {method!r}]; runpy.run_path('worker.py', run_name='__main__')"
     )
-    assert finished.returncode == 0, finished.stderr
     *counts, on = finished.stdout.split()
     # Without the stage, only what JAX itself tags: not the square, and no derived constants and broadcasts.
     assert (counts, on) == (["6", "True"] if is_on else ["3", "True"], str(is_on))

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """run_passes and list_passes: what goes in, what comes out, and every way to fail."""
 
-import dataclasses
-import threading
-
 import pytest
 
 from hlotag import errors
 from hlotag.mlir.modules import new_context, parse_module, to_bytecode
-from hlotag.passes.pipeline import list_passes, run_passes
+from hlotag.passes.pipeline import run_passes
 
 MODULE = """
 module @m attributes {some.attr = 1 : i32} {
@@ -156,35 +153,3 @@ def test_malformed_modules(source, message):
 def test_other_types_are_refused():
     with pytest.raises(TypeError, match=r"must be an ir\.Module, str, bytes, .* not int"):
         run_passes(3, "hlotag-strip")  # type: ignore[type-var]
-
-
-def test_list_passes():
-    passes = {info.name: info for info in list_passes()}
-    assert list(passes) == sorted(passes)
-    strip = passes["hlotag-strip"]
-    assert strip.options[0].name == "keys"
-    assert strip.options[0].type == "list of strings"
-    assert "```mlir" in strip.description
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        strip.name = "x"  # type: ignore[misc]
-    for info in passes.values():
-        assert info.summary
-        assert not info.summary.endswith(".")
-
-
-def test_threads_with_modules_of_their_own():
-    problems = []
-
-    def work():
-        try:
-            for _ in range(20):
-                assert "frontend_attributes" not in run_passes(MODULE, "hlotag-strip,canonicalize")
-        except BaseException as error:
-            problems.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems

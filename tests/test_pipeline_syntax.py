@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of pipelines: what is read, what is refused with which words, and what is written."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles of programs that run here: what has which value and phase, and what may be profiled."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any
@@ -90,7 +88,7 @@ def test_every_value_has_its_time_in_each_phase(name):
     assert_sums(profile)
 
 
-def test_a_function_with_several_callers_has_the_phase_and_scope_of_each_call():
+def test_a_shared_function_has_phase_and_scope_of_each_call():
     @jax.jit
     def shared(x):
         return jnp.tanh(x @ x)
@@ -130,7 +128,7 @@ def test_a_sleep_in_a_callback_is_time_of_its_block():
     assert_sums(profile)
 
 
-def test_arguments_that_are_donated_or_static_and_wrapped_functions():
+def test_donated_static_and_keyword_arguments():
     donated = jax.jit(train, donate_argnums=0)
     given = [jnp.array(w) for w in WEIGHTS]
     assert places(hlotag.profile(donated, given, X), "layer") == PROGRAMS["train"][1]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hlotag profile`, comparisons with a baseline, and what a profile is written as."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json
@@ -112,8 +110,6 @@ def test_a_baseline_finds_what_became_slower(traced, capsys):
 ERRORS = [
     (["profile", "trace"], "a trace needs --audit FILE"),
     (["profile", "train.py:step", "--audit", "a.json"], "--audit is for a trace"),
-    (["profile", "train.py:step", "--steps", "0"], "steps=0"),
-    (["profile", "train.py:step", "--by", "no"], "by='no'"),
     (["profile", "train.py"], "needs the name of a function"),
     (["profile", "nothing", "--audit", "train.py"], "not JSON"),
     (["profile", "train.py:step", "--baseline", "train.py"], "not JSON"),
@@ -165,7 +161,7 @@ def test_only_differences_larger_than_the_steps_vary_are_changes():
     now = timing(a=(1.2, 1.3), b=(2.0, 2.1), e=(0.5, 0.5), d=(0.002, 0.002))
     found = changes(now, before)
     assert [(change.name, change.is_slower) for change in found] == [
-        *(("layer=b, forward", True), ("layer=c, forward", False), ("step", True), ("layer=e, forward", True)),
+        *(("layer=b, forward", True), ("layer=c, forward", False), ("step", True), ("layer=e, forward", True))
     ]
     assert str(found[0]) == "layer=b, forward: 1 s -> 2.05 s (+105%, steps vary by 100 ms)"
     assert str(found[3]) == "layer=e, forward: 0 -> 500 ms (new, steps vary by 0)"

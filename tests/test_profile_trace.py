@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of profiles, on traces of known times: nested events, loops, streams, steps, devices, other programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +122,7 @@ def test_threads_that_run_at_once_share_the_time(tmp_path):
     assert found.busy == pytest.approx(10e-3)
 
 
-def test_an_instruction_that_ends_in_another_thread_runs_until_then(tmp_path):
+def test_an_instruction_may_end_in_another_thread(tmp_path):
     first = [step(0, 0, 10), thunk("dot.1", 0, 1, _p=7), thunk("dot.2", 1, 1, _p=8), thunk("dot.3", 3, 1, _p=9)]
     ends = [(f"end: dot.{n}", end * MS, 10, {"_c": 6 + n}) for n, end in ((1, 8), (2, 2), (3, 6))]
     found = profiled(tmp_path, host(*first, second=ends))
@@ -132,7 +130,7 @@ def test_an_instruction_that_ends_in_another_thread_runs_until_then(tmp_path):
     assert milliseconds(found) == layers | {("no instruction", ""): 2}
 
 
-def test_steps_are_told_apart_and_what_is_between_them_does_not_count(tmp_path):
+def test_time_between_steps_does_not_count(tmp_path):
     events = [
         step(0, 0, 4),
         thunk("dot.1", 1, 2),

@@ -70,7 +70,7 @@ def tagged(keys=("attention", "forward", "backward"), scope="attention", rules=R
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_scopes_phases_and_sources_are_found_under_every_setting_of_tracebacks(settings, configure):
+def test_rules_match_under_every_setting_of_tracebacks(settings, configure):
     keys = ("attention", "forward", "backward", "here")
     expected = tagged(keys)
     assert all(any(row[column] for row in expected) for column in (1, 2, 3, 4))
@@ -123,7 +123,7 @@ def test_scopes_in_a_loops_body_follow_those_of_the_loop(by):
     assert "stablehlo.while" not in tagged
 
 
-def test_a_module_without_debug_info_has_kinds_and_functions_to_go_by():
+def test_rules_match_kinds_and_functions_without_locations():
     text = jax.jit(program()).lower(np.stack([X, X]), X).as_text()
     assert "loc(" not in text
     rules = [*RULES, Rule({"kind": 1}, op="tanh"), Rule({"function": 1}, function="main", op="dot_general")]

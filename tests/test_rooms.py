@@ -1,117 +1,131 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of `python/hlotag` and the arrows between them: each import, lazy ones included, points to a room below.
-
-All Python files of the repository fit their sizes too."""
-
-from __future__ import annotations
+"""The rooms of the sources and the arrows between them, private names in their one place, and sizes that fit a reader."""
 
 import ast
+import graphlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "python" / "hlotag"
-ROOMS = [
-    "__main__",
-    "",
-    "xla",
-    "cli",
-    "profiles",
-    "audits",
-    "lowering",
-    "passes",
-    "hlo",
-    "tagging",
-    "mlir",
-    "_compat",
-    "_util",
-    "errors",
-    "_text",
-    "_core",
-]
-"""From the top floor down. The second is the package itself, whose `__init__` exports from all rooms."""
+PACKAGE, CPP = ROOT / "python" / "hlotag", ROOT / "cpp"
+# From the top floor down, as docs/architecture.md draws them. "" is the package itself, which exports from all rooms.
+ROOMS = ["__main__", "", "xla", "cli", "profiles", "audits", "lowering", "passes", "hlo", "tagging", "mlir", "_compat", "_util"]
+ROOMS += ["errors", "_text", "_core"]
+CPP_ROOMS = ["plugin", "hlo", "passes", "transforms", "pass", "analysis", "ir", "capi"]
+# Below another room, and yet out of its reach; nothing but the package imports `xla`.
+FORBIDDEN = {("hlo", room) for room in ("pass", "transforms", "passes")} | {("plugin", "passes"), ("plugin", "hlo")}
+FORBIDDEN |= {(room, "xla") for room in ROOMS[3:]} | {("__main__", "xla")}
+MADE = {"hlotag/ir/key_names.h"}  # By CMake.
+
+Edges = set[tuple[tuple[str, str], tuple[str, str]]]
+"""From and to: the room and the name of a module, or of a C++ file and its header, which count as one."""
 
 
-def modules() -> dict[str, ast.Module]:
-    return {
-        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")
-    }
+def python_edges() -> Edges:
+    modules = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+
+    def node(module: str) -> tuple[str, str]:
+        first = module.partition(".")[0]
+        return "" if first in ("__init__", "hlotag") else first, module
+
+    def imported(tree: ast.Module) -> Iterator[str]:
+        for found in ast.walk(tree):
+            if isinstance(found, ast.Import):
+                names = [alias.name for alias in found.names]
+            elif isinstance(found, ast.ImportFrom):
+                assert not found.level, "imports are absolute"
+                names = [f"{found.module}.{alias.name}" for alias in found.names]
+            else:
+                continue
+            yield from (name.removeprefix("hlotag.") for name in names if name.partition(".")[0] == "hlotag")
+
+    edges = set()
+    for module, path in modules.items():
+        for target in imported(ast.parse(path.read_text())):
+            # `a.b` may be a module, a package, or a name in either.
+            parent = target.rpartition(".")[0]
+            candidates = (target, f"{target}.__init__", parent, f"{parent}.__init__")
+            edges.add((node(module), node(next((name for name in candidates if name in modules), target))))
+    return edges
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
-    """The modules of hlotag that a module imports at any depth, without the package's own name: `mlir.modules`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, "imports are absolute"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        yield from (name.removeprefix("hlotag.") for name in names if name.partition(".")[0] == "hlotag")
+def cpp_edges() -> Edges:
+    def node(file: Path) -> tuple[str, str]:
+        base = next(base for base in (CPP / "lib", CPP / "include" / "hlotag") if base in file.parents)
+        return file.relative_to(base).parts[0], file.stem
+
+    edges = set()
+    for file in [file for base in ("lib", "include") for file in (CPP / base).rglob("*") if file.suffix in {".cpp", ".h"}]:
+        for name in set(re.findall(r'^#include "(.+)"$', file.read_text(), re.MULTILINE)) - MADE:
+            candidates = [base / name for base in (CPP / "include", CPP / "lib", file.parent)]
+            edges.add((node(file), node(next(path for path in candidates if path.exists()))))
+    return edges
 
 
-def room(module: str) -> str:
-    first = module.partition(".")[0]
-    return "" if first in ("__init__", "hlotag") else first
+def check(edges: Edges, rooms: list[str]) -> None:
+    assert len(edges) > 100
+    up = [(a, b) for a, b in edges if a[0] != b[0] and (rooms.index(a[0]) > rooms.index(b[0]) or (a[0], b[0]) in FORBIDDEN)]
+    assert up == []
+    graph: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for a, b in edges:
+        if a != b:
+            graph.setdefault(a, set()).add(b)
+    graphlib.TopologicalSorter(graph).prepare()  # Raises CycleError with the files.
 
 
-def wrong(trees: dict[str, ast.Module]) -> list[str]:
-    """The arrows that point up, or into `xla`, which stands by itself."""
-    arrows = [(module, target) for module, tree in trees.items() for target in imports(tree)]
-    return [
-        f"{module} -> {target}"
-        for module, target in arrows
-        if room(module) != room(target)
-        and (ROOMS.index(room(target)) < ROOMS.index(room(module)) or (room(target) == "xla" and room(module) != ""))
-    ]
+def test_python_imports_point_down():
+    check(python_edges(), ROOMS)
 
 
-def test_every_arrow_points_down():
-    assert wrong(modules()) == []
+def test_cpp_includes_point_down():
+    check(cpp_edges(), CPP_ROOMS)
 
 
-def module_of(target: str, trees: dict[str, ast.Module]) -> str | None:
-    """The module that an import loads: `a.b` may be a module, a package, or a name in either."""
-    parent = target.rpartition(".")[0]
-    return next((name for name in (target, f"{target}.__init__", parent, f"{parent}.__init__") if name in trees), None)
+def users(pattern: str, folder: Path, suffix: str) -> set[str]:
+    """The files of a folder that have a pattern."""
+    files = [file for file in folder.rglob(f"*{suffix}") if re.search(pattern, file.read_text())]
+    return {str(file.relative_to(folder)) for file in files}
 
 
-def circles(trees: dict[str, ast.Module]) -> list[set[str]]:
-    """The sets of modules that import one another, lazily or not; a package's `__init__` is a module of its own."""
-    below: dict[str, set[str]] = {}
-    for module, tree in trees.items():
-        below[module] = {name for target in imports(tree) if (name := module_of(target, trees))}
-    while leaves := [module for module, targets in below.items() if not targets & below.keys() - {module}]:
-        for leaf in leaves:
-            del below[leaf]
-    return [{module} | (below[module] & below.keys()) for module in below]
+def test_private_names_of_jax_are_used_in_one_place():
+    private = r"jax\._src|_mlir_libs|\b_CAPIPtr|from jaxlib import .*\b_|jaxlib\._"
+    assert {file.partition("/")[0] for file in users(private, PACKAGE, ".py")} == {"_compat"}
 
 
-def test_no_module_imports_itself_by_way_of_others():
-    assert circles(modules()) == []
+def test_ir_is_changed_by_the_rewriter_alone():
+    """What `Rewriter` does not know of, a failed pass cannot roll back."""
+    changes = r"\bfn(\(\))?\.mlir(OperationSet|OperationRemove|BlockInsert|BlockArgumentSet)"
+    places = {file for file in users(changes, CPP / "lib", ".cpp") if not file.startswith("capi/")}
+    assert places <= {"ir/rewriter.cpp", "pass/snapshot.cpp"}
 
 
-SOURCES = [
-    path for folder in ("python", "tests", "tools", "benchmarks", "fuzz", "examples") for path in (ROOT / folder).rglob("*.py")
-]
+def test_tests_skip_by_requires_alone():
+    # Facts of the machine and of JAX, and not missing tools: no GPU, no TPU compiler, one implementation of checkpoint.
+    facts = {"test_hlo_gpu.py", "test_paths.py", "test_rule_is_block.py"}
+    skipping = users(r"\b(importorskip|skipif|skip\()", ROOT / "tests", ".py") - {Path(__file__).name, "requires.py"}
+    assert {file for file in skipping if "/" not in file} == facts
 
 
-def test_a_file_has_at_most_500_lines():
-    assert [str(path.relative_to(ROOT)) for path in SOURCES if path.read_text().count("\n") > 500] == []
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """The name and the number of lines, without docstrings, of each function."""
+    source = path.read_text()
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                doc = node.body[0] if ast.get_docstring(node) else None
+                yield node.name, node.end_lineno - node.lineno - (doc.end_lineno - doc.lineno if doc else -1)
+        return
+    begin, head = 0, ""
+    for number, line in enumerate(source.splitlines()):
+        if line == "}":
+            yield head, number - begin + 1
+        elif line[:1].strip(" #/}"):
+            begin, head = number, line
 
 
-def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The number of lines without the docstring."""
-    doc = function.body[0] if ast.get_docstring(function) else None
-    return function.end_lineno - function.lineno + 1 - (doc.end_lineno - doc.lineno + 1 if doc else 0)
-
-
-def test_a_function_fits_a_screen():
-    long = [
-        f"{path.relative_to(ROOT)}: {node.name} has {length(node)} lines"
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and length(node) > 60
-    ]
-    assert long == []
+def test_files_have_500_lines_and_functions_60():
+    folders = ("python", "cpp", "tests", "tools", "benchmarks", "fuzz", "examples")
+    sources = [p for folder in folders for p in (ROOT / folder).rglob("*") if p.suffix in (".py", ".cpp", ".h")]
+    assert [str(path) for path in sources if path.read_text().count("\n") > 500] == []
+    assert [(str(path), name, size) for path in sources for name, size in functions(path) if size > 60] == []

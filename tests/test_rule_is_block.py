@@ -208,7 +208,7 @@ def test_scope_within_a_shared_function(transform):
     assert lowered[1] == lowered[0]
 
 
-def test_function_of_scopes_that_no_rule_tells_apart_is_traced_once():
+def test_scopes_that_no_rule_tells_apart_share_a_trace():
     traces = []
 
     @jax.jit

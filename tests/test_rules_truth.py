@@ -6,8 +6,6 @@ The primal program alone says to which kinds of operations each equation lowers.
 operation gets what the rules give to derived operations for the kinds of its equation, dead forward operations included.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import jax

@@ -44,7 +44,7 @@ async def turn():
     await asyncio.sleep(0)
 
 
-def test_blocks_that_are_left_before_an_await_do_not_touch_other_tasks():
+def test_blocks_left_before_an_await_touch_no_other_task():
     async def one(value):
         seen = []
         for _ in range(3):
@@ -123,7 +123,7 @@ def test_enable_is_for_all_tasks():
     assert together(task(), task()) == [{"v"}, {"v"}]
 
 
-def test_a_tagged_block_held_across_an_await_is_refused_in_other_tasks():
+def test_a_block_held_across_an_await_is_refused_elsewhere():
     async def holds():
         with hlotag.tagged({"block": "a"}):
             await turn()
@@ -144,7 +144,7 @@ def test_a_tagged_block_held_across_an_await_is_refused_in_other_tasks():
     assert isinstance(lowering, hlotag.ScopeError)
 
 
-def test_one_block_object_in_two_tasks_is_left_by_the_task_that_entered_it():
+def test_a_block_is_left_by_the_task_that_entered_it():
     block = hlotag.tagged({"block": "a"})
 
     async def one(turns):

@@ -36,7 +36,7 @@ def kept():
     return objects | {"equations": _core.recorded_equations()}
 
 
-def test_every_module_is_as_its_own_thread_configured_it_and_nothing_is_kept():
+def test_threads_keep_their_stages_and_nothing_is_kept():
     from jax._src.interpreters import mlir
 
     soak = soak_module()

@@ -20,7 +20,6 @@ import hlotag
 from hlotag import _core
 from hlotag.passes.rules import Rule
 from modules import ops_of
-from programs import PROGRAMS
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
@@ -39,12 +38,6 @@ def stage_off_afterwards():
     yield
     hlotag.disable()
     assert hlotag.active() is None
-
-
-def test_nothing_in_flight_is_left():
-    with hlotag.stage():
-        text = gradient().lower(X).as_text(debug_info=True)
-    assert "hlotag" not in text.replace(__file__, "") and "\\01" not in text
 
 
 def test_origins_say_where_tags_come_from_when_asked_for():
@@ -68,7 +61,7 @@ def test_origins_say_where_tags_come_from_when_asked_for():
         assert "hlotag.origins" not in f.lower(X).as_text()
 
 
-def test_a_value_that_a_library_wrote_does_not_fail_the_users_program():
+def test_an_illegal_entry_of_a_library_is_a_warning():
     # As a library that has a lowering rule of its own would.
     primitive = jax.extend.core.Primitive("written_by_a_library")
     primitive.def_abstract_eval(lambda x: x)
@@ -86,7 +79,7 @@ def test_a_value_that_a_library_wrote_does_not_fail_the_users_program():
         np.testing.assert_allclose(f(X), np.sin(X) + 1, rtol=1e-6)
 
 
-def test_toggling_is_never_stale_and_lowers_each_configuration_once(monkeypatch):
+def test_toggling_lowers_each_configuration_once(monkeypatch):
     from jax._src.interpreters import mlir
 
     count = 0
@@ -131,7 +124,7 @@ def test_nothing_is_traced_again_that_jax_would_not_trace_again():
     assert counts[3] == counts[2] == counts[1], "toggling back finds the traces"
 
 
-def test_without_a_stage_nothing_is_traced_again_that_was_traced_before_the_import(run_python):
+def test_importing_hlotag_traces_nothing_again(run_python):
     """JAX's caches have all user contexts in their keys, and one that is made meanwhile changes every key."""
     finished = run_python(
         """
@@ -168,14 +161,24 @@ def test_rules_are_part_of_the_key():
     assert values == [["1"], ["2"]]
 
 
-def test_rules_may_be_read_only_once():
-    with hlotag.stage(rules=(Rule({"k": "v"}, op=op) for op in ("sine", "cosine"))):
-        assert tagged(jax.jit(lambda x: jnp.sin(x) + jnp.cos(x)).lower(X)) == 2
+def test_a_stage_may_be_entered_again_nested_and_from_threads():
+    block = hlotag.stage(rules=iter([hlotag.Rule({"k": "v"}, op="*")]))
+    seen = []
 
+    def work():
+        with block as given:
+            seen.append((given, hlotag.active()))
 
-def test_a_pattern_that_is_no_text_is_refused():
-    with pytest.raises(hlotag.TagError, match=r"rule field 'scope': '\\ud800' .*surrogates"):
-        Rule({"k": "v"}, scope="\ud800")
+    with block as first, block:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    with block:
+        seen.append((first, hlotag.active()))
+    assert first is not None and seen == [(first, first)] * 2 and hlotag.active() is None
+    with pytest.raises(hlotag.ScopeError, match="had not entered it"):
+        block.__exit__()
+    assert hlotag.active() is None
 
 
 def test_scopes_nest_and_end_with_exceptions():
@@ -207,7 +210,7 @@ def test_enable_is_seen_by_other_threads_and_stage_is_not():
     assert seen["stage"] is None and seen["enable"] is hlotag.active() is not None
 
 
-def test_what_was_traced_in_a_stage_is_lowered_after_it_as_jax_would_tag_it(run_python):
+def test_traces_of_a_stage_lower_after_it_as_in_jax(run_python):
     finished = run_python(
         """
 import jax, jax.numpy as jnp, hlotag
@@ -265,44 +268,18 @@ def test_records_of_a_trace_go_with_it():
     assert _core.recorded_equations() == before
 
 
-def test_enabled_in_the_middle_of_a_trace():
-    @jax.jit
-    def f(x):
-        y = jnp.sin(x)
-        hlotag.enable()
-        return set_xla_metadata(jnp.cos(y), k="v")
-
-    np.testing.assert_array_equal(f(X), jax.jit(lambda x: jnp.cos(jnp.sin(x)))(X))
-
-
 def without_attributes(optimized):
     """Optimized HLO without frontend attributes, names and source locations."""
     body = optimized[optimized.index("\n%") :] if "\n%" in optimized else optimized[optimized.index("\nENTRY") :]
     return re.sub(r", (?:metadata|frontend_attributes)=\{[^}]*\}", "", body)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_program_and_numbers_are_the_same_with_the_stage_on(program):
-    function, args = PROGRAMS[program]
-
-    def step(*args):
-        with set_xla_metadata(block="b"):
-            inner = function(*args)
-        return set_xla_metadata(inner, k="v") ** 2
-
-    texts, results = [], []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
-        with hlotag.stage(pipeline):
-            compiled = jax.jit(jax.value_and_grad(step, (0, 1))).lower(*args).compile()
-        texts.append(without_attributes(compiled.as_text()))
-        results.append(jax.tree.leaves(compiled(*args)))
-    assert "ENTRY" in texts[0] and texts[0] == texts[1]
-    for off, on in zip(*results, strict=True):
-        np.testing.assert_array_equal(off, on)
-
-
-@pytest.mark.parametrize("pipeline", ["", "canonicalize", "hlotag-attach", "hlotag-resolve", "hlotag-resolve,hlotag-attach"])
-def test_a_pipeline_of_ones_own_keeps_the_programs_tags_and_nothing_in_flight(pipeline):
+@pytest.mark.parametrize(
+    "pipeline",
+    ["", "canonicalize", "hlotag-attach", "hlotag-resolve", "hlotag-resolve,hlotag-attach", hlotag.DEFAULT_PIPELINE],
+    ids=lambda text: text[:28],
+)
+def test_a_pipeline_keeps_tags_and_nothing_in_flight(pipeline):
     def f(x):
         with hlotag.tagged({"u": "v"}), hlotag.tagged({"u": None}):
             y = jnp.cos(x)
@@ -314,21 +291,6 @@ def test_a_pipeline_of_ones_own_keeps_the_programs_tags_and_nothing_in_flight(pi
         exported = jax.export.export(jax.jit(f))(X).mlir_module()
     assert {(op.name, key) for op in ops_of(lowered) for key in op.entries} >= {("stablehlo.sine", "k")}
     assert ("r", "v") in {entry for op in ops_of(lowered) for entry in op.entries.items()} or not rules
-    for text in (lowered.as_text(debug_info=True), lowered.compile().as_text(), exported):
-        assert "hlotag" not in text.replace("/hlotag/", "") and "\\01" not in text
-
-
-@pytest.mark.parametrize(
-    ("pipeline", "message"),
-    [
-        ("hlotag-resolv", "hlotag-resolve"),
-        ("hlotag-strip{kez=a}", "keys"),
-        (3, "string"),
-        ("hlotag-strip{", "not closed"),
-        ("canonicalze", "canonicalze"),
-    ],
-)
-def test_a_bad_pipeline_is_refused_when_it_is_given(pipeline, message):
-    with pytest.raises(hlotag.ArgumentError, match=message):
-        hlotag.enable(pipeline)
-    assert hlotag.active() is None
+    texts = lowered.as_text(debug_info=True), lowered.as_text("hlo"), lowered.compile().as_text(), exported
+    for text in (text.replace("/hlotag/", "").replace(__file__, "") for text in texts):
+        assert not any(part in text for part in ("hlotag", "\\01", "\\001", "\x01"))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reader of symbol tables, on small libraries without code and on damaged ones."""
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Callable, Sequence

@@ -37,7 +37,7 @@ LOWERED_TO_NOTHING = {
 
 
 @pytest.mark.parametrize("case", LOWERED_TO_NOTHING)
-def test_what_lowers_to_nothing_hands_the_tag_to_what_made_its_operand(case, staged, set_xla_metadata):
+def test_no_ops_tag_the_equation_of_their_operand(case, staged, set_xla_metadata):
     same = LOWERED_TO_NOTHING[case]
     assert names(lambda x, w: jnp.cos(set_xla_metadata(same(jnp.sin(x)), k="v")) @ w) == ["sine"]
     grad = jax.grad(lambda x, w: (set_xla_metadata(same(jnp.sin(x * 2.0)), k="v") * jnp.sin(x)).sum())
@@ -70,7 +70,7 @@ CASTS = {
 
 
 @pytest.mark.parametrize("case", CASTS)
-def test_casts_of_shard_map_hand_the_tag_to_what_made_their_operand(case, staged, set_xla_metadata):
+def test_casts_of_shard_map_tag_the_equation_of_their_operand(case, staged, set_xla_metadata):
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
     kind = CASTS[case][-1]
 

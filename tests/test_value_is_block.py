@@ -30,35 +30,6 @@ def by_block(function, *args):
         return function(*args)
 
 
-def one_of_a_loop(tag):
-    def f(x, w, b):
-        for i in range(6):
-            x = tag(jnp.sin, x) if i == 3 else jnp.sin(x)
-        return (x * w[:4]).sum() + b.sum()
-
-    return f
-
-
-def one_of_a_comprehension(tag):
-    def f(x, w, b):
-        rows = [tag(jnp.tanh, row) if i == 1 else jnp.tanh(row) for i, row in enumerate(x)]
-        return (jnp.stack(rows) @ w).sum() + b.sum()
-
-    return f
-
-
-def one_of_a_recursion(tag):
-    def f(x, w, b):
-        def power(x, n):
-            if n == 0:
-                return x
-            return tag(jnp.matmul, power(x, n - 1), w) if n == 2 else jnp.matmul(power(x, n - 1), w)
-
-        return (power(x, 4) * b).sum()
-
-    return f
-
-
 def one_softmax_of_a_loop(tag):
     softmax = jax.jit(jax.nn.softmax)
 
@@ -87,43 +58,10 @@ def indexing(tag):
     return f
 
 
-def used_twice(tag):
-    def f(x, w, b):
-        y = tag(jnp.tanh, x @ w)
-        return (jnp.sin(y) * y + y).sum() + b.sum()
-
-    return f
-
-
-def one_of_two_results(tag):
-    def f(x, w, b):
-        a = tag(jnp.sin, x)
-        c = jnp.cos(x)
-        return (a @ w * (c @ w) + b).sum()
-
-    return f
-
-
 def through_a_tree(tag):
     def f(x, w, b):
         tree = tag(lambda x: {"a": jnp.sin(x), "b": [jnp.cos(x)]}, x)
         return (tree["a"] @ w + tree["b"][0] @ w + b).sum()
-
-    return f
-
-
-def constant_operand(tag):
-    def f(x, w, b):
-        y = tag(lambda y: y * 3.0, x * 3.0)
-        return (y * 3.0 @ w + b).sum()
-
-    return f
-
-
-def broadcast_operand(tag):
-    def f(x, w, b):
-        y = x @ w
-        return jnp.sin(tag(jnp.add, y, b) + b).sum()
 
     return f
 

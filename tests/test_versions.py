@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which versions are supported is said once and the same everywhere; another one is refused with what to install."""
 
-from __future__ import annotations
-
 import ast
+import importlib
 import re
 import tomllib
 from pathlib import Path
 
+import jax
 import pytest
 
-from hlotag._compat.supported import REQUIREMENT
+import hlotag
+from hlotag._compat.supported import REQUIREMENT, explain
 from hlotag.mlir.library import SUPPORTED_JAXLIB
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +29,7 @@ def test_the_range_is_the_same_everywhere():
 
 def test_a_jax_without_tags_is_refused_with_what_to_install(run_python):
     code = "import sys, jax; sys.modules['jax._src.xla_metadata'] = None\nimport hlotag; hlotag.enable()"
-    done = run_python(code)
+    done = run_python(code, may_fail=True)
     assert done.returncode == 1
     error = done.stderr[done.stderr.index("hlotag.errors.IncompatibleJaxlibError") :]
     assert f"pip install '{REQUIREMENT}'" in error and "xla_metadata" in error
@@ -49,20 +50,30 @@ home.{part} = kept
 print(hlotag.active(), jax.jit(lambda x: hlotag.tag(jnp.sin(x), {{"k": "v"}})).lower(1.0).as_text())
 """
     done = run_python(code)
-    assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("None ") and 'k = "v"' in done.stdout
     assert done.stderr.count("TagDropped") == 1 and part in done.stderr and f"pip install '{REQUIREMENT}'" in done.stderr
 
 
+LACKING = {  # Only what JAX lacks is an incompatible JAX; what hlotag lacks is a defect of hlotag's.
+    "a name of JAX": (lambda: jax.no_such_name, hlotag.IncompatibleJaxlibError),
+    "a module of JAX": (lambda: importlib.import_module("jax.no_such_module"), hlotag.IncompatibleJaxlibError),
+    "a name of hlotag": (lambda: hlotag.errors.no_such_name, AttributeError),
+    "a name of an object": (lambda: hlotag.Rule({"k": "v"}, op="sine").no_such_name, AttributeError),
+    "a module of hlotag": (lambda: importlib.import_module("hlotag.no_such_module"), ImportError),
+}
+
+
+@pytest.mark.parametrize("case", LACKING)
+def test_what_jax_lacks_is_explained_and_what_hlotag_lacks_is_not(case):
+    use, error = LACKING[case]
+    with pytest.raises(error, match="no_such") as caught, explain():
+        use()
+    assert isinstance(caught.value, hlotag.IncompatibleJaxlibError) == ("JAX" in case)
+
+
 def test_a_python_without_its_lock_is_refused_with_what_to_do(run_python):
-    done = run_python("import sys; sys._is_gil_enabled = lambda: False; import hlotag")
+    done = run_python("import sys; sys._is_gil_enabled = lambda: False; import hlotag", may_fail=True)
     assert done.returncode == 1 and "ImportError: hlotag needs" in done.stderr and "PYTHON_GIL=1" in done.stderr
-
-
-def test_jaxs_private_api_is_used_in_one_place():
-    package = ROOT / "python"
-    users = {str(file.relative_to(package)) for file in package.rglob("*.py") if "jax._src" in file.read_text()}
-    assert {file.rpartition("/")[0] for file in users} == {"hlotag/_compat"}
 
 
 def patched_in(tree):
@@ -90,10 +101,3 @@ def test_each_patch_of_jax_is_in_the_docs():
     patched = {name for file in files for name in patched_in(ast.parse(file.read_text()))}
     listed = re.findall(r"^\| `(jax\.[\w.]+)` \|", (ROOT / "docs/compatibility.md").read_text(), re.MULTILINE)
     assert sorted(patched | BY_VARIABLE) == sorted(listed)
-
-
-def test_private_names_of_jaxlib_are_used_in_one_place():
-    package = ROOT / "python" / "hlotag"
-    private = re.compile(r"_mlir_libs|\b_CAPIPtr|from jaxlib import .*\b_|jaxlib\._")
-    users = {file.relative_to(package).parts[0] for file in package.rglob("*.py") if private.search(file.read_text())}
-    assert users == {"_compat"}

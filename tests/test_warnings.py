@@ -37,8 +37,7 @@ def test_warnings_point_at_lines_of_the_user(monkeypatch, set_xla_metadata):
     before = jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v")).trace(X)
     try:
         hlotag.enable(on_error="warn")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             lower(scheduled)
             lower(lambda x: set_xla_metadata(x, k="v") + 1)
             before.lower()

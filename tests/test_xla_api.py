@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every name of the compile and execute API, on a real program, beyond the examples of docs/xla.md."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

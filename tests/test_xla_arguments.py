@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices, options and arguments that do not fit a program are refused before jaxlib aborts or ignores them."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

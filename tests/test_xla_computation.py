@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`xla_computation`: parameters, collectives and tags, beyond the examples of docs/xla_computation.md."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import types
@@ -184,11 +182,7 @@ COLLECTIVES = {  # the function; XLA's operation; its result on all replicas, fr
     "psum_scatter": (lambda x: lax.psum_scatter(x, "i"), "reduce-scatter", lambda r: r.sum(0)),
     "axis_index": (lambda x: x + lax.axis_index("i"), "replica-id", lambda r: r + np.arange(4)[:, None]),
     "axis_size": (lambda x: x * lax.axis_size("i"), "multiply", lambda r: r * 4),
-    "two axes": (
-        lambda x: x + lax.axis_index(("j", "i")),
-        "replica-id",
-        lambda r: r + np.array([0, 2, 1, 3])[:, None],
-    ),
+    "two axes": (lambda x: x + lax.axis_index(("j", "i")), "replica-id", lambda r: r + np.array([0, 2, 1, 3])[:, None]),
     "the gradient of psum": (jax.grad(lambda x: lax.psum((x**3).sum(), "i")), "multiply", None),
     "psum of a vmap": (lambda x: jax.vmap(lambda y: lax.psum(y, "i"))(x), "all-reduce", lambda r: np.tile(r.sum(0), (4, 1))),
     "psum in a loop": (
@@ -309,16 +303,6 @@ def test_tags_reach_the_executable_and_collectives(client):
     assert all('comm="gradients"' in line for line in lines_with(computation.as_hlo_text(), " all-reduce("))
     loaded = client.compile_and_load(computation)
     assert any('comm="gradients"' in line for line in lines_with(loaded.hlo_modules()[0].to_string(), " all-reduce"))
-
-
-def test_rules_and_toggling():
-    """The stage that is on when the function is called counts; off, on, off is never stale."""
-    make = hlotag.xla_computation(cosine)
-    off = make(3.0).as_hlo_text()
-    with hlotag.stage(rules=[hlotag.Rule({"by": "rule"}, op="stablehlo.sine")]):
-        on = make(3.0).as_hlo_text()
-    assert lines_with(on, 'by="rule"') and " sine(" in lines_with(on, 'by="rule"')[0]
-    assert make(3.0).as_hlo_text() == off and "by=" not in off
 
 
 # --- Programs that nobody made for this --------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forms of a program that can be compiled; other input is refused, and aborts nothing."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 
@@ -150,14 +148,13 @@ def test_executable_in_another_process(client, tmp_path, run_python):
     here = [np.asarray(result) for result in loaded.execute([client.buffer_from_pyval(x)])]
     (tmp_path / "executable").write_bytes(client.serialize_executable(loaded))
     np.save(tmp_path / "x.npy", x)
-    done = run_python(
+    run_python(
         "import numpy as np, pathlib; from hlotag import xla\n"
         "client = xla.make_cpu_client(num_devices=2); device = client.local_devices()[1]\n"
         "loaded = client.deserialize_executable(pathlib.Path('executable').read_bytes(), [device])\n"
         "results = loaded.execute([client.buffer_from_pyval(np.load('x.npy'), device)])\n"
         "np.savez('there.npz', *results)\n"
     )
-    assert done.returncode == 0, done.stderr
     there = np.load(tmp_path / "there.npz")
     for number, result in enumerate(here):
         assert np.array_equal(result, there[f"arr_{number}"])

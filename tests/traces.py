@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces in the format of JAX's profiler, as text: what a machine with GPUs or TPUs would have written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs and data that the tests of `hlotag.xla` share."""
 
-from __future__ import annotations
-
 import numpy as np
 
 ADD_HLO = """HloModule add_vectors

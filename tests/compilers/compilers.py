@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """XLA's compilers for GPU and TPU, which compile here without the hardware: by JAX's compile-only topologies."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass

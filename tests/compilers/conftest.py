@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the tests that `make test-compilers` runs, once for each platform: with HLOTAG_COMPILERS=cpu, gpu, tpu."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

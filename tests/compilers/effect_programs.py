@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs for each key that compilers for GPU and TPU read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -114,10 +112,7 @@ def often(x):
 
 def offloaded(x, w):
     policy = jax.checkpoint_policies.save_and_offload_only_these_names(
-        names_which_can_be_saved=[],
-        names_which_can_be_offloaded=["hidden"],
-        offload_src="device",
-        offload_dst="pinned_host",
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden"], offload_src="device", offload_dst="pinned_host"
     )
 
     def layer(x, w):
@@ -187,10 +182,7 @@ def host_with_two_results(w, x, m):
 def offloaded_at_once(x, weights):
     """Layers of a Python loop, whose activations wait in the host's memory."""
     policy = jax.checkpoint_policies.save_and_offload_only_these_names(
-        names_which_can_be_saved=[],
-        names_which_can_be_offloaded=["hidden"],
-        offload_src="device",
-        offload_dst="pinned_host",
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden"], offload_src="device", offload_dst="pinned_host"
     )
 
     def layer(x, w):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimized HLO as text that is equal for modules that differ in names and attributes only."""
 
-from __future__ import annotations
-
 import re
 
 _STRING = r'"(?:[^"\\]|\\.)*"'

@@ -8,8 +8,6 @@ The same program is compiled with the key and with one that nobody reads. What d
 reader; that nothing differs shows none, not that there is none.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

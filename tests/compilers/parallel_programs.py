@@ -4,8 +4,6 @@
 Each under `shard_map`, with collectives of its own, and under `jit` with shardings, where XLA's partitioner makes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

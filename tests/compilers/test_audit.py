@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audits of what the compilers for GPU and TPU make of a program."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,9 +34,7 @@ def test_the_modules_that_the_compiler_dumps_are_read(compiler, name):
 
 
 # By compiler and program, what the audit says of one tag with jax 0.10.2.
-_WRONG_IN_0_10 = {
-    ("4 h100", "rnn"): "a transpose that became part of a copy is folded away, and the truth says kept",
-}
+_WRONG_IN_0_10 = {("4 h100", "rnn"): "a transpose that became part of a copy is folded away, and the truth says kept"}
 
 
 @pytest.mark.parametrize("name", ["mlp", "rnn", "twice"])

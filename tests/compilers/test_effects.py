@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tags change in XLA's compilers for GPU and TPU: the rows of docs/effects.md, a small program for each key."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from typing import Any
@@ -200,7 +198,7 @@ ROWS: dict[str, tuple[int, Program, tuple[Any, ...], dict[str, dict[str, tuple[V
             "tpu": {
                 "_scheduling_group_id=0": (SAME, " beside async-collective-start"),
                 "_scheduling_group_id=1": (SAME, "async-collective-done.1 in one run; fusion."),
-            },
+            }
         },
     ),
     "gather after its product": (

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HLO stage inside XLA's compilers for GPU and TPU, which are in plugins and compile here without a client."""
 
-from __future__ import annotations
-
 import warnings
 
 import jax
@@ -48,8 +46,7 @@ def names_for(compiler: Compiler) -> list[str]:
 def test_tags_that_the_compiler_drops_are_restored(any_compiler):
     with hlotag.stage(hlo=False):
         dropped = compiled_instructions(any_compiler.lower(lambda x: squares(x), X))
-    with hlotag.stage(), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with hlotag.stage(), warnings.catch_warnings(action="error"):
         lowered = any_compiler.lower(lambda x: squares(x), X)
         restored, text = compiled_instructions(lowered), lowered.compile().as_text()
     assert [i for i in dropped if i.opcode == "multiply" and "k" not in i.attributes]
@@ -60,7 +57,7 @@ def test_tags_that_the_compiler_drops_are_restored(any_compiler):
     assert "\\x01" not in text
 
 
-def test_no_instruction_loses_its_tag_and_no_heavy_one_has_a_wrong_one(compiler, signed):
+def test_no_tag_is_lost_and_no_heavy_one_is_wrong(compiler, signed):
     for name in names_for(compiler):
         found = compiled_instructions(lower(compiler, name, pipeline=signed))
         named = [i for i in found if "jit(" in i.op_name and not hlo_programs.is_xlas_own(i)]
@@ -107,8 +104,7 @@ def test_the_modules_of_single_fusions_are_left_alone(compiler):
 
 def test_arguments_are_donated_all_the_same(compiler, monkeypatch):
     monkeypatch.setattr(hlo_stage, "_warned", set())
-    with hlotag.stage(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with hlotag.stage(), warnings.catch_warnings(record=True, action="always") as caught:
         donated = compiler.lower(lambda x: squares(x), X, donate_argnums=0).compile()
     assert "input_output_alias" in donated.as_text()
     is_restored = all("k" in found for found in entries_with_fusion(donated, "tanh"))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for collectives that XLA inserts: schedules that they change, on compilers for GPU and TPU."""
 
-from __future__ import annotations
-
 import os
 
 import jax

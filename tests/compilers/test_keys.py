@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keys that compilers read: the catalogue names their readers and no other, and an audit says what became of their tags."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The how-tos' programs, compiled by docs/ahead_of_time.md's target.py, print what the pages say."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tags of collectives on four GPUs and four chips of a TPU: the program's own, and those that XLA's partitioner makes."""
 
-from __future__ import annotations
-
 import re
 from math import prod
 from typing import Any
@@ -111,5 +109,5 @@ def test_no_tag_of_a_parallel_program_is_lost(four, name, request):
     masked = ("stablehlo.pad", "stablehlo.slice") if (PLATFORM, name) == ("tpu", "pipeline jit") else ()
     assert [tag for tag in audit.lost if tag.op.name not in masked] == []
     assert {tag.state for tag in audit.tags if tag.value.startswith(("all_", "reduce_scatter", "collective"))} <= {
-        *(TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED),
+        *(TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
     }

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures that docs/effects.md gives for the programs of examples/effects."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from pathlib import Path

@@ -4,8 +4,6 @@
 Weights are sharded and gathered under shard_map, activations are offloaded by a rematerialization policy; two calls are tagged.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax
@@ -22,10 +20,7 @@ from test_effects import NOT_READ, NOT_SEEN, PLATFORM, effects
 
 LAYERS, BATCH, LENGTH, WIDTH, HEADS = 2, 32, 32, 256, 2
 POLICY = jax.checkpoint_policies.save_and_offload_only_these_names(
-    names_which_can_be_saved=[],
-    names_which_can_be_offloaded=["hidden"],
-    offload_src="device",
-    offload_dst="pinned_host",
+    names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden"], offload_src="device", offload_dst="pinned_host"
 )
 
 

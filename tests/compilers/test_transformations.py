@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of ours inside the compilers of plugins, which have no client here."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
