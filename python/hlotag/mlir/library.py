@@ -16,14 +16,7 @@ _LIBRARIES = ("libjax_common.so", "libjax_common.dylib")
 
 @dataclass(frozen=True)
 class Library:
-    """The library that holds jaxlib's MLIR.
-
-    Attributes:
-        version: jaxlib's version.
-        path: Path of the shared library.
-        size: Size of the library in bytes.
-        mtime_ns: Modification time of the library.
-    """
+    """The library that holds jaxlib's MLIR, and jaxlib's version."""
 
     version: str
     path: str
