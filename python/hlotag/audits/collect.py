@@ -19,6 +19,7 @@ from hlotag._text import list_some
 from hlotag._util import interrupts
 from hlotag._util.arguments import show
 from hlotag._util.deep import with_room
+from hlotag._util.groups import grouped
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
 from hlotag.audits import classify, dumps, effects, liveness, program
@@ -107,13 +108,7 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
 
 @dataclasses.dataclass(frozen=True)
 class Audited:
-    """A program with its audit.
-
-    Attributes:
-        audit: The audit.
-        lowered: The `jax.stages.Lowered`.
-        compiled: The `jax.stages.Compiled` whose instructions the audit names.
-    """
+    """A program with its audit: its `jax.stages.Lowered`, and the `jax.stages.Compiled` whose instructions the audit names."""
 
     audit: Audit
     lowered: Any
@@ -427,10 +422,8 @@ def _find_inserted(module: HloModule, read: program.Program, rules: InsertedRule
 
 def _of_inserted(inserted: Sequence[tuple[str, str, Op]]) -> Iterator[str]:
     """Says which tags rules gave to collectives that XLA inserted."""
-    places: dict[tuple[str, str], list[str]] = {}
-    for key, value, op in inserted:
-        places.setdefault((key, value), []).append(f"{op.name} of {op.scope}, {op.phase}" if op.scope else op.name)
-    for (key, value), found in places.items():
+    named = (((key, value), f"{op.name} of {op.scope}, {op.phase}" if op.scope else op.name) for key, value, op in inserted)
+    for (key, value), found in grouped(named).items():
         yield f"A rule gives {key}={value} to collectives that XLA inserted: {list_some(found)}"
 
 
@@ -443,16 +436,7 @@ def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inser
     computed = main | {op: main[other] for op, other in missing.items()}
     for op, instruction, _ in inserted:
         computed.setdefault(op.id, []).append(instruction)
-    return Schedule(module, computed, _find_inlined(capture))
-
-
-def _find_inlined(capture: Capture) -> dict[int, list[Instruction]]:
-    """By call, the instructions that XLA inlined from it."""
-    inlined: dict[int, list[Instruction]] = {}
-    for instruction, calls in capture.callers.items():
-        for call in calls:
-            inlined.setdefault(call, []).append(instruction)
-    return inlined
+    return Schedule(module, computed, grouped((call, i) for i, calls in capture.callers.items() for call in calls))
 
 
 def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Mapping[int, Instruction]) -> Op:

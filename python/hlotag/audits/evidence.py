@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from hlotag._util.groups import grouped
 from hlotag.audits.model import Op
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import MOVES, RELABELLING, may_be, opcode_of
@@ -118,10 +119,7 @@ class Evidence:
         found: dict[tuple[int, str], str] = {}
         for name, run in self._runs(*_TAKERS):
             tagged = {(n, i.opcode, key) for i, numbers in run.before.items() for key in i.entries for n in numbers}
-            left: dict[tuple[int, str], list[Mapping[str, str]]] = {}
-            for instruction, numbers in run.after.items():
-                for number in numbers:
-                    left.setdefault((number, instruction.opcode), []).append(instruction.entries)
+            left = grouped(((n, i.opcode), i.entries) for i, numbers in run.after.items() for n in numbers)
             for number, opcode, key in tagged:
                 if keys.is_taken(key) and any(key not in entries for entries in left.get((number, opcode), [{}])):
                     found[number, key] = name

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
+from hlotag._util.groups import grouped
 from hlotag.audits.evidence import Named
 from hlotag.audits.model import Op
 from hlotag.hlo.module import Instruction
@@ -41,7 +43,6 @@ class Matching:
         self.main: dict[int, list[Instruction]] = {}
         self.glue: dict[int, list[Instruction]] = {}
         self.owners: dict[Instruction, list[int]] = {}
-        self._users: dict[int, list[int]] | None = None
         for instruction, numbers in joined.items():
             if instruction.opcode == "constant" or is_glue_call(instruction):
                 continue
@@ -69,12 +70,11 @@ class Matching:
 
     def users(self, number: int) -> list[int]:
         """The operations that use an operation's result."""
-        if self._users is None:
-            self._users = {}
-            for op in self._ops:
-                for operand in op.operands:
-                    self._users.setdefault(operand, []).append(op.id)
         return self._users.get(number, [])
+
+    @cached_property
+    def _users(self) -> dict[int, list[int]]:
+        return grouped((operand, op.id) for op in self._ops for operand in op.operands)
 
     def near(self, number: int, distance: int) -> list[int]:
         """The neighbours of an operation in the dataflow up to a distance, nearest first, users before operands."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from hlotag._util.groups import grouped
+
 if TYPE_CHECKING:
     from hlotag.errors import Diagnostic
     from hlotag.tagging.tags import Dropped
@@ -392,13 +394,7 @@ def kernels(findings: Findings) -> list[Kernel]:
 
 @dataclass(frozen=True)
 class EntryTags:
-    """The tags with one key and value.
-
-    Attributes:
-        key: The key.
-        value: The value.
-        tags: The tags.
-    """
+    """The tags with one key and value."""
 
     key: str
     value: str
@@ -422,8 +418,6 @@ def phases_in(entries: Sequence[EntryTags]) -> list[str]:
 
 def by_entry(tags: Iterable[Tag]) -> list[EntryTags]:
     """Groups the tags of one audit by key and value, those with most lost tags first."""
-    found: dict[tuple[str, str], list[Tag]] = {}
-    for tag in tags:
-        found.setdefault((tag.key, tag.value), []).append(tag)
+    found = grouped(((tag.key, tag.value), tag) for tag in tags)
     result = [EntryTags(key, value, tuple(members)) for (key, value), members in found.items()]
     return sorted(result, key=lambda g: (-g.states[TagState.LOST], -g.states[TagState.MOVED], g.key, g.value))

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hlotag._text import count, list_some
+from hlotag._util.groups import grouped
 from hlotag.audits import cost
 from hlotag.audits.classify import CONVERSION
-from hlotag.audits.model import Effect, Findings, Form, Kernel, Op, Stray, Tag, TagState, Verdict
+from hlotag.audits.model import Effect, Findings, Form, Kernel, Op, Tag, TagState, Verdict
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -254,10 +255,7 @@ KERNEL_COLUMNS = ("operation", "phase", "source", "scope", "work", "tags")
 def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
     """The cells of `KERNEL_COLUMNS` for each operation of a kernel."""
     wanted = {op.id for op in kernel.ops}
-    entries: dict[int, list[str]] = {}
-    for tag in audit.tags:
-        if tag.op.id in wanted:
-            entries.setdefault(tag.op.id, []).append(f"{tag.key}={tag.value}")
+    entries = grouped((tag.op.id, f"{tag.key}={tag.value}") for tag in audit.tags if tag.op.id in wanted)
     return [
         (op.title, op.phase, op.source, op.scope, cost.in_words(op.flops, op.bytes), ", ".join(entries.get(op.id, ())))
         for op in kernel.ops
@@ -270,10 +268,7 @@ UNTAGGED_COLUMNS = ("source", "operations", "work", "scopes")
 def untagged_rows(audit: Findings) -> list[tuple[str, ...]]:
     """The cells of `UNTAGGED_COLUMNS` for each source line whose operations compute something and have no tag, by work."""
     tagged = {tag.op.id for tag in audit.tags}
-    lines: dict[tuple[str, int], list[Op]] = {}
-    for op in audit.ops:
-        if op.id not in tagged and op.flops:
-            lines.setdefault((op.file, op.line), []).append(op)
+    lines = grouped(((op.file, op.line), op) for op in audit.ops if op.id not in tagged and op.flops)
     rows = [(sum(op.flops for op in ops), sum(op.bytes for op in ops), ops) for ops in lines.values()]
     rows.sort(key=lambda row: row[:2], reverse=True)
     return [(ops[0].source or "unknown", f"{len(ops)}", cost.in_words(flops, size), _scopes(ops)) for flops, size, ops in rows]
@@ -295,9 +290,7 @@ def folded_in_words(audit: Findings) -> str:
 
 def _find_refused(audit: Findings) -> Iterator[Problem]:
     """Keys that the compiler read and did not follow: one problem for each line, key and cause."""
-    tags: dict[tuple[str, str], list[int]] = {}
-    for number, tag in enumerate(audit.tags):
-        tags.setdefault((tag.key, tag.value), []).append(number)
+    tags = grouped(((tag.key, tag.value), number) for number, tag in enumerate(audit.tags))
     found: dict[tuple, list[Effect]] = {}
     for effect in audit.effects:
         if effect.verdict == Verdict.REFUSED:
@@ -347,11 +340,8 @@ def _find_apart(audit: Findings) -> Iterator[Problem]:
 def _find_strays(audit: Findings) -> Iterator[Problem]:
     """Tags on wrong instructions, except moved tags, which `_needing_attention` reports."""
     moved = {(tag.op.id, tag.key, tag.value) for tag in audit.in_state(TagState.MOVED)}
-    found: dict[tuple[str, str], list[Stray]] = {}
-    for stray in audit.strays:
-        if stray.op is None or (stray.op.id, stray.key, stray.value) not in moved:
-            found.setdefault((stray.key, stray.value), []).append(stray)
-    for (key, value), strays in found.items():
+    others = (s for s in audit.strays if s.op is None or (s.op.id, s.key, s.value) not in moved)
+    for (key, value), strays in grouped(((stray.key, stray.value), stray) for stray in others).items():
         names = list_some([f"{stray.opcode} {stray.instruction}" for stray in strays])
         why = f"XLA put the tag on {names}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
         effect = f"{key} covers {count(len(strays), 'instruction')} too many."
@@ -381,10 +371,7 @@ def _find_reported(audit: Findings) -> Iterator[Problem]:
 
 def _find_unread(audit: Findings) -> Iterator[Problem]:
     """Keys of the catalogue that an accelerator's compiler does not read, and keys that look like misspelt ones."""
-    numbers: dict[str, list[int]] = {}
-    for number, tag in enumerate(audit.tags):
-        numbers.setdefault(tag.key, []).append(number)
-    for name, found in numbers.items():
+    for name, found in grouped((tag.key, number) for number, tag in enumerate(audit.tags)).items():
         first = audit.tags[found[0]].op
         key = keys.lookup(name)
         if meant := keys.meant(name, audit.tags[found[0]].value):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from hlotag._util.groups import grouped
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, names
 from hlotag.audits.model import Apart, Tag
 from hlotag.hlo import HloModule
@@ -36,10 +37,7 @@ def launch_group(members: Sequence[Member], schedule: Schedule, value: str) -> S
     collectives = _collectives_of(members)
     if not collectives:
         return "no collective is left of its operations"
-    launches: dict[Instruction, list[Instruction]] = {}
-    for collective in collectives:
-        begin = next((r for r in schedule.runners(collective) if r.opcode == "async-start"), collective)
-        launches.setdefault(begin, []).append(collective)
+    launches = grouped((next((r for r in schedule.runners(i) if r.opcode == "async-start"), i), i) for i in collectives)
     facts = frozenset(frozenset(map(schedule.work, found)) for found in launches.values())
     if len(launches) == 1 and collectives[0] not in launches:
         return Seen(facts, f"{names(collectives)} launched by {names(launches)}")

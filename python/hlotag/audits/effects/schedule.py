@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hlotag._text import list_some
+from hlotag._util.groups import grouped
 from hlotag.audits.matching import is_glue_call
 from hlotag.audits.model import Op
 from hlotag.hlo import HloModule
@@ -74,19 +75,10 @@ class Schedule:
         inlined: Mapping[int, Sequence[Instruction]] | None = None,
     ) -> None:
         self._instructions = {**(inlined or {}), **computed}
-        self._ops: dict[Instruction, set[int]] = {}
-        for op, instructions in computed.items():
-            for instruction in instructions:
-                self._ops.setdefault(instruction, set()).add(op)
-        by_name: dict[str, Instruction] = {}
-        self._callers: dict[int, list[Instruction]] = {}
-        self._users: dict[Instruction, list[Instruction]] = {}
-        for instruction in module.instructions():
-            by_name[instruction.name] = instruction
-            for called in instruction.called_ids:
-                self._callers.setdefault(called, []).append(instruction)
-            for operand in instruction.operands:
-                self._users.setdefault(operand, []).append(instruction)
+        self._ops = grouped((instruction, op) for op, instructions in computed.items() for instruction in instructions)
+        by_name = {instruction.name: instruction for instruction in module.instructions()}
+        self._callers = grouped((called, i) for i in module.instructions() for called in i.called_ids)
+        self._users = grouped((operand, i) for i in module.instructions() for operand in i.operands)
         # By computation, the instructions in the order in which they start. Instructions inside fusions have no schedule.
         self._sequences: dict[int, list[Instruction]] = {}
         for found in module.proto.schedule.sequences:
