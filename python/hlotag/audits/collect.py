@@ -23,10 +23,9 @@ from hlotag._util.groups import grouped
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
 from hlotag.audits import classify, dumps, effects, liveness, program
-from hlotag.audits.classify import Capture
+from hlotag.audits.classify import Capture, no_collection
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.evidence import PASSES, Evidence, Named, Passes
-from hlotag.audits.garbage import no_collection
 from hlotag.audits.matching import Matching
 from hlotag.audits.model import Form, Op
 from hlotag.audits.views import Audit

@@ -11,17 +11,15 @@ from pathlib import Path
 
 from hlotag._util.progress import step, track
 from hlotag.audits import classify, effects
-from hlotag.audits.classify import Capture
-from hlotag.audits.effects.schedule import Schedule
+from hlotag.audits.classify import Capture, no_collection
+from hlotag.audits.effects.schedule import Schedule, closure
 from hlotag.audits.evidence import Evidence
-from hlotag.audits.garbage import no_collection
 from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.model import Form, Step, Tag, TagState
 from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
-from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import without_numbers
 
@@ -233,16 +231,6 @@ def _unknown_if_ambiguous(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Ta
 
 def _live(module: HloModule, program: Instructions) -> set[int]:
     """The operations that the entry's result or a side effect depends on. Whatever a live instruction calls is live."""
-    seen: set[Instruction] = set()
-    todo = [
-        module.entry.root,
-        *(i for i in module.instructions() if i.opcode in ("infeed", "outfeed", "send", "recv", "custom-call")),
-    ]
-    while todo:
-        instruction = todo.pop()
-        if instruction in seen:
-            continue
-        seen.add(instruction)
-        todo += instruction.operands
-        todo += [computation.root for computation in instruction.called]
-    return {number for i in seen if (number := program[i]) is not None}
+    with_effect = [i for i in module.instructions() if i.opcode in ("infeed", "outfeed", "send", "recv", "custom-call")]
+    live = closure([module.entry.root, *with_effect], lambda i: (*i.operands, *(computation.root for computation in i.called)))
+    return {number for i in live if (number := program[i]) is not None}

@@ -103,7 +103,7 @@ class Schedule:
 
     def _inside(self, instruction: Instruction) -> Iterable[Instruction]:
         """The instruction and those that it runs: in its fusion, call or loop."""
-        return _closure(instruction, lambda outer: (i for computation in outer.called for i in computation.instructions))
+        return closure([instruction], lambda outer: (i for computation in outer.called for i in computation.instructions))
 
     def computes(self, instruction: Instruction) -> bool:
         """Whether an instruction computes something; not a move, the end of an asynchronous pair, or glue."""
@@ -150,16 +150,16 @@ class Schedule:
                 return ()
             return at.operands if before else self._users.get(at, ())
 
-        return _closure(instruction, step)
+        return closure([instruction], step)
 
     def around(self, instruction: Instruction) -> list[Instruction]:
         """The instruction and those that run it, innermost first: fusions, calls, asynchronous pairs, loops."""
-        return list(_closure(instruction, lambda inner: self._callers.get(inner.computation.id, ())))
+        return list(closure([instruction], lambda inner: self._callers.get(inner.computation.id, ())))
 
     def runners(self, instruction: Instruction) -> list[Instruction]:
         """As `around`, without loops and conditionals, which run an instruction several times or not at all."""
         callers = self._callers
-        return list(_closure(instruction, lambda at: (i for i in callers.get(at.computation.id, ()) if i.opcode in _WRAPPERS)))
+        return list(closure([instruction], lambda at: (i for i in callers.get(at.computation.id, ()) if i.opcode in _WRAPPERS)))
 
     def together(self, members: Sequence[Sequence[Instruction]]) -> list[list[Instruction]]:
         """For each member, the instructions that run it in the innermost scheduled computation that runs all members.
@@ -190,10 +190,10 @@ class Schedule:
         return {computation: list(runs) for computation, runs in found.items()}
 
 
-def _closure(start: Instruction, step: Callable[[Instruction], Iterable[Instruction]]) -> dict[Instruction, None]:
-    """The instructions that `step` reaches from `start`, breadth first."""
-    found = {start: None}
-    frontier: Iterable[Instruction] = [start]
+def closure(start: Iterable[Instruction], step: Callable[[Instruction], Iterable[Instruction]]) -> dict[Instruction, None]:
+    """The instructions that `step` reaches from those in `start`, breadth first."""
+    found = dict.fromkeys(start)
+    frontier: Iterable[Instruction] = list(found)
     while frontier := dict.fromkeys(i for at in frontier for i in step(at) if i not in found):
         found.update(frontier)
     return found
