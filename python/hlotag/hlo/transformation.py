@@ -18,7 +18,6 @@ from typing import Any
 from hlotag import _compat
 from hlotag._util.forks import free_in_children
 from hlotag.hlo.module import HloModule, of_executable
-from hlotag.hlo.proto import HloModuleProto
 
 _NAME = "hlotag"
 
@@ -140,7 +139,11 @@ def is_numbered(serialized: bytes, token: str) -> bool:
 
 def is_named(serialized: bytes, name: str) -> bool:
     """Whether a serialized HLO module has this name. The name is the first field, because XLA writes fields in order."""
-    return serialized.startswith(HloModuleProto(name=name).SerializeToString())
+    written, length = name.encode(), b""
+    size = len(written)
+    while size > 127:  # A varint: seven bits in each byte.
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return serialized.startswith(b"\n" + length + bytes([size]) + written)
 
 
 @dataclass(frozen=True)
