@@ -236,16 +236,6 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
     assert connect(run_python, cache.parent, code) == []
 
 
-def test_a_renamed_function_takes_one_line(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
-    known = "mlirIdentifierGet"
-    before = connection._read_offsets(library)
-    monkeypatch.setattr(_core, "required_symbols", lambda: [name for name in before if name != known] + ["mlirOldIdentifierGet"])
-    with pytest.raises(errors.IncompatibleJaxlibError, match="mlirOldIdentifierGet"):
-        connection._read_offsets(library)
-    monkeypatch.setitem(connection.RENAMED, "mlirOldIdentifierGet", ("mlirNeverThere", known))
-    assert connection._read_offsets(library)["mlirOldIdentifierGet"] == before[known]
-
-
 def test_install_refuses_a_library_that_is_not_loaded(library: Library) -> None:
     other = Library(library.version, sys.executable + ".absent", 1, 1)
     assert connection._install(other, read_symbols(library.path, _core.required_symbols())) is not None

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each of the three changes in CONTRIBUTING.md takes what the page says."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import requires
+from hlotag import _core
+from hlotag.hlo import opcodes
+from hlotag.mlir import connection, library
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_an_operation_takes_its_lines(monkeypatch):
+    def clear():
+        for function in (opcodes.kind_of, opcodes.opcode_of, opcodes.may_be):
+            function.cache_clear()
+
+    clear()
+    assert opcodes.kind_of("new-product") == opcodes.Kind.POINTWISE
+    assert not opcodes.may_be("stablehlo.new_product", "custom-call")
+    monkeypatch.setitem(opcodes._HEAVY, "new-product", "new")
+    monkeypatch.setitem(opcodes._REWRITTEN, "new", {"new", "custom-call"})
+    clear()
+    assert opcodes.kind_of("new-product") == opcodes.Kind.HEAVY
+    assert opcodes.may_be("stablehlo.new_product", "custom-call")
+    monkeypatch.undo()
+    clear()
+
+
+def test_a_renamed_function_takes_one_line(monkeypatch):
+    found, known = library.find_library(), "mlirIdentifierGet"
+    before = connection._read_offsets(found)
+    monkeypatch.setattr(_core, "required_symbols", lambda: [name for name in before if name != known] + ["mlirOldIdentifierGet"])
+    with pytest.raises(Exception, match="mlirOldIdentifierGet"):
+        connection._read_offsets(found)
+    monkeypatch.setitem(connection.RENAMED, "mlirOldIdentifierGet", ("mlirNeverThere", known))
+    assert connection._read_offsets(found)["mlirOldIdentifierGet"] == before[known]
+
+
+def test_a_pass_takes_a_file_and_two_lines(tmp_path):
+    compiler = requires.tool("c++", "g++")
+    shutil.copytree(ROOT / "cpp", tmp_path / "cpp")
+    passes, header = tmp_path / "cpp" / "lib" / "passes", tmp_path / "cpp" / "include" / "hlotag" / "passes" / "passes.h"
+    strip = (passes / "strip.cpp").read_text()
+    (passes / "sample.cpp").write_text(
+        strip.replace("createStripPass", "createSamplePass").replace('"hlotag-strip"', '"hlotag-sample"')
+    )
+    for file, line in (
+        (header, "std::unique_ptr<pass::Pass> createStripPass();"),
+        (passes / "register.cpp", "  pass::registerPass(createStripPass);"),
+    ):
+        text = file.read_text()
+        assert text.count(line) == 1
+        file.write_text(text.replace(line, f"{line}\n{line.replace('Strip', 'Sample')}"))
+    for source in ("sample.cpp", "register.cpp"):
+        command = [compiler, "-std=c++17", "-fsyntax-only", *(f"-I{tmp_path}/cpp/{folder}" for folder in ("include", "lib"))]
+        done = subprocess.run([*command, passes / source], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
