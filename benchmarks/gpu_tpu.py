@@ -37,6 +37,14 @@ STATES = (
 )
 
 
+KINDS = {name: make for by_name in (*compilers.KINDS.values(), *compilers.FURTHER.values()) for name, make in by_name.items()}
+
+
+def compiler_for(kind: str, name: str) -> compilers.Compiler:
+    """The compiler of a program: one device, or four for a `shard_map`, where the kind has four."""
+    return KINDS[f"4 {kind}" if name == "shard_map" and f"4 {kind}" in KINDS else kind]()
+
+
 def program(name: str) -> tuple[Any, tuple]:
     if name != "train":
         return hlo_programs.program(name)
@@ -68,8 +76,7 @@ def _width(head: str) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = {name: make for by_name in (*compilers.KINDS.values(), *compilers.FURTHER.values()) for name, make in by_name.items()}
-    parser.add_argument("kind", choices=kinds)
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("programs", nargs="*", default=[*hlo_programs.PROGRAMS, "train"])
     options = parser.parse_args()
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
@@ -77,8 +84,7 @@ def main() -> None:
     heads = ["tags", *(state.value for state in STATES), "heavy wrong"]
     print(f"{'program':<14}{'HLO':>4}" + "".join(f"{head:>{_width(head)}}" for head in heads))
     for name in options.programs:
-        # A `shard_map` is over four devices.
-        compiler = kinds[f"4 {options.kind}" if name == "shard_map" and f"4 {options.kind}" in kinds else options.kind]()
+        compiler = compiler_for(options.kind, name)
         for hlo in (False, True):
             found = counts(compiler, name, hlo=hlo)
             heavy = wrong(compiler, name, hlo=hlo) if name != "train" else ""  # Its products have equal sizes.

@@ -5,7 +5,7 @@
     XLA_FLAGS=--xla_gpu_autotune_level=0 python benchmarks/join_rules.py H100
     TPU_SKIP_MDS_QUERY=1 python benchmarks/join_rules.py 'TPU v5e'
 
-In brackets those that do heavy work (a product, a reduction, a collective, a sort, a scatter), or hold it. The programs are
+In brackets stand those that do heavy work (a product, a reduction, a collective, a sort, ...) or hold it. The programs are
 those of `tests/hlo_programs.py` and `tests/compilers/parallel_programs.py`, and a transformer's training step; for CPU also
 those of `tests/audit_programs.py`. The rules are tried on the names that XLA left: nothing is compiled twice.
 """
@@ -17,6 +17,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ import jax
 import parallel_programs
 
 import audit_programs
-import compilers
 import hlo_programs
 import hlotag
 from hlotag import _core
@@ -40,22 +40,20 @@ from hlotag.lowering import hlo_stage
 RULES = _core.join_rules()
 
 
-def lowerings(kind: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """(name, function that lowers it) of each program."""
-    make = {name: make for by_name in (*compilers.KINDS.values(), *compilers.FURTHER.values()) for name, make in by_name.items()}
-    one, four = make[kind](), make[f"4 {kind}"]()
+def lowerings(kind: str) -> Iterator[Callable[[], Any]]:
+    """Functions that lower one program each."""
     for name in [*hlo_programs.PROGRAMS, "train"]:
         function, arguments = gpu_tpu.program(name)
-        compiler = four if name == "shard_map" else one
-        yield name, lambda c=compiler, f=function, a=arguments: c.lower(f, *a)
+        yield partial(gpu_tpu.compiler_for(kind, name).lower, function, *arguments)
+    devices = gpu_tpu.KINDS[f"4 {kind}"]().devices
     for name in parallel_programs.PROGRAMS:
-        yield name, lambda name=name: parallel_programs.lower(name, four.devices)
-    for name, (function, arguments) in audit_programs.programs().items() if kind == "CPU" else ():
-        yield name, lambda f=function, a=arguments: jax.jit(f).lower(*a)
+        yield partial(parallel_programs.lower, name, devices)
+    for function, arguments in audit_programs.programs().values() if kind == "CPU" else ():
+        yield partial(jax.jit(function).lower, *arguments)
 
 
 def heavy_instructions(module: HloModule) -> list[bool]:
-    """Whether each instruction does heavy work or holds it; callees come first."""
+    """Whether each instruction does heavy work or calls a computation that does. Callees come first in a module."""
     heavy: dict[Any, bool] = {}
     for instruction in module.instructions():
         called = (inner for computation in instruction.called for inner in computation.instructions)
@@ -80,7 +78,7 @@ def main() -> None:
     parser.add_argument("kind", choices=["CPU", "H100", "TPU v5e"])
     kind = parser.parse_args().kind
     number, changed, heavily = 0, Counter[str](), Counter[str]()
-    for _, lower in lowerings(kind):
+    for lower in lowerings(kind):
         jax.clear_caches()
         with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")], hlo=True), hlo_stage.recorded() as records:
             lower().compile()

@@ -148,6 +148,12 @@ def test_operation_by_operation(dumped):
     assert "stablehlo.sine" in set().union(*map(tagged_names, dumped()))
 
 
+def test_shapes_are_evaluated_without_lowering(dumped):
+    with hlotag.stage():
+        shape = jax.eval_shape(jax.jit(gradient()), X)
+    assert (shape.shape, shape.dtype) == (X.shape, X.dtype) and dumped() == []
+
+
 @pytest.mark.parametrize("serialized_within", [True, False])
 def test_the_gradient_of_an_export_has_the_stage_of_its_export(serialized_within):
     def f(x):

@@ -134,3 +134,18 @@ def test_an_artifact_that_is_cut_off(arguments, capfd):
     with pytest.raises(ParseError, match=r"(?s)error: attempting to parse .*\n<module>: error: failed .* for StableHLO \d"):
         hlotag.run_passes(artifact[:-50], TAG)
     assert capfd.readouterr().err == ""
+
+
+def test_failing_passes_raise_and_leave_lowered_alone(arguments):
+    lowered = jax.jit(program).lower(*arguments)
+    before = lowered.as_text()
+    with pytest.raises(hlotag.ArgumentError):
+        hlotag.run_passes(lowered, "no-such-pass")
+    with pytest.raises(hlotag.PassError, match="hlotag-attach"):
+        hlotag.run_passes(lowered, TAG + ',hlotag-attach{rules="[{opp = 1 : i32}]"}')
+    assert lowered.as_text() == before
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(TypeError, match=r"Lowered or jax\.export\.Exported, not Traced"):
+        hlotag.run_passes(jax.jit(program).trace(jnp.ones((8, 8)), jnp.ones((4, 8))), TAG)

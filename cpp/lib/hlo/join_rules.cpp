@@ -91,7 +91,7 @@ bool hasEntriesOf(const Facts &facts, size_t i, int64_t number) {
 }
 
 /// Returns the operation of a move that has a neighbour's name: what its users expect, a helper, or
-/// the named one. The entries that XLA left decide, if they are one's.
+/// the named one, unless that runs others. If XLA left the entries of one of these, it is that one.
 Numbers findMove(Join &join, size_t i) {
   Facts &facts = join.facts;
   const Fact &fact = facts[i];

@@ -65,6 +65,7 @@ public:
   }
   uint64_t numElements(int64_t number) const { return hlo::numElements(dimensions(number)); }
   const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
+  /// Returns whether an operation runs others: a call, a loop, a `shard_map`.
   bool runsOthers(int64_t number) const { return kinds_[kind(number).opcode].isControl; }
   bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
 

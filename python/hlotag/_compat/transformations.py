@@ -37,8 +37,9 @@ def register_transformation(backend: Any, callback: Callback, *, name: str, stag
     if backend.platform != "cpu" and not hasattr(_jax, "get_pjrt_plugin"):  # Only 0.10.2 needs a client.
         registered = [_PluginTransformation(_api_of(plugin), callback, name, stage) for plugin in platforms]
         return lambda: [transformation.clear() for transformation in registered]
-    # XLA drops its reference without the interpreter's lock, on the thread of the last compilation that took the callback.
-    # It must not be the last reference, and nothing else may count references to this object. No upstream issue.
+    # XLA drops its reference to the callback without the interpreter's lock, on the thread of the last compilation that uses
+    # it. So that reference must not be the last, and no other code may change the count meanwhile: each registration has an
+    # object of its own, which stays. All versions; no upstream issue.
     own = functools.partial(callback)
     _registered.append(own)
     xla_transform.register_hlo_module_transformation(own, name=name, stage=stage, platforms=platforms)
@@ -208,7 +209,7 @@ class _PluginTransformation:
         del self._results[number]
 
 
-# Kept for the life of the process: a compilation on another thread may still call a removed callback.
+# What XLA was given, for the life of the process: a compilation on another thread may still call a removed callback.
 _registered: list[Any] = []
 
 

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The passes give the same bytes in every process: under other hash seeds, other addresses, and other numbers of threads."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import pytest
+
+import hlotag
+from hlotag.lowering.staging import without_passes
+from hlotag.passes.rules import Rule, with_rules
+from programs import PROGRAMS
+
+pytestmark = pytest.mark.slow
+
+PROCESSES = 20
+
+# All passes that change something. The rules tag by what has an order: kinds, scopes, phases, keys.
+PIPELINE = with_rules(
+    "hlotag-resolve,hlotag-attach,hlotag-complete-lowering,hlotag-propagate-regions,"
+    "hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify",
+    [
+        Rule({"g": 1, "d": 2}, op="dot_general"),
+        Rule({"h": 1, "g": 3}, scope="*", op="t*"),
+        Rule({"fuse": "a"}, op="multiply", phase="forward"),
+        Rule({"fuse": "b"}, op="add", phase="backward"),
+        Rule({"f": 4}, function="_inner*"),
+        Rule({"none": 1}, op="no_such_op"),
+    ],
+)
+
+# Each process runs the pipeline in several threads at once, on modules and contexts of their own, and prints what all agree on.
+CHILD = """
+import hashlib, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from hlotag.mlir import connection
+from hlotag.mlir.modules import new_context, parse_module, to_bytecode
+from hlotag.passes.pipeline import pipeline_text, run_and_report
+
+path, pipeline, threads, multithreaded = sys.argv[1], pipeline_text(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "True"
+source = open(path, "rb").read()
+connection.ensure()
+
+def run(_):
+    with new_context() as context:
+        context.enable_multithreading(multithreaded)
+        module = parse_module(source)
+        result = run_and_report(module, pipeline, debug_origins=True)
+        assert result.ok, [str(d) for d in result.diagnostics]
+        reports = "\\n".join(str(d) for d in result.diagnostics)
+        return hashlib.sha256(to_bytecode(module) + reports.encode()).hexdigest(), result.num_changes
+
+with ThreadPoolExecutor(threads) as pool:
+    print(*sorted({f"{digest} {changes}" for digest, changes in pool.map(run, range(threads))}), sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("name", ["transformer", "inner_jit"])
+def test_twenty_processes_give_the_same_bytes(name, tmp_path):
+    function, arguments = PROGRAMS[name]
+    with without_passes():
+        module = jax.jit(jax.grad(function)).lower(*arguments).compiler_ir()
+    path = tmp_path / "module.mlirbc"
+    path.write_bytes(hlotag.mlir.modules.to_bytecode(module))
+
+    def run(number):
+        return subprocess.run(
+            [sys.executable, "-c", CHILD, str(path), PIPELINE, str(1 + number % 3), str(number % 2 == 0)],
+            env={**os.environ, "PYTHONHASHSEED": str(number * 7919)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        finished = list(pool.map(run, range(PROCESSES)))
+    assert all(process.returncode == 0 for process in finished), [process.stderr for process in finished if process.returncode]
+    (line,) = {process.stdout.strip() for process in finished}
+    assert int(line.split()[1]) > 50, "the pipeline has something to do"
