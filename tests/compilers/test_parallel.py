@@ -100,10 +100,7 @@ def test_all_but_attributes_is_as_the_compiler_made_it(four, name):
 
 
 @pytest.mark.parametrize("name", parallel_programs.PROGRAMS)
-def test_no_tag_of_a_parallel_program_is_lost(four, name, request):
-    if (PLATFORM, name) == ("gpu", "pipeline shard_map") and jax.__version_info__ >= (0, 12):
-        reason = "the audit takes two bitcasts for two broadcasts that XLA named after the shard_map"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_no_tag_of_a_parallel_program_is_lost(four, name):
     audit = hlotag.audit(lower(four, name, pipeline=f"{hlotag.DEFAULT_PIPELINE},{NUMBER}"))
     # A mask that XLA's partitioner makes for two of them has the tag of one; both tags are on the collectives that move.
     masked = ("stablehlo.pad", "stablehlo.slice") if (PLATFORM, name) == ("tpu", "pipeline jit") else ()

@@ -16,7 +16,7 @@ from itertools import pairwise
 from hlotag._text import list_some
 from hlotag.audits import cost, model
 from hlotag.audits.evidence import Evidence, Named, Passes
-from hlotag.audits.matching import Matching
+from hlotag.audits.matching import CARRIERS, Matching
 from hlotag.audits.model import Form, Op, Step, Stray, Tag, TagState, TagSteps, default_phase
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction
@@ -325,7 +325,7 @@ class _View:
     def _is_named_after_another(self, instruction: Instruction, number: int) -> bool:
         """Whether an instruction moves a value and is named after another operation. It may belong to either."""
         named = self._capture.named[instruction]
-        return instruction.opcode in ("bitcast", "broadcast", "copy") and bool(named) and number not in named
+        return instruction.opcode in CARRIERS and bool(named) and number not in named
 
     def _is_borrowed(self, instruction: Instruction, number: int, key: str, value: str) -> bool:
         """Whether an instruction moves a value, and has the name and the tag of another operation.

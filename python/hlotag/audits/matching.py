@@ -14,6 +14,8 @@ from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, may_be, opcode_of
 
 # By opcode, the opcode that XLA rewrites to it if an operand is constant: `x - 1` becomes `x + -1`.
 _REWRITTEN_FROM = {"add": "subtract", "multiply": "divide"}
+# Opcodes of instructions that XLA makes to move the result of any operation.
+CARRIERS = ("bitcast", "broadcast", "copy")
 # TPU's custom calls that compute nothing: they join prefetched parts, and start and end a collective within fusions.
 _GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast"}
 
@@ -46,7 +48,7 @@ class Matching:
         for instruction, numbers in joined.items():
             if instruction.opcode == "constant" or is_glue_call(instruction):
                 continue
-            computed = self._computed(numbers, instruction.opcode)
+            computed = self._computed(numbers, named[instruction], instruction.opcode)
             kind = kind_of(instruction.opcode)
             for number in numbers:
                 # XLA makes nameless constants and moves for operations that it folded. These do not count.
@@ -59,9 +61,12 @@ class Matching:
                     instructions.setdefault(number, []).append(instruction)
                     self.owners.setdefault(instruction, []).append(number)
 
-    def _computed(self, numbers: Sequence[int], opcode: str) -> list[int]:
-        """The operations that an instruction computes, among those that it came from."""
+    def _computed(self, numbers: Sequence[int], names: Sequence[int], opcode: str) -> list[int]:
+        """The operations that an instruction computes, among those that it came from. `names` are those it is named after."""
         found = [n for n in numbers if may_be(self._ops[n].name, opcode) and not _is_part(self._ops[n].name, opcode)]
+        if opcode in CARRIERS and not set(names[:1]) & set(found):
+            # It moves the result of the operation that its name begins with, into which XLA merged the others.
+            return [n for n in found if n not in names]
         if len(found) < 2 or kind_of(opcode) != Kind.POINTWISE:
             return found
         # XLA may merge a negation into a multiply: the instruction then computes the multiply only.
