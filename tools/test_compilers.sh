@@ -10,6 +10,16 @@ export HLOTAG_CACHE_DIR=$PWD/build/cache
 
 failed=()
 missing=()
+mkdir -p build/logs
+
+test_platform() { # test_platform PLATFORM TESTS: runs tests of the current version, and prints their output at the end
+  local log=build/logs/compilers-$version-$1.log result=0
+  HLOTAG_COMPILERS=$1 "$venv/bin/python" -m pytest -q "$2" &>"$log" || result=$?
+  printf '\n=== Python %s: XLA for %s\n' "$version" "$1"
+  cat "$log"
+  return $result
+}
+
 (($#)) || set -- 3.11 3.12
 for version in "$@"; do
   venv=.venv/compilers-$version
@@ -20,12 +30,14 @@ for version in "$@"; do
   elif ! PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .; then
     failed+=("Python $version: install")
   else
-    for platform in cpu gpu tpu; do
-      printf '\n=== Python %s: XLA for %s\n' "$version" "$platform"
-      tests=tests/compilers
-      [[ $platform != cpu ]] || tests+=/test_keys.py  # All other tests have CPU's compiler.
-      HLOTAG_COMPILERS=$platform "$venv/bin/python" -m pytest -q $tests || failed+=("Python $version: XLA for $platform")
-    done
+    # Each of these keeps little more than one core busy.
+    test_platform gpu tests/compilers &
+    gpu=$!
+    test_platform tpu tests/compilers &
+    tpu=$!
+    test_platform cpu tests/compilers/test_keys.py || failed+=("Python $version: XLA for cpu")  # All other tests have CPU's compiler.
+    wait $gpu || failed+=("Python $version: XLA for gpu")
+    wait $tpu || failed+=("Python $version: XLA for tpu")
   fi
 done
 
