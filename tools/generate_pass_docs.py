@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/passes.md from what the passes say about themselves; `--check` only says whether it is up to date.
+"""Writes docs/passes.md from what the passes say about themselves.
 
 Run in an environment that hlotag is installed in, after a change to a pass's PassInfo or options.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 import hlotag
@@ -61,20 +59,5 @@ def _default(text: str) -> str:
     return f"`{_cell(text)}`" if text.strip('"{}') else ""
 
 
-def main() -> int:
-    """Returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is out of date")
-    arguments = parser.parse_args()
-    page = render()
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
-        return 0
-    if arguments.check:
-        print(f"{PAGE} is out of date; run python tools/generate_pass_docs.py", file=sys.stderr)
-        return 1
-    PAGE.write_text(page, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    PAGE.write_text(render(), encoding="utf-8")

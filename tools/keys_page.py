@@ -7,7 +7,6 @@ Run in an environment that hlotag is installed in, after a change to python/hlot
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 
 from hlotag.cli.keys import cells, describe
@@ -44,9 +43,9 @@ Tags and rules must not use these; `*` stands for any text.
 """
 
 
-def render(keys: Sequence[Key]) -> str:
+def render() -> str:
     """The page."""
-    free, reserved = [key for key in keys if not key.reserved], [key for key in keys if key.reserved]
+    free, reserved = [key for key in CATALOGUE if not key.reserved], [key for key in CATALOGUE if key.reserved]
     sections = "".join(map(_section, free))
     return _PAGE + sections + _RESERVED + "".join(_wrapped(f"- `{key.name}`: {key.doc}", "  ") for key in reserved)
 
@@ -65,4 +64,4 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(CATALOGUE), encoding="utf-8")
+    PAGE.write_text(render(), encoding="utf-8")
