@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the command `hlotag`: `python -m hlotag`."""
+"""The command `python -m hlotag`."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is text written for people?"""
+"""Text for people: lists and plurals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which exceptions and warnings does hlotag raise?"""
+"""The exceptions and warnings of hlotag."""
 
 from __future__ import annotations
 

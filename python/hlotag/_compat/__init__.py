@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which private parts of JAX and jaxlib are used, and why?
+"""The private parts of JAX and jaxlib that hlotag uses, and the reasons.
 
 Nothing outside this package imports `jax._src`. JAX 0.10.2 and 0.11 to 0.12.x are supported. Functions here say where these
 differ; the rest of hlotag calls them as `_compat.module.name`. `bindings` does not import JAX.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which private names of jaxlib's Python bindings of MLIR are used? This module does not need JAX."""
+"""The private names of jaxlib's Python bindings of MLIR. This module does not need JAX."""
 
 from __future__ import annotations
 

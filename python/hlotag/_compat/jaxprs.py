@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does JAX lower a jaxpr with marked equations, without a change of the jaxpr?
+"""Views of jaxprs with marked equations, which JAX lowers in place of the jaxprs, and leaves the jaxprs as they are.
 
 `jax.extend.core` has the classes but not `JaxprEqn.ctx`, and no way to name an equation.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are the modules in JAX's `Lowered` and `Exported` read, replaced and written?"""
+"""The modules in JAX's `Lowered` and `Exported`: reading, replacing and writing them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where are XLA's compiler and runtime in jaxlib?
+"""XLA's compiler and runtime in jaxlib.
 
 `hlotag.xla` is an interface to jaxlib's own objects, which have no public names. `xla_client` has some of them in some versions;
 `_jax` and `_hlo` have all of them in every supported version.

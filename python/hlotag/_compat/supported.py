@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which versions of JAX are supported, and what is the error for others?"""
+"""The supported versions of JAX, and the error for others."""
 
 from __future__ import annotations
 

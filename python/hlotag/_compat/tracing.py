@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are contexts, tracers and equations of traced operations read and changed?
+"""The contexts, tracers and equations of traced operations.
 
 JAX carries `JaxprEqnContext.xla_metadata` through every transformation (autodiff, batching, partial evaluation). There is no
 public way to read or replace the metadata of an equation.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a callback registered with XLA's compilers in each version of JAX?
+"""Registration of callbacks with XLA's compilers, in each version of JAX.
 
 XLA's CPU compiler is in jaxlib; the compilers for GPU and TPU are in plugins. JAX's `register_hlo_module_transformation`
 registers with both. In 0.10.2 it reaches a plugin only through a running client, and a compile-only topology has no client. Then

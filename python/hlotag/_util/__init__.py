@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which helpers do several rooms need? They need neither JAX nor MLIR."""
+"""Helpers of several rooms, which need neither JAX nor MLIR."""

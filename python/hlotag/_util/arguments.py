@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a caller's argument valid? Each error names the argument and quotes its value."""
+"""Checks of a caller's arguments. Each error names the argument and quotes its value."""
 
 from __future__ import annotations
 

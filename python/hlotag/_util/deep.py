@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does deep recursion get enough stack? MLIR's text parser and printer recurse at each bracket."""
+"""Stack for deep recursion: MLIR's text parser and printer recurse at each bracket."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are files written that others may read at any time, and source lines read that a module names?"""
+"""Files that others may read while they are written, and the source lines that a module names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How do locks survive a fork? A thread that holds a lock does not exist in the forked process, and would never release it."""
+"""Locks that survive a fork. A thread that holds a lock does not exist in the forked process, and would never release it."""
 
 from __future__ import annotations
 

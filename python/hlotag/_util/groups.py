@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are values grouped by a key?"""
+"""Values grouped by a key."""
 
 from __future__ import annotations
 

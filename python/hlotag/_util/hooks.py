@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are several patches of JAX installed and removed together?"""
+"""Patches of JAX that are installed and removed together."""
 
 from __future__ import annotations
 

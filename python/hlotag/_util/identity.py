@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is data attached to live objects that cannot be dictionary keys?"""
+"""Data attached to live objects that cannot be dictionary keys."""
 
 from __future__ import annotations
 

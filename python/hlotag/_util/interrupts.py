@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is Ctrl-C held back while XLA compiles, and while several changes are made that belong together?"""
+"""Ctrl-C held back while XLA compiles, and while several changes are made that belong together."""
 
 from __future__ import annotations
 

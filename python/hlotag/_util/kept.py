@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which reports were made while a block ran?"""
+"""The reports made while a block runs."""
 
 from __future__ import annotations
 

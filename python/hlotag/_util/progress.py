@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which step is running? A line on stderr shows it, if stderr is a terminal and the step takes more than a second."""
+"""The running step, on a line on stderr: if stderr is a terminal and the step takes more than a second."""
 
 from __future__ import annotations
 

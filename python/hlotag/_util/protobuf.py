@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are protobuf messages with a few known fields read? Unknown fields survive parsing and serializing."""
+"""Protobuf messages with a few known fields. Unknown fields survive parsing and serializing."""
 
 from __future__ import annotations
 

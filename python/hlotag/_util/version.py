@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which version of hlotag is this?"""
+"""The version of hlotag."""
 
 from importlib.metadata import version
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which problems are new since a baseline, the JSON of an earlier audit?"""
+"""The problems that are new since a baseline, the JSON of an earlier audit."""
 
 from __future__ import annotations
 

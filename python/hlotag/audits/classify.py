@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each tag? Compares the instructions of each operation with its tags, in each form of the program."""
+"""The fate of each tag, from the instructions of each operation in each form of the program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a program audited? Functions, lowered and compiled programs, and modules are compiled and read here."""
+"""The audit of a program: of functions, lowered and compiled programs, and modules, which are compiled and read here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does an operation cost? Floating-point operations and bytes, estimated from its types."""
+"""The cost of an operation: floating-point operations and bytes, estimated from its types."""
 
 from __future__ import annotations
 

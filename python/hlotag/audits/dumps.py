@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are XLA's dumps (`--xla_dump_to`) audited? Finds the modules in a folder and follows their tags from pass to pass."""
+"""The audit of XLA's dumps (`--xla_dump_to`): the modules in a folder, and their tags from pass to pass."""
 
 from __future__ import annotations
 

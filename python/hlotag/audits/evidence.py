@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why may an operation or its tag be missing? Dead code, and passes of XLA: the modules before and after a pass are compared.
+"""The evidence for a missing operation or tag: dead code, and the modules before and after a pass of XLA.
 
 XLA's input module cannot show it: earlier passes make different operations equal, and remove equal ones before CSE runs.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are tags followed in HLO modules without their program? Instructions of the first module stand for operations."""
+"""The audit of HLO modules without their program. Instructions of the first module stand for operations."""
 
 from __future__ import annotations
 

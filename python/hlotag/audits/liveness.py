@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations of a StableHLO module do its results depend on?"""
+"""The operations of a StableHLO module that its results depend on."""
 
 from __future__ import annotations
 

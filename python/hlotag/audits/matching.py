@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instructions of an HLO module compute an operation, and which only carry its result?"""
+"""The instructions of an HLO module that compute an operation, and those that only carry its result."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is the result of an audit? Operations, their tags, and each tag's state in every form of the program."""
+"""The result of an audit: operations, their tags, and each tag's state in every form of the program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations does a StableHLO module have, which tags do they have, and where did the tags come from?"""
+"""The operations of a StableHLO module, their tags, and the origins of the tags."""
 
 from __future__ import annotations
 

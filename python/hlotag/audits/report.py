@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What should a user know of an audit? One sentence and the problems, heavy operations first.
+"""The summary of an audit: one sentence and the problems, heavy operations first.
 
 Terminal, page, JSON and command show the same report.
 """

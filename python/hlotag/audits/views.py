@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is an audit shown? As text, JSON, a page, a figure or a graph."""
+"""`Audit`, with its views: text, JSON, a page, a figure and a graph."""
 
 from __future__ import annotations
 

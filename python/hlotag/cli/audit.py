@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does the command `hlotag audit` do?"""
+"""The command `hlotag audit`."""
 
 from __future__ import annotations
 

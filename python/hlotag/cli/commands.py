@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which commands are there? `hlotag` with its commands, and `hlotag-opt`."""
+"""The entry points: `hlotag` with its commands, and `hlotag-opt`."""
 
 from __future__ import annotations
 

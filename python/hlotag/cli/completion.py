@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does the command `hlotag completion` print? A shell's completion script, made by the library shtab."""
+"""The command `hlotag completion`: a shell's completion script, made by the library shtab."""
 
 from __future__ import annotations
 

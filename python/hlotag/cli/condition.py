@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When does `hlotag audit --fail-if` fail?"""
+"""The conditions of `hlotag audit --fail-if`."""
 
 from __future__ import annotations
 

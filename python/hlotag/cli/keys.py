@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does the command `hlotag keys` print? The catalogue of keys, as a table or as JSON."""
+"""The command `hlotag keys`: the catalogue of keys, as a table or as JSON."""
 
 from __future__ import annotations
 

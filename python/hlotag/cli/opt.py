@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does the command `hlotag opt`, also `hlotag-opt`, do? It reads a module, runs passes, and writes the result."""
+"""The command `hlotag opt`, also `hlotag-opt`: it reads a module, runs passes, and writes the result."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does the command `hlotag passes` print?"""
+"""The command `hlotag passes`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does the command `hlotag profile` do?"""
+"""The command `hlotag profile`."""
 
 from __future__ import annotations
 

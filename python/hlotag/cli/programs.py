@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a program such as `train.py:step` loaded from a user's file?"""
+"""Programs such as `train.py:step`, loaded from a user's file."""
 
 from __future__ import annotations
 

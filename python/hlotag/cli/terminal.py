@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are commands declared and run, and how do they print errors and write files?"""
+"""The declaration of commands, their errors, and the files that they write."""
 
 from __future__ import annotations
 

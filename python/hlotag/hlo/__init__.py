@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which HLO instruction came from which operation? Reads HLO modules, and joins their instructions to operations."""
+"""HLO modules, and the operations that their instructions came from."""
 
 from hlotag.hlo.join import join
 from hlotag.hlo.module import Computation, HloModule, Instruction

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations did an HLO instruction come from? Its name has their numbers; if not, dataflow tells."""
+"""The operations that an HLO instruction came from: by the numbers in its name, else by data flow."""
 
 from __future__ import annotations
 

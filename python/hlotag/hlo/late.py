@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the compiler is given before it schedules: lost tags that it reads later, and tags of the collectives that it inserted."""
+"""The tags that the compiler gets before it schedules: lost ones that it reads later, and those of inserted collectives."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in an HLO module? Views of its computations and instructions, fast enough for 100,000 instructions."""
+"""Views of an HLO module's computations and instructions, fast enough for 100,000 instructions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which HLO instructions may an operation become?
+"""The HLO instructions that an operation may become.
 
 XLA names a replacement after the replaced operation, and sometimes after a neighbour: a dot with a folded transpose has the name
 of the transpose. So hlotag believes a name only if the kind of the operation and the opcode agree.

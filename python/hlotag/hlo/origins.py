@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How can HLO instructions be joined to StableHLO operations? Each operation gets a number.
+"""The numbers by which HLO instructions are joined to StableHLO operations.
 
 The number is in the operation's location name, which XLA carries through its passes as `OpMetadata.op_name`. XLA joins the names
 of merged operations with `;`, and writes `call/callee` when it inlines. Names do not affect XLA; unique frontend attributes would

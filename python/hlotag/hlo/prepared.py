@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which modules go through the HLO stage, and of which stage?"""
+"""The modules that go through the HLO stage, each with its stage."""
 
 from __future__ import annotations
 

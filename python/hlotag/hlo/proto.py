@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are HLO modules read and written? As protobuf messages with the fields that hlotag uses.
+"""HLO modules as protobuf messages with the fields that hlotag uses.
 
 Field numbers are those of XLA's `hlo.proto` and `xla_data.proto`, which are stable. All other fields stay in a message as unknown
 fields, and are written back unchanged.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tags does an HLO instruction get? Restores them by the rules of docs/hlo.md."""
+"""The tags that an HLO instruction gets, by the rules of docs/hlo.md."""
 
 from __future__ import annotations
 

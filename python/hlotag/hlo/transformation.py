@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How can the HLO module of one compilation be changed near the end of XLA's pipeline?
+"""A change of one compilation's HLO module, near the end of XLA's pipeline.
 
 XLA calls a callback (`_compat.transformations`) for every module that any thread compiles. hlotag registers one callback for each
 platform at the end, and one before the scheduler once a compilation needs it. A token in the names of instructions tells a

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens when JAX lowers and compiles? The stage, its hooks in JAX, dumps and reproducers."""
+"""The stage: its hooks in JAX's lowering and compilation, dumps and reproducers."""

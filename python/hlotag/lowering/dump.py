@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are modules dumped? Before the passes of the stage, and after each pass that changed the module."""
+"""Dumps of modules: before the passes of the stage, and after each pass that changed the module."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which environment variables turn hlotag on without a change to the program?
+"""The environment variables that turn hlotag on without a change to the program.
 
 - `HLOTAG_ENABLE=1` calls `hlotag.enable()`, with
 - `HLOTAG_RULES=rules.toml`, a file for `hlotag.load_rules`,

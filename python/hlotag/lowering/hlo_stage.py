@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are tags restored that XLA's passes dropped or moved? By the HLO stage, before XLA emits code.
+"""The HLO stage: restores the tags that XLA's passes dropped or moved, before XLA emits code.
 
 XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.origins`). Near the end of XLA's pipeline a
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and

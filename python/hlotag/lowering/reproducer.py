@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a failure reproduced? A file has the module before the pipeline; the message has the command that replays it."""
+"""Reproducers of failures: a file with the module before the pipeline, and the command that replays it."""
 
 from __future__ import annotations
 

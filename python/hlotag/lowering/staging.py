@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a stage run hlotag's passes on the modules that JAX lowers? `enable`, `disable` and `stage`."""
+"""`enable`, `disable` and `stage`: hlotag's passes on the modules that JAX lowers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens on a JAX that hlotag's hooks do not support? Tags are JAX's own, there is no stage, and one warning."""
+"""hlotag on a JAX that its hooks do not support: tags are JAX's own, there is no stage, and one warning."""
 
 from __future__ import annotations
 

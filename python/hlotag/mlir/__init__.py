@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does hlotag call the MLIR inside jaxlib? Finds its functions, tries them in a child process, and caches the result."""
+"""The MLIR inside jaxlib: its functions are found, tried in a child process, and cached."""

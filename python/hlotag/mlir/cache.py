@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does hlotag cache about a build of jaxlib? The offsets of its functions, after a successful trial."""
+"""The cache for each build of jaxlib: the offsets of its functions, after a successful trial."""
 
 from __future__ import annotations
 

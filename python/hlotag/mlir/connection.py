@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How do hlotag's C++ passes call the MLIR inside the running jaxlib?
+"""The connection of hlotag's C++ passes to the MLIR inside the running jaxlib.
 
 The passes call functions of MLIR's C API through a table. jaxlib's library contains the functions and does not export them: the
 library's symbol table gives their addresses. A child process tries the functions once per build of jaxlib; the user's cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which library holds the MLIR of the installed jaxlib?"""
+"""The library with the MLIR of the installed jaxlib."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are modules read and written with jaxlib's MLIR, without importing JAX?"""
+"""Modules in jaxlib's MLIR, read and written without importing JAX."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do hlotag's passes give the right result on an unknown jaxlib? Runs in a child process, which may crash."""
+"""A probe of hlotag's passes on an unknown jaxlib. It runs in a child process, which may crash."""
 
 from __future__ import annotations
 

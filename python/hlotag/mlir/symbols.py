@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where are the C functions of a shared library that does not export them?
+"""The addresses of C functions in a shared library that does not export them.
 
 jaxlib's library does not export MLIR's C API. The official builds keep the full symbol table in the file, of ELF on Linux and of
 Mach-O on macOS. Other builds may be stripped and export the functions.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the functions of an unknown jaxlib work? A child process tries them."""
+"""The trial of an unknown jaxlib's functions, in a child process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How do passes run on JAX's objects that hold a module: `jax.stages.Lowered` and `jax.export.Exported`?"""
+"""Passes on JAX's objects that hold a module: `jax.stages.Lowered` and `jax.export.Exported`."""
 
 from __future__ import annotations
 

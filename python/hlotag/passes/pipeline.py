@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a pipeline of passes run on a module?"""
+"""Pipelines of passes on a module."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a plugin, a library with passes in C++, built and loaded?"""
+"""Plugins, libraries with passes in C++: how they are built and loaded."""
 
 from __future__ import annotations
 

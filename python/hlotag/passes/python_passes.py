@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a pass written in Python run in a pipeline?"""
+"""Passes written in Python."""
 
 from __future__ import annotations
 

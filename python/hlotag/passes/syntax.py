@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a pipeline written? As MLIR writes it: `hlotag-strip{keys=a,b},func.func(cse)`."""
+"""The syntax of a pipeline, which is MLIR's: `hlotag-strip{keys=a,b},func.func(cse)`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a profile written as JSON, and read again?"""
+"""A profile as JSON, written and read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a step's time does each instruction take, where several run at once or one in another?"""
+"""The share of each instruction in a step's time, where several run at once or one in another."""
 
 from __future__ import annotations
 

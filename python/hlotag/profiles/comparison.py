@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values became slower since an earlier profile, and by more than the steps vary?"""
+"""The values that became slower since an earlier profile, and by more than the steps vary."""
 
 from __future__ import annotations
 

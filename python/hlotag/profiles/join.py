@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much time did each value take? Joins the times of instructions with their operations."""
+"""The time of each value: the times of instructions, joined with their operations."""
 
 from __future__ import annotations
 

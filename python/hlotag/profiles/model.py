@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is a profile by tag? Rows of seconds for each value and phase, and what is in no row of a tag."""
+"""A profile by tag: rows of seconds for each value and phase, and what is in no row of a tag."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a profile shown as one self-contained HTML page?"""
+"""A profile as one self-contained HTML page."""
 
 from __future__ import annotations
 

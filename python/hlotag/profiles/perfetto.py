@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a profile shown as a timeline? As a trace in Chrome's format, which Perfetto reads, with a track for each key."""
+"""A profile as a timeline: a trace in Chrome's format, which Perfetto reads, with a track for each key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose time is the time of an instruction? Its operations share it, by their work."""
+"""The operations that share an instruction's time, by their work."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a program profiled? It is audited, run while JAX's profiler traces it, and the trace is joined with the audit."""
+"""The profile of a program: it is audited, run while JAX's profiler traces it, and joined with its trace."""
 
 from __future__ import annotations
 

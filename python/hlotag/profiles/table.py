@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a profile shown in a terminal?"""
+"""A profile as a table in a terminal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instructions of a program ran when? Reads what JAX's profiler wrote, an XSpace.
+"""The times of a program's instructions, from an XSpace, which JAX's profiler writes.
 
 The names of planes, lines and stats are those of OpenXLA's `xplane_schema.cc`. On CPU, the planes of all devices are one, and
 each thread is a line. On GPU, each stream is a line, and the events are kernels. On TPU, one line has the instructions of the

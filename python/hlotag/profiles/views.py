@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is a profile shown? As a table, JSON, a page, or tracks of a timeline."""
+"""`Profile`, with its views: a table, JSON, a page, and tracks of a timeline."""
 
 from __future__ import annotations
 

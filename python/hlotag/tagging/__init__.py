@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is tagged? Tags, their keys, and the equations and marks recorded while JAX traces."""
+"""Tags, their keys, and the equations and marks recorded while JAX traces."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are calls tagged and fusions limited? The functions of `jax.experimental.xla_metadata` of 0.12, on every supported JAX.
+"""Tags of calls and limits of fusions: the functions of `jax.experimental.xla_metadata` of 0.12, on every supported JAX.
 
 With the stage off they call JAX's own function where it exists. With the stage on, a call is an inner `jit` within a block.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which keys does XLA read, which values are legal, and what do derived operations get by default?
+"""The keys that XLA reads, their legal values, and what derived operations get by default.
 
 The facts about XLA are from its source at main of August and September 2026, unless a doc names another source. To see whether a
 compiler reads a key, tests/compilers/key_probes.py compiles a program with and without the key. This module does not need JAX.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a decorator return? A callable that binds, copies and compares like the wrapped one."""
+"""The result of a decorator: a callable that binds, copies and compares like the wrapped one."""
 
 from __future__ import annotations
 

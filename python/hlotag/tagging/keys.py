@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may the key and value of a tag be, and who reads them? Asks the catalogue and the registered keys; needs no JAX."""
+"""The legal keys and values of tags, and their readers, by the catalogue and the registered keys. Needs no JAX."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which blocks are open in this thread, and which asyncio task opened them?
+"""The open blocks of this thread, and the asyncio tasks that opened them.
 
 JAX's configuration belongs to the thread, and Python has no hook for switches between tasks. So a block that is open across an
 `await` affects other tasks of the thread. hlotag detects this: a context variable records the open blocks of the running task,

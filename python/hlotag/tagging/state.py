@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stage is active? The stage is part of JAX's cache keys.
+"""The active stage, which is part of JAX's cache keys.
 
 A JAX user context holds it, which is part of all of JAX's cache keys. So a program that was traced, lowered or compiled in one
 stage is never used in another, and a stage that is entered again finds its cached programs.

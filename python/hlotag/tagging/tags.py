@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How do values, blocks and functions get tags?
+"""Tags of values, blocks and functions.
 
 A tag is metadata in the contexts of equations, which JAX carries through every transformation. A block sets the context in which
 its equations are traced. A value tag changes the contexts of the equations that computed the value.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a warning point at a line of user code?"""
+"""Warnings that point at a line of user code."""
 
 from __future__ import annotations
 

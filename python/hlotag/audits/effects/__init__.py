@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What did each key and value change? Judges compare the compiled module with that of the program without the tags."""
+"""The effect of each key and value. Judges compare the compiled module with that of the program without the tags."""
 
 from __future__ import annotations
 

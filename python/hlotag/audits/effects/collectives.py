@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which collectives were combined or launched together? Judges `combiner_key` and `collective_group_key`.
+"""Judges of `combiner_key` and `collective_group_key`: which collectives were combined or launched together.
 
 TPU's compiler combines collectives only if all of their tags are equal: `kept_apart` counts what tags of people cost there.
 """

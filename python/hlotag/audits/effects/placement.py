@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where do operations run, and where are values stored? Judges `_xla_compute_type` and `_xla_buffer_placement`."""
+"""Judges of `_xla_compute_type` and `_xla_buffer_placement`: where operations run, and where values are stored."""
 
 from __future__ import annotations
 

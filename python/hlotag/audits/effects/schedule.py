@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When does each instruction of a compiled module run, on which thread, in which memory is its value? What do judges see?"""
+"""The schedule that judges see: when each instruction runs, on which thread, and in which memory its value is."""
 
 from __future__ import annotations
 

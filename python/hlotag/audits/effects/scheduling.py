@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations run together or in parallel? Judges `_scheduling_group_id` and `_xla_stream_annotation`."""
+"""Judges of `_scheduling_group_id` and `_xla_stream_annotation`: which operations run together or in parallel."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operations share a fusion, and which calls and loops are left? Judges the keys of fusions, calls and loops."""
+"""Judges of the keys of fusions, calls and loops: which operations share a fusion, and which calls and loops are left."""
 
 from __future__ import annotations
 

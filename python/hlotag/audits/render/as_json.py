@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is an audit written as JSON? In the format of `schema.json`; incompatible changes raise the number in SCHEMA."""
+"""An audit as JSON, in the format of `schema.json`. Incompatible changes raise the number in SCHEMA."""
 
 from __future__ import annotations
 

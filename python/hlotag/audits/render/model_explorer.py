@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is an audit written as a graph for Model Explorer? Phases and scopes are layers; states and values colour the nodes.
+"""An audit as a graph for Model Explorer: phases and scopes are layers; states and values colour the nodes.
 
 The files have the form of the dataclasses in `graph_builder.py` and `node_data_builder.py` of the PyPI package
 ai-edge-model-explorer.

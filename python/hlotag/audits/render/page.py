@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is an audit shown as one self-contained HTML page? The report comes first, then every tag with its steps."""
+"""An audit as one self-contained HTML page: the report first, then every tag with its steps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How are problems written as SARIF 2.1.0, which code hosts and editors show at source lines?"""
+"""An audit's problems as SARIF 2.1.0, which code hosts and editors show at source lines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is an audit shown in a terminal?"""
+"""An audit as tables in a terminal."""
 
 from __future__ import annotations
 
