@@ -61,7 +61,7 @@ def test_the_example_of_a_docstring_runs(name, tmp_path, monkeypatch):
     assert not said, "".join(said)
 
 
-@pytest.mark.parametrize("tool", ["generate_pass_docs", "reliability", "keys_page"])
+@pytest.mark.parametrize("tool", ["generate_pass_docs", "reliability", "keys_page", "patches_page"])
 def test_a_made_page_is_up_to_date(tool):
     made = runpy.run_path(str(ROOT / "tools" / f"{tool}.py"))
     assert made["PAGE"].read_text(encoding="utf-8") == made["render"](), f"run tools/{tool}.py"

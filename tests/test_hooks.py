@@ -144,8 +144,8 @@ def test_a_trace_keeps_its_stage_and_no_reference_cycle():
 
 def patched():
     """What is at each place that hlotag patches."""
-    hooks = (staging._hooks, hlo_stage._hooks, *rule_hooks.ALL)
-    patches = [patch for each in hooks for patch in each._patches]
+    hooks = (staging.HOOKS, hlo_stage.HOOKS, *rule_hooks.ALL)
+    patches = [patch for each in hooks for patch in each.patches]
     found = {}
     for patch in patches:
         if hasattr(patch, "_owner"):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, signature
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax import stages
 from jax._src import cache_key, compiler, core, xla_metadata_lib
@@ -27,6 +27,20 @@ from hlotag._compat.supported import explain
 from hlotag._compat.tracing import VALUE_TAG, ambient_metadata, ambient_metadata_is, metadata_call_primitive
 
 
+class Purpose(NamedTuple):
+    """Why an attribute of JAX is wrapped.
+
+    Attributes:
+        use: What hlotag needs the wrapper for.
+        without: What would be lost without it.
+        issue: The address of the upstream issue that asks for a public hook; empty if there is none.
+    """
+
+    use: str
+    without: str
+    issue: str = ""
+
+
 class Patch:
     """A wrapper of an attribute. It and the patches of other libraries can be removed in any order.
 
@@ -38,20 +52,30 @@ class Patch:
         name: The attribute, a function.
         parameters: The first parameters of the function, on which the replacement relies, as text of a `def`.
         replacement: Called with the original and the arguments of the call.
+        purpose: What `docs/patches.md` says about the patch.
 
     Raises:
         IncompatibleJaxlibError: This JAX has no such attribute, or its function has other parameters.
     """
 
-    def __init__(self, owner: Any, name: str, parameters: str, replacement: Callable[..., Any]):
+    def __init__(self, owner: Any, name: str, parameters: str, replacement: Callable[..., Any], purpose: Purpose):
         with explain():
             _check_parameters(getattr(owner, name), parameters.split(", "))
+        self.purpose = purpose
         self._owner, self._name, self._replacement = owner, name, replacement
         self._switch = _core.Switch()
         self._untouched = self._there()
         self._is_inherited = False
         self._original: Any = None
         self._wrapper: Any = None
+
+    @property
+    def target(self) -> str:
+        """The path of the attribute: `jax._src.pjit._infer_params`."""
+        if isinstance(self._owner, Primitive):
+            return f"{self._owner.name}_p.{self._name}"
+        module = getattr(self._owner, "__module__", "")
+        return ".".join(part for part in (module, getattr(self._owner, "__qualname__", self._owner.__name__), self._name) if part)
 
     def install(self) -> None:
         """Installs the wrapper; idempotent."""
@@ -122,9 +146,14 @@ def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -
     and only the bind tells these from the equations of an equal operation on the same line. Both arguments make the replacement
     from the original, the switch and the class.
     """
+    purpose = Purpose("value tags: which equations one operation makes", "value tags cover one equation only")
+    of_held, held = (
+        "self, trace, args, avals, params",
+        purpose._replace(use=f"{purpose.use}, for a `bind` taken before the stage"),
+    )
     return (
-        SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap_bind, owner=Primitive)),
-        SwitchingPatch(Primitive, "bind_with_trace", "self, trace, args, avals, params", partial(wrap_held, owner=Primitive)),
+        SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap_bind, owner=Primitive), purpose),
+        SwitchingPatch(Primitive, "bind_with_trace", of_held, partial(wrap_held, owner=Primitive), held),
     )
 
 
@@ -134,12 +163,16 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
     JAX drops keys with the value None, so that the tag of an enclosing loop or call would apply to the block. It also compares
     values with `==`, for which True, 1 and 1.0 are equal.
     """
-    return Patch(xla_metadata_lib, "filter_nones", "d", lambda original, metadata: original(metadata_of(metadata)))
+    purpose = Purpose("blocks: `None` removes a key", "outer tags come back in the block")
+    replacement = lambda original, metadata: original(metadata_of(metadata))  # noqa: E731
+    return Patch(xla_metadata_lib, "filter_nones", "d", replacement, purpose)
 
 
 def equation_patch(wrap: Callable[..., Any]) -> Patch:
     """Wraps `make_eqn`, which makes each equation of a jaxpr trace and returns it with the tracers of its results."""
-    return SwitchingPatch(DynamicJaxprTrace, "make_eqn", "self", partial(wrap, owner=DynamicJaxprTrace))
+    purpose = Purpose("value tags: the equations of an operation", "value tags cover one equation only")
+    replacement = partial(wrap, owner=DynamicJaxprTrace)
+    return SwitchingPatch(DynamicJaxprTrace, "make_eqn", "self", replacement, purpose)
 
 
 def recipe_patch(wrap: Callable[..., Any]) -> Patch:
@@ -147,18 +180,21 @@ def recipe_patch(wrap: Callable[..., Any]) -> Patch:
 
     JAX uses this for rules of `custom_jvp` and for `linear_transpose`; both run user code.
     """
-    return SwitchingPatch(pe, "new_eqn_recipe", "trace", wrap)
+    purpose = Purpose("value tags: the equations of `custom_jvp`", "value tags cover one equation only, in these rules")
+    return SwitchingPatch(pe, "new_eqn_recipe", "trace", wrap, purpose)
 
 
 class _Recording(threading.local):
     is_recording = False
 
 
-class _RulePatch:
-    """A rule of a primitive in one of JAX's tables that is replaced while the patch is installed."""
+class _JvpPatch:
+    """The JVP rule of a primitive, which is replaced while the patch is installed."""
 
-    def __init__(self, rules: dict[Any, Any], primitive: Any, rule: Callable[..., Any]) -> None:
-        self._rules, self._primitive, self._rule = rules, primitive, rule
+    def __init__(self, primitive: Any, rule: Callable[..., Any], purpose: Purpose) -> None:
+        self.purpose = purpose
+        self.target = f"jax._src.interpreters.ad.primitive_jvps[{primitive.name}_p]"
+        self._rules, self._primitive, self._rule = ad.primitive_jvps, primitive, rule
         self._original: Any = None
 
     def install(self) -> None:
@@ -200,9 +236,10 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
         # Tangents have the tag in their contexts.
         return VALUE_TAG.bind(*primals, **params), tangents[0]
 
+    purpose = Purpose("value tags by JAX's function, `set_xla_metadata(x, ...)`", "autodiff drops them")
     return (
-        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", bind_with_trace),
-        _RulePatch(ad.primitive_jvps, VALUE_TAG, jvp),
+        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", bind_with_trace, purpose),
+        _JvpPatch(VALUE_TAG, jvp, Purpose("value tags by JAX's function, under `jvp`", "tangents are tagged twice")),
     )
 
 
@@ -210,7 +247,7 @@ def metadata_call_patch(on_call: Callable[..., list[Any]]) -> tuple[Patch, ...]:
     """Intercepts JAX's call with metadata: `xla_metadata_call`, `must_fuse_call`, `scheduling_group`.
 
     `on_call(original, args, jaxpr, metadata, ad_metadata)` is called for each bind of the call's primitive. JAX's call has no
-    gradient under `jax.checkpoint`: it raises an AssertionError. No upstream issue.
+    gradient under `jax.checkpoint`: it raises an AssertionError.
     """
 
     def bind(original: Callable, *args: Any, jaxpr: Any, **params: Any) -> list[Any]:
@@ -220,7 +257,8 @@ def metadata_call_patch(on_call: Callable[..., list[Any]]) -> tuple[Patch, ...]:
         return on_call(lambda: original(*args, jaxpr=jaxpr, **params), args, jaxpr, dict(given), derived)
 
     primitive = metadata_call_primitive()
-    return () if primitive is None else (Patch(primitive, "bind", "*args", bind),)
+    purpose = Purpose("JAX's call with metadata, under `jax.checkpoint`", "the call has no gradient there")
+    return () if primitive is None else (Patch(primitive, "bind", "*args", bind, purpose),)
 
 
 def lowering_patch(lower: Callable[..., Any]) -> Patch:
@@ -229,7 +267,8 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
     JAX caches, prints, exports and compiles the result of `lower_jaxpr_to_module`, and has no public hook there. 0.12 also passes
     `out_avals`.
     """
-    return Patch(mlir, "lower_jaxpr_to_module", "module_name, jaxpr", lower)
+    purpose = Purpose("the stage: it runs the passes", "no pass runs")
+    return Patch(mlir, "lower_jaxpr_to_module", "module_name, jaxpr", lower, purpose)
 
 
 def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
@@ -242,7 +281,12 @@ def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
     def subcomp(original, context, jaxpr, *args, **kwargs):
         return original(context, view(jaxpr), *args, **kwargs)
 
-    return Patch(mlir, "jaxpr_subcomp", "ctx, jaxpr", subcomp), Patch(public_mlir, "jaxpr_subcomp", "ctx, jaxpr", subcomp)
+    purpose = Purpose("marks in the locations of operations", "helper operations, bodies and calls have no tags")
+    of_others = purpose._replace(use=f"{purpose.use}, in lowering rules of others")
+    return (
+        Patch(mlir, "jaxpr_subcomp", "ctx, jaxpr", subcomp, purpose),
+        Patch(public_mlir, "jaxpr_subcomp", "ctx, jaxpr", subcomp, of_others),
+    )
 
 
 def scope_patch(text_of: Callable[[str], str]) -> Patch:
@@ -260,7 +304,8 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
 
         return wrapped
 
-    return SwitchingPatch(Scope, "wrap", "self, stack", wrap)
+    purpose = Purpose("scopes named like a transformation, `transpose(x)`", "operations in them get derived tags")
+    return SwitchingPatch(Scope, "wrap", "self, stack", wrap, purpose)
 
 
 def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:
@@ -274,7 +319,8 @@ def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -
         make = exported._get_vjp
         return exported if make is None else dataclasses.replace(exported, _get_vjp=keep(make))
 
-    return Patch(_export, "_export_lowered", "lowered", export_lowered)
+    purpose = Purpose("the stage of an export's gradient", "the gradient has the stage in which it is serialized")
+    return Patch(_export, "_export_lowered", "lowered", export_lowered, purpose)
 
 
 def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
@@ -289,7 +335,8 @@ def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
             object.__setattr__(self, "__class__", _KeptTraced)
             object.__setattr__(self, "_hlotag_lower", keep(stages.Traced.lower))
 
-    return Patch(stages.Traced, "__init__", "self", init)
+    purpose = Purpose("a program is lowered in the stage that traced it", "it has the stage in which it is lowered")
+    return Patch(stages.Traced, "__init__", "self", init, purpose)
 
 
 class _KeptTraced(stages.Traced):
@@ -307,7 +354,8 @@ def compile_patch(compile_module: Callable[..., Any]) -> Patch:
     JAX calls `backend_compile_and_load` if neither of its caches has the executable. Changes made here are not in the keys of
     these caches. No public hook lies between.
     """
-    return Patch(compiler, "backend_compile_and_load", "backend, module", compile_module)
+    purpose = Purpose("the HLO stage", "tags that XLA drops stay dropped")
+    return Patch(compiler, "backend_compile_and_load", "backend, module", compile_module, purpose)
 
 
 def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
@@ -319,4 +367,5 @@ def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
     def get(original, module, *args, **kwargs):
         return original(module, *args, **kwargs) + suffix_of(module)
 
-    return Patch(cache_key, "get", "module", get)
+    purpose = Purpose("executables with restored tags, which are cached apart", "the persistent cache mixes them with others")
+    return Patch(cache_key, "get", "module", get, purpose)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patches of what JAX does while it traces: it extends name stacks, jits functions and records equations.
 
-JAX has no public hook for any of these, and no public way to read or set the metadata of a thread. There is no upstream issue.
+JAX has no public hook for any of these, and no public way to read or set the metadata of a thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jax._src.core import Primitive, Tracer, typeof
 from jax._src.interpreters import partial_eval as pe
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
-from hlotag._compat.hooks import Patch, SwitchingPatch
+from hlotag._compat.hooks import Patch, Purpose, SwitchingPatch
 from hlotag._compat.tracing import is_user_filename, without_wrapper
 
 # The equations within an equation of these primitives are the program's: these lower to jaxprs, or call the user's functions.
@@ -124,12 +124,15 @@ def line_of(place: Place) -> tuple[str, int, int]:
 def name_stack_patches(enter: Callable[[Callable, Any], Any], leave: Callable[..., Any]) -> tuple[Patch, ...]:
     """Wraps entering and leaving a scope, `jax.named_scope`: `enter(original, scope)`, `leave(original, scope, *exc_info)`."""
     owner = source_info_util.ExtendNameStackContextManager
-    return Patch(owner, "__enter__", "self", enter), Patch(owner, "__exit__", "self, exc_type, exc_value, traceback", leave)
+    of_exit = "self, exc_type, exc_value, traceback"
+    purpose = Purpose("rules by scope", "such rules match nothing")
+    return Patch(owner, "__enter__", "self", enter, purpose), Patch(owner, "__exit__", of_exit, leave, purpose)
 
 
 def jit_patch(call: Callable[..., Any]) -> Patch:
     """Wraps the look-up of a jitted function's jaxpr, which traces the function: `call(original, fun, *args)`."""
-    return Patch(pjit, "_infer_params", "fun, ji, args, kwargs", call)
+    purpose = Purpose("rules by function or source", "such rules match nothing in jitted functions")
+    return Patch(pjit, "_infer_params", "fun, ji, args, kwargs", call, purpose)
 
 
 def primal_patch(ambient_for: Callable[[Any, Primitive, tuple[Any, ...], dict[str, Any]], Any]) -> Patch:
@@ -152,7 +155,8 @@ def primal_patch(ambient_for: Callable[[Any, Primitive, tuple[Any, ...], dict[st
 
         return bind
 
-    return SwitchingPatch(Primitive, "bind", "self, *args", wrap)
+    purpose = Purpose("rules by operation", "such rules miss derived operations")
+    return SwitchingPatch(Primitive, "bind", "self, *args", wrap, purpose)
 
 
 def recording_patches(ambient_for: Callable[[Any, Any], Any]) -> tuple[Patch, ...]:
@@ -176,4 +180,8 @@ def recording_patches(ambient_for: Callable[[Any, Any], Any]) -> tuple[Patch, ..
 
     of_trace = "self, in_tracers, out_avals, primitive, params, effects, source_info, ctx"
     of_recipe = "trace, in_tracers, out_tracers, primitive, params, effects, source_info, ctx"
-    return Patch(DynamicJaxprTrace, "make_eqn", of_trace, record), Patch(pe, "new_eqn_recipe", of_recipe, record)
+    purpose = Purpose("rules by source", "such rules match nothing")
+    recipes = Purpose("rules by source, in `custom_jvp`", "such rules match nothing there")
+    return Patch(DynamicJaxprTrace, "make_eqn", of_trace, record, purpose), Patch(
+        pe, "new_eqn_recipe", of_recipe, record, recipes
+    )

@@ -24,7 +24,7 @@ class Hooks:
         self._lock = free_in_children(threading.RLock())
         self._is_whole = False  # All patches are installed.
         self._is_gone = True  # None is installed.
-        self._patches = patches
+        self.patches = patches
         self._then = then
 
     @property
@@ -38,7 +38,7 @@ class Hooks:
             if self._is_whole:
                 return
             self._is_gone = False
-            for patch in self._patches:
+            for patch in self.patches:
                 patch.install()
             self._is_whole = True
 
@@ -48,7 +48,7 @@ class Hooks:
             if self._is_gone:
                 return
             self._is_whole = False
-            for patch in reversed(self._patches):
+            for patch in reversed(self.patches):
                 if patch not in keep:
                     patch.remove()
             self._then()

@@ -68,19 +68,19 @@ Programs found in JAX's caches are not compiled.
 def prepare(module: Any, stage: Stage) -> None:
     """Marks `module` for the HLO stage of `stage`, unless it has no tags to restore."""
     if prepared.has_work(module, stage):
-        _hooks.install()
+        HOOKS.install()
         prepared.stages[module] = stage
 
 
 def stage_of(module: Any) -> Stage | None:
     """The stage that a compilation of `module` goes through; None if it has no work, or the hooks are removed."""
-    return prepared.stages.get(module) if _hooks.are_installed else None
+    return prepared.stages.get(module) if HOOKS.are_installed else None
 
 
 def release(*, keeps_prepared: bool) -> None:
     """Removes the hooks from JAX and XLA, unless a prepared module is alive that will go through the HLO stage."""
     if not (keeps_prepared and prepared.stages):
-        _hooks.remove()
+        HOOKS.remove()
 
 
 _transformations = Transformations()
@@ -317,6 +317,6 @@ def _cache_key_suffix(module: Any) -> str:
 
 
 # Installed while a prepared module is alive: it may be compiled long after the block that lowered it.
-_hooks = Hooks(
+HOOKS = Hooks(
     _compat.hooks.compile_patch(_compile), _compat.hooks.cache_key_patch(_cache_key_suffix), then=_transformations.clear
 )

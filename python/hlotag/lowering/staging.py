@@ -326,7 +326,7 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 # Installed while the process or a block has a stage.
-_hooks = Hooks(
+HOOKS = Hooks(
     *tracing.PATCHES,
     *marks.patches(),
     *_compat.hooks.value_tag_patches(tag_value),
@@ -376,11 +376,11 @@ def _set_hooks(*more: Stage, keeps_some: bool = True) -> None:
     `keeps_some` says whether hooks for programs that are lowered or compiled after their stage may stay.
     """
     stages = [stage for stage in (state.of_process(), *_stages.values(), *more) if stage is not None]
-    needed = {hooks for stage in stages for hooks in rule_hooks.hooks_for(stage.rules)} | ({_hooks} if stages else set())
-    for hooks in (_hooks, *rule_hooks.ALL):
+    needed = {hooks for stage in stages for hooks in rule_hooks.hooks_for(stage.rules)} | ({HOOKS} if stages else set())
+    for hooks in (HOOKS, *rule_hooks.ALL):
         if hooks in needed:
             hooks.install()
-    for hooks in (*reversed(rule_hooks.ALL), _hooks):
+    for hooks in (*reversed(rule_hooks.ALL), HOOKS):
         if hooks not in needed:
             hooks.remove(keep=marks.patches() if keeps_some and marks.reserved.is_used else ())
     if not stages:
