@@ -7,7 +7,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jax._src import config
 from jax._src.interpreters import mlir
@@ -15,6 +15,9 @@ from jax.interpreters.mlir import make_ir_context
 from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
+
+if TYPE_CHECKING:
+    import jax
 
 
 def next_dump_number() -> int:
@@ -31,9 +34,9 @@ def read_bytecode(bytecode: bytes) -> Any:
         return ir.Module.parse(bytecode)
 
 
-def with_module(lowered: Any, module: Any) -> Any:
+def with_module(lowered: jax.stages.Lowered, module: ir.Module) -> Any:
     """Returns a copy of a `Lowered` that compiles and prints `module`. JAX has no public function for this."""
-    lowering = copy.copy(lowered._lowering)
+    lowering: Any = copy.copy(lowered._lowering)
     if not hasattr(lowering, "_hlo"):
         raise TypeError(f"hlotag cannot replace the module of a {type(lowering).__name__}")
     lowering._hlo, lowering._executable = module, None  # The executable belongs to the former module.
@@ -53,7 +56,7 @@ def without_disk_cache() -> Iterator[None]:
         yield
 
 
-def platform_of(lowered: Any) -> str:
+def platform_of(lowered: jax.stages.Lowered) -> str:
     """The platform that a `Lowered` is compiled for; empty if unknown.
 
     JAX compiles what was lowered for another platform (`lowering_platforms`) for its default backend.
@@ -71,7 +74,7 @@ def read_artifact(serialized: bytes) -> Any:
         return _jax.mlir.deserialize_portable_artifact(serialized)
 
 
-def write_artifact(module: Any, version: str | None) -> bytes:
+def write_artifact(module: ir.Module, version: str | None) -> bytes:
     """Serializes a module as `jax.export` does, for a version of StableHLO; None for the default of `jax.export`.
 
     Keeps Shardy's operations if the module has any (the last argument). JAX would ask the backend, which may not be initialized.
@@ -81,7 +84,7 @@ def write_artifact(module: Any, version: str | None) -> bytes:
         return _jax.mlir.serialize_portable_artifact(module, target, True)
 
 
-def exported_gradient_through(exported: Any, change: Callable[[Any], Any]) -> Any:
+def exported_gradient_through(exported: jax.export.Exported, change: Callable[[Any], Any]) -> Any:
     """Returns the export with `change` applied to its gradient, which an `Exported` makes by a private field."""
     make = exported._get_vjp
     return exported if make is None else dataclasses.replace(exported, _get_vjp=lambda primal: change(make(primal)))

@@ -13,7 +13,7 @@ import io
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jax._src import compiler, core, distributed, effects, sharding_impls, xla_bridge
@@ -24,6 +24,9 @@ from jax.sharding import AbstractMesh
 from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
+
+if TYPE_CHECKING:
+    import jax
 
 JaxlibClient, JaxlibCompileOptions = _jax.Client, _jax.CompileOptions
 JaxlibExecutable, JaxlibLoadedExecutable = _jax.Executable, _jax.LoadedExecutable
@@ -60,7 +63,7 @@ def ir_context() -> Any:
     return make_ir_context()
 
 
-def compile_arguments(lowered: Any) -> dict[str, Any]:
+def compile_arguments(lowered: jax.stages.Lowered) -> dict[str, Any]:
     """Returns the arguments of the compilation of a `Lowered` beside its module: `host_callbacks`, `keepalive`, ..."""
     return dict(lowered._lowering.compile_args)
 
@@ -145,7 +148,7 @@ def _shape(module: ir.Module) -> tuple[int, int]:
     return count("mhlo.num_replicas"), count("mhlo.num_partitions")
 
 
-def compile_module(module: Any, options: Mapping[str, Any]) -> Any:
+def compile_module(module: ir.Module, options: Mapping[str, Any]) -> Any:
     """Compiles a module with a symbol name without a `Lowered`, by JAX's own function but without its caches. Runs nothing.
 
     Returns XLA's executable for JAX's default backend. Raises RuntimeError if XLA cannot compile the module, or there are too few

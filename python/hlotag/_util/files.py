@@ -11,9 +11,12 @@ import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag.errors import ParseError
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 _OPEN_FILES = ("/dev/", "/proc/")  # names of open files, which are written to in place
 _MAX_SOURCE = 4 << 20  # bytes of a source file
@@ -105,9 +108,9 @@ def source_line(file: str, line: int, root: str | None) -> str:
     return linecache.getline(path, line).strip() if is_source and Path(path).is_relative_to(folder) else ""
 
 
-def module_file_name(module: Any) -> str:
+def module_file_name(module: ir.Module) -> str:
     """Makes a file name of a module's name; "module" if it has none."""
-    attributes = module.operation.attributes
+    attributes: Any = module.operation.attributes
     # As bytes: MLIR's names need not be UTF-8.
     name = attributes["sym_name"].value_bytes.decode(errors="replace") if "sym_name" in attributes else ""
     return as_file_name(name) or "module"

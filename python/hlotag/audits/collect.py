@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
 from hlotag._text import list_some
@@ -42,6 +42,10 @@ from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, nesting_depth, parse_mo
 from hlotag.passes.pipeline import kept_reports, pipeline_text, quote, run_or_raise
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
+
+if TYPE_CHECKING:
+    import jax
+    from jaxlib.mlir import ir
 
 _MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflow their stacks
 # Bytes of a module, constants included, up to which XLA dumps it after every pass by default: about sixty copies.
@@ -110,8 +114,8 @@ class Audited:
     """A program with its audit: its `jax.stages.Lowered`, and the `jax.stages.Compiled` whose instructions the audit names."""
 
     audit: Audit
-    lowered: Any
-    compiled: Any
+    lowered: jax.stages.Lowered
+    compiled: jax.stages.Compiled
 
 
 def audit_and_compile(
@@ -156,22 +160,22 @@ def recording() -> AbstractContextManager[Any]:
     return under(stage and dataclasses.replace(stage, debug_origins=True))
 
 
-def audit_lowered(lowered: Any, *, xla_passes: bool = False, compare: bool = True) -> Audit:
+def audit_lowered(lowered: jax.stages.Lowered, *, xla_passes: bool = False, compare: bool = True) -> Audit:
     """Audits a `jax.stages.Lowered`: compiles a copy of it. The options are those of `audit`."""
     return _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare)[0]
 
 
 def _audit_and_compile_lowered(
-    lowered: Any, *, xla_passes: bool, compare: bool, options: Mapping[str, Any] | None = None
+    lowered: jax.stages.Lowered, *, xla_passes: bool, compare: bool, options: Mapping[str, Any] | None = None
 ) -> tuple[Audit, Any]:
     further = options or {}
-    original = lowered.compiler_ir("stablehlo")
+    original: Any = lowered.compiler_ir("stablehlo")
     module = _compat.modules.read_bytecode(to_bytecode(original))
     with step("reading the module"):
         read = program.read(module)
     first = HloModule(_compat.modules.with_module(lowered, module).compiler_ir("hlo").as_serialized_hlo_module_proto())
 
-    def compiled(module: Any, options: dict[str, Any]) -> Any:
+    def compiled(module: ir.Module, options: dict[str, Any]) -> Any:
         with _compat.modules.without_disk_cache():
             return _compat.modules.with_module(lowered, module).compile({**options, **further})
 
@@ -212,7 +216,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     read = program.read(module, filename)
 
-    def compiled(module: Any, options: dict[str, Any]) -> Any:
+    def compiled(module: ir.Module, options: dict[str, Any]) -> Any:
         try:
             with module.context:
                 return _compat.runtime.compile_module(module, options)
@@ -228,7 +232,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
 
 
 @contextmanager
-def _prepare(module: Any, stage: state.Stage | None) -> Iterator[None]:
+def _prepare(module: ir.Module, stage: state.Stage | None) -> Iterator[None]:
     """A block in which a module is compiled with the HLO stage of `stage`. `hlotag.disable` elsewhere does not end it."""
     with nullcontext() if stage is None else under(stage):
         if stage is not None:
@@ -273,7 +277,7 @@ def _dump_options(folder: str, every_pass: bool) -> dict[str, Any]:
     return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
 
 
-def _depth(module: Any) -> int:
+def _depth(module: ir.Module) -> int:
     """The nesting depth of operations in regions."""
     depth, level = 0, [module.operation]
     while level:
@@ -282,7 +286,7 @@ def _depth(module: Any) -> int:
     return depth
 
 
-def audit_compiled(compiled: Any) -> Audit:
+def audit_compiled(compiled: jax.stages.Compiled) -> Audit:
     """Audits a `jax.stages.Compiled`, which has only its optimized module: lost tags are not found."""
     module = of_executable(compiled)[0]
     found = dumps.of_modules(module, module)
@@ -394,7 +398,7 @@ def _with_effects(
     )
 
 
-def _without(names: AbstractSet[str], module: Any) -> Any:
+def _without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
     """A copy of a module without some keys. XLA cannot compile a placement that names no memory."""
     copy = copy_of(module)
     run_or_raise(copy, f"hlotag-strip{{keys={','.join(quote(name) for name in sorted(names))}}}")

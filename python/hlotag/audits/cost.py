@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag.audits.model import Op
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.mlir.modules import type_in_hlo
 
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
 _SHAPE = re.compile(r"\[([\d,]*)\]")
 _BITS = re.compile(r"\d+")
 
 
-def of_operation(operation: Any) -> dict[str, Any]:
-    """The fields `type`, `flops` and `bytes` of an `Op` for an `ir.Operation` of StableHLO."""
+def of_operation(operation: ir.Operation) -> dict[str, Any]:
+    """The fields `type`, `flops` and `bytes` of an `Op` for an operation of StableHLO."""
     operands, results = ([type_in_hlo(value.type) for value in values] for values in (operation.operands, operation.results))
     if not results:
         return {}
@@ -53,7 +56,7 @@ def _size(name: str, shape: tuple[int, ...]) -> int:
     return max(0, prod(shape)) * size if name else 0
 
 
-def _flops(operation: Any, operands: list[tuple[int, ...]], result: tuple[int, ...]) -> int:
+def _flops(operation: ir.Operation, operands: list[tuple[int, ...]], result: tuple[int, ...]) -> int:
     from jaxlib.mlir.dialects import stablehlo
 
     elements = max(0, prod(result))

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 _EFFECTS = {"infeed", "outfeed", "send", "recv"}
 # Operations whose results need only some of their operands.
 _PARTIAL = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.call")
 
 
-def live_operations(module: Any) -> set[Any]:
-    """The operations of an `ir.Module` that a public function needs for a result or a side effect.
+def live_operations(module: ir.Module) -> set[Any]:
+    """The operations of a module that a public function needs for a result or a side effect.
 
     Operations of a loop that only compute an unused carried value are dead.
     """
@@ -19,7 +22,7 @@ def live_operations(module: Any) -> set[Any]:
 
 
 class _Search:
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: ir.Module) -> None:
         self.live: set[Any] = set()
         # Results of operations, and arguments of functions and regions, each as the operation and a number. Whatever has both
         # needs the same for both.
@@ -27,14 +30,13 @@ class _Search:
         self._todo: list[tuple[Any, int]] = []
         self._last: dict[tuple[Any, int], Any] = {}
         operations = [view.operation for view in module.body.operations]
-        self._functions = {op.attributes["sym_name"].value: op for op in operations if op.name == "func.func"}
+        self._functions = {_value(op, "sym_name"): op for op in operations if op.name == "func.func"}
         self._calls: dict[Any, list[Any]] = {}  # By function, live calls.
         self._wanted: dict[Any, set[int]] = {}  # By function, the arguments that live operations need.
 
     def run(self) -> set[Any]:
         for function in self._functions.values():
-            attributes = function.attributes
-            if "sym_visibility" not in attributes or attributes["sym_visibility"].value != "private":
+            if _value(function, "sym_visibility") != "private":
                 self._keep_effects(function)
                 self._need(*self._yielded(function, 0))
         while self._todo:
@@ -50,7 +52,7 @@ class _Search:
                 self._seen.add(found)
                 self._todo.append(found)
 
-    def _visit(self, operation: Any, number: int) -> None:
+    def _visit(self, operation: ir.Operation, number: int) -> None:
         if operation.name == "func.func":
             # Conservative: every live call needs the argument, whichever of its results is used.
             self._wanted.setdefault(operation, set()).add(number)
@@ -65,7 +67,7 @@ class _Search:
             regions = range(len(operation.regions))
             self._need(operation.operands[0], *(self._yielded(operation, index)[number] for index in regions))
 
-    def _keep(self, operation: Any, *, whole: bool) -> None:
+    def _keep(self, operation: ir.Operation, *, whole: bool) -> None:
         if operation not in self.live:
             self.live.add(operation)
             self._keep_effects(operation)
@@ -92,7 +94,7 @@ class _Search:
                 found = True
         return found
 
-    def _yielded(self, operation: Any, index: int) -> Any:
+    def _yielded(self, operation: ir.Operation, index: int) -> Any:
         """The operands of the last operation of a region."""
         if (operation, index) not in self._last:
             inner = [view.operation for block in operation.regions[index].blocks for view in block.operations]
@@ -100,7 +102,13 @@ class _Search:
         return self._last[operation, index]
 
 
-def _has_effect(operation: Any) -> bool:
+def _value(operation: ir.Operation, name: str) -> Any:
+    """The value of an attribute; None without it."""
+    attributes: Any = operation.attributes
+    return attributes[name].value if name in attributes else None
+
+
+def _has_effect(operation: ir.Operation) -> bool:
     if operation.name == "stablehlo.custom_call":
-        return "has_side_effect" in operation.attributes and operation.attributes["has_side_effect"].value
+        return bool(_value(operation, "has_side_effect"))
     return operation.name.rpartition(".")[2] in _EFFECTS

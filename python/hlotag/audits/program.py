@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag._compat.bindings import capsule
 from hlotag.audits import cost
@@ -15,6 +15,9 @@ from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.mlir.modules import SOURCE_NAME, undecodable_name
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 FRONTEND = "mhlo.frontend_attributes"
 
@@ -53,7 +56,7 @@ class Program:
     origins: Origins
 
 
-def read(module: Any, filename: str = "") -> Program:
+def read(module: ir.Module, filename: str = "") -> Program:
     """Numbers and reads an `ir.Module` of your own: its locations are changed.
 
     `filename` is for operations without a line of Python. Raises ParseError if frontend attributes are not a dictionary, or text
@@ -88,8 +91,8 @@ def read(module: Any, filename: str = "") -> Program:
     return Program(_name_of(module), _with_forward(_with_phases(ops)), tags, op_of, origins)
 
 
-def _name_of(module: Any) -> str:
-    attributes = module.operation.attributes
+def _name_of(module: ir.Module) -> str:
+    attributes: Any = module.operation.attributes
     return attributes["sym_name"].value if "sym_name" in attributes else "module"
 
 
@@ -157,7 +160,7 @@ def _with_forward(ops: list[Op]) -> list[Op]:
     return [op._replace(derived_from=find_sources(op)) if op.phase in ("backward", "recomputed") else op for op in ops]
 
 
-def _name_all(module: Any) -> None:
+def _name_all(module: ir.Module) -> None:
     """Gives nameless operations a name, by which they can be followed through XLA."""
     from jaxlib.mlir import ir
 
@@ -188,7 +191,7 @@ class _Calls:
         return None if found is None else found.operands[number]
 
 
-def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, ...]:
+def _operands(operation: ir.Operation, ids: dict[Any, int], calls: _Calls) -> tuple[int, ...]:
     """The operations that define the operands.
 
     An argument of a region stands for the operation with the region, an argument of a function for the calls of the function, and
@@ -215,7 +218,7 @@ def _operands(operation: Any, ids: dict[Any, int], calls: _Calls) -> tuple[int, 
     return tuple(found)
 
 
-def _tags(operation: Any, where: str) -> TagSteps:
+def _tags(operation: ir.Operation, where: str) -> TagSteps:
     from jaxlib.mlir import ir
 
     if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
@@ -234,7 +237,7 @@ def _tags(operation: Any, where: str) -> TagSteps:
     return {(key, value): [records.get(key, Step(Form.LOWERED, TagState.ATTACHED))] for key, value in tags_of(texts).items()}
 
 
-def _records(operation: Any) -> dict[str, Step]:
+def _records(operation: ir.Operation) -> dict[str, Step]:
     """By key, where the operation's tag comes from. Raises ValueError."""
     from jaxlib.mlir import ir
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step
@@ -22,6 +22,9 @@ from hlotag.mlir import connection
 from hlotag.mlir.modules import BYTECODE_MAGIC, explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
 from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
 from hlotag.passes.plugins import load_pass_plugin
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 _PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
@@ -209,17 +212,17 @@ class _Opt:
         prints = any(self.options[name] for name in _PRINTING)
         return nullcontext() if prints else step(f"running {self.pipeline}")
 
-    def _print(self, module: Any) -> str | bytes:
+    def _print(self, module: ir.Module) -> str | bytes:
         if self.args.emit_bytecode:
             return to_bytecode(module)
-        text = module.operation.get_asm(
+        text: Any = module.operation.get_asm(
             enable_debug_info=self.options["print_debug_info"],
             use_local_scope=self.options["print_local_scope"],
             print_generic_op_form=self.options["print_generic"],
         )
         return text if text.endswith("\n") else text + "\n"
 
-    def _check_roundtrip(self, module: Any) -> None:
+    def _check_roundtrip(self, module: ir.Module) -> None:
         def full_text(of: Any) -> str:
             return of.operation.get_asm(enable_debug_info=True)
 

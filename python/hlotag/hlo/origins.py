@@ -67,7 +67,7 @@ class Origins:
         program: The operations, for C++.
     """
 
-    def __init__(self, module: Any, salt: str = "", *, every: bool = False):
+    def __init__(self, module: ir.Module, salt: str = "", *, every: bool = False):
         connection.ensure()
         self.module = module
         self.token = _digest(module, salt)
@@ -134,7 +134,7 @@ def place_of(name: str) -> tuple[str, str]:
     return _core.name_path(without_numbers(name))
 
 
-def _digest(module: Any, salt: str) -> str:
+def _digest(module: ir.Module, salt: str) -> str:
     """A digest of the module with its locations."""
     return hashlib.blake2b(to_bytecode(module), digest_size=8, key=salt.encode()).hexdigest()
 
@@ -146,7 +146,7 @@ def _name_of(location: Any) -> str:
     return _name_of(location.child_loc) if location.name_str.endswith(":") else location.name_str
 
 
-def _function_of(operation: Any) -> str:
+def _function_of(operation: ir.Operation | None) -> str:
     while operation is not None and "sym_name" not in operation.attributes:
         operation = operation.parent
     return ir.StringAttr(operation.attributes["sym_name"]).value if operation is not None else ""

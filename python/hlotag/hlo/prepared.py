@@ -12,6 +12,8 @@ from hlotag._util.identity import ByIdentity
 from hlotag.hlo.restore import restorable
 
 if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
     from hlotag.tagging.rules import Rule
     from hlotag.tagging.state import Stage
 
@@ -22,7 +24,7 @@ _OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
 stages: ByIdentity[Stage] = ByIdentity()
 
 
-def has_work(module: Any, stage: Stage) -> bool:
+def has_work(module: ir.Module, stage: Stage) -> bool:
     """Whether the HLO stage of `stage` has something to do: tags to restore, or rules for collectives that XLA inserts."""
     patterns = stage.hlo + stage.op_names
 
@@ -32,14 +34,15 @@ def has_work(module: Any, stage: Stage) -> bool:
     return bool(patterns) and (bool(find_inserted_rules(module, stage)) or _core.any_entries(capsule(module), has_tags))
 
 
-def find_inserted_rules(module: Any, stage: Stage) -> Mapping[str, Rule]:
+def find_inserted_rules(module: ir.Module, stage: Stage) -> Mapping[str, Rule]:
     """The rules for collectives that XLA inserts, by name. None for a program of one device."""
-    if stage.rules is None or not stage.rules.inserted or "mhlo.num_partitions" not in module.operation.attributes:
+    attributes: Any = module.operation.attributes
+    if stage.rules is None or not stage.rules.inserted or "mhlo.num_partitions" not in attributes:
         return {}
-    return stage.rules.inserted if module.operation.attributes["mhlo.num_partitions"].value > 1 else {}
+    return stage.rules.inserted if attributes["mhlo.num_partitions"].value > 1 else {}
 
 
-def like(module: Any, original: Any) -> None:
+def like(module: ir.Module, original: ir.Module) -> None:
     """Prepares `module` for the HLO stage if `original`, from which it was made, is prepared."""
     if (stage := stages.get(original)) is not None and has_work(module, stage):
         stages[module] = stage

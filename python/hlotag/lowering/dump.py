@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hlotag import _compat
 from hlotag._util.arguments import path_of
@@ -15,6 +15,9 @@ from hlotag.mlir.modules import copy_of
 from hlotag.passes import syntax
 from hlotag.passes.pipeline import run_and_report
 from hlotag.tagging.warning import warn
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 _directory: Path | None = None
 
@@ -53,7 +56,7 @@ def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
     return previous
 
 
-def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
+def dump(module: ir.Module, pipeline: str, *, debug_origins: bool = False) -> None:
     """Writes the dumps of one module, which stays unchanged, if dumps are on. Warns if a file cannot be written."""
     if _directory is None:
         return
@@ -63,7 +66,7 @@ def dump(module: Any, pipeline: str, *, debug_origins: bool = False) -> None:
         warn(f"hlotag: a dump could not be written: {error}", RuntimeWarning)
 
 
-def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: bool) -> None:
+def _write_dumps(directory: Path, module: ir.Module, pipeline: str, debug_origins: bool) -> None:
 
     prefix = f"jax_ir{_compat.modules.next_dump_number():04d}_{module_file_name(module)}_hlotag"
     process = _compat.runtime.process_of_job()
@@ -86,5 +89,5 @@ def _write_dumps(directory: Path, module: Any, pipeline: str, debug_origins: boo
         before = after
 
 
-def _text(module: Any) -> str:
-    return module.operation.get_asm(enable_debug_info=True)
+def _text(module: ir.Module) -> str:
+    return str(module.operation.get_asm(enable_debug_info=True))

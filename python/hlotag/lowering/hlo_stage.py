@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat, _core
 from hlotag._util import interrupts
@@ -37,6 +37,9 @@ from hlotag.passes.pipeline import quote, run_passes
 from hlotag.tagging import keys
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,14 @@ Programs found in JAX's caches are not compiled.
 """
 
 
-def prepare(module: Any, stage: Stage) -> None:
+def prepare(module: ir.Module, stage: Stage) -> None:
     """Marks `module` for the HLO stage of `stage`, unless it has no tags to restore."""
     if prepared.has_work(module, stage):
         HOOKS.install()
         prepared.stages[module] = stage
 
 
-def stage_of(module: Any) -> Stage | None:
+def stage_of(module: ir.Module) -> Stage | None:
     """The stage that a compilation of `module` goes through; None if it has no work, or the hooks are removed."""
     return prepared.stages.get(module) if HOOKS.are_installed else None
 
@@ -86,7 +89,7 @@ def release(*, keeps_prepared: bool) -> None:
 _transformations = Transformations()
 
 
-def _stage_of(module: Any) -> Stage | None:
+def _stage_of(module: ir.Module) -> Stage | None:
     """The stage that `module` was prepared for.
 
     JAX also computes cache keys of clones, which are operations rather than `ir.Module`s. A clone belongs to the active stage.
@@ -105,7 +108,7 @@ _name_in_xla = functools.lru_cache(maxsize=256)(_compat.runtime.hlo_module_name)
 class _Restoration:
     """The HLO stage of one compilation; XLA calls it back."""
 
-    def __init__(self, module: Any, stage: Stage, backend: Any, platform: Platform):
+    def __init__(self, module: ir.Module, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
         _withhold(self.origins, stage)
         self.error: Exception | None = None
@@ -113,7 +116,8 @@ class _Restoration:
         self._stage = stage
         self._backend = backend
         self._platform = platform
-        self._name = _name_in_xla(module.operation.attributes["sym_name"].value)
+        attributes: Any = module.operation.attributes
+        self._name = _name_in_xla(attributes["sym_name"].value)
         self.inserted = InsertedRules(prepared.find_inserted_rules(module, stage))
         self.late = self._late()
         self._records = recorded.innermost()
@@ -204,7 +208,7 @@ def _withhold(origins: Origins, stage: Stage) -> None:
 
 
 @interrupts.hold()  # XLA would turn an interrupt in its callback into an ordinary error.
-def _compile(original: Callable, backend: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+def _compile(original: Callable, backend: Any, module: ir.Module, *args: Any, **kwargs: Any) -> Any:
     """Compiles `module` by JAX's own function, and restores its tags if a stage has prepared it."""
     stage = _stage_of(module)
     if stage is None:
@@ -292,9 +296,10 @@ def _warn_once(reason: str) -> None:
         logging.getLogger("hlotag").warning(text)
 
 
-def _donates(module: Any) -> bool:
+def _donates(module: ir.Module) -> bool:
     """Whether results may reuse the memory of arguments."""
-    main = next(op for op in module.body.operations if op.operation.name == "func.func" and op.name.value == "main")
+    functions: list[Any] = [op for op in module.body.operations if op.operation.name == "func.func"]
+    main = next(function for function in functions if function.name.value == "main")
     names = {"tf.aliasing_output", "jax.buffer_donor"}
     return any(name in argument for argument in main.arg_attrs for name in names)
 
@@ -306,7 +311,7 @@ def _salt(stage: Stage) -> str:
     return hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest()
 
 
-def _cache_key_suffix(module: Any) -> str:
+def _cache_key_suffix(module: ir.Module) -> str:
     """Distinguishes an executable with restored tags from one without. Equal in all processes.
 
     The rest of the key covers the module without its locations. Restoring depends on nothing more, because the number of an

@@ -9,7 +9,7 @@ import shlex
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hlotag._util.files import module_file_name, private_directory, write_atomically
 from hlotag.errors import PassError
@@ -18,8 +18,11 @@ from hlotag.passes import syntax
 from hlotag.passes.plugins import library_of
 from hlotag.passes.python_passes import module_of
 
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
-def with_reproducer(error: PassError, module: Any, pipeline: str) -> PassError:
+
+def with_reproducer(error: PassError, module: ir.Module, pipeline: str) -> PassError:
     """Saves the module that a pipeline failed on, and left unchanged.
 
     Returns the failure, with a message that names the file and the command, or says why no file could be written.
@@ -70,8 +73,8 @@ def _importable(module: str) -> str:
     return file.stem if file.is_file() else ""
 
 
-def _save(module: Any, pipeline: str) -> Path:
-    text = module.operation.get_asm(enable_debug_info=True)
+def _save(module: ir.Module, pipeline: str) -> Path:
+    text = str(module.operation.get_asm(enable_debug_info=True))
     # Named by content: repeated failures, or equal failures on hosts that share a file system, leave one file.
     digest = hashlib.sha256(f"{pipeline}\0{text}".encode()).hexdigest()[:12]
     path = _directory() / f"{module_file_name(module)}-{digest}.mlir"

@@ -6,9 +6,12 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag.mlir.modules import artifact_version, to_bytecode
+
+if TYPE_CHECKING:
+    import jax
 
 
 def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], object]], Any] | None:
@@ -28,19 +31,19 @@ def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], object]], Any] |
     return None
 
 
-def _run_on_lowered(lowered: Any, run: Callable[[Any], object]) -> Any:
+def _run_on_lowered(lowered: jax.stages.Lowered, run: Callable[[Any], object]) -> Any:
     from hlotag import _compat
     from hlotag.hlo import prepared
 
     # Change a copy: JAX caches the lowered module, so later lowerings of the program would get the changes.
-    original = lowered.compiler_ir("stablehlo")
+    original: Any = lowered.compiler_ir("stablehlo")
     module = _compat.modules.read_bytecode(to_bytecode(original))
     run(module)
     prepared.like(module, original)
     return _compat.modules.with_module(lowered, module)
 
 
-def _run_on_exported(exported: Any, run: Callable[[Any], object]) -> Any:
+def _run_on_exported(exported: jax.export.Exported, run: Callable[[Any], object]) -> Any:
     from hlotag import _compat
 
     serialized = exported.mlir_module_serialized

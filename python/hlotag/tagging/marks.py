@@ -18,12 +18,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
 from hlotag.tagging.keys import as_text
 from hlotag.tagging.matching import PRIMAL, Applied, OwnValue, Primal, RuleSet, primal_of
 from hlotag.tagging.scope_patterns import matches_op
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 
 @dataclass(frozen=True)
@@ -281,7 +284,7 @@ def _without_reserved(metadata: Any) -> Any:
     return metadata if len(plain) == len(metadata) else plain
 
 
-def attach_table(module: Any, marker: Marker, kinds: Mapping[Primal, frozenset[str]]) -> None:
+def attach_table(module: ir.Module, marker: Marker, kinds: Mapping[Primal, frozenset[str]]) -> None:
     """Attaches the table of tags to a module that was lowered within `marking(marker)`, and whether its names have escapes.
 
     `kinds` are the names of the operations that each primal of the table lowers to.

@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -27,6 +27,9 @@ from hlotag.tagging.keys import BY_KEY, Grad, as_text
 from hlotag.tagging.marks import APPLIED, CHECKED, GRAD, REMAT, UNSET, VALUE, Reserved, key_of, reserved
 from hlotag.tagging.state import active
 from hlotag.tagging.warning import warn, warn_at
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 
 def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
@@ -239,7 +242,7 @@ _MAX_DROPPED = 1000
 _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
 
 
-def lowered(jaxpr: Any, module: Any) -> None:
+def lowered(jaxpr: Any, module: ir.Module) -> None:
     """Records for `module`, the lowering of `jaxpr`, the tags that were dropped while `jaxpr` was traced."""
     functions = _compat.tracing.functions_in(jaxpr) if _dropped else ()
     if found := [drop for function, (_, drops) in tuple(_dropped.items()) if function in functions for drop in tuple(drops)]:

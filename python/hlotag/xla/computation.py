@@ -217,7 +217,7 @@ def _sharding(where: str, spec: Any, leaf: Any) -> str:
     return "{replicated}" if total == 1 else f"{{devices=[{','.join(map(str, counts))}]<=[{total}]}}"
 
 
-def _partition_count(shardings: list[str], module: Any) -> int:
+def _partition_count(shardings: list[str], module: ir.Module) -> int:
     """The number of partitions of `in_parts`, `out_parts` and the meshes in the function, which must agree."""
     counts = {int(text[text.rindex("[") + 1 : -2]) for text in shardings if "<=" in text}
     for operation in module.body.operations:
@@ -230,13 +230,13 @@ def _partition_count(shardings: list[str], module: Any) -> int:
     return counts.pop() if counts else 1
 
 
-def _write_shardings(module: Any, kind: str, shardings: Mapping[int, str]) -> None:
+def _write_shardings(module: ir.Module, kind: str, shardings: Mapping[int, str]) -> None:
     """Writes the shardings of the main function's arguments or results."""
     if not shardings:
         return
     with module.context:
         main = next(op for op in module.body.operations if ir.StringAttr(op.attributes["sym_name"]).value == "main")
-        present = main.attributes[kind] if kind in main.attributes else [ir.DictAttr.get({})] * len(shardings)
+        present: Any = main.attributes[kind] if kind in main.attributes else [ir.DictAttr.get({})] * len(shardings)
         changed = []
         for number, attributes in enumerate(present):
             entries = {entry.name: entry.attr for entry in ir.DictAttr(attributes)}

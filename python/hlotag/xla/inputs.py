@@ -261,7 +261,7 @@ def _calls_python(module: ir.Module) -> bool:
     return any(re.fullmatch(PYTHON_CALLBACK, target) for target in targets)
 
 
-def _read_exported(exported: Any) -> Program:
+def _read_exported(exported: jax.export.Exported) -> Program:
     shapes = ", ".join(map(str, exported.in_avals))
     if len(exported.platforms) > 1 or any(not isinstance(size, int) for aval in exported.in_avals for size in aval.shape):
         raise ParseError(
